@@ -69,11 +69,11 @@ def measure(graph: Any, method: Any, hosted: dict[str, Placement]) -> dict[str, 
         work: Any,
         limit: int,
         out_of_core: Any = None,
-        targets24: Any = None,
+        compact: Any = None,
     ) -> Any:
         policy = replace(AUTO, arrays=hosted)
         found = candidate(
-            policy, targets24(True), work, limit, low_scratch=True, targets24=True, joint=True
+            policy, compact(True), work, limit, low_scratch=True, compact=True, joint=True
         )
         expected.append(found.expected.seconds)
         return found

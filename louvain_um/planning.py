@@ -231,7 +231,7 @@ def plan_shape(
     source: Source = "host",
 ) -> Plan:
     """Return the plan of a run on a graph of a shape."""
-    from louvain_um.gpu.memory.planning import declare_targets24, scaled
+    from louvain_um.gpu.memory.planning import declare_compact, scaled
 
     memory = find_policy(memory)
     machine = machine_of(machine)
@@ -253,7 +253,7 @@ def plan_shape(
         out_of_core=lambda low_scratch: declare_out_of_core(
             replace(shape, low_scratch=low_scratch)
         ),
-        targets24=declare_targets24(shape),
+        compact=declare_compact(shape),
         kept=shape.kept,
     )
 

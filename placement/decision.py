@@ -14,6 +14,7 @@ from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.memory.schedule import PageBudget
 from louvain_um.placement.model.cost import blocking_factor
 from louvain_um.placement.model.forecast import Forecast, Workload
+from louvain_um.placement.model.remote_access import has_targets24
 from louvain_um.placement.policy.auto import no_more_arrays
 from louvain_um.placement.policy.policy import Placement, Policy
 
@@ -39,8 +40,8 @@ class Request:
         so many arcs.
     out_of_core : callable
         ``out_of_core(low_scratch)`` returns the additional arrays of an out-of-core run.
-    targets24 : callable, optional
-        ``targets24(low_scratch)`` returns the arrays with targets of 24 bits, if these suffice.
+    compact : callable, optional
+        ``compact(low_scratch)`` returns the arrays with the input in fewer bytes, if it can be.
     free : int, optional
         Bytes that the device has free for managed memory and all else together.
     kept : (float, float, float), optional
@@ -53,7 +54,7 @@ class Request:
     limit: int
     at: Callable[[int], Sequence[ArraySpec]] | None = None
     out_of_core: Declare = no_more_arrays
-    targets24: Declare | None = None
+    compact: Declare | None = None
     free: int | None = None
     kept: tuple[float, float, float] | None = None
 
@@ -80,8 +81,8 @@ class Decision:
         What will occupy the device.
     low_scratch : bool
         Scratch has its minimal size.
-    targets24 : bool
-        Targets of level 0's arcs are stored in 24 bits.
+    compact : bool
+        The input takes fewer bytes: targets of 24 bits, or offsets of 32 bits and no degrees.
     expected : Forecast
         Seconds by stage and cause.
     work : Workload
@@ -101,13 +102,18 @@ class Decision:
     out_of_core: Mapping[str, int]
     device_bytes: int
     low_scratch: bool
-    targets24: bool
+    compact: bool
     expected: Forecast
     work: Workload
     request: Request
     like: str = ""
     planning_seconds: float = 0.0
     in_pages: bool = False
+
+    @property
+    def targets24(self) -> bool:
+        """Whether targets of level 0's arcs are stored in 24 bits."""
+        return any(map(has_targets24, self.arrays))
 
     @property
     def policy(self) -> str:

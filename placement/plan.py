@@ -105,9 +105,17 @@ class Plan(Decision):
             f"kind of graph: {kind.name} ({kind.about}); moving visits each arc about "
             f"{self.work.visited:.1f} times",
             *([unused + ", ".join(lost)] if lost else []),
-            *(["targets of level 0 take 24 bits instead of 32"] if self.targets24 else []),
+            *self._compact(),
             *self._beyond(),
         )
+
+    def _compact(self) -> tuple[str, ...]:
+        """Return how the input takes fewer bytes."""
+        if not self.compact:
+            return ()
+        if self.targets24:
+            return ("targets of level 0 take 24 bits instead of 32",)
+        return ("offsets of level 0 take 32 bits instead of 64, and degrees follow from them",)
 
     def _beyond(self) -> tuple[str, ...]:
         """Return what happens if managed memory, with all other memory, exceeds what is free."""
@@ -267,7 +275,7 @@ def plan_for(request: Request, work: Workload) -> Plan:
     default = request.declare(False)
 
     def auto() -> Candidate:
-        asked = request.out_of_core, request.targets24, request.free
+        asked = request.out_of_core, request.compact, request.free
         return choose(default, request.declare, work, limit, *asked)
 
     if policy.name == AUTO.name:
@@ -295,7 +303,7 @@ def plan_for(request: Request, work: Workload) -> Plan:
         out_of_core=found.fitted.out_of_core,
         device_bytes=found.fitted.occupied,
         low_scratch=found.low_scratch,
-        targets24=found.targets24,
+        compact=found.compact,
         expected=found.expected,
         work=work,
         request=request,

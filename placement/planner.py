@@ -35,7 +35,7 @@ def make_plan(
     max_degree: int | None = None,
     at: Callable[[int], Sequence[ArraySpec]] | None = None,
     out_of_core: Declare = no_more_arrays,
-    targets24: Declare | None = None,
+    compact: Declare | None = None,
     managed: bool = True,
     kept: tuple[float, float, float] | None = None,
 ) -> Plan:
@@ -72,9 +72,9 @@ def make_plan(
         many arcs; by default sizes are taken to grow in proportion.
     out_of_core : callable, optional
         ``out_of_core(low_scratch)`` returns the additional arrays of an out-of-core run.
-    targets24 : callable, optional
-        ``targets24(low_scratch)`` returns the arrays with targets of 24 bits, if these suffice;
-        "auto" uses them where 32 bits do not fit.
+    compact : callable, optional
+        ``compact(low_scratch)`` returns the arrays with the input in fewer bytes, if it can be;
+        "auto" uses them where the others do not fit.
     managed : bool
         Whether the device has managed memory that both sides may touch at any time.
     kept : (float, float, float), optional
@@ -115,7 +115,7 @@ def make_plan(
         limit=there if allowed is None else min(allowed, there),
         at=at,
         out_of_core=out_of_core,
-        targets24=targets24,
+        compact=compact,
         free=there if managed else 0,
         kept=kept,
     )

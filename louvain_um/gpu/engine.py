@@ -43,9 +43,14 @@ from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.kernel_list import TARGETS24
 from louvain_um.gpu.runtime.peers import peer_for, peer_room
-from louvain_um.gpu.setup import aggregation_limits, held_ballast, kernel_types, provenance
+from louvain_um.gpu.setup import (
+    aggregation_limits,
+    compact_types,
+    held_ballast,
+    kernel_types,
+    provenance,
+)
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.lru.residency import Traffic
@@ -123,13 +128,14 @@ class GpuEngine:
                 problem="policies that move vertex blocks to the device and back work for "
                 "modularity without constraints only",
             )
-        self.compile(TARGETS24 if self.plan.targets24 else types, *coarse)
+        compact = compact_types(self.plan)
+        self.compile(compact or types, *coarse)
         self.planned, self.ranged = self.plan.seconds, self.plan.seconds_range
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
         if extended:
             self.limits = replace(self.limits, weights8=False)
         self.reaggregates = shape.reaggregates
-        unchanged = self.plan.in_core and not self.plan.targets24 and not self.plan.pages
+        unchanged = self.plan.in_core and not compact and not self.plan.pages
         given = graph if isinstance(graph, DeviceGraph) and unchanged else None
         layout = without_graph(self.plan) if given else self.plan.layout
         if peer is None:
@@ -151,7 +157,7 @@ class GpuEngine:
         if given:
             level = adopt(self.memory, given)
         else:
-            level = upload(self.memory, graph, packed=self.plan.targets24, extended=extended)
+            level = upload(self.memory, graph, compact=compact, extended=extended)
         if extended and isinstance(graph, Graph):
             load_masses(self.memory, graph, self.problem, level)
         prepare(kernels, self.memory, level)
@@ -247,7 +253,7 @@ class GpuEngine:
         """Correct the plan by the first move phase; follow its layout where possible."""
         found = self.plan.corrected([moved.arcs_visited], seconds)
         if found.layout != self.plan.layout:
-            if found.targets24 == self.plan.targets24 and self.memory.follow(found.layout):
+            if found.compact == self.plan.compact and self.memory.follow(found.layout):
                 self.plan = found
             else:
                 found = self.plan.corrected([moved.arcs_visited], seconds, choosing=False)

@@ -40,13 +40,13 @@ class GpuLevel:
         weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
-        If `targets24`, both as `louvain_um.gpu.memory.targets24` says.
+        With `compact`, as `louvain_um.gpu.memory.targets24` says, or offsets uint32[n + 1].
     weights : uint32[arcs], uint64[arcs], uint8[arcs] or None
         Bytes are those of `louvain_um.gpu.memory.weights8`.
     loops : sums[n] or None
         None where no vertex has one.
     degrees : sums[n] or None
-        None with `targets24`: they follow from offsets.
+        None with `compact`: they follow from offsets.
     inside, squares : int
         Σ 2·loops and Σ degree².
     max_degree, hub_arcs : int
@@ -63,6 +63,8 @@ class GpuLevel:
         (`louvain_um.gpu.memory.coarse_memory`).
     tag : str
         Suffix of the names of its graph's arrays.
+    compact : str
+        Template arguments of the kernels that read an input in fewer bytes; empty for others.
     second, members, fixed : uint64[n] or None
         Under the extended rule: second masses (signed), vertices of the input in each vertex, and
         how many of them may not move; None where not in use.
@@ -95,7 +97,7 @@ class GpuLevel:
     hub_arcs: int | None = None
     read_again: int = 0
     region: int = 0
-    targets24: bool = False
+    compact: str = ""
     tag: str = "0"
     second: Any = None
     members: Any = None
@@ -105,10 +107,15 @@ class GpuLevel:
     awake: Any = None
 
     @property
+    def targets24(self) -> bool:
+        """Whether targets take 24 bits."""
+        return self.compact == TARGETS24
+
+    @property
     def types(self) -> str:
         """Template arguments of the kernels that run on this level."""
-        if self.targets24:
-            return TARGETS24
+        if self.compact:
+            return self.compact
         weights = "Unweighted" if self.weights is None else CXX[self.weights.dtype]
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
 

@@ -11,6 +11,7 @@ from louvain_um.gpu.aggregate.limits import Limits, limits_within, low_scratch_l
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, sum_type
 from louvain_um.gpu.memory.shape import Shape
+from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import MANAGED
@@ -44,6 +45,13 @@ def kernel_types(
     if graph.n_arcs > small and not extended:
         coarse.append(f"Weights8, {sums}")
     return f"{weights}, {sums}", coarse
+
+
+def compact_types(plan: Plan) -> str:
+    """Return the template arguments of kernels on an input in fewer bytes; empty for others."""
+    if not plan.compact:
+        return ""
+    return TARGETS24 if plan.targets24 else OFFSETS32
 
 
 def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Options) -> Limits:

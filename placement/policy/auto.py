@@ -51,7 +51,7 @@ class Candidate:
     policy: Policy
     arrays: tuple[ArraySpec, ...]
     low_scratch: bool
-    targets24: bool
+    compact: bool
     layout: tuple[ArenaSpec, ...]
     fitted: Fit
     expected: Forecast
@@ -66,7 +66,7 @@ def candidate(
     limit: int,
     *,
     low_scratch: bool,
-    targets24: bool = False,
+    compact: bool = False,
     joint: bool = False,
     in_pages: bool = False,
     out_of_core: tuple[ArraySpec, ...] = (),
@@ -74,8 +74,8 @@ def candidate(
 ) -> Candidate:
     """Lay a policy out and predict it.
 
-    `out_of_core` lists the additional arrays of an out-of-core run; `like` names the policy of
-    which it is a copy.
+    `out_of_core` lists the additional or larger arrays of an out-of-core run; `like` names the
+    policy of which it is a copy.
     """
     layout = lay_out(arrays, policy, joint=joint, in_pages=in_pages)
     fitted = fit(layout, limit, work.max_degree)
@@ -87,14 +87,15 @@ def candidate(
         least = _with_slack(capacity(_fixed(arrays, policy)))
         fitted = replace(fitted, needed=max(fitted.needed, least), occupied=limit)
     if fitted.out_of_core and out_of_core:
-        arrays += out_of_core
+        larger = {array.name for array in out_of_core}
+        arrays = (*(array for array in arrays if array.name not in larger), *out_of_core)
         layout = lay_out(arrays, policy, joint=joint)
         fitted = fit(layout, limit, work.max_degree)
     return Candidate(
         policy=policy,
         arrays=arrays,
         low_scratch=low_scratch,
-        targets24=targets24,
+        compact=compact,
         layout=layout,
         fitted=fitted,
         expected=forecast(
@@ -159,15 +160,16 @@ def choose(
     work: Workload,
     limit: int,
     out_of_core: Callable[[bool], tuple[ArraySpec, ...]] = no_more_arrays,
-    targets24: Callable[[bool], tuple[ArraySpec, ...]] | None = None,
+    compact: Callable[[bool], tuple[ArraySpec, ...]] | None = None,
     free: int | None = None,
 ) -> Candidate:
     """Return the candidate with the least predicted time within the limit.
 
-    If everything fits, that is plain device memory: with 24-bit targets (`targets24`) if needed,
-    else with low scratch, else with both. Otherwise it is the best of: arrays moved to the host in
-    each of `ORDERS`, the last one split; and every policy of the package whose managed memory does
-    not exceed the free device memory. If nothing fits, return the one that needs least.
+    If everything fits, that is plain device memory: with the input in fewer bytes (`compact`) if
+    needed, else with low scratch, else with both. Otherwise it is the best of: arrays moved to the
+    host in each of `ORDERS`, the last one split; and every policy of the package whose managed
+    memory does not exceed the free device memory. If nothing fits, return the one that needs
+    least.
 
     Arrays whose sizes are estimates do not decide: if there are any, and not everything fits, the
     others are placed, in pages, and these when their sizes are known. Policies of the package are
@@ -177,24 +179,24 @@ def choose(
     if first.fitted.within(limit - unplanned_bytes(default)):
         return first
     low_scratch = declare(True)
-    smallest = targets24(True) if targets24 else ()
+    smallest = compact(True) if compact else ()
     in_pages = any(a.estimated for a in default) and limit >= LEAST_PAGES * LEAST_PAGE
     in_core = [(low_scratch, True, False)]
-    if targets24:
-        in_core = [(targets24(False), False, True), *in_core, (smallest, True, True)]
+    if compact:
+        in_core = [(compact(False), False, True), *in_core, (smallest, True, True)]
     if in_pages:
         in_core = [(default, False, False), *in_core]
     for arrays, small, less in in_core:
         joint = small or in_pages
         found = candidate(
             AUTO, arrays, work, limit,
-            low_scratch=small, targets24=less, joint=joint, in_pages=in_pages,
+            low_scratch=small, compact=less, joint=joint, in_pages=in_pages,
         )  # fmt: skip
         if found.fitted.within(limit - (wasted_bytes(limit) if in_pages else 0)):
             return found
     fewest = smallest or low_scratch
     own = [
-        hosted_within(fewest, work, limit, targets24=bool(smallest), order=order, in_pages=in_pages)
+        hosted_within(fewest, work, limit, compact=bool(smallest), order=order, in_pages=in_pages)
         for order in ORDERS
     ]
     best = best_of(own, limit)
@@ -246,7 +248,7 @@ def hosted_within(
     work: Workload,
     limit: int,
     *,
-    targets24: bool = False,
+    compact: bool = False,
     order: Order = Order(),
     in_pages: bool = False,
 ) -> Candidate:
@@ -259,7 +261,7 @@ def hosted_within(
             policy = replace(policy, arrays=_at_first(policy.arrays))
         found = candidate(
             policy, arrays, work, limit,
-            low_scratch=True, targets24=targets24, joint=True, in_pages=in_pages,
+            low_scratch=True, compact=compact, joint=True, in_pages=in_pages,
         )  # fmt: skip
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:

@@ -64,4 +64,5 @@ extern "C" void aggregate_level(int blocks, int kind, i64 n, const i64* offsets,
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
+  if (kind == 3) run((const Offsets32*)nullptr);
 }

@@ -57,7 +57,7 @@ void move_as(int blocks, const Input& in, const W* weights, const u32* start, u3
   rule.incoming = incoming.data(), rule.champions = champions.data();
   rule.second_rate = in.second_rate, rule.most_gain = in.most_gain, rule.max_size = in.max_size;
   const Sweeps sweeps = {n,        start,    nullptr, active.data(), next_active.data(), &control, tolerance,
-                         rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5]};
+                         rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5], rules[2]};
   fibres::launch(blocks, [&] { move<W, u64, Extended>(rule, tables.hubs(), sweeps); });
   counts[0] = control.iterations;
   counts[1] = control.total_moves;
@@ -94,7 +94,7 @@ void refine_as(int blocks, const Input& in, const W* weights, const u32* labels,
                                0};
   rule.second = in.second, rule.second_totals = second_totals;
   rule.sub_seconds = sub_seconds.data(), rule.second_rate = in.second_rate;
-  fibres::launch(blocks, [&] { refine<W, u64, Extended>(rule, tables.hubs(), n, &control); });
+  fibres::launch(blocks, [&] { refine<W, u64, Extended>(rule, tables.hubs(), n, rules[2], &control); });
 }
 
 }  // namespace

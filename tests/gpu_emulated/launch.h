@@ -22,9 +22,10 @@ Launch launch_of(void (*kernel)(P...)) {
 #define TYPED(kernel)                                                        \
   {#kernel "<Unweighted, u32>", launch_of(kernel<Unweighted, u32>)},         \
       {#kernel "<u32, u32>", launch_of(kernel<u32, u32>)}
-// The same for kernels that also run on packed targets and on weights of a byte.
+// The same for kernels that also run on inputs in fewer bytes and on weights of a byte.
 #define PACKED(kernel)                                                       \
   TYPED(kernel), {#kernel "<Targets24, u32>", launch_of(kernel<Targets24, u32>)}, \
+      {#kernel "<Offsets32, u32>", launch_of(kernel<Offsets32, u32>)}, \
       {#kernel "<Weights8, u32>", launch_of(kernel<Weights8, u32>)}
 
 static const std::map<std::string, Launch>& kernels();

@@ -33,7 +33,7 @@ void move_typed(int blocks, i64 n, const i64* offsets, const u32* targets, const
                                  labels,          totals,      sizes.data(), queue.data(),
                                  proposed.data(), 1.0 / total, total,        seed};
   const Sweeps sweeps = {n,        start,    nullptr, active.data(), next_active.data(), &control, tolerance,
-                         rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5]};
+                         rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5], rules[6]};
   fibres::launch(blocks, [&] { move<W, u32>(rule, tables.hubs(), sweeps); });
   counts[0] = control.iterations;
   counts[1] = control.total_moves;
@@ -68,13 +68,14 @@ void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const 
                                    rules[0],
                                    rules[2],
                                    0};
-  fibres::launch(blocks, [&] { refine<W, u32>(rule, tables.hubs(), n, &control); });
+  const u32 queued = rules[3];
+  fibres::launch(blocks, [&] { refine<W, u32>(rule, tables.hubs(), n, queued, &control); });
 }
 
 }  // namespace
 
-// kind: 0 unweighted, 1 targets of 24 bits, 2 weights of 32 bits. rules: salt, cycle, sub-rounds,
-// most sweeps, full sweeps, least sweeps.
+// kind: 0 unweighted, 1 targets of 24 bits, 2 weights of 32 bits, 3 offsets of 32 bits. rules: salt,
+// cycle, sub-rounds, most sweeps, full sweeps, least sweeps, sub-rounds queued at a time.
 extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                            const u32* weights, const u32* degrees, const u32* start, u32* labels,
                            u32* totals, double total, u32 seed, const u32* rules, i64 tolerance,
@@ -86,6 +87,7 @@ extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, cons
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
+  if (kind == 3) run((const Offsets32*)nullptr);
 }
 
 extern "C" void refine_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
@@ -98,6 +100,7 @@ extern "C" void refine_level(int blocks, int kind, i64 n, const i64* offsets, co
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
+  if (kind == 3) run((const Offsets32*)nullptr);
 }
 
 // kind: 0 unweighted, 1 weights of 32 bits, 2 of 64.

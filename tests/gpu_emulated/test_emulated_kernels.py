@@ -22,7 +22,7 @@ from louvain_um.gpu.runtime.launch import BLOCK_MAX
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
-KINDS = {"unweighted": 0, "targets24": 1, "weighted": 2}
+KINDS = {"unweighted": 0, "targets24": 1, "weighted": 2, "offsets32": 3}
 SEED = 3
 
 
@@ -37,6 +37,7 @@ class Device:
     targets: Any
     weights: Any
     degrees: Any
+    queued: int = rules.SUB_ROUNDS
     read_again: int = 0
 
     @property
@@ -70,17 +71,22 @@ def hubs(weighted: bool) -> Graph:
 @pytest.fixture(scope="module", params=[(kind, b) for kind in KINDS for b in (1, 3)], ids=str)
 def device(request: pytest.FixtureRequest) -> Device:
     name, blocks = request.param
-    return device_of(hubs(weighted=name == "weighted"), KINDS[name], blocks)
+    found = device_of(hubs(weighted=name == "weighted"), KINDS[name], blocks)
+    if blocks == 3:
+        found.queued = 1
+    return found
 
 
 def device_of(graph: Graph, kind: int, blocks: int) -> Device:
     offsets, targets, weights = graph.offsets, graph.targets, None
     if kind == 1:
         offsets, targets = pack(offsets, targets)
+    if kind == 3:
+        offsets = offsets.astype(np.uint32)
     if kind == 2:
         assert graph.weights is not None
         weights = graph.weights.astype(np.uint32)
-    degrees = None if kind == 1 else graph.degrees.astype(np.uint32)
+    degrees = None if kind in (1, 3) else graph.degrees.astype(np.uint32)
     return Device(blocks, kind, graph, offsets, targets, weights, degrees)
 
 
@@ -102,12 +108,15 @@ SMALL = {
 }
 
 
+@pytest.mark.parametrize("queued", [rules.SUB_ROUNDS, 2, 1])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SMALL)
-def test_small_graphs(emulated: dict[str, ctypes.CDLL], name: str, kind: str) -> None:
+def test_small_graphs(emulated: dict[str, ctypes.CDLL], name: str, kind: str, queued: int) -> None:
     graph = SMALL[name]().graph
     if graph.weighted == (kind == "weighted"):
-        check_a_level(emulated, device_of(graph, KINDS[kind], blocks=2))
+        device = device_of(graph, KINDS[kind], blocks=2)
+        device.queued = queued
+        check_a_level(emulated, device)
 
 
 def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
@@ -124,7 +133,7 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
     emulated["move"].refine_level(
         *device.arguments, address(labels), address(totals), address(parts),
         ctypes.c_double(graph.total_weight), ctypes.c_uint32(SEED),
-        address(np.array([salt, 0, rules.SUB_ROUNDS], np.uint32)),
+        address(np.array([salt, 0, rules.SUB_ROUNDS, device.queued], np.uint32)),
     )  # fmt: skip
     np.testing.assert_array_equal(parts, level.refined)
 
@@ -143,7 +152,7 @@ def moved_by(
     full_sweeps = 0 if cycle else rules.FULL_SWEEPS
     text = [
         rules.seed_salt(SEED), cycle, rules.SUB_ROUNDS, rules.MAX_ITERATIONS, full_sweeps,
-        rules.MIN_SWEEPS,
+        rules.MIN_SWEEPS, device.queued,
     ]  # fmt: skip
     library.move_level(
         *device.arguments, address(start), address(labels), address(totals),

@@ -187,6 +187,7 @@ class DeviceSteps:
             tolerance=rules.tolerance(0), seed_salt=rules.seed_salt(run.seed),
             cycle=steps.FOLLOWING_CYCLE, sub_rounds=rules.SUB_ROUNDS,
             max_iterations=rules.MAX_ITERATIONS, full_sweeps=0, min_sweeps=rules.MIN_SWEEPS,
+            queued=rules.SUB_ROUNDS,
         )  # fmt: skip
         types = f"Spans<{self.store.types}>, u64"
         self.device.launch("move", "move", types, n, rule, self.hubs[1], sweeps)

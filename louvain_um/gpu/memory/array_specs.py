@@ -28,7 +28,13 @@ from louvain_um.gpu.memory.coarse_bytes import (
 from louvain_um.gpu.memory.coarse_memory import CoarseRegion
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.memory.targets24 import words_for
-from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, hub_table_sizes
+from louvain_um.gpu.runtime.launch import (
+    CONTROL,
+    DRAIN_SLOTS,
+    hub_table_sizes,
+    queue_entries,
+    queued_at_once,
+)
 
 SORTING = 64 << 10
 """Bytes that CuPy's sort may take besides 9 for every 8 that it sorts."""
@@ -87,8 +93,9 @@ def _of_coarse_levels(array: ArraySpec) -> bool:
 
 
 def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:
-    """Return the additional arrays of an out-of-core run.
+    """Return the additional arrays of an out-of-core run, and those that are larger then.
 
+    All sub-rounds are queued at once, however little memory there is.
     Partial rows (`louvain_um.gpu.out_of_core.partial_rows`) are merged into others, where the next
     level's are to be, or become these.
     """
@@ -111,6 +118,7 @@ def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:
         _array("block_starts", "scratch", 4, blocks, ALWAYS),
         _array("spans", "scratch", 4, rounds * blocks, ("move", "refine")),
         _array("present", "scratch", 1, rounds * blocks, ("move",)),
+        *_queues(shape, VISITED, shape.vertices),
     )
 
 
@@ -130,7 +138,7 @@ def _graph(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         ("move", "gather"): visited * n,
         ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * arcs,
     }
-    yield _array("offsets.0", "graph", 8, n + 1, ALWAYS, rows)
+    yield _array("offsets.0", "graph", 4 if shape.offsets32 else 8, n + 1, ALWAYS, rows)
     if shape.targets24:
         yield _array("targets.0", "graph", 3, -(-4 * words_for(arcs) // 3), ALWAYS, passes)
     else:
@@ -185,7 +193,7 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     moving: tuple[Stage, ...] = ("move", "refine", "aggregate")
     if not leiden:
         moving = (*moving, "coarse", "fetch")
-    if not shape.targets24:
+    if not shape.compact:
         yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
     labels: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): seen,
@@ -201,7 +209,9 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("start", "community", 4, n, ("move", "refine", "aggregate"), begun)
     totals: dict[tuple[Stage, Use], float] = {("move", "gather"): seen / 2, ("move", "atomic"): n}
     yield _array("totals", "community", sums, n, ("move", "refine"), totals)
-    yield _array("sizes", "community", 4, n, ("move",), {("move", "atomic"): n})
+    # A move changes two; those of single vertices that would swap places are looked up.
+    looked: dict[tuple[Stage, Use], float] = {("move", "gather"): n, ("move", "atomic"): 2 * n}
+    yield _array("sizes", "community", 4, n, ("move",), looked)
     if leiden:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
         yield _array("refined", "community", 4, n, ("refine", *COARSE_STAGES, "fetch"), joined)
@@ -221,17 +231,16 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
 
 def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     """Yield what lives no longer than a step."""
-    n, sums = shape.vertices, shape.sum_bytes
-    queued: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * n}
-    yield _array("queue", "scratch", 4, n, ("move", "refine"), queued)
-    yield _array("proposed", "scratch", 4, n, ("move", "refine"), queued)
-    yield _array("active", "scratch", 1, n, ("move",), {("move", "stream"): visited * n})
+    n = shape.vertices
+    queued = queued_at_once(n, low_scratch=shape.low_scratch)
+    yield from _queues(shape, visited, queue_entries(n, queued))
+    # Each sweep goes over the flags twice, once more for each sub-round that is queued alone.
+    scans = 2 * SUB_ROUNDS // queued
+    yield _array("active", "scratch", 1, n, ("move",), {("move", "stream"): scans * visited * n})
     activated: dict[tuple[Stage, Use], float] = {
         ("move", "gather"): visited * n + (READ_AGAIN - 1) * visited * shape.arcs
     }
     yield _array("next_active", "scratch", 1, n, ("move",), activated)
-    if shape.method == "leiden":
-        yield _array("weight_to_target", "scratch", sums, n, ("refine",))
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
     k = shape.communities
     yield from _aggregation(shape)
@@ -242,6 +251,15 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("sort_workspace", "scratch", 1, 9 * k + SORTING, ("fetch",))
     empty = sum(array.nbytes for array in _coarse_graph(shape, 2, shape.coarse_regions[1], visited))
     yield _array("coarse_scratch", "scratch", 1, coarse_scratch_bytes(shape, empty), ("coarse",))
+
+
+def _queues(shape: Shape, visited: float, entries: int) -> Iterator[ArraySpec]:
+    """Yield the queue of vertices that decide, and what is noted for each of them."""
+    queued: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * shape.vertices}
+    yield _array("queue", "scratch", 4, entries, ("move", "refine"), queued)
+    yield _array("proposed", "scratch", 4, entries, ("move", "refine"), queued)
+    if shape.method == "leiden":
+        yield _array("weight_to_target", "scratch", shape.sum_bytes, entries, ("refine",))
 
 
 def _extended(shape: Shape, visited: float) -> Iterator[ArraySpec]:

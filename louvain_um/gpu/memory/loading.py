@@ -16,6 +16,7 @@ from louvain_um.gpu.out_of_core.page_toucher import PageToucher
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.lru.residency import Residency, Span, cut_rows
 from louvain_um.placement.memory.allocator import Allocator
@@ -38,10 +39,10 @@ def upload(
     memory: Allocator,
     graph: Graph | DeviceGraph,
     *,
-    packed: bool = False,
+    compact: str = "",
     extended: bool = False,
 ) -> GpuLevel:
-    """Fill arrays of the run's own with a graph, its targets `packed` or as they are."""
+    """Fill arrays of the run's own with a graph, as it is or for kernels of `compact` types."""
 
     def put(name: str, group: Any, array: Any) -> Any:
         there = memory.empty(f"{name}.0", group, len(array), array.dtype)
@@ -55,8 +56,10 @@ def upload(
     if graph.loops is not None and graph.loops.any():
         loops = put("loops", "graph", graph.loops.astype(sums))
     offsets, targets = graph.offsets, graph.targets
-    if packed:
+    if compact == TARGETS24:
         offsets, targets = targets24.pack(*targets24.on_host(graph))
+    elif compact == OFFSETS32:
+        offsets = offsets.astype(np.uint32)
     level = first_level(
         graph,
         offsets=put("offsets", "graph", offsets),
@@ -64,8 +67,8 @@ def upload(
         weights=weights,
         loops=loops,
     )
-    level.sums, level.targets24 = sums, packed
-    if packed:
+    level.sums, level.compact = sums, compact
+    if compact:
         return level  # which has no degrees: `targets24.cuh`
     if isinstance(graph, Graph):
         level.degrees = put("degrees", "community", graph.degrees.astype(sums))

@@ -20,7 +20,7 @@ from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
-from louvain_um.gpu.runtime.launch import hub_table_sizes
+from louvain_um.gpu.runtime.launch import hub_table_sizes, queue_entries, queued_at_once
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
@@ -113,17 +113,17 @@ def plan_shape(
         out_of_core=lambda low_scratch: declare_out_of_core(
             replace(shape, low_scratch=low_scratch)
         ),
-        targets24=declare_targets24(shape),
+        compact=declare_compact(shape),
         kept=shape.kept,
         managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
     )
 
 
-def declare_targets24(shape: Shape) -> Callable[[bool], tuple[ArraySpec, ...]] | None:
-    """Return what declares a run's arrays with targets of 24 bits; None if those do not suffice."""
-    if not shape.allows_targets24:
+def declare_compact(shape: Shape) -> Callable[[bool], tuple[ArraySpec, ...]] | None:
+    """Return what declares a run's arrays with the input in fewer bytes; None if it cannot be."""
+    if not shape.allows_compact:
         return None
-    return lambda low: declare(replace(shape, low_scratch=low, targets24=True))
+    return lambda low: declare(replace(shape.compacted(), low_scratch=low))
 
 
 def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
@@ -131,6 +131,8 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
     ratio = arcs / max(shape.arcs, 1)
     larger = replace(
         shape,
+        targets24=False,
+        offsets32=False,
         arcs=arcs,
         vertices=max(1, round(shape.vertices * ratio)),
         isolated=int(shape.isolated * ratio),
@@ -138,9 +140,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
         sum_bytes=shape.sum_bytes if shape.weight_bytes else sums_of_ones(arcs),
         low_scratch=True,
     )
-    return replace(
-        larger, targets24=larger.allows_targets24 and find_policy(policy).name == AUTO.name
-    )
+    return larger.compacted() if find_policy(policy).name == AUTO.name else larger
 
 
 def work_bytes(
@@ -167,8 +167,10 @@ def work_bytes(
         n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
     )
     tables = (4 + sums) * hubs[1] + (40 + sums) * hubs[0]
-    per_vertex = 16 + 3 * sums if step == "refine" else 18 + sums
-    return per_vertex * n + tables + 4 * SMALL
+    entries = queue_entries(n, queued_at_once(n, low_scratch=low_scratch))
+    if step == "refine":
+        return (8 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
+    return (10 + sums) * n + 8 * entries + tables + 4 * SMALL
 
 
 LASTING: Final = ("targets", "weights", "offsets", "loops", "degrees", "start")

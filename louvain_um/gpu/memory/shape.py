@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits, low_scratch_limits
@@ -61,6 +61,8 @@ class Shape:
         Scratch of minimal size, for runs that do not fit otherwise.
     targets24 : bool
         The input's targets take 24 bits (`targets24.py`), for the same runs.
+    offsets32 : bool
+        The input's offsets take 32 bits, and there are no degrees, where targets do not fit 24.
     extended, second, members, fixed : bool
         Vertices move by the extended rule, and which of its arrays there are
         (`louvain_um.gpu.move.extended`).
@@ -82,6 +84,7 @@ class Shape:
     kind: str = "unknown"
     low_scratch: bool = False
     targets24: bool = False
+    offsets32: bool = False
     extended: bool = False
     second: bool = False
     members: bool = False
@@ -96,12 +99,21 @@ class Shape:
         return cls(**known)
 
     @property
-    def allows_targets24(self) -> bool:
-        """Whether targets of 24 bits can hold the input's."""
-        plain = (
-            not self.extended and not self.weight_bytes and not self.loops and self.sum_bytes == 4
-        )
-        return plain and 0 < self.vertices <= MOST_VERTICES
+    def allows_compact(self) -> bool:
+        """Whether the input can take fewer bytes: all arcs weigh 1, moves are by the plain rule."""
+        plain = not self.extended and not self.weight_bytes and not self.loops
+        return plain and self.sum_bytes == 4 and self.vertices > 0
+
+    @property
+    def compact(self) -> bool:
+        """Whether the input takes fewer bytes."""
+        return self.targets24 or self.offsets32
+
+    def compacted(self) -> Shape:
+        """Return the shape with the input in fewer bytes, if that is possible."""
+        short = self.vertices <= MOST_VERTICES
+        allowed = self.allows_compact
+        return replace(self, targets24=allowed and short, offsets32=allowed and not short)
 
     @property
     def coarse_shares(self) -> CoarseShares:

@@ -1,6 +1,8 @@
-// Targets of 24 bits instead of 32, in rows sorted by length: the twin of targets24.py.
+// Inputs in fewer bytes, where every arc weighs 1 and no vertex has a loop: offsets of 32 bits, or
+// targets of 24 bits instead of 32, in rows sorted by length, the twin of targets24.py. Neither has
+// an array of degrees: a vertex' degree is the length of its row.
 //
-// Arc j's target is in bytes 3j..3j + 2 of the array, which has one spare word at its end. Entry v
+// With targets of 24 bits, // arc j's target is in bytes 3j..3j + 2 of the array, which has one spare word at its end. Entry v
 // of the offsets holds where v's row begins and, from bit START_BITS on, how many arcs it has.
 #pragma once
 #include "grid.cuh"
@@ -8,11 +10,15 @@
 // Weight type of graphs whose arcs all weigh 1 and have targets of 24 bits.
 struct Targets24 {};
 
+// The same with offsets of 32 bits and targets as they are.
+struct Offsets32 {};
+
 __device__ __forceinline__ u32 weight_at(const Targets24*, i64) { return 1; }
+__device__ __forceinline__ u32 weight_at(const Offsets32*, i64) { return 1; }
 
 // Whether every arc weighs 1.
 template <class W>
-constexpr bool unweighted = same<W, Unweighted> || same<W, Targets24>;
+constexpr bool unweighted = same<W, Unweighted> || same<W, Targets24> || same<W, Offsets32>;
 
 #define TARGET_MASK 0xFFFFFFu
 #define START_BITS 40
@@ -32,15 +38,23 @@ __device__ __forceinline__ Row row_of(const Targets24*, const i64* offsets, i64 
   const i64 low = entry & ((1ull << START_BITS) - 1);
   return {low, low + (i64)(entry >> START_BITS)};
 }
+__device__ __forceinline__ Row row_of(const Offsets32*, const i64* offsets, i64 v) {
+  const u32* begins = (const u32*)offsets;
+  return {begins[v], begins[v + 1]};
+}
 
-// Degree of vertex v. With targets of 24 bits there is no array of degrees: arcs weigh 1 and no
-// vertex has a loop, so the degree is the length of the row.
+// Degree of vertex v.
 template <class W, class A>
 __device__ __forceinline__ A degree_of(const W*, const A* degrees, const i64*, i64 v) {
   return degrees[v];
 }
 template <class A>
 __device__ __forceinline__ A degree_of(const Targets24* weights, const A*, const i64* offsets,
+                                       i64 v) {
+  return row_of(weights, offsets, v).arcs();
+}
+template <class A>
+__device__ __forceinline__ A degree_of(const Offsets32* weights, const A*, const i64* offsets,
                                        i64 v) {
   return row_of(weights, offsets, v).arcs();
 }

@@ -4,8 +4,8 @@
 // that decide from a frozen state, and pruned to active vertices. louvain_um/cpu/move.py is the
 // twin.
 //
-// A sweep: the active vertices are queued by sub-round and degree bin. Then, for each sub-round:
-// decide, barrier, apply, barrier. `decide` reads the frozen labels and totals and writes
+// A sweep: the active vertices are queued by sub-round and degree bin, of all sub-rounds at once or
+// of one at a time. Then, for each sub-round: decide, barrier, apply, barrier. `decide` reads the frozen labels and totals and writes
 // proposals; `apply` updates labels, totals and sizes by integer atomics; `activate` marks the
 // neighbours of moved vertices for the next sweep, together with the next `decide`, since it writes
 // nothing that deciding reads. The grid synchronizes itself; the host reads back once per level.
@@ -35,8 +35,9 @@ struct Sweeps {
   u32 max_iterations;
   u32 full_sweeps;  // first sweeps, with all vertices active
   u32 min_sweeps;   // sweeps before a gain that does not fall ends the level
+  u32 queued;       // sub-rounds queued at a time: all, or one where memory is scarce
 };
-static_assert(sizeof(Sweeps) == 80, "mirrored by SWEEPS in gpu/move/structs.py");
+static_assert(sizeof(Sweeps) == 88, "mirrored by SWEEPS in gpu/move/structs.py");
 
 // Moves until a sweep gains less than the tolerance. Writes labels, totals and sizes, and
 // iterations, moves, gains and times of sweeps to `control`. X: Plain or Extended. Cooperative.
@@ -46,6 +47,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   __shared__ Shared<A> shared;
   const i64 n = sweeps.n, tolerance = sweeps.tolerance;
   const u32 sub_rounds = sweeps.sub_rounds, full_sweeps = sweeps.full_sweeps;
+  const u32 queued = sweeps.queued;
   Control* control = sweeps.control;
   u8 *active = sweeps.active, *next_active = sweeps.next_active;
   Barrier* barrier = &control->barrier;
@@ -62,33 +64,39 @@ __global__ void __launch_bounds__(THREADS, 5)
     const u32 slot = iteration & 1;
     const bool prunes = iteration >= full_sweeps;
     if (thread == 0) control->gain[slot] = 0, control->moves[slot] = 0;
-    enqueue(
-        0, n, s.offsets, s.weights, sub_rounds, 0,
-        [=](i64 v, bool first) {
-          if (first && iteration > full_sweeps) next_active[v] = 0;
-          return active[v] ? bucket(v, salt, sub_rounds) : EMPTY;
-        },
-        s.queue, control, shared);
-
     Tally tally = {0, 0};
-    u32 moved = sub_rounds;  // the sub-round whose moves were applied last
-    for (u32 r = 0; r <= sub_rounds; ++r) {
-      const u32* from = starts + r * BINS;
-      if (r < sub_rounds && from[0] == from[BINS]) continue;
-      if (prunes && moved < sub_rounds)
-        activate_bins(s, starts + moved * BINS, moved, sub_rounds, salt, active, next_active,
-                      &control->read_again, shared);
-      if (r == sub_rounds) break;
-      decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
-      grid_sync(barrier);
-      if constexpr (same<X, Extended>) {
-        if (s.gains)
-          admit(s, from[0], from[BINS], prunes, next_active, thread, threads, barrier, tally);
-        apply_extended(s, from[0], from[BINS], thread, threads, barrier);
+    for (u32 first = 0; first < sub_rounds; first += queued) {
+      enqueue(
+          0, n, s.offsets, s.weights, queued, 0,
+          [=](i64 v, bool counting) {
+            if (counting && first == 0 && iteration > full_sweeps) next_active[v] = 0;
+            if (!active[v]) return EMPTY;
+            const u32 r = bucket(v, salt, sub_rounds) - first;
+            return r < queued ? r : EMPTY;
+          },
+          s.queue, control, shared);
+
+      u32 moved = queued;  // the sub-round, from `first` on, whose moves were applied last
+      for (u32 r = 0; r <= queued; ++r) {
+        const u32* from = starts + r * BINS;
+        if (r < queued && from[0] == from[BINS]) continue;
+        if (prunes && moved < queued)
+          activate_bins(s, starts + moved * BINS, first + moved, sub_rounds, salt, active,
+                        next_active, &control->read_again, shared);
+        if (r == queued) break;
+        decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
+        grid_sync(barrier);
+        if constexpr (same<X, Extended>) {
+          if (s.gains)
+            admit(s, from[0], from[BINS], prunes, next_active, thread, threads, barrier, tally);
+          apply_extended(s, from[0], from[BINS], thread, threads, barrier);
+        }
+        apply_moves(s, from[0], from[BINS], thread, threads);
+        grid_sync(barrier);
+        moved = r;
       }
-      apply_moves(s, from[0], from[BINS], thread, threads);
-      grid_sync(barrier);
-      moved = r;
+      // `enqueue` needs a barrier between two calls.
+      if (moved == queued) grid_sync(barrier);
     }
 
     i64 gain = block_sum(tally.gain);

@@ -14,7 +14,15 @@ from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.move.extended import MoveArrays, types_of
 from louvain_um.gpu.move.structs import SWEEPS, move_rule
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
+from louvain_um.gpu.runtime.launch import (
+    CONTROL,
+    THREADS,
+    HubTables,
+    grid_for,
+    new_control,
+    queue_entries,
+    queued_at_once,
+)
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
@@ -32,8 +40,13 @@ MOVE_ARRAYS: Final = ("sizes", "queue", "proposed", "active", "next_active")
 """Arrays that exist while vertices move."""
 
 
-def move_arrays(memory: Allocator, options: Options, level: GpuLevel) -> tuple[Any, ...]:
-    """Allocate a level's labels and totals; return `MOVE_ARRAYS`, for the caller to free."""
+def move_arrays(
+    memory: Allocator, options: Options, level: GpuLevel, queued: int = rules.SUB_ROUNDS
+) -> tuple[Any, ...]:
+    """Allocate a level's labels and totals; return `MOVE_ARRAYS`, for the caller to free.
+
+    So many sub-rounds are queued at a time.
+    """
     n, empty = level.vertices, memory.empty
     # For Louvain, labels become the level's map; for Leiden, sub-communities do.
     leiden = options.method == "leiden"
@@ -41,7 +54,8 @@ def move_arrays(memory: Allocator, options: Options, level: GpuLevel) -> tuple[A
     level.labels = empty(name, "community", n, np.uint32, short_lived=leiden)
     level.totals = empty("totals", "community", n, level.sums, short_lived=True)
     sizes = empty("sizes", "community", n, np.uint32, short_lived=True)
-    queue, proposed = (empty(name, "scratch", n, np.uint32) for name in ("queue", "proposed"))
+    entries = queue_entries(n, queued)
+    queue, proposed = (empty(name, "scratch", entries, np.uint32) for name in MOVE_ARRAYS[1:3])
     active, next_active = (empty(name, "scratch", n, np.uint8) for name in MOVE_ARRAYS[3:])
     return sizes, queue, proposed, active, next_active
 
@@ -59,7 +73,8 @@ def move(
 
     Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation.
     """
-    sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
+    queued = queued_at_once(level.vertices, low_scratch=low_scratch)
+    sizes, queue, proposed, active, next_active = move_arrays(memory, options, level, queued)
     types = types_of(level) if problem.extended else level.types
     kernel = kernels.get("move", "move", types)
     blocks = grid_for(kernels, kernel, level)
@@ -75,7 +90,7 @@ def move(
         seed_salt=rules.seed_salt(options.seed), cycle=level.cycle, sub_rounds=rules.SUB_ROUNDS,
         max_iterations=rules.MAX_ITERATIONS,
         full_sweeps=rules.FULL_SWEEPS if level.start is None else 0,
-        min_sweeps=rules.MIN_SWEEPS,
+        min_sweeps=rules.MIN_SWEEPS, queued=queued,
     )  # fmt: skip
     kernel((blocks,), (THREADS,), (argument, hubs.argument, sweeps.argument))
     found = control.get().view(CONTROL)[0]

@@ -6,12 +6,20 @@ from typing import Final
 
 import numpy as np
 
+from louvain_um.core import rules
 from louvain_um.core.objectives.problem import Problem
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.extended import refine_arrays, types_of
 from louvain_um.gpu.move.structs import refine_rule
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import THREADS, HubTables, grid_for, new_control
+from louvain_um.gpu.runtime.launch import (
+    THREADS,
+    HubTables,
+    grid_for,
+    new_control,
+    queue_entries,
+    queued_at_once,
+)
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
@@ -22,9 +30,19 @@ REFINE_ARRAYS: Final = (
 """Arrays that exist during refinement."""
 
 
-def start_refinement(memory: Allocator, level: GpuLevel, options: Options, total: int) -> Struct:
-    """Allocate a level's `refined`, and `REFINE_ARRAYS` for the caller to free; return the rule."""
+def start_refinement(
+    memory: Allocator,
+    level: GpuLevel,
+    options: Options,
+    total: int,
+    queued: int = rules.SUB_ROUNDS,
+) -> Struct:
+    """Allocate a level's `refined`, and `REFINE_ARRAYS` for the caller to free; return the rule.
+
+    So many sub-rounds are queued at a time.
+    """
     n, empty = level.vertices, memory.empty
+    entries = queue_entries(n, queued)
     name = f"refined.{level.cycle}.{level.number}"
     level.refined = empty(name, "community", n, np.uint32)
     return refine_rule(
@@ -34,9 +52,9 @@ def start_refinement(memory: Allocator, level: GpuLevel, options: Options, total
         sub_totals=empty("refined_totals", "community", n, level.sums, short_lived=True),
         sub_sizes=empty("refined_sizes", "community", n, np.uint32, short_lived=True),
         external_weight=empty("external_weight", "community", n, level.sums, short_lived=True),
-        queue=empty("queue", "scratch", n, np.uint32),
-        proposed=empty("proposed", "scratch", n, np.uint32),
-        weight_to_target=empty("weight_to_target", "scratch", n, level.sums),
+        queue=empty("queue", "scratch", entries, np.uint32),
+        proposed=empty("proposed", "scratch", entries, np.uint32),
+        weight_to_target=empty("weight_to_target", "scratch", entries, level.sums),
     )
 
 
@@ -50,7 +68,8 @@ def refine(
     low_scratch: bool = False,
 ) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the level."""
-    rule = start_refinement(memory, level, options, total)
+    queued = queued_at_once(level.vertices, low_scratch=low_scratch)
+    rule = start_refinement(memory, level, options, total, queued)
     names: list[str] = []
     if problem.extended:
         rule, names = refine_arrays(memory, problem, level, rule)
@@ -58,7 +77,7 @@ def refine(
     blocks = grid_for(kernels, kernel, level)
     hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
-    arguments = (rule.argument, hubs.argument, np.int64(level.vertices), control)
+    arguments = (rule.argument, hubs.argument, np.int64(level.vertices), np.uint32(queued), control)
     kernel((blocks,), (THREADS,), arguments)
     hubs.free()
     memory.free(*REFINE_ARRAYS, *names, "control")

@@ -21,13 +21,11 @@ struct RelabelResult {
 };
 static_assert(sizeof(RelabelResult) == 48, "RELABEL_RESULT of relabel.py mirrors it");
 
-// Visits all arcs, 32 rows per warp: visit(arc, v) with v the arc's source, or with arc -1. For
-// targets of 24 bits, whose rows do not follow each other.
-template <class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets,
-                                               const Targets24* targets24, F visit) {
+// Visits all arcs, 32 rows per warp: visit(arc, v) with v the arc's source, or with arc -1.
+template <class W, class F>
+__device__ __forceinline__ void visit_rows(i64 n, const i64* offsets, const W* weights, F visit) {
   for (i64 v = grid_thread(); v - lane_index() < n; v += grid_threads()) {
-    const Row row = v < n ? row_of(targets24, offsets, v) : Row{0, 0};
+    const Row row = v < n ? row_of(weights, offsets, v) : Row{0, 0};
     u32 total;
     walk_lanes(u32(row.arcs()), row.low, total, [&](const i64* at, const u32* owner, u32) {
 #pragma unroll
@@ -37,7 +35,8 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets,
   }
 }
 
-// The same where rows follow each other: one stretch of arcs per warp.
+// The same where rows follow each other and begin where offsets of 64 bits say: one stretch of arcs
+// per warp.
 template <class W, class F>
 __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W*, F visit) {
   const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
@@ -55,6 +54,16 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const 
                 return true;
               });
   }
+}
+template <class F>
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Targets24* weights,
+                                               F visit) {
+  visit_rows(n, offsets, weights, visit);
+}
+template <class F>
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Offsets32* weights,
+                                               F visit) {
+  visit_rows(n, offsets, weights, visit);
 }
 
 // Leiden's next level starts in the communities of this one: new_start[s] becomes the smallest
@@ -137,14 +146,17 @@ __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W
 // Gives each connected part of a community its smallest member as label, in place. A vertex without
 // arcs is a part of its own. Parents are never greater than their children, so that the root of a
 // part is its smallest member. Parts that hold fixed vertices stay one; `fixed` may be null, and
-// `first` is scratch with one entry per vertex. Cooperative.
+// `first` is scratch with one entry per vertex. `bits` is 24 for targets of 24 bits, 32 for offsets
+// of 32 bits, else 0. Cooperative.
 __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
-                                         u32 targets24, const u64* fixed, u32* first, u32* labels,
+                                         u32 bits, const u64* fixed, u32* first, u32* labels,
                                          u32* parents, RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
   grid_sync(&result->barrier);
-  if (targets24)
+  if (bits == 24)
     join_ends(n, offsets, targets, (const Targets24*)0, labels, parents);
+  else if (bits == 32)
+    join_ends(n, offsets, targets, (const Offsets32*)0, labels, parents);
   else
     join_ends(n, offsets, targets, (const Unweighted*)0, labels, parents);
   if (fixed) {

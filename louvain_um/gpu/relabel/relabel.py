@@ -16,8 +16,12 @@ from louvain_um.core.objectives.objective import Sums
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
 from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
+from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory.allocator import Allocator
+
+BITS: Final = {TARGETS24: 24, OFFSETS32: 32}
+"""How `split_communities` tells inputs in fewer bytes apart."""
 
 RELABEL_RESULT: Final = np.dtype(
     [
@@ -98,11 +102,11 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     result = new_result(memory)
     kernel = kernels.get("relabel", "split_communities")
-    targets24, first = np.uint32(level.targets24), None
+    bits, first = np.uint32(BITS.get(level.compact, 0)), None
     if level.fixed is not None:
         first = memory.empty("first", "scratch", level.vertices, np.uint32)
     fixed = or_null(level.fixed), or_null(first)
-    arguments = (level.offsets, level.targets, targets24, *fixed, level.start, parents, result)
+    arguments = (level.offsets, level.targets, bits, *fixed, level.start, parents, result)
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
     memory.free("parents", "relabel_result", *(["first"] if first is not None else []))

@@ -12,7 +12,10 @@ INPUT32: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", 
 TARGETS24: Final = "Targets24, u32"
 """The same for unweighted inputs whose targets take 24 bits (`louvain_um.gpu.memory.targets24`)."""
 
-INPUT: Final = (*INPUT32, TARGETS24)
+OFFSETS32: Final = "Offsets32, u32"
+"""The same for unweighted inputs whose offsets take 32 bits, and which have no array of degrees."""
+
+INPUT: Final = (*INPUT32, TARGETS24, OFFSETS32)
 """The same for any input."""
 
 ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64")

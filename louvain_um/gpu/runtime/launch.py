@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from louvain_um.core import rules
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
@@ -41,6 +42,11 @@ added for sub-rounds that have more. With low scratch, a fifth of that.
 
 DRAIN_SLOTS: Final = 16 * THREADS
 """Slots that a block drains at a time (`hubs.cuh`)."""
+
+QUEUE_BLOCK: Final = 1 << 16
+MOST_QUEUED: Final = 8566
+"""Of any 2¹⁶ vertices from a multiple of that on, at most so many are in one of 8 sub-rounds,
+whatever the salt: counted for all 2³² hashes, of which a salt permutes such blocks."""
 
 EMPTY_SUM: Final = {4: 0xFF, 8: 0}
 """Bytes of the sums of empty tables, by the size of a sum (`GlobalSlots` of hash_table.cuh)."""
@@ -81,6 +87,28 @@ def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
     """Return the number of blocks to launch for a level: at most those resident at once."""
     resident = kernels.resident_blocks(kernel, THREADS)
     return max(1, min(resident, (level.arcs + level.vertices) // ARCS_A_BLOCK))
+
+
+def queued_at_once(vertices: int, *, low_scratch: bool) -> int:
+    """Return how many sub-rounds of a level are queued at a time.
+
+    One, where memory is scarce: the queue is shorter, and barriers more.
+    """
+    return 1 if low_scratch and vertices > QUEUE_BLOCK else rules.SUB_ROUNDS
+
+
+def queue_entries(vertices: int, queued: int) -> int:
+    """Return the most vertices that are queued at a time.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.runtime.launch import queue_entries
+    >>> queue_entries(1 << 20, 8), queue_entries(1 << 20, 1)
+    (1048576, 137056)
+    """
+    if queued == rules.SUB_ROUNDS:
+        return vertices
+    return min(vertices, queued * MOST_QUEUED * -(-vertices // QUEUE_BLOCK))
 
 
 def hub_table_sizes(

@@ -8,7 +8,7 @@ from fake_cuda import GIB
 
 from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.gpu.memory.array_specs import declare
-from louvain_um.gpu.memory.planning import declare_targets24
+from louvain_um.gpu.memory.planning import declare_compact
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.allocator import Allocator
@@ -243,7 +243,7 @@ def test_a_graph_that_does_not_fit_the_device_gets_its_arenas(cuda, vertices, ar
     shape = shape_of_size(vertices, arcs, False, "louvain")
     plan = make_plan(
         lambda low_scratch: declare(replace(shape, low_scratch=low_scratch)), "auto", H200,
-        free=cuda.free_bytes - MARGIN, targets24=declare_targets24(shape),
+        free=cuda.free_bytes - MARGIN, compact=declare_compact(shape),
     )  # fmt: skip
     assert not plan.fits
     memory = Allocator(

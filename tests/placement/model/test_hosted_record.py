@@ -28,7 +28,7 @@ def predicted(row):
     }
     work = work_for(arrays, H200, kind=shape.kind)
     policy = replace(AUTO, arrays=hosted)
-    found = candidate(policy, arrays, work, 1 << 40, low_scratch=True, targets24=True, joint=True)
+    found = candidate(policy, arrays, work, 1 << 40, low_scratch=True, compact=True, joint=True)
     return 1e3 * found.expected.seconds
 
 

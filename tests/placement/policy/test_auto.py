@@ -52,7 +52,7 @@ def targets24(low_scratch=False):
 def test_arcs_are_packed_before_scratch_shrinks_and_both_before_anything_leaves():
     tried = [(arrays(), {}), (targets24(), {}), (arrays(True), {"joint": True})]
     for declared, how in (*tried, (targets24(True), {"joint": True})):
-        found = plan(budget=device_bytes_in_core(declared, **how), targets24=targets24)
+        found = plan(budget=device_bytes_in_core(declared, **how), compact=targets24)
         less = next(a for a in found.arrays if a.name == "targets.0").itemsize == 3
         assert found.targets24 == less == (declared in (targets24(), targets24(True)))
         assert found.low_scratch == bool(how)
@@ -64,9 +64,7 @@ def test_arcs_are_packed_before_scratch_shrinks_and_both_before_anything_leaves(
 def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
     least = device_bytes_in_core(targets24(True), joint=True)
     for share in (0.9, 0.7, 0.5):
-        found, whole = (
-            plan(budget=int(share * least), **m) for m in ({"targets24": targets24}, {})
-        )
+        found, whole = (plan(budget=int(share * least), **m) for m in ({"compact": targets24}, {}))
         assert found.targets24
         assert not whole.targets24
         assert not found.in_core
@@ -76,7 +74,7 @@ def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
 def test_what_somebody_placed_is_not_packed():
     for name in POLICY_NAMES:
         if name != "auto":
-            assert not plan(name, "100%", targets24=targets24).targets24
+            assert not plan(name, "100%", compact=targets24).targets24
 
 
 @pytest.mark.parametrize("skew", SKEWS)

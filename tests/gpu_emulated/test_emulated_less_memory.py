@@ -1,0 +1,92 @@
+"""The engine with too little memory for its graph: inputs in fewer bytes, short queues."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.core import rules
+from louvain_um.core.hierarchy import detect
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.events import ignore
+from louvain_um.generators import lfr, stencil
+from louvain_um.gpu import engine
+from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.gpu.runtime import launch
+from louvain_um.options import Options
+from louvain_um.placement.memory import pages, span
+from louvain_um.placement.policy import auto
+from tests.gpu_emulated.emulated_engine import emulated_devices
+
+GRAPHS = {
+    "lfr": lambda: lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph,
+    "mesh": lambda: stencil((50, 50)).graph,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "budget"),
+    [
+        ("lfr", "louvain", "35%"),
+        ("lfr", "leiden", "25%"),
+        ("mesh", "louvain", "30%"),
+        ("mesh", "leiden", "35%"),
+    ],
+)
+def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], name: str, method: str,
+    budget: str,
+) -> None:  # fmt: skip
+    graph = GRAPHS[name]()
+    plain: Any = Options(method=method, seed=3)
+    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+    # Host memory is a second device's here. Pages, queues of single sub-rounds and offsets of 32
+    # bits are for larger graphs.
+    for module in (pages, auto, span):
+        monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
+    for module in (array_specs, coarse_bytes, planning):
+        monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
+    small = replace(engine.LIMITS, small=1 << 10)
+    for module in (engine, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", small)
+    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 10)
+    monkeypatch.setattr(launch, "QUEUE_BLOCK", 1 << 8)
+    monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
+    options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        plan = run.plan
+    assert np.array_equal(found.labels, one.labels)
+    assert plan.in_pages
+    assert plan.compact
+    assert not plan.targets24
+    sizes = {array.name: array.size for array in plan.arrays}
+    assert "degrees.0" not in sizes
+    assert sizes["queue"] == launch.queue_entries(graph.n_vertices, 1) < graph.n_vertices
+    assert any("32 bits" in note for note in plan.notes)
+
+
+def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:
+    """Sampled from what was counted for all blocks; a salt permutes the blocks."""
+    random = np.random.default_rng(1)
+    for block in random.integers(0, (1 << 32) // launch.QUEUE_BLOCK, 40):
+        x = np.arange(launch.QUEUE_BLOCK, dtype=np.uint32) + np.uint32(block * launch.QUEUE_BLOCK)
+        assert rules.mix32(int(x[7])) == mixed(x)[7]
+        assert np.bincount(mixed(x) & 7).max() <= launch.MOST_QUEUED
+
+
+def mixed(x: Any) -> Any:
+    """`rules.mix32` of an array."""
+    x = x ^ x >> 16
+    x = x * np.uint32(0x7FEB352D)
+    x = x ^ x >> 15
+    x = x * np.uint32(0x846CA68B)
+    return x ^ x >> 16
