@@ -288,7 +288,7 @@ def test_programs_under_placement_are_those_measured():
                 row = points.get((program, policy, rate))
                 assert (cell == "–") == (row is None), (program, rate, policy)
                 assert row is None or close(cell, 1e3 * row["seconds"])
-    for program in ("bfs", "sssp", "mst"):
+    for program in ("bfs", "sssp", "mst", "pagerank"):
         for policy in ("auto", "base", "pinned"):
             row, cells = points[program, policy, 0], rows[f"{program} by {policy}"]
             measured = row["teps"] / 1e9, row["watts"], row["teps_per_watt"] / 1e6
@@ -299,7 +299,8 @@ def test_programs_under_placement_are_those_measured():
     # Where `auto` is not the fastest, it is so by less than the page says.
     for point in judged["points"]:
         late = point["auto_seconds"] / point["best_seconds"]
-        assert late < (1.03 if point["oversubscription"] else 1.09)
+        assert late < (1.011 if point["oversubscription"] else 1.102)
+        assert point.get("gain_in_turns", 1) > 0.96
 
 
 def test_gains_over_managed_memory_are_those_modelled():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.machine.machine import Machine
@@ -80,6 +80,19 @@ class Pages:
     seconds: float
 
 
+class Use(NamedTuple):
+    """What a phase's accesses of an array take, wherever all of it lies.
+
+    Seconds of device memory; seconds of the bus, to and from the device, for managed memory on the
+    host; and the same for page-locked memory.
+    """
+
+    name: str
+    local: float
+    hosted: tuple[float, float]
+    pinned: tuple[float, float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProgramCost:
     """Seconds of a program on a machine.
@@ -115,34 +128,24 @@ class ProgramCost:
     here: Mapping[str, Placement] = field(default_factory=dict)
 
     @cached_property
-    def _bus(self) -> dict[tuple[str, str, bool], tuple[float, float]]:
-        return {
-            (array.name, phase.name, pinned): self._bus_whole(array, phase, pinned)
-            for array in self.program.arrays
-            for phase in self.program.phases
-            for pinned in (False, True)
-        }
-
-    @cached_property
-    def _used(self) -> dict[str, list[ProgramArray]]:
-        """Arrays that each phase accesses."""
+    def _uses(self) -> dict[str, list[Use]]:
+        """Return what each phase accesses."""
         return {
             phase.name: [
-                array
+                use
                 for array in self.program.arrays
-                if self._local[array.name, phase.name]
-                or any(self._bus[array.name, phase.name, False])
+                if (use := self._use(array, phase)).local or any(use.hosted)
             ]
             for phase in self.program.phases
         }
 
-    @cached_property
-    def _local(self) -> dict[tuple[str, str], float]:
-        return {
-            (array.name, phase.name): self._local_whole(array, phase)
-            for array in self.program.arrays
-            for phase in self.program.phases
-        }
+    def _use(self, array: ProgramArray, phase: Phase) -> Use:
+        return Use(
+            array.name,
+            self._local_whole(array, phase),
+            self._bus_whole(array, phase, False),
+            self._bus_whole(array, phase, True),
+        )
 
     def _local_whole(self, array: ProgramArray, phase: Phase) -> float:
         """Return seconds of device memory for a phase's accesses of an array that lies there."""
@@ -251,18 +254,19 @@ class ProgramCost:
 
     def phase_seconds(self, phase: Phase, placements: Mapping[str, Placement]) -> float:
         """Return seconds of all runs of a phase."""
-        local, bus = 0.0, [0.0, 0.0]
-        for array in self._used[phase.name]:
-            placement = placements[array.name]
+        local = up = down = 0.0
+        for use in self._uses[phase.name]:
+            placement = placements[use.name]
             hosted = 1 - placement.on_device
-            local += (1 - hosted) * self._local[array.name, phase.name]
+            local += (1 - hosted) * use.local
             if hosted:
                 # After `Machine.with_peer`, both are the peer's.
-                both = self._bus[array.name, phase.name, placement.kind == "pinned"]
-                bus = [way + hosted * seconds for way, seconds in zip(bus, both, strict=True)]
+                to_device, back = use.pinned if placement.kind == "pinned" else use.hosted
+                up += hosted * to_device
+                down += hosted * back
         work = max(phase.operations / self.machine.operation_rate, local)
         # The bus carries both ways at the same time.
-        seconds = joined(work, max(bus), overlap=phase.overlap)
+        seconds = joined(work, max(up, down), overlap=phase.overlap)
         starts = phase.passes * phase.launches * self.machine.launch_seconds
         times = self.scale.get(phase.name, 1.0) * self.left.get(phase.name, 1.0)
         return times * (seconds + starts)

@@ -110,7 +110,7 @@ def solve(
         return {array.name: everything[array.name] for array in arrays}
     hosted = BESIDE if by_peer else HOSTED if managed else HOSTED[1:]
     for array in free:
-        placements[array.name] = best(cost, placements, array, hosted)
+        placements[array.name], _ = best(cost, placements, array, hosted)
     chosen = greedy(cost, placements, free, here, budget)
     for other in alternatives(cost, placements, free, here):
         least = cost.seconds(chosen) * (1 - LEAST_GAIN)
@@ -146,14 +146,22 @@ def best(
     placements: Mapping[str, Placement],
     array: ProgramArray,
     among: Iterable[Placement],
-) -> Placement:
-    """Return the placement of one array that takes least time; the first of equals."""
-    found, least = None, float("inf")
+) -> tuple[Placement, float]:
+    """Return the placement of one array that takes least time, the first of equals, and that time.
+
+    Phases take the same under all placements in device memory, which differ in arrival alone.
+    """
+    found, least = HOSTED[0], float("inf")
+    others = sum(cost.arrival(a, placements[a.name]) for a in cost.program.arrays if a is not array)
+    phases = dict[tuple[float, bool], float]()
     for placement in among:
-        seconds = cost.seconds({**placements, array.name: placement})
-        if found is None or seconds < least * (1 - LEAST_GAIN):
+        key = placement.on_device, placement.kind == "pinned"
+        if key not in phases:
+            phases[key] = sum(cost.phases({**placements, array.name: placement}).values())
+        seconds = phases[key] + others + cost.arrival(array, placement)
+        if seconds < least * (1 - LEAST_GAIN):
             found, least = placement, seconds
-    return found or HOSTED[0]
+    return found, least
 
 
 def greedy(
@@ -170,8 +178,8 @@ def greedy(
         held = held_by_phase(cost.program, placements)
         offers = []
         for name, array in left.items():
-            placement = best(cost, placements, array, here)
-            gain = now - cost.seconds({**placements, name: placement})
+            placement, seconds = best(cost, placements, array, here)
+            gain = now - seconds
             if gain > now * LEAST_GAIN:
                 # Rounded, since the order of additions must not decide between equals.
                 offers.append((float(f"{-gain / array.held:.9e}"), name, placement))

@@ -2,11 +2,33 @@
 // doubles, each rounded once, cut to an integer. The twin of cpu/algorithms/pagerank.py.
 #include "row_view.cuh"
 
+// What a row passes on along an arc of weight 1. Where all weights are 1 it is cut to an integer for
+// the row: cutting it anew for each arc, as weights need, takes longer than loading it.
+template <class W>
+struct Share {
+  double value;
+  __device__ explicit Share(double share) : value(share) {}
+  __device__ __forceinline__ i64 along(u64 weight) const {
+    return __double2ll_rz(__dmul_rn(value, __ull2double_rn(weight)));
+  }
+};
+template <>
+struct Share<Unweighted> {
+  i64 value;
+  __device__ explicit Share(double share) : value(__double2ll_rz(share)) {}
+  __device__ __forceinline__ i64 along(u64) const { return value; }
+};
+
+// A row's rank per unit of its weight `out`.
+__device__ __forceinline__ double per_weight(i64 rank, double out) {
+  return out > 0 ? __ddiv_rn(__ll2double_rn(rank), out) : 0.0;
+}
+
 // Sums the weight of each row, its loop once; sets first shares; adds the ranks of rows without
 // any weight to sums[0].
 template <class W>
 __global__ void BOUNDS weigh_rows(RowView<W> rows, const u64* loops, i64 start, i64* ranks,
-                                  double* outs, double* shares, i64* sums) {
+                                  double* outs, void* shares, i64* sums) {
   i64 dangling = 0;
   fold_rows(
       rows, 0ull, [&](i64) { return true; }, [&](i64, i64 arc) { return rows.weight(arc); },
@@ -15,7 +37,7 @@ __global__ void BOUNDS weigh_rows(RowView<W> rows, const u64* loops, i64 start, 
         if (loops) total += loops[v];
         ranks[v] = start;
         outs[v] = __ull2double_rn(total);
-        shares[v] = total ? __ddiv_rn(__ll2double_rn(start), outs[v]) : 0.0;
+        ((Share<W>*)shares)[v] = Share<W>(per_weight(start, outs[v]));
         dangling += total ? 0 : start;
       });
   dangling = block_sum(dangling);
@@ -23,26 +45,28 @@ __global__ void BOUNDS weigh_rows(RowView<W> rows, const u64* loops, i64 start, 
 }
 
 // Replaces every rank by what its neighbours pass on; adds dangling ranks to sums[0] and changes to
-// sums[1].
+// sums[1]. Shares stay in the L2 cache, past which targets are streamed.
 template <class W>
 __global__ void BOUNDS iterate(RowView<W> rows, const u64* loops, double damping, i64 base,
-                               const double* outs, const double* shares, double* next_shares,
+                               const double* outs, const void* shares, void* next_shares,
                                i64* ranks, i64* sums) {
   i64 dangling = 0, change = 0;
   fold_rows(
       rows, 0ll, [&](i64) { return true; },
       [&](i64, i64 arc) {
-        const double share = shares[rows.targets[arc]];
-        return __double2ll_rz(__dmul_rn(share, __ull2double_rn(rows.weight(arc))));
+        return ((const Share<W>*)shares)[__ldcs(rows.targets + arc)].along(rows.weight(arc));
       },
       [](i64 a, i64 b) { return a + b; },
       [&](i64 v, i64 total) {
-        if (loops) total += __double2ll_rz(__dmul_rn(shares[v], __ull2double_rn(loops[v])));
+        const i64 before = ranks[v];
+        const double out = outs[v];
+        if (loops && loops[v])
+          total += __double2ll_rz(__dmul_rn(per_weight(before, out), __ull2double_rn(loops[v])));
         const i64 rank = base + __double2ll_rz(__dmul_rn(damping, __ll2double_rn(total)));
-        change += rank > ranks[v] ? rank - ranks[v] : ranks[v] - rank;
+        change += rank > before ? rank - before : before - rank;
         ranks[v] = rank;
-        next_shares[v] = outs[v] > 0 ? __ddiv_rn(__ll2double_rn(rank), outs[v]) : 0.0;
-        dangling += outs[v] > 0 ? 0 : rank;
+        ((Share<W>*)next_shares)[v] = Share<W>(per_weight(rank, out));
+        dangling += out > 0 ? 0 : rank;
       });
   dangling = block_sum(dangling);
   change = block_sum(change);

@@ -6,12 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from louvain_um.algorithms.programs import program_of
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost, joined
-from louvain_um.placement.program.solver import device_bytes, held_by_phase, solve
+from louvain_um.placement.program.solver import (
+    HERE,
+    HOSTED,
+    best,
+    device_bytes,
+    held_by_phase,
+    solve,
+)
 
 MIB = 1 << 20
 HOT, WARM, COLD = (
@@ -164,3 +172,15 @@ def test_plans_keep_budgets_whatever_the_order_and_no_fixed_policy_is_faster(
         fixed = {array.name: Placement(kind) for array in arrays}
         if max(held_by_phase(program, fixed).values()) <= budget:
             assert cost.seconds(found) <= cost.seconds(fixed) * (1 + 1e-6)
+
+
+def test_the_best_placement_of_one_array_is_that_of_the_whole_program():
+    program = program_of("mst", n_vertices=1 << 20, n_arcs=1 << 24, weighted=True)
+    cost = ProgramCost(program=program, machine=H200)
+    placements = {array.name: Placement("pinned") for array in program.arrays}
+    for array in program.arrays:
+        for among in (HERE, HOSTED):
+            found, least = best(cost, placements, array, among)
+            seconds = {p: cost.seconds({**placements, array.name: p}) for p in among}
+            assert least == pytest.approx(min(seconds.values()), rel=1e-12)
+            assert seconds[found] == pytest.approx(least, rel=1e-9)
