@@ -62,6 +62,7 @@ class RecorderSource:
         self.shifts: dict[str, int] = {}
         self.counts: list[_Count] = []
         self.edges: list[int] = []
+        self.launches = 0
         self.fresh: list[tuple[int, int, int, int, str]] = []
 
     def start(self, clock: SessionClock) -> None:
@@ -71,7 +72,14 @@ class RecorderSource:
 
     def observe(self, event: Event) -> None:
         """Note arrays, and count the accesses of a step."""
-        if event.kind == "array":
+        if event.kind == "start":
+            # Nothing is accessed before the first phase, nor between two.
+            now = self.clock.now()
+            if not self.launches:
+                self.edges = [now]
+            elif now > self.edges[-1]:
+                self.edges.append(now)
+        elif event.kind == "array":
             self.alive[event.name] = (event.address, event.nbytes)
         elif event.kind == "freed":
             # A tail given back leaves the rest where it is.
@@ -92,6 +100,7 @@ class RecorderSource:
         # The session keeps counts, not steps: what was counted is let go.
         program.steps.clear()
         now = self.clock.now()
+        self.launches += len(launches)
         for at, launch in enumerate(launches):
             begin = self.edges[-1]
             self.edges.append(max(begin + 1, begin + (now - begin) // (len(launches) - at)))
@@ -148,10 +157,9 @@ class RecorderSource:
 
     def maps(self) -> tuple[PageMap, ...]:
         """Return a map of each array; long runs have several launches in a bin."""
-        launches = len(self.edges) - 1
-        if launches < 1:
+        if not self.launches:
             return ()
-        each = -(-launches // BINS)
+        each = -(-(len(self.edges) - 1) // BINS)
         edges = np.array([*self.edges[:-1:each], self.edges[-1]], np.int64)
         heights: dict[str, int] = {}
         for count in list(self.counts):
@@ -174,4 +182,4 @@ class RecorderSource:
 
     def about(self) -> dict[str, Any]:
         """Return how many launches were counted."""
-        return {"launches": len(self.edges) - 1, "page_bytes": PAGE_BYTES}
+        return {"launches": self.launches, "page_bytes": PAGE_BYTES}

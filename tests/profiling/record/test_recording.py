@@ -16,6 +16,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import OptionError
 from louvain_um.events import Event
+from louvain_um.generators import rmat
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.record.capture import Recording
@@ -206,6 +207,17 @@ def test_accesses_of_a_cpu_run_are_modelled(tmp_path: Path):
     session.metadata["sources"]["recorder"] = "measured"
     session.save(tmp_path / "old.npz")
     assert evidence(load(tmp_path / "old.npz"), "access") == "modelled (recorder)"
+
+
+def test_accesses_lie_within_the_phases_that_made_them():
+    session = profile(rmat(8, seed=1).graph, device="cpu")
+    spans = [(s.start_ns, s.end_ns) for s in session.phases if s.iteration < 0]
+    assert session.maps
+    for page in session.maps:
+        accessed = np.flatnonzero(page.counts.sum(axis=0))
+        begin, end = page.edges[:-1][accessed], page.edges[1:][accessed]
+        inside = [any(a <= b and e <= z for a, z in spans) for b, e in zip(begin, end, strict=True)]
+        assert all(inside), page.array
 
 
 def test_a_session_names_a_policy_that_was_an_object_or_a_file(tmp_path: Path, monkeypatch):
