@@ -32,7 +32,8 @@ class OptionError(LouvainUmError, ValueError):
         Its value.
     remedy : str
         What the option must be, to follow its name: "must be at least 1"; after a problem, or
-        without an option, the complete message.
+        without an option, the complete message. After a problem, `{option}` in it stands for the
+        option's name.
     problem : str
         What is wrong, where that is more than the value.
 
@@ -56,7 +57,7 @@ class OptionError(LouvainUmError, ValueError):
     def message(self, name: str) -> str:
         """Return the message with the option under another name."""
         if self.problem:
-            return f"{self.problem}; {self.remedy}"
+            return f"{self.problem}; {self.remedy.replace('{option}', name)}"
         return f"{name} {self.remedy}, not {_shown(self.value)}" if name else self.remedy
 
     def __str__(self) -> str:

@@ -29,9 +29,9 @@ def size(nbytes: int) -> str:
     --------
     >>> from louvain_um.placement.units import size
     >>> size(3 << 29), size(5 << 20), size(100)
-    ('1.5 GiB', '5.0 MiB', '0.1 KiB')
+    ('1.5 GiB', '5.0 MiB', '100 B')
     """
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
         if nbytes >= unit:
             return f"{nbytes / unit:,.1f} {name}"
-    return f"{nbytes / 1024:,.1f} KiB"
+    return f"{nbytes / 1024:,.1f} KiB" if nbytes >= 1024 else f"{nbytes:,.0f} B"

@@ -63,8 +63,8 @@ def run_algorithm(name: str, graph: Any, *, source: Any = None, **how: Any) -> A
     return call(graph, **how)
 
 
-def check_source(name: str, source: Any) -> None:
-    """Refuse a source of what begins at no vertex.
+def check_source(name: str, source: Any, option: str = "source") -> None:
+    """Refuse a source, given as this option, of what begins at no vertex.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def check_source(name: str, source: Any) -> None:
     """
     if source is not None and name not in FROM_A_SOURCE:
         raise OptionError(
-            "source", source, f"omit it, which only {' and '.join(FROM_A_SOURCE)} take",
+            option, source, f"omit {{option}}, which only {' and '.join(FROM_A_SOURCE)} take",
             problem=f"{name} begins at no vertex",
         )  # fmt: skip
 

@@ -103,5 +103,7 @@ def vector_of(x: ArrayLike, n: int) -> NDArray[np.float64]:
     array = np.asarray(x)
     if array.shape != (n,) or array.dtype.kind not in "biuf":
         got = f"{array.dtype} of shape {array.shape}"
-        raise GraphError(f"x must hold one real number for each of the {n} vertices, not {got}")
+        raise GraphError(
+            f"a vector must hold one real number for each of the {n:,} vertices, not {got}"
+        )
     return np.ascontiguousarray(array, np.float64)

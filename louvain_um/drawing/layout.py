@@ -158,7 +158,8 @@ def _around_communities(graph: Graph, result: Result, seed: int) -> NDArray[np.f
 
 
 def _radii(sizes: NDArray[np.int64], covered: float) -> NDArray[np.float64]:
-    """Return radii for areas by size, on paper of 2 × 2."""
+    """Return radii for areas by size, on paper of 2 × 2; sums of negative weights have none."""
+    sizes = np.maximum(sizes, 0)
     shares = sizes / max(1, int(sizes.sum()))
     radii: NDArray[np.float64] = np.maximum(np.sqrt(4 * covered * shares / np.pi), SMALLEST)
     return radii

@@ -75,9 +75,10 @@ def refuse_kinds(graph: Any, what: str) -> None:
     """Raise a GraphError for directed and signed graphs where their kind would be lost."""
     kind = getattr(graph, "kind", "undirected")
     if kind in ("directed", "signed"):
+        also = ", or leave out its negative edges" if kind == "signed" else ""
         raise GraphError(
             f"{what} undirected graphs without negative weights, but this one is {kind}; read it "
-            f"without {kind}=True (--{kind})"
+            f"without {kind}=True (--{kind}){also}"
         )
 
 

@@ -33,6 +33,18 @@ def count(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
+def quantity(value: float) -> str:
+    """Return a sum of weights as text: in full if it is whole, else with 12 digits.
+
+    Examples
+    --------
+    >>> from louvain_um.results.display import quantity
+    >>> quantity(12345), quantity(12.100000000000001)
+    ('12,345', '12.1')
+    """
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.12g}"
+
+
 def score(modularity: float) -> str:
     """Return a modularity as text: four places, unless an extreme resolution makes it huge."""
     return f"{round(modularity, 4) + 0.0:.4f}" if abs(modularity) < 1e6 else f"{modularity:.4g}"

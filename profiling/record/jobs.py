@@ -83,13 +83,13 @@ class Algorithm:
 
     def run(self, graph: Any, chosen: Choice, observer: Observer) -> dict[str, Any]:
         """Run it; return its metadata. Arrays of the GPU's program are named on the CPU, too."""
-        from louvain_um.algorithms.by_name import run_algorithm
+        from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
         from louvain_um.algorithms.programs import program_for
         from louvain_um.algorithms.running import vertex_of
 
         # Refused before anything is recorded, so that no session is left.
-        if self.source is not None:
-            vertex_of(graph, self.source)
+        if self.name in FROM_A_SOURCE:
+            vertex_of(graph, widest(graph) if self.source is None else self.source)
         asked, program = self.options, program_for(self.name, graph)
         found: dict[str, Any] = {
             "inputs": [array.name for array in program.arrays if array.from_host],
@@ -119,7 +119,7 @@ def job_of(program: str | None, source: Any, options: Options) -> Detection | Al
     """
     if program is None:
         if source is not None:
-            raise OptionError("source", source, "name the program that begins there, such as bfs")
+            check_source("a detection of communities", source)
         return Detection(options)
     check_name(program)
     check_source(program, source)
@@ -127,7 +127,7 @@ def job_of(program: str | None, source: Any, options: Options) -> Detection | Al
     for field in fields(Options):
         if field.name not in SHARED and getattr(options, field.name) != getattr(usual, field.name):
             raise OptionError(
-                field.name, getattr(options, field.name), "omit it",
+                field.name, getattr(options, field.name), "omit {option}",
                 problem=f"{program} is no detection of communities",
             )  # fmt: skip
     return Algorithm(program, source, options)

@@ -158,6 +158,15 @@ def test_a_page_of_a_large_graph_shows_communities_only() -> None:
     assert "2,940 smaller communities are not drawn" in text
 
 
+def test_sums_of_negative_weights_have_circles_and_places() -> None:
+    graph = lu.Graph.from_edges([0, 1], [1, 2], [-1, 4], kind="signed")
+    result = lu.louvain(graph, objective="signed", device="cpu")
+    for draw in (draw_vertices, draw_communities):
+        drawing = draw(graph, result, 0)
+        assert np.isfinite(drawing.positions).all()
+        assert (drawing.radii > 0).all()
+
+
 def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(lu.LouvainUmError, match=r"pip install 'louvain-um\[charts\]'"):

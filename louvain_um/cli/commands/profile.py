@@ -82,16 +82,15 @@ def profile(
     reading: graphs.Reading = graphs.DEFAULT_READING,
 ) -> None:
     """Run an algorithm and record accesses, page faults and migrations by array."""
+    from louvain_um.algorithms.by_name import check_source
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.profiling.record.profiler import check, profile
     from louvain_um.profiling.record.source_choice import LIGHT, SOURCES
 
     # Bad options raise here, before the graph is read.
     graphs.refuse_same(graph, output)
-    check(
-        output, device=device, memory=memory, force=force, tracer=tracer, program=program,
-        source=start,
-    )  # fmt: skip
+    check(output, device=device, memory=memory, force=force, tracer=tracer, program=program)
+    check_source(program or "a detection of communities", start, "start")
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.cpu.compiling import announced
 

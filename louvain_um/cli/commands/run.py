@@ -152,15 +152,19 @@ def mst(graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnRea
     """Find the spanning forest of least weight."""
 
     def find(loaded: Graph, call: Mapping[str, Any]) -> Answer:
+        import numpy as np
+
         from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
-        from louvain_um.results.display import count
+        from louvain_um.graph.shortest_weights import weights_to_write
+        from louvain_um.results.display import count, quantity
 
         u, v, weights = minimum_spanning_forest(loaded, **call)
         vertices, total = vertices_of(loaded), weights.sum().item()
+        written = weights_to_write(loaded)(np.rint(weights * loaded.scale).astype(np.int64))
         return Answer(
-            columns={"source": vertices[u], "target": vertices[v], "weight": weights},
+            columns={"source": vertices[u], "target": vertices[v], "weight": written},
             numbers={"edges": len(u), "weight": total},
-            line=f"{count(len(u), 'edge', 'edges')} of weight {total:,} in all",
+            line=f"{count(len(u), 'edge', 'edges')} of weight {quantity(total)} in all",
         )
 
     execute("mst", graph, find, running, reading)
@@ -353,7 +357,7 @@ def paths(graph: Graph, source: str, distances: Any, parents: Any) -> Answer:
     """Return the answer of a search: vertices that are not reached have no row."""
     import numpy as np
 
-    from louvain_um.results.display import count
+    from louvain_um.results.display import count, quantity
 
     vertices, reached = vertices_of(graph), np.flatnonzero(distances >= 0)
     farthest = distances.max().item()
@@ -366,7 +370,7 @@ def paths(graph: Graph, source: str, distances: Any, parents: Any) -> Answer:
         },
         numbers={"source": source, "reached": len(reached), "farthest": farthest},
         line=f"{len(reached):,} of {total} reached from {source}, the farthest at distance "
-        f"{farthest:,}",
+        f"{quantity(farthest)}",
     )
 
 

@@ -39,7 +39,10 @@ def test_another_algorithm_is_recorded(run: Run, two_triangles: Path, tmp_path: 
     simulated = run("simulate", session, "--machine", "h200", "--policies", "base,auto")
     assert simulated.code == 0, simulated.err
     said = run(*command, "--force", "--program", "pagerank", "--from", "dan").complaint()
-    assert "begins at no vertex" in said
+    assert "begins at no vertex; omit --from, which only bfs and sssp take" in said
+    assert "omit --from" in run(*command, "--force", "--from", "dan").complaint()
+    said = run(*command, "--force", "--program", "bfs", "--method", "leiden").complaint()
+    assert "no detection of communities; omit --method" in said
     assert "no vertex" in run(*command, "--force", "--program", "bfs", "--from", "zoe").complaint()
 
 

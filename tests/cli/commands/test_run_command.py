@@ -70,6 +70,15 @@ def test_a_forest_can_be_read_as_a_graph(run, road, tmp_path):
     assert run("run", "mst", out, "--json").json["weight"] == 10
 
 
+def test_decimals_are_shown_and_written_as_they_were_read(run, tmp_path):
+    path, out = tmp_path / "w.csv", tmp_path / "forest.csv"
+    path.write_text("source,target,weight\nann,bob,0.1\nbob,cid,9\ncid,dan,3\n")
+    done = run("run", "mst", path, "-o", out)
+    assert "3 edges of weight 12.1 in all" in done.out
+    assert sorted(out.read_text().splitlines())[:1] == ["ann,bob,0.1"]
+    assert "at distance 12.1 (" in run("run", "sssp", path, "--source", "ann").out
+
+
 def test_numbers_agree_with_networkx(run):
     graph = nx.les_miserables_graph()
     done = run("run", "triangles", "example:les-miserables", "--json")

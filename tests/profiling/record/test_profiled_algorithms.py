@@ -63,9 +63,21 @@ def test_a_search_begins_at_the_vertex_of_most_arcs():
     ("options", "error", "message"),
     [
         ({"program": "dfs"}, OptionError, "must be one of bfs, sssp"),
-        ({"program": "pagerank", "source": "ann"}, OptionError, "begins at no vertex; omit it"),
-        ({"source": "ann"}, OptionError, "name the program"),
-        ({"program": "bfs", "seed": 3}, OptionError, "bfs is no detection of communities; omit"),
+        (
+            {"program": "pagerank", "source": "ann"},
+            OptionError,
+            "begins at no vertex; omit source, which",
+        ),
+        (
+            {"source": "ann"},
+            OptionError,
+            "a detection of communities begins at no vertex; omit source",
+        ),
+        (
+            {"program": "bfs", "seed": 3},
+            OptionError,
+            "bfs is no detection of communities; omit seed",
+        ),
         ({"program": "bfs", "method": "leiden"}, OptionError, "no detection"),
         ({"program": "bfs", "source": "zoe"}, GraphError, "'zoe' is no vertex"),
     ],
@@ -75,4 +87,11 @@ def test_what_cannot_be_profiled_leaves_no_session(options, error, message, tmp_
     with pytest.raises(error, match=message) as refused:
         profile(NAMED, device="cpu", save_to=path, **options)
     assert "\n" not in str(refused.value)
+    assert not path.exists()
+
+
+def test_a_search_without_vertices_leaves_no_session(tmp_path):
+    path = tmp_path / "run.npz"
+    with pytest.raises(GraphError, match="of which there are none"):
+        profile(lu.Graph.from_edges([], []), program="bfs", device="cpu", save_to=path)
     assert not path.exists()
