@@ -22,8 +22,8 @@ from common import DATA, machine, save
 
 import louvain_um as lu
 from louvain_um.dynamic import scenarios
-from louvain_um.dynamic.streams import Step
 from louvain_um.dynamic.tracking.following import MODES
+from louvain_um.dynamic.windows import Step
 from louvain_um.results.comparison import compare
 
 Start = tuple[lu.DynamicGraph, Iterator[Step]]

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.streams import Step
+from louvain_um.dynamic.windows import Step
 from louvain_um.errors import OptionError
 from louvain_um.generators import rmat as rmat_graph
 from louvain_um.graph.graph import Graph

@@ -1,74 +1,17 @@
-"""Streams of timed edges, and windows that turn them into batches."""
+"""Streams of timed edges, replayed as batches."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges
-from louvain_um.errors import OptionError
+from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
 from louvain_um.formats.read_options import Column, ReadOptions
 
 if TYPE_CHECKING:
-    from louvain_um.dynamic.change import Change
     from louvain_um.dynamic.graph import DynamicGraph
-
-UNITS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
-"""Seconds of a unit of time; a year has 365.25 days."""
-
-MOST_STEPS: Final = 10_000_000
-"""Steps of a stream: more are a slip in the unit."""
-
-NO_IDS = np.zeros(0, np.uint32)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Step:
-    """A batch of a stream.
-
-    Parameters
-    ----------
-    time : int or float
-        End of the step; the number of the step in a stream without times.
-    insert, delete, decrease : tuple of arrays or None
-        What `DynamicGraph.apply` takes.
-    new_vertices : int
-        Vertices to add before the batch.
-    remove : uint32 array
-        Vertices to remove before the batch.
-    labels : uint32[n] or None
-        Planted communities after the batch, if the stream has any.
-    """
-
-    time: int | float
-    insert: tuple[NDArray[Any], ...] | None = None
-    delete: tuple[NDArray[Any], ...] | None = None
-    decrease: tuple[NDArray[Any], ...] | None = None
-    new_vertices: int = 0
-    remove: NDArray[np.uint32] = field(default_factory=lambda: NO_IDS)
-    labels: NDArray[np.uint32] | None = None
-
-    def apply(self, graph: DynamicGraph) -> Change:
-        """Apply the step to a graph; return the change of its edges.
-
-        Vertices are added and removed first, in batches of their own.
-        """
-        if self.new_vertices:
-            graph.add_vertices(self.new_vertices)
-        if len(self.remove):
-            graph.remove_vertices(self.remove)
-        return graph.apply(insert=self.insert, delete=self.delete, decrease=self.decrease)
-
-    def __len__(self) -> int:
-        """Return the number of edges inserted, deleted and decreased."""
-        given = (self.insert, self.delete, self.decrease)
-        return sum(len(edges[0]) for edges in given if edges is not None)
 
 
 class EdgeStream:
@@ -142,74 +85,10 @@ class EdgeStream:
         OptionError
             Not a positive number or span, or above ten million steps.
         """
+        windows = Windows(every, window)
         e = self.edges
-        ends, times = self._ends(every)
-        begins = self._begins(ends, times, window)
-
-        def between(low: int, high: int) -> tuple[NDArray[Any], ...] | None:
-            if low >= high:
-                return None
-            weights = np.ones(high - low, np.int64) if e.weights is None else e.weights[low:high]
-            if weights.dtype.kind == "f":
-                weights = weights.astype(np.float64)
-            return e.u[low:high], e.v[low:high], weights
-
-        old_begin = old_end = 0
-        for begin, end, time in zip(begins.tolist(), ends.tolist(), times.tolist(), strict=True):
-            yield Step(
-                time=time,
-                insert=between(max(old_end, begin), end),
-                decrease=between(old_begin, min(begin, old_end)),
-            )
-            old_begin, old_end = begin, end
-
-    def _ends(self, every: int | float | str) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Return how many edges each step has seen, and its time."""
-        times, count = self.edges.times, len(self)
-        size, by_time = span("every", every)
-        if count == 0:
-            return np.zeros(0, np.int64), times[:0]
-        if not by_time:
-            ends = np.append(np.arange(int(size), count, int(size)), count)
-            return ends, times[ends - 1]
-        first = times[0]
-        steps = int((times[-1] - first) // size) + 1
-        if steps > MOST_STEPS:
-            raise OptionError("every", every, f"must be longer: it gives {steps:,} steps")
-        stops = first + size * np.arange(1, steps + 1)
-        return np.searchsorted(times, stops, side="left"), stops
-
-    def _begins(
-        self, ends: NDArray[np.int64], times: NDArray[Any], window: int | float | str | None
-    ) -> NDArray[np.int64]:
-        """Return the first edge that is still in the window at each step."""
-        if window is None:
-            return np.zeros(len(ends), np.int64)
-        size, by_time = span("window", window)
-        if not by_time:
-            return np.maximum(ends - int(size), 0)
-        begins = np.searchsorted(self.edges.times, times - size, side="left")
-        return np.minimum(begins, ends)
-
-
-def span(option: str, value: int | float | str) -> tuple[float, bool]:
-    """Return a number of edges or seconds, and whether it is time.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.streams import span
-    >>> span("every", "30d"), span("every", 1000)
-    ((2592000, True), (1000, False))
-    """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", str(value))
-    remedy = "must be a number of edges like 10000, or a time like '30d' (s, m, h, d, w, y)"
-    if match is None or (match[2] and match[2] not in UNITS):
-        raise OptionError(option, value, remedy)
-    number = float(match[1])
-    size = number * UNITS.get(match[2], 1)
-    if size <= 0 or (not match[2] and not number.is_integer()):
-        raise OptionError(option, value, remedy)
-    return (int(size) if size.is_integer() else size), bool(match[2])
+        yield from windows.feed(EdgeBlock(u=e.u, v=e.v, times=e.times, weights=e.weights))
+        yield from windows.close()
 
 
 def read_stream(

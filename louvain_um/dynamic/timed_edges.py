@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.dynamic.timed_lines import TimedLines, is_number, places_of, roles_of
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
-from louvain_um.formats.edge_list.columns import TIMES
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.formats.edge_list.roles import Roles, choose
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
 from louvain_um.formats.objects.frames import factorize
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parquet import from_arrow
 from louvain_um.formats.read_options import ReadOptions
 
-COMMENTS: Final = ("#", "%")
-"""What lines begin with that are no edges: SNAP's and KONECT's files."""
-
-SEPARATORS: Final = ("\t", ";", ",")
-"""Separators of fields, in the order in which they are looked for; else any white space."""
+PARQUET_MAGIC: Final = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,33 +46,25 @@ class TimedEdges:
 def read_timed_edges(path: str, options: ReadOptions, *, sort: bool) -> TimedEdges:
     """Read a timed edge list; `louvain_um.read_stream` documents it."""
     with open_graph_file(path, trusted=options.trusted) as file:
-        try:
-            if file.peek(4) == b"PAR1":
-                columns, first = _parquet_columns(file, options), None
-            else:
-                file.skip_byte_order_mark()
-                file.end_lines_with_newlines()
-                columns, first = _text_columns(file, options)
-            return _timed(file, columns, first, sort=sort)
-        except (GraphFormatError, HostMemoryError):
-            raise
-        except GraphError as error:
-            raise file.error(str(error)) from None
+        return timed_edges_of(file, options, sort=sort)
 
 
-def _roles(titles: Sequence[str] | None, width: int, options: ReadOptions) -> Roles:
-    """Return which columns are what: by name, or else u, v, time and weight in this order."""
-    if titles is None and not options.names_columns:
-        if width < 3:
-            raise GraphError(f"has {width} columns; a timed edge list needs u, v and time")
-        return Roles(source=0, target=1, time=2, weight=3 if width > 3 else None)
-    if options.time is None:
-        known = next((title for title in titles or () if title.lower() in TIMES), None)
-        options = replace(options, time=known)
-    roles = choose(titles, width, options)
-    if roles.time is None:
-        raise GraphError("has no column named time; pass time=… to choose one")
-    return roles
+def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> TimedEdges:
+    """Read a timed edge list to its end."""
+    try:
+        if file.peek(4) == PARQUET_MAGIC:
+            columns, first = _parquet_columns(file, options), None
+        else:
+            file.skip_byte_order_mark()
+            file.end_lines_with_newlines()
+            lines = TimedLines.begin(file, options)
+            first = lines.first
+            columns = lines.columns(lines.sample + file.read(), first)
+        return _timed(file, columns, first, sort=sort)
+    except (GraphFormatError, HostMemoryError):
+        raise
+    except GraphError as error:
+        raise file.error(str(error)) from None
 
 
 def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray[Any]]:
@@ -89,10 +73,10 @@ def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray
     try:
         table = parquet.ParquetFile(file.seekable())
         titles = list(table.schema_arrow.names)
-        roles = _roles(titles, len(titles), options)
+        roles = roles_of(titles, len(titles), options)
         return {
             role: from_arrow(table.read(columns=[titles[place]]).column(0))
-            for role, place in _places(roles).items()
+            for role, place in places_of(roles).items()
         }
     except GraphError:
         raise
@@ -100,70 +84,6 @@ def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray
         raise file.error(
             f"is not a valid Parquet file ({first_line_of(error)}); write it again"
         ) from None
-
-
-def _places(roles: Roles) -> dict[str, int]:
-    places = {"source": roles.source, "target": roles.target, "time": roles.time}
-    places |= {"weight": roles.weight} if roles.weight is not None else {}
-    return {role: place for role, place in places.items() if place is not None}
-
-
-def _text_columns(file: GraphFile, options: ReadOptions) -> tuple[dict[str, NDArray[Any]], int]:
-    """Return the columns of a text that are read, and the number of its first edge's line."""
-    pandas = require("pandas", file.name)
-    line, text = 0, ""
-    while not text.strip() or text.startswith(COMMENTS):
-        text = file.read_line()
-        line += 1
-        if not text:
-            raise file.error("has no edges; expected lines such as: 1 2 1082040961", line)
-    found = next((s for s in SEPARATORS if s in text), r"\s+")
-    separator = found if options.separator is None else options.separator
-    fields = text.split(None if separator == r"\s+" else separator)
-    titles = [field.strip().strip('"') for field in fields]
-    header = options.header
-    if header is None:
-        header = not any(_is_number(title) for title in titles)
-    roles = _roles(titles if header else None, len(titles), options)
-    places = _places(roles)
-    first = line + int(header)
-    rest = io.BytesIO((b"" if header else text.encode()) + file.read())
-    try:
-        table = pandas.read_csv(
-            rest, sep=separator, header=None, skipinitialspace=True, engine="c", low_memory=False,
-            skip_blank_lines=False,
-        )  # fmt: skip
-    except Exception as error:  # pandas raises several types
-        longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        if longer is None:
-            raise file.error(
-                f"cannot be split into columns ({first_line_of(error)}); pass separator=…"
-            ) from None
-        raise file.error(
-            f"has {longer[3]} fields instead of {longer[1]}; correct the line",
-            first + int(longer[2]) - 1,
-        ) from None
-    for role, place in places.items():
-        if place >= len(table.columns):
-            raise file.error(
-                f"has {len(table.columns)} fields, none for the {role}; complete the line", first
-            )
-        missing = table[place].isna().to_numpy()
-        if missing.any():
-            raise file.error(
-                f"the {role} is missing; the file may be truncated: download it again, or "
-                "complete the line",
-                first + int(np.argmax(missing)),
-            )
-    return {role: table[place].to_numpy() for role, place in places.items()}, first
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _timed(
@@ -174,17 +94,10 @@ def _timed(
     def line(place: Any) -> int | None:
         return None if first is None else first + int(place)
 
-    times = _seconds(file, columns["time"], line)
+    times = seconds_of(file, columns["time"], line)
     weights = columns.get("weight")
-    if weights is not None and weights.dtype.kind not in "biuf":
-        words = (k for k, text in enumerate(weights) if not _is_number(str(text)))
-        at = next(words, None)
-        if at is None:  # whole numbers of more than 64 bits
-            raise file.error("a weight exceeds 2^63; write weights as real numbers, as in 1e30")
-        raise file.error(f"weight {str(weights[at])!r} is not a number; correct it", line(at))
-    if weights is not None and (bad := ~(np.isfinite(weights) & (weights >= 0))).any():
-        at = int(np.argmax(bad))
-        raise file.error(f"weight {weights[at]} is negative or not finite; correct it", line(at))
+    if weights is not None:
+        refuse_weights(file, weights, line)
     u, v = columns["source"], columns["target"]
     if (falls := times[1:] < times[:-1]).any():
         at = int(np.argmax(falls)) + 1
@@ -212,7 +125,20 @@ def _timed(
     return TimedEdges(u=u, v=v, times=times, weights=weights, n_vertices=n, names=names)
 
 
-def _seconds(file: GraphFile, times: NDArray[Any], line: Any) -> NDArray[Any]:
+def refuse_weights(file: GraphFile, weights: NDArray[Any], line: Any) -> None:
+    """Raise unless weights are numbers that a graph can hold; `line` gives the line of each."""
+    if weights.dtype.kind not in "biuf":
+        words = (k for k, text in enumerate(weights) if not is_number(str(text)))
+        at = next(words, None)
+        if at is None:  # whole numbers of more than 64 bits
+            raise file.error("a weight exceeds 2^63; write weights as real numbers, as in 1e30")
+        raise file.error(f"weight {str(weights[at])!r} is not a number; correct it", line(at))
+    if (bad := ~(np.isfinite(weights) & (weights >= 0))).any():
+        at = int(np.argmax(bad))
+        raise file.error(f"weight {weights[at]} is negative or not finite; correct it", line(at))
+
+
+def seconds_of(file: GraphFile, times: NDArray[Any], line: Any) -> NDArray[Any]:
     """Return times as numbers; dates become seconds since 1970."""
     if times.dtype.kind in "iu":
         return times.astype(np.int64)

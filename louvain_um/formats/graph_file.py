@@ -221,7 +221,7 @@ def refuse_missing(path: str) -> None:
 def open_graph_file(path: str, *, trusted: bool = False) -> Iterator[GraphFile]:
     """Open a file, or standard input for ``-``; gzip is recognized by its first bytes."""
     if path == "-":
-        yield _decompressed(cast(BinaryIO, sys.stdin.buffer), "<stdin>", trusted)
+        yield decompressed(cast(BinaryIO, sys.stdin.buffer), "<stdin>", trusted)
         return
     refuse_missing(path)
     try:
@@ -231,10 +231,11 @@ def open_graph_file(path: str, *, trusted: bool = False) -> Iterator[GraphFile]:
             f"cannot be opened: {(error.strerror or str(error)).lower()}{READ_AGAIN}", path
         ) from None
     with stream:
-        yield _decompressed(cast(BinaryIO, stream), path, trusted)
+        yield decompressed(cast(BinaryIO, stream), path, trusted)
 
 
-def _decompressed(stream: BinaryIO, name: str, trusted: bool) -> GraphFile:
+def decompressed(stream: BinaryIO, name: str, trusted: bool) -> GraphFile:
+    """Return the text of a stream; gzip is recognized by its first bytes."""
     file = GraphFile(stream, name, trusted=trusted)
     magic = file.peek(2)
     if not magic:

@@ -87,7 +87,8 @@ def stores(
     import_numba()
     from louvain_um.dynamic.comparison import Comparison, compare_stores
     from louvain_um.dynamic.stores import STORES, device_rows
-    from louvain_um.dynamic.streams import read_stream, span
+    from louvain_um.dynamic.streams import read_stream
+    from louvain_um.dynamic.windows import span
 
     for option, value in (("every", every), ("window", window)):
         if value is not None:

@@ -12,11 +12,11 @@ import typer
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.terminal.output import echo
-from louvain_um.errors import OptionError
+from louvain_um.core import interrupts
 
 if TYPE_CHECKING:
+    from louvain_um.cli.dynamic.sources import Source
     from louvain_um.cli.progress import Reporter
-    from louvain_um.dynamic.streams import EdgeStream
     from louvain_um.dynamic.tracking.stream_folder import StreamFolder
     from louvain_um.dynamic.tracking.tracker import Tracker
 
@@ -49,7 +49,7 @@ def stream(
         str,
         typer.Argument(
             metavar="FILE", help="Timed edges: lines `u v time [weight]`, CSV or Parquet; - for "
-            "standard input.",
+            "standard input, followed as edges arrive.",
         ),
     ],
     output: Annotated[
@@ -113,10 +113,11 @@ def stream(
     verbose: common.Verbose = False,
 ) -> None:  # fmt: skip
     """Follow communities through timed edges; write them as they change."""
+    from louvain_um.cli.dynamic.sources import source_of
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cpu.compiling import announced
-    from louvain_um.dynamic.streams import read_stream, span
-    from louvain_um.dynamic.tracking.stream_folder import StreamFolder, fingerprint
+    from louvain_um.dynamic.tracking.stream_folder import StreamFolder
+    from louvain_um.dynamic.windows import span
 
     for name, value in (("every", every), ("window", window)):
         if value is not None:
@@ -126,47 +127,55 @@ def stream(
         "method": method.value, "resolution": resolution, "connected": connected.value,
     }  # fmt: skip
     refuse_options(options, threads)
+    columns: dict[str, Any] = {
+        "source": source,
+        "target": target,
+        "time": time,
+        "weight": weight,
+        "separator": separator,
+    }
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
-        reporter.step(f"reading {file}")
-        columns: dict[str, Any] = {
-            "source": source,
-            "target": target,
-            "time": time,
-            "weight": weight,
-        }
-        edges = read_stream(file, **columns, separator=separator, sort=sort)
-        if not len(edges):
-            raise OptionError(
-                remedy="name another file", problem=f"{file}: holds no edges to follow"
-            )
-        settings = {"edges": fingerprint(edges), "every": every, "window": window, **options}
-        folder = StreamFolder(output, settings, edges.edges.names, force=force)
+        edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)
+        settings = {**edges.settings, "every": every, "window": window, **options}
+        folder = StreamFolder(output, settings, edges.names, force=force)
+        stopped: KeyboardInterrupt | None = None
         try:
             tracker = folder.resume(threads)
             begun = 0 if tracker is None else tracker.epoch
+            edges.resume(begun, folder)
             if tracker is None:
                 from louvain_um.dynamic.tracking.tracker import Tracker
 
-                tracker = Tracker(edges.graph(threads=threads), threads=threads, **options)
-            seconds = follow(edges, tracker, folder, every, window, reporter)
+                tracker = Tracker(edges.graph(threads), threads=threads, **options)
+            since = clock.perf_counter()
+            try:
+                follow(edges, tracker, folder, reporter)
+            except KeyboardInterrupt as signal:
+                # To stop is how to end a stream that has no end; its report is drawn all the same.
+                if not (edges.live and tracker.epoch):
+                    raise
+                stopped = signal
+            seconds = clock.perf_counter() - since
         finally:
             folder.close()
         reporter.step("drawing the report")
         from louvain_um.drawing.stream_report import write_report
 
-        write_report(output, Path(file).name, force=True)
+        write_report(output, edges.title, force=True)
     about = summary(edges, tracker, begun, seconds)
     if json:
         common.print_json({"schema": 1, "folder": str(output), **about})
-        return
-    echo(
-        f"{about['batches']:,} batches, {about['edges']:,} edges of {about['vertices']:,} "
-        f"vertices: {about['communities']:,} communities, modularity {about['modularity']:.4f}"
-    )
-    if not quiet:
-        if begun:
-            print_note(f"went on after batch {begun:,}")
-        print_note(f"communities.csv, events.csv, history.csv and report.html are in {output}")
+    else:
+        echo(
+            f"{about['batches']:,} batches, {about['edges']:,} edges of {about['vertices']:,} "
+            f"vertices: {about['communities']:,} communities, modularity {about['modularity']:.4f}"
+        )
+        if not quiet:
+            if begun:
+                print_note(f"went on after batch {begun:,}")
+            print_note(f"communities.csv, events.csv, history.csv and report.html are in {output}")
+    if stopped is not None:
+        raise stopped
 
 
 def refuse_options(options: dict[str, Any], threads: int | None) -> None:
@@ -177,38 +186,44 @@ def refuse_options(options: dict[str, Any], threads: int | None) -> None:
     Tracker(DynamicGraph(0), threads=threads, **options)
 
 
-def follow(
-    edges: EdgeStream, tracker: Tracker, folder: StreamFolder, every: str, window: str | None,
-    reporter: Reporter,
-) -> float:  # fmt: skip
-    """Follow all batches that are left; return the seconds they took."""
+def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Reporter) -> None:
+    """Follow all batches that are left, or that arrive.
+
+    A signal waits for the end of a batch; what was followed is saved before any error is raised.
+    """
     since = saved = clock.perf_counter()
-    seen, begun, first_edges = 0, tracker.epoch, 0
-    for number, step in enumerate(edges.steps(every=every, window=window), 1):
-        seen += 0 if step.insert is None else len(step.insert[0])
-        if number <= begun:
-            first_edges = seen
-            continue
-        found = tracker.update(step.apply(tracker.graph))
-        folder.add(step.time, seen, found, tracker.rows[-1])
-        now = clock.perf_counter()
-        if now - saved > CHECKPOINT_SECONDS:
-            folder.save(tracker)
-            saved = now
-        rate = (seen - first_edges) / max(now - since, 1e-9)
-        reporter.step(
-            f"batch {number:,} · {seen:,} of {len(edges):,} edges · {rate:,.0f} edges/s · "
-            f"{found.n_communities:,} communities · modularity {found.modularity:.4f}"
-        )
-    folder.save(tracker)
-    return clock.perf_counter() - since
+    inserted, followed, whole = 0, tracker.epoch, True
+    try:
+        for step in edges.steps():
+            if step is not None:
+                whole = False
+                with interrupts.held():
+                    found = tracker.update(step.apply(tracker.graph))
+                    folder.add(step.time, edges.seen, found, tracker.rows[-1])
+                    whole = True
+                inserted += 0 if step.insert is None else len(step.insert[0])
+            now = clock.perf_counter()
+            if tracker.epoch > followed and now - saved > CHECKPOINT_SECONDS:
+                folder.save(tracker, edges.place())
+                saved, followed = now, tracker.epoch
+            rate = inserted / max(now - since, 1e-9)
+            reporter.step(
+                f"batch {tracker.epoch:,} · {edges.progress()} · {rate:,.0f} edges/s · "
+                f"{tracker.communities.n_communities:,} communities · "
+                f"modularity {tracker.modularity:.4f}"
+            )
+    except BaseException:
+        if whole and tracker.epoch > followed:
+            folder.save(tracker, edges.place())
+        raise
+    folder.save(tracker, edges.place())
 
 
-def summary(edges: EdgeStream, tracker: Tracker, begun: int, seconds: float) -> dict[str, Any]:
+def summary(edges: Source, tracker: Tracker, begun: int, seconds: float) -> dict[str, Any]:
     """Return what the command says at its end."""
     history = tracker.rows
     return {
-        "edges": len(edges),
+        "edges": edges.seen,
         "vertices": tracker.graph.n_vertices,
         "batches": tracker.epoch,
         "resumed_after": begun,

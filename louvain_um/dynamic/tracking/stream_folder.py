@@ -19,6 +19,7 @@ from typing import Annotated, Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import is_empty, replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
@@ -62,7 +63,7 @@ class StreamFolder:
     settings : mapping
         What the rows depend on; a folder with other settings is refused.
     names : array, optional
-        The vertices' names.
+        The vertices' names, unless the graph has them.
     force : bool
         Start again, whatever the folder holds.
 
@@ -104,8 +105,8 @@ class StreamFolder:
             raise LouvainUmError(
                 f"{self.folder}: is not empty; name another folder, or pass --force"
             )
-        for name in (STATE, CHECKPOINTS):
-            (self.folder / name).unlink(missing_ok=True)
+        for left in (self.folder / STATE, self.folder / CHECKPOINTS, *self._places()):
+            left.unlink(missing_ok=True)
         with replacing(path, force=True) as part:
             part.write_text(json.dumps(settings), encoding="utf-8")
 
@@ -165,16 +166,43 @@ class StreamFolder:
             The batch's row of the tracker's history.
         """
         changed = found.changed
-        vertices = changed if self.names is None else self.names[changed]
+        names = found.vertex_names if self.names is None else self.names
+        vertices = changed if names is None else names[changed]
         ids = found.ids[changed]
         pairs = zip(np.asarray(vertices).tolist(), ids.tolist(), strict=True)
         self._write("communities", ((time, *pair) for pair in pairs))
         self._write("events", ((time, *event.tolist()) for event in found.events))
         full = {**row, "time": time, "edges": edges}
         self._write("history", [[full[name] for name in HISTORY]])
+        for file in self.tables.values():
+            file.flush()
 
-    def save(self, tracker: Tracker) -> None:
-        """Make a checkpoint: a stream that is killed goes on from here."""
+    def left(self, epoch: int) -> dict[str, NDArray[Any]] | None:
+        """Return the place of a live stream that was saved with a batch; None for a file's.
+
+        Raises
+        ------
+        LouvainUmError
+            It is damaged.
+        """
+        path = self._place(epoch)
+        return read_archive(path, damaged(path)) if path.exists() else None
+
+    def _place(self, epoch: int) -> Path:
+        return self.folder / f"place-{epoch}.npz"
+
+    def _places(self) -> list[Path]:
+        return list(self.folder.glob("place-*.npz"))
+
+    def save(self, tracker: Tracker, place: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Make a checkpoint: a stream that is killed goes on from here.
+
+        Parameters
+        ----------
+        tracker : Tracker
+        place : mapping of str to array, optional
+            Of a live stream, where it is.
+        """
         lengths = {}
         for name, file in self.tables.items():
             file.flush()
@@ -185,7 +213,14 @@ class StreamFolder:
         self._lengths = {**dict(kept), str(tracker.epoch): lengths}
         with replacing(self.folder / CHECKPOINTS, force=True) as part:
             part.write_text(json.dumps(self._lengths), encoding="utf-8")
+        mine = self._place(tracker.epoch)
+        if place is not None:
+            with replacing(mine, force=True) as part, part.open("wb") as file:
+                np.savez(file, **place)  # type: ignore[arg-type]  # its stub takes `allow_pickle`
         tracker.save(self.folder / STATE, force=True)
+        for left in self._places():
+            if left != mine:
+                left.unlink()
 
     def close(self) -> None:
         """Close the tables."""
@@ -223,5 +258,10 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):
-        raise LouvainUmError(f"{path}: is damaged; pass --force to start again")
+        raise LouvainUmError(damaged(path))
     return found
+
+
+def damaged(path: Path) -> str:
+    """Return what to say of a file that cannot be gone on from."""
+    return f"{path}: is damaged; pass --force to start again"

@@ -1,0 +1,282 @@
+"""Timed edges of a pipe, as they arrive."""
+
+from __future__ import annotations
+
+import io
+import queue
+import select
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import interrupts
+from louvain_um.dynamic.timed_edges import PARQUET_MAGIC, refuse_weights, seconds_of
+from louvain_um.dynamic.timed_lines import COMMENTS, TimedLines
+from louvain_um.dynamic.windows import EdgeBlock
+from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
+from louvain_um.formats.graph_file import GZIP_MAGIC, GraphFile
+from louvain_um.formats.read_options import ReadOptions
+
+READ_BYTES: Final = 1 << 16
+"""Bytes taken from a pipe at a time: what a pipe of Linux holds."""
+
+MOST_AHEAD: Final = 256
+"""Reads that wait to be followed, at most: the sender of more has to wait."""
+
+MOST_LINE: Final = 1 << 20
+"""Bytes of a line."""
+
+PAUSE: Final = 0.2
+"""Seconds without edges after which a caller may do something else."""
+
+NAME: Final = "<stdin>"
+
+
+class Pipe:
+    """Bytes of a stream, read ahead in a thread so that the sender need not wait.
+
+    Parameters
+    ----------
+    stream : binary file
+        Its reads return what is there.
+    first : bytes
+        What was read of it before.
+    """
+
+    def __init__(self, stream: Any, first: bytes) -> None:
+        self.stream = stream
+        self._reads: queue.Queue[bytes | Exception] = queue.Queue(MOST_AHEAD)
+        self._arrived = self._taken = 0
+        self._put(first)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def lines(self) -> int:
+        """Lines that nothing has taken yet."""
+        return self._arrived - self._taken
+
+    def take(self) -> bytes | None:
+        """Return the next bytes: none at the end, None if nothing arrives for a moment."""
+        try:
+            with interrupts.held():  # what is taken is not lost to a signal
+                found = self._reads.get(timeout=PAUSE)
+        except queue.Empty:
+            return None
+        if isinstance(found, OSError):
+            reason = (found.strerror or str(found)).lower()
+            raise GraphFormatError(f"cannot be read: {reason}{READ_AGAIN}", NAME)
+        if isinstance(found, Exception):
+            raise found
+        self._taken += found.count(b"\n")
+        return found
+
+    def _put(self, data: bytes) -> None:
+        self._arrived += data.count(b"\n")
+        if data:
+            self._reads.put(data)
+
+    def _read(self) -> None:
+        try:
+            while (data := self.stream.read(READ_BYTES)) != b"":
+                if data is None:  # the sender has made the pipe non-blocking
+                    select.select([self.stream], [], [])
+                else:
+                    self._put(data)
+        except Exception as error:  # the main thread waits for it
+            self._reads.put(error)
+        self._reads.put(b"")
+
+
+class ArrivingEdges:
+    """Timed edges of a pipe: lines ``u v time [w]``, whose vertices are names.
+
+    The first line decides how lines are split and whether weights are whole numbers.
+
+    Parameters
+    ----------
+    pipe : Pipe
+    options : ReadOptions
+
+    Attributes
+    ----------
+    real : bool or None
+        Whether weights are real numbers; None before any edge, and where there are no weights.
+    """
+
+    def __init__(self, pipe: Pipe, options: ReadOptions) -> None:
+        self.pipe, self.options = pipe, options
+        self.file = GraphFile(io.BytesIO(), NAME)
+        self.real: bool | None = None
+        self._lines: TimedLines | None = None
+        self._sample = self._rest = b""
+        self._line = 1
+        self._last: Any = None
+        self._arrived: EdgeBlock | None = None
+        self._blocks = self._read()
+
+    def wait(self) -> bool:
+        """Wait for the first edges; return whether there are any.
+
+        Raises
+        ------
+        GraphFormatError
+            A line is no edge.
+        """
+        found = (block for block in self._blocks if block is not None and len(block))
+        self._arrived = next(found, None)
+        return self._arrived is not None
+
+    @property
+    def backlog(self) -> int:
+        """Lines that have arrived and were not yet looked at."""
+        return self.pipe.lines
+
+    def blocks(self) -> Iterator[EdgeBlock | None]:
+        """Yield edges as they arrive, and None whenever none do for a moment.
+
+        Raises
+        ------
+        GraphFormatError
+            A line is no edge, or its time is before that of the line before.
+        """
+        if self._arrived is not None:
+            first, self._arrived = self._arrived, None
+            yield first
+        yield from self._blocks
+
+    def _read(self) -> Iterator[EdgeBlock | None]:
+        while (data := self.pipe.take()) != b"":
+            if data is None:
+                yield None
+                continue
+            self._rest += data
+            cut = self._rest.rfind(b"\n") + 1
+            if cut == 0 and len(self._rest) > MOST_LINE:
+                raise self.file.error("a line is longer than 1 MiB; check the file", self._line)
+            whole, self._rest = self._rest[:cut], self._rest[cut:]
+            if whole:
+                yield from self._parsed(whole)
+        if self._rest:
+            whole, self._rest = self._rest + b"\n", b""
+            yield from self._parsed(whole)
+
+    def _parsed(self, text: bytes) -> Iterator[EdgeBlock | None]:
+        """Yield the edges of some whole lines: those before a bad one, too."""
+        try:
+            if self._lines is None:
+                text = self._begin(text)
+            if text and self._lines is not None:
+                yield self._edges(self._lines, text)
+        except GraphFormatError as error:
+            good = 0 if error.line is None else error.line - self._line
+            if good > 0 and self._lines is not None:
+                before = b"".join(text.splitlines(keepends=True)[:good])
+                yield self._edges(self._lines, before)
+            raise
+        except GraphError as error:
+            raise self.file.error(str(error)) from None
+
+    def _begin(self, text: bytes) -> bytes:
+        """Find out how lines are split; return the lines after comments and a header."""
+        lines = text.splitlines(keepends=True)
+        marks = tuple(mark.encode() for mark in COMMENTS)
+        known = (k for k, line in enumerate(lines) if line.strip() and not line.startswith(marks))
+        at = next(known, None)
+        if at is None:
+            self._line += len(lines)
+            return b""
+        found = GraphFile(io.BytesIO(lines[at]), NAME)
+        found.skip_byte_order_mark()
+        self._lines = TimedLines.begin(found, self.options)
+        header = not self._lines.sample
+        self._line += at + header
+        return self._lines.sample + b"".join(lines[at + 1 :])
+
+    def _edges(self, lines: TimedLines, text: bytes) -> EdgeBlock:
+        # Each block is read behind the first edge's line: columns have its width and types.
+        known = self._sample
+        first = self._line - bool(known)
+        columns = lines.columns(known + text, first, names=True)
+        line = first.__add__
+        times = seconds_of(self.file, columns["time"], line)
+        weights = columns.get("weight")
+        if weights is not None:
+            refuse_weights(self.file, weights, line)
+            weights = self._whole_or_real(weights, line, known or text)
+        skip = bool(known)
+        if not known:
+            self._sample = text[: text.index(b"\n") + 1]
+        block = EdgeBlock(
+            u=columns["source"].astype(object)[skip:],
+            v=columns["target"].astype(object)[skip:],
+            times=times[skip:],
+            weights=None if weights is None else weights[skip:],
+        )
+        self._refuse_backwards(block.times)
+        self._line += len(block)
+        return block
+
+    def _whole_or_real(self, weights: NDArray[Any], line: Any, text: bytes) -> NDArray[Any]:
+        """Return weights of the type of the first one."""
+        if self.real is None:
+            first = text[: text.index(b"\n") + 1]
+            assert self._lines is not None
+            kind = self._lines.columns(first, self._line)["weight"].dtype.kind
+            self.real = kind == "f"
+        if self.real:
+            return weights.astype(np.float64)
+        if weights.dtype.kind == "f" and (bad := weights != np.floor(weights)).any():
+            at = int(np.argmax(bad))
+            raise self.file.error(
+                f"weight {weights[at]} is not whole, but the first one is; write the first as a "
+                "real number, as in 1.0",
+                line(at),
+            )
+        return weights.astype(np.int64)
+
+    def _refuse_backwards(self, times: NDArray[Any]) -> None:
+        """Raise if a time is before the one before it."""
+        if not len(times):
+            return
+        before = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
+        if (falls := times < before).any():
+            at = int(np.argmax(falls))
+            raise self.file.error(
+                f"time {times[at]} comes after {before[at]}; sort the edges first, or pass "
+                "sort=True to read all of them before they are followed",
+                self._line + at,
+            )
+        self._last = times[-1].item()
+
+
+def standard_input() -> io.BufferedReader:
+    """Return standard input with a buffer of its own."""
+    try:
+        raw: Any = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115
+    except (OSError, ValueError):  # tests put something else in its place
+        raw = sys.stdin.buffer
+    return io.BufferedReader(raw)
+
+
+def arriving(options: ReadOptions) -> ArrivingEdges | io.BufferedReader:
+    """Return the timed edges of standard input as they arrive.
+
+    What is compressed or a table cannot be followed as it arrives: its bytes are returned.
+
+    Raises
+    ------
+    GraphFormatError
+        Nothing arrives.
+    """
+    stream = standard_input()
+    head = stream.peek(len(PARQUET_MAGIC))
+    if not head:
+        raise GraphFormatError("is empty; expected timed edges", NAME)
+    if head.startswith((GZIP_MAGIC[:1], PARQUET_MAGIC)):
+        return stream
+    first = stream.read1(len(head))
+    return ArrivingEdges(Pipe(stream.detach(), first), options)

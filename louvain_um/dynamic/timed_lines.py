@@ -1,0 +1,157 @@
+"""Lines of timed edges: which column is what, and the columns of a text."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.edge_list.columns import TIMES
+from louvain_um.formats.edge_list.roles import Roles, choose
+from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.optional_dependencies import first_line_of, require
+from louvain_um.formats.read_options import ReadOptions
+
+COMMENTS: Final = ("#", "%")
+"""What lines begin with that are no edges: SNAP's and KONECT's files."""
+
+SEPARATORS: Final = ("\t", ";", ",")
+"""Separators of fields, in the order in which they are looked for; else any white space."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedLines:
+    """How the lines of a text are split, found out from its first ones.
+
+    Parameters
+    ----------
+    file : GraphFile
+        Names the text in errors.
+    separator : str
+    places : dict of str to int
+        Columns of source, target, time and weight, from 0.
+    first : int
+        Number of the line of the first edge.
+    sample : bytes
+        That line, if it was read to find out.
+    """
+
+    file: GraphFile
+    separator: str
+    places: dict[str, int]
+    first: int
+    sample: bytes
+
+    @classmethod
+    def begin(cls, file: GraphFile, options: ReadOptions) -> Self:
+        """Read comments and the first line that is none."""
+        line, text = 0, ""
+        while not text.strip() or text.startswith(COMMENTS):
+            text = file.read_line()
+            line += 1
+            if not text:
+                raise file.error("has no edges; expected lines such as: 1 2 1082040961", line)
+        found = next((s for s in SEPARATORS if s in text), r"\s+")
+        separator = found if options.separator is None else options.separator
+        fields = text.split(None if separator == r"\s+" else separator)
+        titles = [field.strip().strip('"') for field in fields]
+        header = options.header
+        if header is None:
+            header = not any(is_number(title) for title in titles)
+        roles = roles_of(titles if header else None, len(titles), options)
+        places = places_of(roles)
+        return cls(
+            file=file,
+            separator=separator,
+            places=places,
+            first=line + int(header),
+            sample=b"" if header else text.encode(),
+        )
+
+    def columns(self, text: bytes, first: int, *, names: bool = False) -> dict[str, NDArray[Any]]:
+        """Return the columns of some lines, of which the first has a given number.
+
+        With `names` ends of edges stay text.
+        """
+        file, places = self.file, self.places
+        pandas = require("pandas", file.name)
+        ends = {places["source"]: str, places["target"]: str} if names else None
+        try:
+            table = pandas.read_csv(
+                io.BytesIO(text), sep=self.separator, header=None, dtype=ends,
+                skipinitialspace=True, engine="c", low_memory=False, skip_blank_lines=False,
+            )  # fmt: skip
+        except UnicodeDecodeError:
+            raise file.error(
+                "is not UTF-8 text; convert it, or correct the line", first + _undecodable(text)
+            ) from None
+        except Exception as error:  # pandas raises several types
+            longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+            if longer is None:
+                raise file.error(
+                    f"cannot be split into columns ({first_line_of(error)}); pass separator=…"
+                ) from None
+            raise file.error(
+                f"has {longer[3]} fields instead of {longer[1]}; correct the line",
+                first + int(longer[2]) - 1,
+            ) from None
+        for role, place in places.items():
+            if place >= len(table.columns):
+                raise file.error(
+                    f"has {len(table.columns)} fields, none for the {role}; complete the line",
+                    first,
+                )
+            missing = table[place].isna().to_numpy()
+            if missing.any():
+                raise file.error(
+                    f"the {role} is missing; the file may be truncated: download it again, or "
+                    "complete the line",
+                    first + int(np.argmax(missing)),
+                )
+        return {role: table[place].to_numpy() for role, place in places.items()}
+
+
+def _undecodable(text: bytes) -> int:
+    """Return how many lines come before the first that is not UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return text.count(b"\n", 0, error.start)
+    return 0
+
+
+def roles_of(titles: Sequence[str] | None, width: int, options: ReadOptions) -> Roles:
+    """Return which columns are what: by name, or else u, v, time and weight in this order."""
+    if titles is None and not options.names_columns:
+        if width < 3:
+            raise GraphError(f"has {width} columns; a timed edge list needs u, v and time")
+        return Roles(source=0, target=1, time=2, weight=3 if width > 3 else None)
+    if options.time is None:
+        known = next((title for title in titles or () if title.lower() in TIMES), None)
+        options = replace(options, time=known)
+    roles = choose(titles, width, options)
+    if roles.time is None:
+        raise GraphError("has no column named time; pass time=… to choose one")
+    return roles
+
+
+def places_of(roles: Roles) -> dict[str, int]:
+    """Return the columns that have a role."""
+    places = {"source": roles.source, "target": roles.target, "time": roles.time}
+    places |= {"weight": roles.weight} if roles.weight is not None else {}
+    return {role: place for role, place in places.items() if place is not None}
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

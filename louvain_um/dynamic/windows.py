@@ -1,0 +1,263 @@
+"""Windows over timed edges: a growing or sliding one, cut into batches as edges arrive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import OptionError
+
+if TYPE_CHECKING:
+    from louvain_um.dynamic.change import Change
+    from louvain_um.dynamic.graph import DynamicGraph
+
+UNITS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
+"""Seconds of a unit of time; a year has 365.25 days."""
+
+MOST_STEPS: Final = 10_000_000
+"""Steps of a stream: more are a slip in the unit."""
+
+NO_IDS = np.zeros(0, np.uint32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """A batch of a stream.
+
+    Parameters
+    ----------
+    time : int or float
+        End of the step; the number of the step in a stream without times.
+    insert, delete, decrease : tuple of arrays or None
+        What `DynamicGraph.apply` takes.
+    new_vertices : int
+        Vertices to add before the batch.
+    remove : uint32 array
+        Vertices to remove before the batch.
+    labels : uint32[n] or None
+        Planted communities after the batch, if the stream has any.
+    """
+
+    time: int | float
+    insert: tuple[NDArray[Any], ...] | None = None
+    delete: tuple[NDArray[Any], ...] | None = None
+    decrease: tuple[NDArray[Any], ...] | None = None
+    new_vertices: int = 0
+    remove: NDArray[np.uint32] = field(default_factory=lambda: NO_IDS)
+    labels: NDArray[np.uint32] | None = None
+
+    def apply(self, graph: DynamicGraph) -> Change:
+        """Apply the step to a graph; return the change of its edges.
+
+        Vertices are added and removed first, in batches of their own.
+        """
+        if self.new_vertices:
+            graph.add_vertices(self.new_vertices)
+        if len(self.remove):
+            graph.remove_vertices(self.remove)
+        return graph.apply(insert=self.insert, delete=self.delete, decrease=self.decrease)
+
+    def __len__(self) -> int:
+        """Return the number of edges inserted, deleted and decreased."""
+        given = (self.insert, self.delete, self.decrease)
+        return sum(len(edges[0]) for edges in given if edges is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EdgeBlock:
+    """Some timed edges, in the order of their times.
+
+    Parameters
+    ----------
+    u, v : arrays of length e
+        Vertices or their names.
+    times : int64[e] or float64[e]
+    weights : int64[e] or float64[e] or None
+    """
+
+    u: NDArray[Any]
+    v: NDArray[Any]
+    times: NDArray[Any]
+    weights: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of edges."""
+        return len(self.u)
+
+    def __getitem__(self, part: slice) -> EdgeBlock:
+        """Return some of the edges."""
+        weights = None if self.weights is None else self.weights[part]
+        return EdgeBlock(u=self.u[part], v=self.v[part], times=self.times[part], weights=weights)
+
+    def joined(self, other: EdgeBlock) -> EdgeBlock:
+        """Return these edges, then others."""
+        weights = None
+        if self.weights is not None and other.weights is not None:
+            weights = np.concatenate([self.weights, other.weights])
+        return EdgeBlock(
+            u=np.concatenate([self.u, other.u]),
+            v=np.concatenate([self.v, other.v]),
+            times=np.concatenate([self.times, other.times]),
+            weights=weights,
+        )
+
+
+class Windows:
+    """Cuts timed edges into steps as they arrive; however they are dealt out, steps are the same.
+
+    Parameters
+    ----------
+    every : int or str
+        Edges or time of a step, as `EdgeStream.steps` has it.
+    window : int or str, optional
+        Edges or time that stay; all by default.
+
+    Attributes
+    ----------
+    origin : int or float or None
+        Time of the first edge.
+    number : int
+        Steps that have ended, but for those that `close` ended early.
+    ended : EdgeBlock or None
+        The edges of the last step.
+
+    Raises
+    ------
+    OptionError
+        Not a positive number or span, or above ten million steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.dynamic.windows import EdgeBlock, Windows
+    >>> windows, ids = Windows(every="1m"), np.zeros(2, np.uint32)
+    >>> [step.time for step in windows.feed(EdgeBlock(u=ids, v=ids, times=np.array([0, 70])))]
+    [60]
+    >>> [step.time for step in windows.close()]
+    [120]
+    """
+
+    def __init__(self, every: int | float | str, window: int | float | str | None = None) -> None:
+        self.every, self.by_time = span("every", every)
+        self.window = None if window is None else span("window", window)
+        self._option = every
+        self.origin: int | float | None = None
+        self.number = 0
+        self.ended: EdgeBlock | None = None
+        # Edges in the window are [begin, end) of these; those behind wait for the end of a step.
+        self._held: EdgeBlock | None = None
+        self._begin = self._end = 0
+
+    @property
+    def waiting(self) -> int:
+        """Edges that wait for the end of their step."""
+        return 0 if self._held is None else len(self._held) - self._end
+
+    def feed(self, edges: EdgeBlock) -> Iterator[Step]:
+        """Take the next edges; yield the steps that have ended."""
+        if not len(edges):
+            return
+        if self.origin is None:
+            self.origin = edges.times[0].item()
+        last = edges.times[-1].item()
+        if self.by_time and (steps := int((last - self.origin) // self.every) + 1) > MOST_STEPS:
+            raise OptionError("every", self._option, f"must be longer: it gives {steps:,} steps")
+        held = self.held
+        self._held = edges if held is None else held.joined(edges)
+        while (end := self._next_end(self._held)) is not None:
+            step = self._step(self._held, end)
+            self.number += 1
+            yield step
+
+    def close(self) -> Iterator[Step]:
+        """Yield the step of the edges that wait, if there are any; others may follow."""
+        if self._held is not None and self.waiting:
+            yield self._step(self._held, len(self._held))
+
+    @property
+    def held(self) -> EdgeBlock | None:
+        """The edges of the window, then those that wait."""
+        if self._held is not None and self._begin:
+            self._held = self._held[self._begin :]
+            self._end -= self._begin
+            self._begin = 0
+        return self._held
+
+    def restore(self, held: EdgeBlock, inside: int) -> None:
+        """Hold edges again, of which the first ones are in the window."""
+        self._held, self._begin, self._end = held, 0, inside
+
+    def _next_end(self, held: EdgeBlock) -> int | None:
+        """Return where the next step ends, None if edges of it may be to come."""
+        if not self.by_time:
+            end = self._end + int(self.every)
+            return end if end <= len(held) else None
+        stop = self._stop()
+        if held.times[-1] < stop:
+            return None
+        return self._end + int(np.searchsorted(held.times[self._end :], stop, side="left"))
+
+    def _stop(self) -> Any:
+        """Return when the next step by time ends."""
+        assert self.origin is not None
+        return self.origin + self.every * (self.number + 1)
+
+    def _step(self, held: EdgeBlock, end: int) -> Step:
+        """Let a step end before an edge."""
+        time = self._stop() if self.by_time else held.times[end - 1].item()
+        before, last = self._begin, self._end
+        self.ended = held[last:end]
+        self._end = end
+        if self.window is None:  # what nothing will take out again need not be held
+            self._begin = end
+            return Step(time=time, insert=_weighted(self.ended))
+        begin = self._begin = min(self._first_inside(held, end, time), end)
+        return Step(
+            time=time,
+            insert=_weighted(held[max(last, begin) : end]),
+            decrease=_weighted(held[before : min(begin, last)]),
+        )
+
+    def _first_inside(self, held: EdgeBlock, end: int, time: Any) -> int:
+        """Return the first edge that stays in the window."""
+        assert self.window is not None
+        size, by_time = self.window
+        if not by_time:
+            return max(end - int(size), self._begin)
+        inside = held.times[self._begin :]
+        return self._begin + int(np.searchsorted(inside, time - size, side="left"))
+
+
+def _weighted(edges: EdgeBlock) -> tuple[NDArray[Any], ...] | None:
+    """Return edges as `DynamicGraph.apply` takes them; None for none."""
+    if not len(edges):
+        return None
+    weights = np.ones(len(edges), np.int64) if edges.weights is None else edges.weights
+    if weights.dtype.kind == "f":
+        weights = weights.astype(np.float64)
+    return edges.u, edges.v, weights
+
+
+def span(option: str, value: int | float | str) -> tuple[float, bool]:
+    """Return a number of edges or seconds, and whether it is time.
+
+    Examples
+    --------
+    >>> from louvain_um.dynamic.windows import span
+    >>> span("every", "30d"), span("every", 1000)
+    ((2592000, True), (1000, False))
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", str(value))
+    remedy = "must be a number of edges like 10000, or a time like '30d' (s, m, h, d, w, y)"
+    if match is None or (match[2] and match[2] not in UNITS):
+        raise OptionError(option, value, remedy)
+    number = float(match[1])
+    size = number * UNITS.get(match[2], 1)
+    if size <= 0 or (not match[2] and not number.is_integer()):
+        raise OptionError(option, value, remedy)
+    return (int(size) if size.is_integer() else size), bool(match[2])

@@ -1,0 +1,272 @@
+"""``louvain-um stream -``: edges are followed as they arrive in a pipe."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from louvain_um.cli import app
+from louvain_um.cli.dynamic import stream as command
+from louvain_um.dynamic import arriving
+
+TABLES = ("communities", "events", "history")
+OPTIONS = ("--every", "50", "--window", "300")
+
+
+def edge_lines(count: int = 620, weight: str = "") -> list[str]:
+    """Return timed edges of four groups."""
+    rng = np.random.default_rng(3)
+    lines = []
+    for second in range(count):
+        group = int(rng.integers(0, 4))
+        u, v = (15 * group + rng.integers(0, 15, 2)).tolist()
+        if rng.random() < 0.1:
+            v = int(rng.integers(0, 60))
+        lines.append(f"p{u} p{v} {1000 + 10 * second}{weight}\n")
+    return lines
+
+
+LINES = edge_lines()
+
+
+def run(text: str | bytes, folder: Path, *options: Any) -> Any:
+    arguments = ["stream", "-", "-o", str(folder), *map(str, options)]
+    return CliRunner().invoke(app, arguments, input=text, catch_exceptions=False)
+
+
+def tables(folder: Path) -> dict[str, pd.DataFrame]:
+    found = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
+    found["history"] = found["history"].drop(columns="seconds")
+    return found
+
+
+def same(one: Path, other: Path) -> None:
+    for name, table in tables(one).items():
+        pd.testing.assert_frame_equal(table, tables(other)[name])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a stream that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    assert run("".join(LINES), folder, *OPTIONS, "-q").exit_code == 0
+    return folder
+
+
+class Piped:
+    """The command with a pipe for its standard input."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "louvain_um", "stream", "-", "-o", str(folder), *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(os.environ, PYTHONPATH=str(Path(__file__).parents[3])),
+        )  # fmt: skip
+
+    def send(self, lines: list[str]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("".join(lines).encode())
+        self.process.stdin.flush()
+
+    def wait_for(self, batches: int) -> None:
+        """Wait until the folder has the rows of some batches, while the pipe is open."""
+        path, until = self.folder / "history.csv", time.monotonic() + 90
+        while not path.exists() or path.read_text().count("\n") < batches + 1:
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < until, "no batch was followed in time"
+            time.sleep(0.05)
+
+    def end(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=90)
+        return self.process.returncode, out.decode(), err.decode()
+
+
+def test_batches_are_written_while_the_pipe_is_open(whole: Path, tmp_path: Path) -> None:
+    piped = Piped(tmp_path / "out", *OPTIONS)
+    piped.send(LINES[:60])
+    piped.wait_for(1)
+    assert len(tables(tmp_path / "out")["communities"]) > 20
+    piped.send(LINES[60:110])
+    piped.wait_for(2)
+    piped.send([*LINES[110:], LINES[0][:3]][:-1])
+    code, out, err = piped.end()
+    assert code == 0, err
+    assert "13 batches, 620 edges" in out
+    assert (tmp_path / "out" / "report.html").read_text().count("<svg") >= 3
+    same(tmp_path / "out", whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stream_that_is_stopped_goes_on(whole: Path, tmp_path: Path, number: int) -> None:
+    folder = tmp_path / "out"
+    piped = Piped(folder, *OPTIONS)
+    piped.send(LINES[:330])
+    piped.wait_for(6)
+    time.sleep(0.3)
+    piped.process.send_signal(number)
+    code, _, err = piped.end()
+    assert "Traceback" not in err
+    if number == signal.SIGKILL:
+        assert code == -number
+    else:
+        assert code == 128 + number
+        assert (folder / "report.html").exists()
+        # What had arrived without being followed is kept: only what is new is sent.
+        assert run("".join(LINES[330:]), folder, *OPTIONS, "-q").exit_code == 0
+        same(folder, whole)
+    # From its beginning again, whatever was lost.
+    result = run("".join(LINES), folder, *OPTIONS, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["edges"] == 620
+    same(folder, whole)
+
+
+@pytest.mark.parametrize("every", ["37", "7m"])
+@pytest.mark.parametrize("window", [None, "2h", "100"])
+def test_parts_of_a_stream_give_what_the_whole_gives(
+    tmp_path: Path, every: str, window: str | None
+) -> None:
+    options = ["--every", every, *(["--window", window] if window else []), "-q"]
+    assert run("".join(LINES), tmp_path / "one", *options).exit_code == 0
+    text = "".join(LINES).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arriving, "READ_BYTES", 61)  # cuts lines
+        patch.setattr(command, "CHECKPOINT_SECONDS", 0.0)
+        assert run(text, tmp_path / "two", *options).exit_code == 0
+    same(tmp_path / "one", tmp_path / "two")
+    file = tmp_path / "edges.txt"
+    file.write_bytes(text)
+    # A file's vertices are numbered otherwise, but its batches are the same.
+    arguments = ["stream", str(file), "-o", str(tmp_path / "three"), *options]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    one, three = (tables(tmp_path / name)["history"] for name in ("one", "three"))
+    columns = ["time", "epoch", "edges_changed"]
+    pd.testing.assert_frame_equal(one[columns], three[columns])
+
+
+def test_compressed_and_sorted_streams_are_read_whole(tmp_path: Path) -> None:
+    text = "".join(LINES)
+    for name, data, options in (
+        ("packed", gzip.compress(text.encode()), ()),
+        ("sorted", "".join(reversed(LINES)), ("--sort",)),
+    ):
+        result = run(data, tmp_path / name, "--every", 100, *options, "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["edges"] == 620
+
+
+BAD = {
+    "empty": ("", "<stdin>: is empty"),
+    "comments": ("# nothing\n", "no edges"),
+    "header": ("source,target,time\n", "no edges"),
+    "columns": ("1 2\n", "needs u, v and time"),
+    "time": ("1 2 soon\n", ":1: time 'soon' is neither"),
+    "steps": ("a b 1\na b 99999999999\n", "steps"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_input_without_edges_leaves_nothing(tmp_path: Path, case: str) -> None:
+    text, told = BAD[case]
+    result = run(text, tmp_path / "out", "--every", "1s" if case == "steps" else 10)
+    assert result.exit_code in (1, 2)
+    assert told in result.output
+    assert "Traceback" not in result.output
+    assert case == "steps" or not (tmp_path / "out").exists()
+
+
+LATER = {
+    "backwards": ("a b 5\n", ":104: time 5 comes after"),
+    "truncated": ("a b\n", ":104: the time is missing"),
+    "fields": ("a b 99999 1 2\n", ":104: has 5 fields instead of 3"),
+    "words": ("a b soon\n", ":104: time 'soon'"),
+    "bytes": (b"\xff\xfe b 99999\n", ":104: is not UTF-8"),
+    "long": ("a" * (1 << 21), "1 MiB"),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_a_bad_line_is_one_message_and_what_came_before_is_kept(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arriving, "READ_BYTES", 200)
+    bad, told = LATER[case]
+    good = "source target time\n" + "".join(LINES[:102])
+    text = good.encode() + (bad if isinstance(bad, bytes) else bad.encode())
+    result = run(text, tmp_path / "out", *OPTIONS)
+    assert result.exit_code == 1
+    assert told in result.output
+    assert result.output.count("louvain-um: ") == 1
+    assert "Traceback" not in result.output
+    assert len(tables(tmp_path / "out")["history"]) == 2
+    # Without the bad line it goes on.
+    text = (good + "".join(LINES[102:])).encode()
+    result = run(text, tmp_path / "out", *OPTIONS, "--json")
+    assert json.loads(result.stdout)["resumed_after"] == 2
+    assert json.loads(result.stdout)["edges"] == 620
+
+
+def test_weights_keep_the_kind_of_the_first(tmp_path: Path) -> None:
+    lines = [line.replace("\n", " 2\n") for line in LINES]
+    result = run(
+        "".join([*lines[:80], lines[80].replace(" 2\n", " .5\n")]), tmp_path / "w", *OPTIONS
+    )
+    assert result.exit_code == 1
+    assert ":81: weight 0.5 is not whole" in result.output
+    real = [lines[0].replace(" 2\n", " 2.0\n"), *lines[1:80]]
+    assert run("".join(real), tmp_path / "r", *OPTIONS, "-q").exit_code == 0
+    # Whole numbers that come later are scaled as the first was.
+    assert run("".join(lines[80:]), tmp_path / "r", *OPTIONS, "-q").exit_code == 0
+    assert run("".join(real + lines[80:]), tmp_path / "all", *OPTIONS, "-q").exit_code == 0
+    one, other = (tables(tmp_path / name)["history"] for name in ("r", "all"))
+    assert one["modularity"].iloc[-1] == pytest.approx(other["modularity"].iloc[-1], abs=0.1)
+    result = run("".join(LINES[80:]), tmp_path / "r", *OPTIONS)
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("".join(LINES[3:]), "give all of it from its beginning"),
+        ("".join([LINES[0], *LINES[2:]]), "other edges than were followed"),
+        ("".join(LINES[:90]), "ends after 90 edges"),
+        ("".join(f"{line[:-1]} 1\n" for line in LINES), "weights"),
+    ],
+)
+def test_another_stream_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    folder = tmp_path / "out"
+    assert run("".join(LINES[:100]), folder, *OPTIONS, "-q").exit_code == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    result = run(text, folder, *OPTIONS)
+    assert result.exit_code == 1, result.output
+    assert told in result.output
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_damaged_place_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert run("".join(LINES[:120]), folder, *OPTIONS, "-q").exit_code == 0
+    (path,) = folder.glob("place-*.npz")
+    whole = path.read_bytes()
+    for data in (whole[: len(whole) // 2], b"", None):
+        if data is None:
+            path.unlink()
+        else:
+            path.write_bytes(data)
+        result = run("".join(LINES), folder, *OPTIONS)
+        assert result.exit_code == 1
+        assert "is damaged; pass --force" in result.output
+    assert run("".join(LINES), folder, *OPTIONS, "--force", "-q").exit_code == 0
