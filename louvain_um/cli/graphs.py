@@ -321,9 +321,7 @@ class ColumnReading(Reading):
 
 def source_column(text: str) -> str:
     """Return advice of reading with the option that names a column of first ends."""
-    return re.sub(r"source=…( \(--source\))?", "--source-column …", text).replace(
-        "(--source, --target)", "(--source-column, --target)"
-    )
+    return re.sub(r"source=…( \(--source\))?", "--source-column …", text)
 
 
 def with_options(name: str, kind: type[Any]) -> Callable[[Command], Command]:

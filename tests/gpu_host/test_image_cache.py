@@ -25,7 +25,10 @@ def test_a_damaged_image_is_a_miss(tmp_path: Path, damage: bytes) -> None:
 
 def test_a_closed_cache_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    image_cache.save(tmp_path / "file" / "one.image", nvrtc.Image(b"", {}))
+    closed = tmp_path / "file" / "one.image"
+    image_cache.save(closed, IMAGE)
+    assert image_cache.load(closed) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_the_cache_goes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def _ends(names: Sequence[str], width: int, asked: dict[str, int]) -> tuple[int,
     if len(free) < 2:
         raise GraphError(
             "an edge table needs two columns of ids, such as source and target; name them with "
-            "source=… and target=… (--source, --target)"
+            "source=… (--source) and target=… (--target)"
         )
     return free[0], free[1], True
 
