@@ -54,7 +54,8 @@ class Placer:
     device : {"auto", "cpu", "cuda", "cuda:N"} or int
         "auto" takes the current GPU, if there is one.
     peer_memory : str, optional
-        Another GPU, such as "cuda:1", whose memory takes the place of the host's.
+        Another GPU, such as "cuda:1", whose memory takes the place of the host's. Of no use where
+        there is no GPU.
     machine : Machine, optional
         Figures to decide by; the device's, if left out.
     phases : sequence of Phase or str
@@ -103,10 +104,11 @@ class Placer:
         self.budget = Budget.parse(budget)
         self.policy = find_policy(memory)
         if peer_memory is not None:
-            Options(peer_memory=peer_memory)  # checks it
+            gpu = isinstance(device, int)
+            Options(device=f"cuda:{device}" if gpu else device, peer_memory=peer_memory)  # checks
         self.store = store_of(device, peer_memory)
         self.machine = machine or machine_for(getattr(self.store, "device", None))
-        if peer_memory is not None:
+        if peer_memory is not None and self.store.room() is not None:
             self.machine = self.machine.with_peer()
         self.declared = Declarations(name, phases)
         self.plan: ProgramPlan | None = None

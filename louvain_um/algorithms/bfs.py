@@ -89,7 +89,8 @@ def bfs(
     >>> distances.tolist(), parents.tolist()
     ([0, 1, 1, 2, -1], [0, 0, 0, 1, -1])
     """
-    from louvain_um.algorithms.running import running, vertex_of
+    from louvain_um.algorithms.graphs import vertex_of
+    from louvain_um.algorithms.running import running
 
     with running(
         "bfs", graph, device=device, memory=memory, device_budget=device_budget,

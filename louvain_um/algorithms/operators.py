@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.algorithms.expressions import Expression
-from louvain_um.algorithms.running import device_rows_of, rows_of
+from louvain_um.algorithms.graphs import device_rows_of, rows_of
 from louvain_um.errors import GraphError, OptionError
 
 CHUNK: Final = 1 << 20

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike
 
+from louvain_um.algorithms.graphs import converted, has_rows
 from louvain_um.errors import OptionError
 from louvain_um.gpu.algorithms.launch import CONTROL_WORDS
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
@@ -107,13 +108,9 @@ def program_for(name: str, graph: Any) -> Program:
     >>> program_for("spmv", g).arrays[1].size
     8
     """
-    from louvain_um.formats.reading import graph_of
-    from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.graph.graph import Graph
-
     check_name(name)
-    graph = graph if isinstance(graph, Graph | DeviceGraph) else graph_of(graph)
-    return program_of(name, **size_of(graph))
+    graph = converted(graph)
+    return program_of(name, **size_of(graph.snapshot() if has_rows(graph) else graph))
 
 
 def size_of(graph: Any) -> dict[str, Any]:

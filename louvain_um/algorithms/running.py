@@ -1,4 +1,4 @@
-"""Where an algorithm runs and on what: its device, the rows of its graph, its source."""
+"""Where an algorithm runs: its device, and where the rows of its graph and other arrays lie."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from louvain_um.algorithms.graphs import converted, rows_of, rows_there
 from louvain_um.algorithms.programs import program_of, size_of
 from louvain_um.core import parallel
 from louvain_um.cpu.compiling import announced
-from louvain_um.errors import GraphError
 from louvain_um.events import Event, Observer, ignore, observing
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice, pick
 from louvain_um.gpu.runtime.preflight import device_errors, device_of
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
-from louvain_um.graph.row_view import RowView
 from louvain_um.options import Budget, Options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
@@ -105,10 +102,7 @@ def running(
     )
     policy = find_policy(memory)
     chosen = pick(device_of(graph, device))
-    if not isinstance(graph, Graph | DeviceGraph) and not has_rows(graph):
-        from louvain_um.formats.reading import graph_of
-
-        graph = graph_of(graph)
+    graph = converted(graph)
     if chosen.kind == "cuda":
         with (
             observing(observer),
@@ -123,7 +117,7 @@ def running(
     with announced(observer):
         yield Run(
             graph=graph,
-            rows=RowView.of(graph) if isinstance(graph, Graph) else graph.view(),
+            rows=rows_of(graph),
             on_gpu=False,
             threads=options.threads or parallel.default_threads(),
             observer=observer,
@@ -157,75 +151,3 @@ def on_device(
         program = program_of(name, **size_of(graph), iterations=iterations)
         with placed(program, graph, str(chosen), policy, options) as found:
             yield found
-
-
-def rows_of(graph: Any) -> RowView:
-    """Return the rows of a graph in host memory, converted where it was no graph."""
-    if isinstance(graph, DeviceGraph):
-        graph = graph.to_host()
-    elif not isinstance(graph, Graph) and not has_rows(graph):
-        from louvain_um.formats.reading import graph_of
-
-        graph = graph_of(graph)
-    if isinstance(graph, Graph):
-        return RowView.of(graph)
-    view: RowView = graph.view()
-    return view
-
-
-def rows_there(graph: Any) -> Any:
-    """Return the rows of a graph where they lie in a device's memory; None if they do not.
-
-    Those of a changing graph have gaps between them.
-    """
-    if isinstance(graph, DeviceGraph):
-        from louvain_um.gpu.algorithms.launch import DeviceRows
-
-        return DeviceRows.of(graph)
-    return graph.device_view() if hasattr(graph, "device_view") else None
-
-
-def device_rows_of(graph: Any) -> Any:
-    """Return the rows of a graph in the current device's memory, copied if they are not there."""
-    if has_rows(graph):
-        found = rows_there(graph)
-        return rows_there(DeviceGraph.from_host(graph.snapshot())) if found is None else found
-    if not isinstance(graph, Graph | DeviceGraph):
-        from louvain_um.formats.reading import graph_of
-
-        graph = graph_of(graph)
-    return rows_there(DeviceGraph.from_host(graph) if isinstance(graph, Graph) else graph)
-
-
-def has_rows(graph: Any) -> bool:
-    """Tell whether an object is a store that shows its rows, such as a changing graph."""
-    return hasattr(graph, "view") and hasattr(graph, "snapshot")
-
-
-def vertex_of(graph: Any, name: Any) -> int:
-    """Return the number of a vertex, given by its name where the graph has names.
-
-    Raises
-    ------
-    GraphError
-        There is no such vertex.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.algorithms.running import vertex_of
-    >>> vertex_of(lu.as_graph((["ann", "bob"], ["bob", "cid"])), "cid")
-    2
-    """
-    n, names = graph.n_vertices, getattr(graph, "names", None)
-    name = name.item() if isinstance(name, np.generic) else name
-    if names is None:
-        if type(name) is int and 0 <= name < n:
-            return name
-        known = f"0 … {n - 1}" if n else "of which there are none"
-    else:
-        for number, other in enumerate(names.tolist()):
-            if type(other) is type(name) and other == name:
-                return number
-        known = f"such as {names.tolist()[0]!r}" if n else "of which there are none"
-    raise GraphError(f"{name!r} is no vertex of the graph; use one of its vertices, {known}")

@@ -92,7 +92,8 @@ def sssp(
     >>> distances.tolist(), parents.tolist()
     ([0, 3, 1, 2, -1], [0, 3, 0, 2, -1])
     """
-    from louvain_um.algorithms.running import running, vertex_of
+    from louvain_um.algorithms.graphs import vertex_of
+    from louvain_um.algorithms.running import running
 
     with running(
         "sssp", graph, device=device, memory=memory, device_budget=device_budget,

@@ -411,7 +411,7 @@ def named(graph: Graph, text: str) -> Any:
     GraphError
         There is none.
     """
-    from louvain_um.algorithms.running import vertex_of
+    from louvain_um.algorithms.graphs import vertex_of
 
     names = graph.names
     if names is None or names.dtype.kind in "iu":

@@ -35,11 +35,11 @@ from louvain_um.gpu.ranks.share import Share, Waits, turns
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
-from louvain_um.gpu.runtime.peers import enable_peers
 from louvain_um.gpu.setup import kernel_types
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.peers import enable_peers
 from louvain_um.results.communities import Communities
 
 SHARED_ARCS: Final = 1 << 25

@@ -43,7 +43,6 @@ from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.peers import peer_for, peer_room
 from louvain_um.gpu.setup import (
     aggregation_limits,
     compact_types,
@@ -56,6 +55,7 @@ from louvain_um.options import Options
 from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.peers import peer_for, peer_room
 from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
 

@@ -24,6 +24,9 @@ NOWHERE: Final = -2
 OUT_OF_MEMORY: Final = 2
 """cudaErrorMemoryAllocation."""
 
+NO_SUCH_DEVICE: Final = 101
+"""cudaErrorInvalidDevice."""
+
 PEER_ENABLED: Final = 704
 """cudaErrorPeerAccessAlreadyEnabled."""
 
@@ -124,8 +127,13 @@ def current(device: int) -> Iterator[None]:
 
 
 def reaches(device: int, other: int) -> bool:
-    """Whether a device can read and write another's memory."""
-    return bool(_cupy("deviceCanAccessPeer", device, other))
+    """Whether a device can read and write another's memory; it cannot its own, or none."""
+    try:
+        return bool(_cupy("deviceCanAccessPeer", device, other))
+    except CudaError as error:
+        if error.code != NO_SUCH_DEVICE:
+            raise
+        return False
 
 
 def enable_peer(device: int, other: int) -> None:

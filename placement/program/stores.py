@@ -5,6 +5,7 @@ from __future__ import annotations
 from louvain_um.errors import DeviceUnavailableError, OptionError
 from louvain_um.placement.machine.machine_choice import present
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.peers import peer_for
 from louvain_um.placement.program.device_arrays import DeviceStore
 from louvain_um.placement.program.host_arrays import HostStore
 from louvain_um.placement.program.slots import Store
@@ -41,7 +42,7 @@ def store_of(device: str | int, peer_memory: str | None = None) -> Store:
         try:
             runtime = cuda_calls.cupy_runtime()
             own = int(number) if number else int(runtime.getDevice())
-            return DeviceStore(own, peer_of(own, peer_memory))
+            return DeviceStore(own, peer_for(peer_memory, own))
         except ImportError:
             pass  # the GPU cannot be used
     if device == "auto":
@@ -49,16 +50,3 @@ def store_of(device: str | int, peer_memory: str | None = None) -> Store:
     raise DeviceUnavailableError(
         f"CUDA device {number or 0} is not there, or CuPy is not installed; use device='cpu'"
     )
-
-
-def peer_of(device: int, name: str | None) -> int | None:
-    """Return another device by its name, mapped for a device; None if none is named."""
-    if name is None:
-        return None
-    peer = int(name.removeprefix("cuda:"))
-    if peer == device or not cuda_calls.reaches(device, peer):
-        raise DeviceUnavailableError(
-            f"cuda:{device} cannot use the memory of {name}; name another GPU, or leave it out"
-        )
-    cuda_calls.enable_peer(device, peer)
-    return peer

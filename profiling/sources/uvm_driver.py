@@ -9,7 +9,7 @@ import ctypes
 import mmap
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,10 @@ DRIVER = "/dev/nvidia-uvm"
 
 INIT, ENABLE_EVENTS, ENABLE_COUNTERS, FLUSH = 56, 58, 60, 67
 """Numbers of the driver's requests."""
+
+NOT_SERVED = 0x16, 0x1B
+"""NV_ERR_ILLEGAL_ACTION and NV_ERR_INSUFFICIENT_PERMISSIONS: how newer and older drivers answer the
+first request for a file that is no address space."""
 
 VERSION = 1
 """Version of the entries' layout; newer drivers take it as a request, older ones have no other."""
@@ -59,56 +63,36 @@ class _Flags(ctypes.Structure):
     )
 
 
+class NoAddressSpaceError(SourceUnavailableError):
+    """A file of the driver that serves no managed memory."""
+
+
 class Tracker:
     """One listener of the driver: a queue of events or, without entries, a page of counters.
 
     Parameters
     ----------
+    driver : int
+        A file of the driver open in this process.
     entries : int
         Room in the queue, a power of two; 0 for counters.
     wanted : iterable of int
         Types of events.
-    drivers : sequence of int, optional
-        Files of the driver open in this process, of which it takes the first that the driver
-        takes; all of them if left out.
 
     Raises
     ------
+    NoAddressSpaceError
+        The file serves no managed memory.
     SourceUnavailableError
         The driver's device for tools is not there, or it refuses.
     """
 
-    def __init__(
-        self,
-        entries: int = 0,
-        wanted: Iterable[int] = WANTED,
-        drivers: Sequence[int] | None = None,
-    ) -> None:
-        if not sys.platform.startswith("linux"):
-            raise SourceUnavailableError("the driver's event queue is there on Linux alone")
+    def __init__(self, driver: int, entries: int = 0, wanted: Iterable[int] = WANTED) -> None:
+        self.driver = driver
+        self.file = _tools()
         try:
-            self.file = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
-        except OSError as error:
-            raise SourceUnavailableError(
-                f"{DEVICE} cannot be opened ({(error.strerror or 'refused').lower()}); in a "
-                f"container, start it with --device {DEVICE}; on the machine itself, "
-                "nvidia-modprobe -u makes it"
-            ) from None
-        self.queue = _pages(max(entries, 1) * ENTRY_BYTES).reshape(-1, ENTRY_BYTES)
-        self.control = _pages(mmap.PAGESIZE)
-        try:
-            self.driver = self._begin(entries, _driver_files() if drivers is None else drivers)
-            numbers = wanted if entries else COUNTERS.values()
-            switch = _Flags(flags=sum(1 << number for number in numbers))
-            _ask(self.file, ENABLE_EVENTS if entries else ENABLE_COUNTERS, switch)
-        except BaseException:
-            self.close()
-            raise
-
-    def _begin(self, entries: int, drivers: Sequence[int]) -> int:
-        """Register queue and control with the driver; return its file in this process."""
-        refused = "it serves no managed memory of this process yet"
-        for driver in drivers:
+            self.queue = _pages(max(entries, 1) * ENTRY_BYTES).reshape(-1, ENTRY_BYTES)
+            self.control = _pages(mmap.PAGESIZE)
             request = _Init(
                 queue=self.queue.ctypes.data if entries else 0,
                 entries=entries,
@@ -117,15 +101,15 @@ class Tracker:
                 driver=driver,
                 wanted_version=VERSION,
             )
-            try:
-                _ask(self.file, INIT, request)
-            except SourceUnavailableError as error:
-                refused = str(error)
-                continue
+            _ask(self.file, INIT, request)
             if request.version not in (0, VERSION):
                 raise SourceUnavailableError("this driver writes events in a form not known yet")
-            return driver
-        raise SourceUnavailableError(refused)
+            numbers = wanted if entries else COUNTERS.values()
+            switch = _Flags(flags=sum(1 << number for number in numbers))
+            _ask(self.file, ENABLE_EVENTS if entries else ENABLE_COUNTERS, switch)
+        except BaseException:
+            self.close()
+            raise
 
     def take(self) -> NDArray[np.uint8]:
         """Return the new entries, uint8[n, 64], and free their places."""
@@ -167,25 +151,35 @@ def listen(entries: int = 0, wanted: Iterable[int] = WANTED) -> list[Tracker]:
     Raises
     ------
     SourceUnavailableError
-        There is none.
+        There is none, or the driver refuses to let one be heard.
     """
-    wanted, found = tuple(wanted), []
-    refused: SourceUnavailableError | None = None
+    wanted, found = tuple(wanted), list[Tracker]()
     try:
         for driver in _driver_files():
-            try:
-                found.append(Tracker(entries, wanted, [driver]))
-            except SourceUnavailableError as error:
-                refused = error
+            with suppress(NoAddressSpaceError):
+                found.append(Tracker(driver, entries, wanted))
     except BaseException:
         for tracker in found:
             tracker.close()
         raise
-    if found:
-        return found
-    if refused is None:
-        return [Tracker(entries, wanted, [])]  # raises
-    raise refused
+    if not found:
+        os.close(_tools())  # a reason of its own, where it cannot be opened
+        raise SourceUnavailableError("the driver serves no managed memory of this process yet")
+    return found
+
+
+def _tools() -> int:
+    """Return the driver's device for tools, opened."""
+    if not sys.platform.startswith("linux"):
+        raise SourceUnavailableError("the driver's event queue is there on Linux alone")
+    try:
+        return os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise SourceUnavailableError(
+            f"{DEVICE} cannot be opened ({(error.strerror or 'refused').lower()}); in a "
+            f"container, start it with --device {DEVICE}; on the machine itself, "
+            "nvidia-modprobe -u makes it"
+        ) from None
 
 
 def _pages(nbytes: int) -> NDArray[np.uint8]:
@@ -214,5 +208,7 @@ def _ask(file: int, number: int, request: Any) -> None:
         raise SourceUnavailableError(f"the unified-memory driver refused ({reason})")
     # The flush's status comes first, where the others have their flags.
     status = request.status if number != FLUSH else 0
+    if number == INIT and status in NOT_SERVED:
+        raise NoAddressSpaceError("this file of the driver serves no managed memory")
     if status:
         raise SourceUnavailableError(f"the unified-memory driver refused (status {status:#x})")

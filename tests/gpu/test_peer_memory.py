@@ -10,8 +10,8 @@ from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.runtime.device import Choice, capabilities
-from louvain_um.gpu.runtime.peers import peer_for
 from louvain_um.placement.machine.calibrate import calibrate
+from louvain_um.placement.memory.peers import peer_for
 from louvain_um.placement.policy.policy import Placement, Policy
 
 pytestmark = pytest.mark.gpu
@@ -57,3 +57,10 @@ def test_a_neighbour_is_measured(neighbours: None) -> None:
 def test_a_device_is_no_neighbour_of_its_own(gpu: Choice) -> None:
     with pytest.raises(DeviceUnavailableError, match="name another GPU"):
         peer_for("cuda:0", 0)
+
+
+def test_a_neighbour_that_is_not_there_is_refused(gpu: Choice) -> None:
+    with pytest.raises(DeviceUnavailableError, match="name another GPU"):
+        lu.Placer(device="cuda:0", peer_memory="cuda:99")
+    with pytest.raises(DeviceUnavailableError, match="name another GPU"):
+        lu.louvain(rmat(8).graph, device="cuda:0", peer_memory="cuda:99")

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from louvain_um.gpu.ranks import loading
-from louvain_um.gpu.runtime import peers
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
 from louvain_um.placement.memory import allocator, colocate, cuda_calls, span
@@ -112,7 +111,7 @@ class HostRuntime(SimpleNamespace):
             deviceGetAttribute=lambda number, device: 1,
             deviceSynchronize=nothing,
             getDeviceProperties=lambda device: {"name": b"emulated"},
-            deviceCanAccessPeer=lambda one, other: one < devices and other < devices,
+            deviceCanAccessPeer=lambda one, other: one != other and max(one, other) < devices,
             deviceEnablePeerAccess=nothing,
             streamCreateWithFlags=lambda flags: 1,
             streamSynchronize=nothing,
@@ -194,9 +193,6 @@ def emulated_devices(
         patch.setattr(colocate, "fill", fill)
         patch.setattr(allocator, "fill", fill)
         patch.setattr(span, "copy_pages", lambda to, at, nbytes, *_: ctypes.memmove(to, at, nbytes))
-        patch.setattr(
-            peers, "pick", lambda name: SimpleNamespace(index=int(name.removeprefix("cuda:")))
-        )
         for module in (allocator, loading):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))

@@ -57,9 +57,11 @@ def calibrate(
     """Measure a GPU and its bus in under a minute and save the profile for plans."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.core.atomic_files import check_output
-    from louvain_um.gpu.runtime.peers import peer_for
+    from louvain_um.options import Options
     from louvain_um.placement.machine.calibrate import calibrate as measure
+    from louvain_um.placement.memory.peers import peer_for
 
+    Options(peer_memory=peer_memory)  # checks it
     index, name = find_gpu(device)
     path = output or profile_path(name)
     check_output(path, force=force)

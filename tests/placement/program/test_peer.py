@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import louvain_um as lu
 from louvain_um.errors import OptionError
 from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_choice import present
 from louvain_um.placement.machine.profiles import PROFILES
+from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.program import Gather, Program, ProgramArray, Stream
 
 PROGRAM = Program(
@@ -47,3 +51,34 @@ def test_what_fits_stays() -> None:
 def test_a_peer_is_named_as_a_gpu() -> None:
     with pytest.raises(OptionError, match="such as 'cuda:1'"):
         lu.Placer(device="cpu", peer_memory="neighbour")
+
+
+def test_the_cpu_has_no_peer() -> None:
+    with pytest.raises(OptionError, match="use device='cuda:0'"):
+        lu.Placer(device="cpu", peer_memory="cuda:1")
+    with pytest.raises(OptionError, match="use device='cuda:0'"):
+        lu.Placer(device=1, peer_memory="cuda:1")
+
+
+def test_without_a_gpu_figures_are_those_of_the_host() -> None:
+    if present(0)[0] is not None:
+        pytest.skip("there is a GPU")
+    with lu.Placer(machine=PROFILES["h200"], peer_memory="cuda:1") as place:
+        assert place.machine.beyond == "host"
+
+
+@pytest.mark.parametrize(("code", "reached"), [(0, True), (101, False)])
+def test_a_device_that_is_not_there_is_not_reached(
+    monkeypatch: pytest.MonkeyPatch, code: int, reached: bool
+) -> None:
+    class RefusedError(RuntimeError):
+        status = code
+
+    def can_access(device: int, other: int) -> bool:
+        if code:
+            raise RefusedError("cudaErrorInvalidDevice: invalid device ordinal")
+        return True
+
+    runtime = SimpleNamespace(deviceCanAccessPeer=can_access)
+    monkeypatch.setattr(cuda_calls, "cupy_runtime", lambda: runtime)
+    assert cuda_calls.reaches(0, 99) == reached

@@ -12,7 +12,13 @@ from louvain_um.profiling.session.events import Cause, Kind, Source
 from louvain_um.profiling.sources import uvm, uvm_driver
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.sources.uvm import Totals, Uvm
-from louvain_um.profiling.sources.uvm_driver import COUNTERS, DEVICE, Tracker
+from louvain_um.profiling.sources.uvm_driver import (
+    COUNTERS,
+    DEVICE,
+    NoAddressSpaceError,
+    Tracker,
+    listen,
+)
 from louvain_um.profiling.sources.uvm_events import (
     CPU_FAULT,
     ENTRY_BYTES,
@@ -170,7 +176,9 @@ class Driver:
 
     def ask(self, file: int, number: int, request: Any) -> None:
         if number == uvm_driver.INIT:
-            if request.driver == 9 or self.status:
+            if request.driver == 9:
+                raise NoAddressSpaceError("no managed memory")
+            if self.status:
                 raise SourceUnavailableError("the driver refused")
             request.version = self.version
         elif number != uvm_driver.FLUSH:
@@ -192,8 +200,8 @@ class Driver:
 
 def test_the_ring_wraps_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch):
     driver = Driver(monkeypatch)
-    tracker = Tracker(8)
-    assert tracker.driver == 10  # the first file was refused
+    (tracker,) = listen(8)
+    assert tracker.driver == 10  # the first file serves no managed memory
     assert driver.flags == [sum(1 << number for number in uvm_driver.WANTED)]
     seen = []
     for turn in range(5):
@@ -274,9 +282,26 @@ def test_refusals_say_what_to_do(monkeypatch: pytest.MonkeyPatch):
         Uvm.check()
     driver = Driver(monkeypatch, status=1)
     with pytest.raises(SourceUnavailableError, match="refused"):
-        Tracker()
+        Tracker(10)
     assert driver.closed == 1
     Driver(monkeypatch, version=2)
     with pytest.raises(SourceUnavailableError, match="not known"):
-        Tracker(8)
+        Tracker(10, 8)
+    Driver(monkeypatch, accepted=())
+    with pytest.raises(SourceUnavailableError, match="no managed memory of this process yet"):
+        Uvm.check()
+
+
+def test_a_refusal_of_one_address_space_is_told(monkeypatch: pytest.MonkeyPatch):
+    driver, ask = Driver(monkeypatch, accepted=(10, 12)), Driver.ask
+
+    def refuse_second(file: int, number: int, request: Any) -> None:
+        if number == uvm_driver.INIT and request.driver == 12:
+            raise SourceUnavailableError("the driver refused (status 0x51)")
+        ask(driver, file, number, request)
+
+    monkeypatch.setattr(uvm_driver, "_ask", refuse_second)
+    with pytest.raises(SourceUnavailableError, match="0x51"):
+        Uvm.check()
+    assert driver.closed == 3  # of 9, 12, and what was heard already
     assert DEVICE == "/dev/nvidia-uvm-tools"

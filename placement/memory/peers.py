@@ -1,11 +1,10 @@
-"""Several devices of one host: who reaches whose memory."""
+"""Several devices of one host: which reaches whose memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime.device import pick
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard
 
@@ -36,10 +35,8 @@ def peer_for(name: str | None, device: int) -> int | None:
     """
     if name is None:
         return None
-    peer = pick(name).index
-    if peer == device:
-        raise DeviceUnavailableError(f"the run is on {name} itself; name another GPU")
-    enable_peers(device, [peer], "leave out peer_memory")
+    peer = int(name.removeprefix("cuda:"))
+    enable_peers(device, [peer], "name another GPU of this host, or leave out peer_memory")
     return peer
 
 

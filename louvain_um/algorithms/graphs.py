@@ -1,0 +1,100 @@
+"""What algorithms take for a graph, its rows and its vertices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from louvain_um.errors import GraphError
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.graph.graph import Graph
+from louvain_um.graph.row_view import RowView
+
+
+def converted(graph: Any) -> Any:
+    """Return a graph or a store of rows as it is, and anything else as a graph.
+
+    Raises
+    ------
+    GraphError
+        The object is no undirected graph.
+
+    Examples
+    --------
+    >>> from louvain_um.algorithms.graphs import converted
+    >>> converted(([0, 1], [1, 2])).n_vertices
+    3
+    """
+    if isinstance(graph, Graph | DeviceGraph) or has_rows(graph):
+        return graph
+    from louvain_um.formats.reading import graph_of
+
+    return graph_of(graph)
+
+
+def has_rows(graph: Any) -> bool:
+    """Tell whether an object is a store that shows its rows, such as a changing graph."""
+    return hasattr(graph, "view") and hasattr(graph, "snapshot")
+
+
+def rows_of(graph: Any) -> RowView:
+    """Return the rows of a graph in host memory."""
+    graph = converted(graph)
+    if isinstance(graph, DeviceGraph):
+        graph = graph.to_host()
+    view: RowView = RowView.of(graph) if isinstance(graph, Graph) else graph.view()
+    return view
+
+
+def rows_there(graph: Any) -> Any:
+    """Return the rows of a graph where they lie in a device's memory; None if they do not.
+
+    Those of a changing graph have gaps between them.
+    """
+    if isinstance(graph, DeviceGraph):
+        from louvain_um.gpu.algorithms.launch import DeviceRows
+
+        return DeviceRows.of(graph)
+    return graph.device_view() if hasattr(graph, "device_view") else None
+
+
+def device_rows_of(graph: Any) -> Any:
+    """Return the rows of a graph in the current device's memory, copied if they are not there."""
+    graph = converted(graph)
+    found = rows_there(graph)
+    if found is None:
+        graph = graph if isinstance(graph, Graph) else graph.snapshot()
+        found = rows_there(
+            graph if isinstance(graph, DeviceGraph) else DeviceGraph.from_host(graph)
+        )
+    return found
+
+
+def vertex_of(graph: Any, name: Any) -> int:
+    """Return the number of a vertex, given by its name where the graph has names.
+
+    Raises
+    ------
+    GraphError
+        There is no such vertex.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.algorithms.graphs import vertex_of
+    >>> vertex_of(lu.as_graph((["ann", "bob"], ["bob", "cid"])), "cid")
+    2
+    """
+    n, names = graph.n_vertices, getattr(graph, "names", None)
+    name = name.item() if isinstance(name, np.generic) else name
+    if names is None:
+        if type(name) is int and 0 <= name < n:
+            return name
+        known = f"0 … {n - 1}" if n else "of which there are none"
+    else:
+        for number, other in enumerate(names.tolist()):
+            if type(other) is type(name) and other == name:
+                return number
+        known = f"such as {names.tolist()[0]!r}" if n else "of which there are none"
+    raise GraphError(f"{name!r} is no vertex of the graph; use one of its vertices, {known}")
