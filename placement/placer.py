@@ -104,8 +104,8 @@ class Placer:
         self.budget = Budget.parse(budget)
         self.policy = find_policy(memory)
         if peer_memory is not None:
-            gpu = isinstance(device, int)
-            Options(device=f"cuda:{device}" if gpu else device, peer_memory=peer_memory)  # checks
+            named = f"cuda:{device}" if isinstance(device, int) else device
+            Options(device=named, peer_memory=peer_memory)  # checks both
         self.store = store_of(device, peer_memory)
         self.machine = machine or machine_for(getattr(self.store, "device", None))
         if peer_memory is not None and self.store.room() is not None:

@@ -70,7 +70,7 @@ Program = Annotated[
     typer.Option(
         metavar="ALGORITHM",
         help="Another algorithm than community detection: bfs, sssp, components, mst, pagerank, "
-        "triangles or spmv, as it declares its accesses.",
+        "triangles or spmv.",
         show_default=False,
     ),
 ]

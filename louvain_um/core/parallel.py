@@ -36,45 +36,6 @@ def default_threads() -> int:
     return os.cpu_count() or 1
 
 
-START_SECONDS = 10.0
-"""Seconds in which a thread has to begin."""
-
-
-class _Started(threading.Event):
-    """What Python waits for when it starts a thread: here with an end."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        if not super().wait(START_SECONDS if timeout is None else timeout):
-            raise MemoryError("a thread got no memory to begin; close other programs")
-        return True
-
-
-def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
-    """Start a thread that ends with the process.
-
-    `threading.Thread.start` waits for ever for a thread that gets no memory to begin.
-
-    Raises
-    ------
-    MemoryError
-        It cannot be started.
-
-    Examples
-    --------
-    >>> from louvain_um.core.parallel import start_thread
-    >>> start_thread(lambda: print("works"), "example").join()
-    works
-    """
-    headroom.require(headroom.THREAD_BYTES)
-    thread = threading.Thread(target=work, name=name, daemon=True)
-    thread._started = _Started()  # type: ignore[attr-defined]
-    try:
-        thread.start()
-    except RuntimeError as error:
-        raise MemoryError("cannot start a thread; close other programs") from error
-    return thread
-
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -54,8 +54,8 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
+from louvain_um.placement.machine.peers import peer_for, peer_room
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.peers import peer_for, peer_room
 from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
 

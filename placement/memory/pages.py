@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from louvain_um.core.parallel import start_thread
+from louvain_um.core.threads import start_thread
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from louvain_um.core.parallel import start_thread
+from louvain_um.core.threads import start_thread
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.placement.plan import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from louvain_um.core.parallel import start_thread
+from louvain_um.core.threads import start_thread
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.parallel import start_thread
+from louvain_um.core.threads import start_thread
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.sources.source import SessionClock

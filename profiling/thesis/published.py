@@ -56,18 +56,6 @@ GAINS: Final[dict[str, tuple[float, ...]]] = {
 }
 """Table 4.6: mean gain over *base* at `RATES`, both machines."""
 
-PEERS: Final[dict[str, tuple[float | None, float | None, float | None]]] = {
-    "audikw_1": (0.751, 17.46, 44.52),
-    "soc-LiveJournal1": (2.901, 40.47, 45.58),
-    "Long_Coup_dt6": (0.979, 17.50, 18.73),
-    "dielFilterV3real": (0.624, None, 20.38),
-    "cage15": (1.517, 67.57, None),
-    "rgg_n_2_24_s0": (3.432, None, None),
-    "kron_g500-logn21": (1.484, 76.88, None),
-    "uk-2002": (3.910, None, None),
-}
-"""Table 2.1: seconds of Rundemanen, cuGraph and cuVite, PASCAL."""
-
 NON_FITTING: Final[dict[str, tuple[float, float]]] = {
     "uk-2005": (13.7, 37.0),
     "kmer_V1r": (14.7, 41.0),

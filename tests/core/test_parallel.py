@@ -118,10 +118,3 @@ def test_scarce_memory_is_an_error_and_nothing_worse(spare: int, outcome: str) -
         check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, outcome), done.stderr
-
-
-def test_a_thread_that_does_not_begin_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "START_SECONDS", 0.05)
-    monkeypatch.setattr(threading.Thread, "_bootstrap", lambda self: None)
-    with pytest.raises(MemoryError, match="a thread got no memory to begin; "):
-        parallel.start_thread(lambda: None, "test")

@@ -30,14 +30,7 @@ def profile(
         ),
     ],
     method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
-    program: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ALGORITHM",
-            help="Run another algorithm: bfs, sssp, components, mst, pagerank, triangles or spmv.",
-            show_default=False,
-        ),
-    ] = None,
+    program: common.Program = None,
     start: Annotated[
         str | None,
         typer.Option(

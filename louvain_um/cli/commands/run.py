@@ -14,6 +14,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
+from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
@@ -48,8 +49,7 @@ class Running:
         str,
         typer.Option(
             metavar="POLICY",
-            help="Memory policy of a GPU run: auto, device, zero_copy, base, adv1, adv2, or a "
-            "TOML file.",
+            help=f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.",
         ),
     ] = "auto"
     device_budget: common.Budget = None

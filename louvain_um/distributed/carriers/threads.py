@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from louvain_um.core.parallel import start_thread
+from louvain_um.core.threads import start_thread
 from louvain_um.distributed.communicator import Array, Collectives
 from louvain_um.errors import WorkerLostError
 

@@ -1,0 +1,68 @@
+"""Threads beside a run, started so that none is waited for in vain."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from louvain_um.core import headroom
+
+START_SECONDS = 10.0
+"""Seconds in which a thread has to begin."""
+
+
+class _Start(threading.Event):
+    """What Python waits for when it starts a thread: here with an end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given_up = False
+        self.deciding = threading.Lock()
+
+    def set(self) -> None:
+        """Note that the thread has begun."""
+        with self.deciding:
+            super().set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has; give up after `START_SECONDS`."""
+        if not super().wait(START_SECONDS if timeout is None else timeout):
+            with self.deciding:
+                self.given_up = not self.is_set()
+            if self.given_up:
+                raise MemoryError("a thread got no memory to begin; close other programs")
+        return True
+
+
+def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
+    """Start a thread that ends with the process.
+
+    `threading.Thread.start` waits for ever for a thread that gets no memory to begin. One that
+    begins after all, later, does nothing.
+
+    Raises
+    ------
+    MemoryError
+        It cannot be started.
+
+    Examples
+    --------
+    >>> from louvain_um.core.threads import start_thread
+    >>> start_thread(lambda: print("works"), "example").join()
+    works
+    """
+    headroom.require(headroom.THREAD_BYTES)
+    start = _Start()
+
+    def begin() -> None:
+        if not start.given_up:
+            work()
+
+    thread = threading.Thread(target=begin, name=name, daemon=True)
+    # CPython's own, without another way to bound the wait; a test tells when it has gone.
+    thread._started = start  # type: ignore[attr-defined]
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise MemoryError("cannot start a thread; close other programs") from error
+    return thread
