@@ -17,10 +17,11 @@ from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, room_after
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits
 from louvain_um.gpu.level import GpuLevel, tag_after
-from louvain_um.gpu.ranks.share import Share, side_by_side
+from louvain_um.gpu.ranks.share import Share, side_by_side, turns
 from louvain_um.gpu.relabel.relabel import blocks_for
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.placement.memory import cuda_calls
 
 SPARE: Final = 1.2
 """Room for a device's rows, beside an even part: rows differ in what they keep."""
@@ -78,16 +79,26 @@ def aggregate_shared(
     ranks = list(range(count))
     parts = side_by_side(shares, lambda rank: sum_part(kernels, shares[rank], rank, count, limits))
     here = ranks if everywhere(sum(part.arcs for part in parts)) else ranks[:1]
-    rows = side_by_side(shares[: len(here)], lambda rank: collect(parts, rank))
-    levels = side_by_side(
-        shares[: len(here)], lambda rank: complete(kernels, parts, rank, rows[rank])
-    )
+    there = shares[: len(here)]
+    # What follows needs no answer from a device: one thread launches it for all of them.
+    rows = collect(parts, there)
+    levels = [
+        complete(kernels, parts, rank, rows[rank])
+        for rank, _ in zip(here, turns(there), strict=True)
+    ]
+    wait_for(there)
     for rank, part in enumerate(parts):
         part.rows.free()
         if rank not in here:
             tag = tag_after(part.share.level)
             part.share.memory.free(*(f"{name}.{tag}" for name in part.arrays))
     return levels
+
+
+def wait_for(shares: Sequence[Share]) -> None:
+    """Wait for some devices."""
+    for _ in turns(shares):
+        cuda_calls.synchronize()
 
 
 def sum_part(kernels: Kernels, share: Share, part: int, parts: int, limits: Limits) -> Part:
@@ -109,22 +120,40 @@ def sum_part(kernels: Kernels, share: Share, part: int, parts: int, limits: Limi
     return Part(share, arrays, k, state, rows, numbers)
 
 
-def collect(parts: Sequence[Part], rank: int) -> CoarseRows:
-    """Copy the rows of all devices to one of them, one behind the other; wait for it."""
-    import cupy
+def collect(parts: Sequence[Part], shares: Sequence[Share]) -> list[CoarseRows]:
+    """Copy the rows of all devices to some of them, one behind the other; wait for it."""
+    # On the default stream, a copy between devices waits for all that both of them do.
+    streams = [cuda_calls.new_stream() for _ in turns(shares)]
+    try:
+        rows = [collect_rows(parts, rank, streams[rank]) for rank, _ in enumerate(turns(shares))]
+        for stream, _ in zip(streams, turns(shares), strict=True):
+            cuda_calls.wait_for(stream)
+        wait_for(shares)
+    finally:
+        for stream, _ in zip(streams, turns(shares), strict=True):
+            cuda_calls.drop_stream(stream)
+    return rows
 
+
+def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
+    """Copy all rows to a device, which is current: its own and, in a stream, the others'."""
     own, level = parts[rank], parts[rank].share.level
     total = sum(part.arcs for part in parts)
     rows = CoarseRows(own.share.memory, tag_after(level), "graph", total, level.sums, 0)
+
+    def fetch(source: Any, target: Any) -> None:
+        if source.nbytes:
+            cuda_calls.copy_later(target.data.ptr, source.data.ptr, source.nbytes, stream)
+
     done = 0
     for part in parts:
+        put = copy if part is own else fetch
         if part is not own:
             for name in ("offsets", "loops"):
-                copy(part.arrays[name][part.range], own.arrays[name][part.range])
-        copy(part.rows.targets[: part.arcs], rows.targets[done : done + part.arcs])
-        copy(part.rows.weights[: part.arcs], rows.weights[done : done + part.arcs])
+                fetch(part.arrays[name][part.range], own.arrays[name][part.range])
+        put(part.rows.targets[: part.arcs], rows.targets[done : done + part.arcs])
+        put(part.rows.weights[: part.arcs], rows.weights[done : done + part.arcs])
         done += part.arcs
-    cupy.cuda.get_current_stream().synchronize()
     return rows
 
 

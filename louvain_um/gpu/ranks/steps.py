@@ -35,7 +35,7 @@ OWN: Final = layout(
 )  # fmt: skip
 """`Own` of ranks.cu."""
 
-SHOWN: Final = layout(**pointers("queue", "proposed", "starts", "next_active", "weight_to_target"))
+SHOWN: Final = layout(**pointers("queue", "proposed", "starts", "activated", "weight_to_target"))
 """`Shown` of ranks.cu."""
 
 
@@ -75,6 +75,17 @@ class Worker:
         where = self.shown, np.uint32(devices), np.uint32(sub_round)
         self.launch(name, self.rule.argument, *where)
 
+    def scratch(self, name: str, size: int) -> Any:
+        """Allocate an array of uint32 until `close`."""
+        self.names.append(name)
+        return self.share.memory.empty(name, "scratch", size, np.uint32)
+
+    def pack(self) -> None:
+        """Show the others which vertices this device has activated."""
+        activated = self.share.memory.live["activated"]
+        next_active = np.uint64(self.own.value("next_active"))
+        self.launch("pack_active", np.int64(self.share.level.vertices), next_active, activated)
+
     def close(self) -> None:
         """Free the arrays."""
         self.hubs.free()
@@ -100,7 +111,9 @@ def move_shared(
     waits: Waits | None = None,
 ) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any."""
-    names = "begin_shared", "queue_own", "move_round", "apply_round", "merge_active"
+    names = (
+        "begin_shared", "queue_own", "move_round", "apply_round", "pack_active", "merge_active",
+    )  # fmt: skip
     level = shares[0].level
     workers, shown = list[Worker](), list[dict[str, Any]]()
     for share in turns(shares):
@@ -111,7 +124,12 @@ def move_shared(
         worker.run("begin_shared", or_null(share.level.start))
         workers.append(worker)
         shown.append(
-            {"queue": queue, "proposed": proposed, "starts": worker.starts, "next_active": flags[1]}
+            {
+                "queue": queue,
+                "proposed": proposed,
+                "starts": worker.starts,
+                "activated": worker.scratch("activated", -(-level.vertices // 32)),
+            }
         )
     show(workers, shown)
     gate, devices, n = Gate(shares, waits), len(shares), np.int64(level.vertices)
@@ -136,6 +154,7 @@ def move_shared(
             worker.apply("apply_round", devices, rules.SUB_ROUNDS - 1)
             if prunes:
                 worker.run("move_round", worker.hubs.argument, NONE, moved)
+                worker.pack()
         if prunes:
             gate.close()
             for worker, _ in zip(workers, turns(shares), strict=True):
