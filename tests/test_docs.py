@@ -372,6 +372,33 @@ def test_what_less_memory_costs_is_what_was_measured():
     assert f"{words[len({row['kind'] for row in found})]} kinds" in page
 
 
+def test_figures_of_several_gpus_are_those_measured():
+    page = (HOUSE / "docs/guide/cluster.md").read_text(encoding="utf-8")
+    names = {"lfr24": "LFR 24", "rmat24": "R-MAT 24", "stencil560": "stencil 560³"}
+    rows = json.loads((HOUSE / "benchmarks/results/devices_h200.json").read_text())["results"]
+    assert all(row["equal"] for row in rows)
+    for graph, name in names.items():
+        shown = re.search(rf"^\| {name} \| .* \| ([\d.,]+) \| ([\d.,]+) \|$", page, re.MULTILINE)
+        own = {row["device"]: row for row in rows if row["graph"] == graph}
+        for device, text in zip(("cuda:0", "cuda:0,1"), shown.groups(), strict=True):
+            assert close(text, 1e3 * own[device]["seconds"])
+    found = json.loads((HOUSE / "benchmarks/results/peer_h200.json").read_text())["results"]
+    core = next(row["seconds"] for row in found if "device_budget" not in row)
+    for budget in ("50", "30"):
+        shown = re.search(rf"^\| {budget} % \| (.*) \|$", page, re.MULTILINE).group(1)
+        figures = shown.split(" | ")
+        for peer, (milliseconds, ratio) in zip(
+            ("cuda:1", None), (figures[:2], figures[2:]), strict=True
+        ):
+            row = next(
+                r for r in found
+                if r.get("device_budget") == f"{budget}%" and r["peer_memory"] == peer
+            )  # fmt: skip
+            assert row["equal"]
+            assert close(milliseconds, 1e3 * row["seconds"])
+            assert close(ratio, row["seconds"] / core)
+
+
 def test_every_record_of_a_benchmark_is_listed_with_what_writes_it():
     folder = HOUSE / "benchmarks"
     page = (folder / "README.md").read_text(encoding="utf-8")

@@ -21,8 +21,8 @@ from louvain_um.gpu.ranks.loading import arena_bytes
 
 RATES: Final[Mapping[str, float]] = {
     "community_structured": 3.5e9,
-    "power_law": 1.7e9,
-    "mesh": 2.6e9,
+    "power_law": 1.8e9,
+    "mesh": 2.55e9,
 }
 """Arcs of the graph per second of one H200: LFR 24, R-MAT 24, stencil 560."""
 
@@ -33,7 +33,7 @@ ALONE: Final[Mapping[str, float]] = {
 }
 """Share of these seconds on levels that are too small to be shared."""
 
-REPEATED: Final = 0.27
+REPEATED: Final = 0.21
 """Share of all other seconds that do not become less with more devices: applying moves, grouping
 vertices, exchange and waiting. One number for all graphs, fitted to two devices."""
 
@@ -131,7 +131,7 @@ def most_speedup(kind: str | None = None) -> float:
     Examples
     --------
     >>> from louvain_um.distributed.device_plan import most_speedup
-    >>> 3 < most_speedup("mesh") < 4
+    >>> 4 < most_speedup("mesh") < 5
     True
     """
     alone = ALONE[kind or DEFAULT_KIND]

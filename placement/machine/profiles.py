@@ -20,6 +20,7 @@ _FROM_H200 = (
 _HOST_SOFTWARE = "assumed: host software, as fitted on the H200's host"
 _AS_H200 = "assumed: as on the H200"
 _IN_BATCHES = "assumed: nothing beside what batches and bytes take"
+_LINKED = "measured once between H200 of one host that NVLink joins; no record was kept"
 
 H200 = Machine(
     name="h200",
@@ -57,9 +58,9 @@ H200 = Machine(
     peer_atomic_rate=1e9,
     notes={
         "all": "measured on one NVIDIA H200 (PCIe 5.0 x16, driver 580.159, CUDA 13.0, x86-64)",
-        "peer_bandwidth": "measured between H200 of one host that NVLink joins",
-        "peer_copy_bandwidth": "measured between H200 of one host that NVLink joins",
-        "peer_random_rate": "measured between H200 of one host that NVLink joins",
+        "peer_bandwidth": _LINKED,
+        "peer_copy_bandwidth": _LINKED,
+        "peer_random_rate": _LINKED,
         "peer_atomic_rate": "assumed: a seventh of the random reads",
         "device_atomic_rate": "measured on device and on resident managed memory alike",
         "prefetch_to_host": "middle of the measured 17.7 to 23.3 GB/s",
