@@ -1,9 +1,12 @@
 """Published stores of changing graphs: the same batches on each, on three kinds of graph.
 
     python benchmarks/stores.py [--scale 16] [--batches 1000,10000,100000] [--steps 3]
+                                [--trials 100000]
 
 A grid of roads, a graph with power-law degrees and one with communities, of 2^scale vertices each.
-Random edges are deleted and as many inserted, as `louvain-um stores` does, on the CPU.
+Random edges are deleted and as many inserted, as `louvain-um stores` does, on the CPU. With batches
+of one size all else that `--also all` measures, too: batches that come sorted or meet at few
+vertices, PageRank, triangles, vertices added and removed.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ from common import machine, save
 from louvain_um import generators
 from louvain_um.dynamic.comparison import Comparison, compare_stores
 from louvain_um.dynamic.stores import STORES
+from louvain_um.dynamic.trials import TRIALS
 
 
 def main() -> None:
@@ -26,6 +31,7 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=16)
     parser.add_argument("--batches", default="1000,10000,100000")
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--stores", default=",".join(STORES))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -40,18 +46,27 @@ def main() -> None:
         batches=tuple(map(int, args.batches.split(","))),
         steps=args.steps,
     )
+    trials = replace(settings, batches=(args.trials,), steps=1, also=tuple(TRIALS))
     with tempfile.TemporaryDirectory() as folder:
-        found: list[dict[str, Any]] = compare_stores(
-            graphs.items(), settings, Path(folder, "stores"), tell=print
+        found, tried = (
+            compare_stores(graphs.items(), chosen, Path(folder, name), tell=print)
+            for name, chosen in (("stores", settings), ("trials", trials))
         )
-    contents = {(r["graph"], r["batch"]): r["contents"] for r in found}
-    assert all(r["contents"] == contents[r["graph"], r["batch"]] for r in found)
+    for records in (found, tried):
+        contents = {(r["graph"], r["batch"]): r["contents"] for r in records}
+        assert all(r["contents"] == contents[r["graph"], r["batch"]] for r in records)
     about = {
         name: {"vertices": graph.n_vertices, "arcs": graph.n_arcs} for name, graph in graphs.items()
     }
-    results = [{k: v for k, v in r.items() if k not in ("digest", "contents")} for r in found]
-    print(json.dumps(results[-1]))
-    save("stores", {"machine": machine(), "graphs": about, "results": results}, args.out)
+    record = {"machine": machine(), "graphs": about, "results": plain(found)}
+    print(json.dumps(record["results"][-1]))
+    save("stores", record | {"trials": plain(tried)}, args.out)
+
+
+def plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return records without digests and what was not measured."""
+    left_out = ("digest", "contents")
+    return [{k: v for k, v in r.items() if k not in left_out and v is not None} for r in records]
 
 
 if __name__ == "__main__":

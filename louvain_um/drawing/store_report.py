@@ -26,6 +26,17 @@ COLUMNS: Final = (
 )
 """Columns of the table: title, field and unit."""
 
+TRIALS: Final = (
+    ("sorted batch, ms", "sorted_insert_ms", 1.0),
+    ("shuffled batch, ms", "shuffled_insert_ms", 1.0),
+    ("skewed batch, ms", "skewed_insert_ms", 1.0),
+    ("PageRank, ms", "pagerank_ms", 1.0),
+    ("triangles, ms", "triangles_ms", 1.0),
+    ("add vertices, ms", "add_vertices_ms", 1.0),
+    ("remove vertices, ms", "remove_vertices_ms", 1.0),
+)
+"""The same of what was measured beside batches."""
+
 
 def page(records: Sequence[dict[str, Any]]) -> str:
     """Return a page that needs no network.
@@ -57,27 +68,30 @@ def page(records: Sequence[dict[str, Any]]) -> str:
                 partial(draw_costs, records=own, stores=stores),
             )
         )
-        tables.append(
-            {
-                "title": graph,
-                "about": "Medians; all stores hold the same contents.",
-                "head": ("store", "batch", *(title for title, _, _ in COLUMNS)),
-                "rows": [cells(r) for r in own],
-            }
-        )
+        measured = [c for c in TRIALS if any(r[c[1]] is not None for r in own)]
+        for title, columns in ((graph, COLUMNS), (f"{graph}, beside batches", measured)):
+            if columns:
+                tables.append(
+                    {
+                        "title": title,
+                        "about": "Medians; all stores hold the same contents.",
+                        "head": ("store", "batch", *(name for name, _, _ in columns)),
+                        "rows": [cells(r, columns) for r in own],
+                    }
+                )
     facts = f"{count(len(stores), 'store', 'stores')} · {count(len(graphs), 'graph', 'graphs')}"
     title = "Stores of changing graphs"
     return render(title, "stores compared", facts, charts, tables)
 
 
-def cells(record: dict[str, Any]) -> list[str]:
+def cells(record: dict[str, Any], columns: Sequence[tuple[str, str, float]]) -> list[str]:
     """Return a row of the table."""
 
     def shown(value: float | None, unit: float) -> str:
         return "–" if value is None else f"{value * unit:.3g}"
 
     batch = f"{record['batch']:,}" if record["batch"] else "stream"
-    return [record["store"], batch, *(shown(record[name], unit) for _, name, unit in COLUMNS)]
+    return [record["store"], batch, *(shown(record[name], unit) for _, name, unit in columns)]
 
 
 def draw_rates(

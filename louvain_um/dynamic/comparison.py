@@ -20,11 +20,15 @@ from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.streams import EdgeStream
+from louvain_um.dynamic.trials import TRIALS, Trials, placed, wait
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.graph.graph import Graph
 
 RESULTS: Final = "results.json"
 SCHEMA: Final = 1
+
+STREAM_BATCH: Final = 1000
+"""Edges of a batch in trials on a stream's last window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class Comparison:
         Steps of a timed stream; `batches` and `steps` do not apply then.
     device : str
         Where the graphs are; batches are copied there before they are timed.
+    also : tuple of str
+        What else is measured: `louvain_um.dynamic.trials.TRIALS`.
     """
 
     stores: tuple[str, ...]
@@ -52,8 +58,12 @@ class Comparison:
     every: str | None = None
     window: str | None = None
     device: str = "cpu"
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for trial in self.also:
+            if trial not in TRIALS:
+                raise OptionError("also", trial, f"must be one of {', '.join(TRIALS)}")
         for name in self.stores:
             store_class(name, self.device)
         for name, values in (("batch", self.batches), ("steps", (self.steps,))):
@@ -87,6 +97,15 @@ class Record:
     traverse_ms: float
     arcs: int
     contents: str
+    sorted_insert_ms: float | None = None
+    shuffled_insert_ms: float | None = None
+    skewed_insert_ms: float | None = None
+    skewed_delete_ms: float | None = None
+    pagerank_ms: float | None = None
+    triangles_ms: float | None = None
+    triangles: int | None = None
+    add_vertices_ms: float | None = None
+    remove_vertices_ms: float | None = None
 
 
 def compare_stores(
@@ -110,6 +129,8 @@ def compare_stores(
     kept = {k: settings_read[k] for k in ("steps", "seed", "every", "window")}
     if settings.device != "cpu":
         kept["device"] = settings.device
+    if settings.also:
+        kept["also"] = settings_read["also"]
     found = read_results(folder, kept, force=force)
     done = {(r["graph"], r["digest"], r["store"], r["batch"]): r for r in found}
     records = []
@@ -121,8 +142,13 @@ def compare_stores(
                 if key not in done:
                     tell(f"{name}, {store}" + (f", batches of {batch:,}" if batch else ""))
                     numbers = _run(source, store, batch, settings)
-                    where = {"graph": name, "digest": digest, "store": store, "batch": batch}
-                    done[key] = {**where, **numbers}
+                    where: dict[str, Any] = {
+                        "graph": name,
+                        "digest": digest,
+                        "store": store,
+                        "batch": batch,
+                    }
+                    done[key] = asdict(Record(**where, **numbers))
                     _write(folder, kept, list(done.values()))
                 records.append(done[key])
     return records
@@ -172,20 +198,6 @@ def _digest(source: Graph | EdgeStream) -> str:
     return f"{int(mixed.sum(dtype=np.uint64)):016x}-{len(edges.u)}"
 
 
-def _placed(store: Any, columns: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    """Return columns where the graph is: on the store's device, if there is one."""
-    if store is None or columns is None:
-        return columns
-    ends = tuple(store.xp.asarray(column, np.uint32) for column in columns[:2])
-    return *ends, *(store.xp.asarray(column) for column in columns[2:])
-
-
-def _wait(store: Any) -> None:
-    """Wait for the store's device."""
-    if store is not None:
-        store.read_counts()
-
-
 def _run(
     source: Graph | EdgeStream, store: str, batch: int, settings: Comparison
 ) -> dict[str, Any]:
@@ -206,7 +218,7 @@ def _run(
     there = graph.device_store
     for number, step in enumerate(batches):
         insert, delete, decrease = (
-            _placed(there, ends) for ends in (step.insert, step.delete, step.decrease)
+            placed(there, ends) for ends in (step.insert, step.delete, step.decrease)
         )
         calls: dict[str, Any] = {
             "delete": {"delete": delete, "decrease": decrease},
@@ -217,7 +229,7 @@ def _run(
             size = sum(len(ends[0]) for ends in given.values() if ends is not None)
             since = time.perf_counter()
             graph.apply(**given)
-            _wait(there)
+            wait(there)
             _note(times, rates, what, since, size, warm=number > 0 or batch == 0)
         if asked is not None:
             since = time.perf_counter()
@@ -225,7 +237,7 @@ def _run(
                 graph.has_edges(*asked[:2])
             else:
                 there.find_there(*asked[:2])
-            _wait(there)
+            wait(there)
             _note(times, rates, "query", since, len(asked[0]), warm=number > 0 or batch == 0)
     memory = graph.memory
     since = time.perf_counter()
@@ -235,6 +247,9 @@ def _run(
         since = time.perf_counter()
         graph._store.traverse()
         walks.append(time.perf_counter() - since)
+    arcs = graph.n_arcs
+    trials = Trials(graph, batch or STREAM_BATCH, settings.device, settings.seed)
+    found = trials.run(settings.also)
     return {
         "build_ms": 1e3 * build,
         **{f"{what}_ms": 1e3 * median(t) if t else None for what, t in times.items()},
@@ -245,8 +260,9 @@ def _run(
         "row_bytes": memory.row_bytes,
         "moved_bytes": memory.moved_bytes,
         "traverse_ms": 1e3 * median(walks),
-        "arcs": graph.n_arcs,
+        "arcs": arcs,
         "contents": graph.digest(),
+        **found,
     }
 
 

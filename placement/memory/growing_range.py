@@ -15,8 +15,10 @@ from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.host import available
 from louvain_um.placement.memory.vmm_range import VmmRange
 
-HOST_CHUNK: Final = 64 << 20
-"""Bytes of host memory that are allocated at a time, and brought to the device one by one."""
+MOST_CHUNK: Final = 64 << 20
+CHUNKS: Final = 16
+"""Host memory is allocated in so many pieces, of so many bytes at most: each is brought to the
+device by itself. Larger pieces take no less time (`benchmarks/results/pages_h200.json`)."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""
@@ -76,8 +78,9 @@ class GrowingRange(VmmRange):
                 guard.check_plain(self.name, on_device, self.device)
                 self._add(on_device, self.device)
             self._refuse_host(missing - on_device)
-            for at in range(on_device, missing, HOST_CHUNK):
-                self._add(min(HOST_CHUNK, missing - at), HOST)
+            chunk = min(MOST_CHUNK, _blocks((missing - on_device) // CHUNKS + 1))
+            for at in range(on_device, missing, chunk):
+                self._add(min(chunk, missing - at), HOST)
         except BaseException:
             self._drop(count)
             raise

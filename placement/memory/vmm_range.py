@@ -61,8 +61,8 @@ class VmmRange:
                 chunk = CHUNK if place == HOST else max(nbytes, 1)
                 for at in range(0, nbytes, chunk):
                     self._map(min(chunk, nbytes - at), place)
-            for device in dict.fromkeys(devices):
-                self._open(self.address, self.nbytes, device)
+            for device in dict.fromkeys(devices) if self.mapped else ():
+                self._open(self.address, self.mapped, device)
             begin = self.address
             for place, nbytes in parts:
                 if place == HOST and nbytes:

@@ -57,6 +57,25 @@ def test_a_comparison_continues_and_keeps_what_it_has(tmp_path, monkeypatch):
     assert run(GRAPH, "--steps", "3", "-o", str(tmp_path), "--force", "-q")[0] == 0
 
 
+def test_trials_count_the_same_on_every_store(tmp_path):
+    code, text = run(
+        GRAPH, "--stores", "all", "--batch", "9", "--steps", "1", "--also", "all", "-o",
+        str(tmp_path), "--json",
+    )  # fmt: skip
+    assert code == 0, text
+    records = json.loads(text)["results"]
+    assert {r["triangles"] for r in records} == {records[0]["triangles"]}
+    assert len({r["contents"] for r in records}) == 1
+    for record in records:
+        assert None not in record.values()
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<tr>") == 2 * (1 + len(records))
+    code, text = run(GRAPH, "--also", "skew,colour", "-o", str(tmp_path / "other"))
+    assert (code != 0, "colour" in text, "Traceback" in text) == (True, True, False)
+    code, text = run(GRAPH, "--batch", "9", "--steps", "1", "-o", str(tmp_path))
+    assert (code, "other settings" in text) == (1, True)
+
+
 def test_a_device_that_is_not_there_or_lacks_a_store_is_refused(tmp_path, monkeypatch):
     code, text = run(GRAPH, "--device", "tpu", "-o", str(tmp_path / "a"))
     assert (code != 0, "tpu" in text) == (True, True)

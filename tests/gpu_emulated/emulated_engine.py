@@ -139,7 +139,6 @@ class HostRuntime(SimpleNamespace):
 def driver_of(runtime: HostRuntime) -> Any:
     """Return the functions of the driver that map memory."""
     named = SimpleNamespace(type=None, location=SimpleNamespace(type=None, id=None))
-    done = lambda *_: (0,)  # noqa: E731
 
     def create(nbytes: int, wanted: Any, flags: int) -> tuple[int, int]:
         file = os.memfd_create("page")
@@ -153,11 +152,31 @@ def driver_of(runtime: HostRuntime) -> Any:
         os.close(file)
         return (0,)
 
+    mapped = dict[int, int]()
+
+    def covers(address: int, nbytes: int) -> list[int]:
+        """Return the mappings that a range consists of; a driver takes no other ranges."""
+        found, end = list[int](), address + nbytes
+        while address < end and address in mapped:
+            found.append(address)
+            address += mapped[address]
+        return found if address == end else []
+
     def place(address: int, nbytes: int, offset: int, file: int, flags: int) -> tuple[int]:
+        assert address not in mapped
+        mapped[address] = nbytes
         return (0 if map_at(address, nbytes, SHARED, file) == address else 1,)
 
     def remove(address: int, nbytes: int) -> tuple[int]:
+        found = covers(address, nbytes)
+        assert found
+        for part in found:
+            del mapped[part]
         return (0 if map_at(address, nbytes, ANONYMOUS, -1) == address else 1,)
+
+    def open_to(address: int, nbytes: int, *_: Any) -> tuple[int]:
+        assert covers(address, nbytes)
+        return (0,)
 
     return SimpleNamespace(
         CUmemLocationType=SimpleNamespace(
@@ -173,7 +192,7 @@ def driver_of(runtime: HostRuntime) -> Any:
         cuMemRelease=release,
         cuMemMap=place,
         cuMemUnmap=remove,
-        cuMemSetAccess=done,
+        cuMemSetAccess=open_to,
     )
 
 

@@ -32,7 +32,8 @@ def runtime(monkeypatch):
     monkeypatch.setattr(guard, "ranges", {})
     monkeypatch.setattr(guard, "permitted", {})
     monkeypatch.setattr(growing_range, "BLOCK", STEP)
-    monkeypatch.setattr(growing_range, "HOST_CHUNK", 2 * STEP)
+    monkeypatch.setattr(growing_range, "MOST_CHUNK", 2 * STEP)
+    monkeypatch.setattr(growing_range, "CHUNKS", 2)
     yield runtime
     gc.collect()
     assert not runtime.held

@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
+COLUMNS: Final = (
+    ("insert\nms", "insert_ms", 1.0),
+    ("delete\nms", "delete_ms", 1.0),
+    ("query\nms", "query_ms", 1.0),
+    ("inserts\nM/s", "insert_edges_per_second", 1e-6),
+    ("bytes\nper arc", "bytes_per_arc", 1.0),
+    ("moved\nMB", "moved_bytes", 1e-6),
+    ("traverse\nms", "traverse_ms", 1.0),
+)
+"""Columns of the table: title, field and unit."""
+
+TRIALS: Final = (
+    ("sorted\nms", "sorted_insert_ms", 1.0),
+    ("shuffled\nms", "shuffled_insert_ms", 1.0),
+    ("skewed\nms", "skewed_insert_ms", 1.0),
+    ("PageRank\nms", "pagerank_ms", 1.0),
+    ("triangles\nms", "triangles_ms", 1.0),
+    ("add\nms", "add_vertices_ms", 1.0),
+    ("remove\nms", "remove_vertices_ms", 1.0),
+)
+"""Columns of what was measured beside batches."""
+
+
 def table_of(records: list[dict[str, Any]]) -> Table:
     """Return the table of a comparison."""
+    return table(records, COLUMNS)
+
+
+def trials_of(records: list[dict[str, Any]]) -> Table:
+    """Return the table of what was measured beside batches."""
+    measured = [column for column in TRIALS if any(r[column[1]] is not None for r in records)]
+    return table(records, measured)
+
+
+def table(records: list[dict[str, Any]], columns: Sequence[tuple[str, str, float]]) -> Table:
+    """Return a table with a row for each record."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     several = len({r["graph"] for r in records}) > 1
     for title in ("graph", "store") if several else ("store",):
         table.add_column(title, no_wrap=True)
-    for title in (
-        "batch", "insert\nms", "delete\nms", "query\nms", "inserts\nM/s", "bytes\nper arc",
-        "moved\nMB", "traverse\nms",
-    ):  # fmt: skip
+    for title in ("batch", *(title for title, _, _ in columns)):
         table.add_column(title, justify="right", no_wrap=True)
-
-    def shown(value: float | None, scale: float = 1.0) -> str:
-        return "–" if value is None else f"{value * scale:.3g}"
-
     for r in records:
-        table.add_row(
-            *([r["graph"]] if several else []),
-            r["store"],
-            f"{r['batch']:,}" if r["batch"] else "stream",
-            *(shown(r[f"{what}_ms"]) for what in ("insert", "delete", "query")),
-            shown(r["insert_edges_per_second"], 1e-6),
-            shown(r["bytes_per_arc"]),
-            shown(r["moved_bytes"], 1e-6),
-            shown(r["traverse_ms"]),
-        )
+        shown = ("–" if r[name] is None else f"{r[name] * unit:.3g}" for _, name, unit in columns)
+        batch = f"{r['batch']:,}" if r["batch"] else "stream"
+        table.add_row(*([r["graph"]] if several else []), r["store"], batch, *shown)
     return table
 
 

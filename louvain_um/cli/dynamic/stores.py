@@ -65,6 +65,13 @@ def stores(
         ),
     ] = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort timed streams by time.")] = False,
+    also: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Measure these, too: sorted, skew, algorithms, vertices, or all.",
+        ),
+    ] = "",
     seed: common.Seed = 0,
     device: Annotated[
         str,
@@ -79,7 +86,7 @@ def stores(
     """Compare stores of changing graphs: rates, bytes per arc, moved bytes, traversal."""
     if output is None:
         raise OptionError(remedy="name a folder for the results with -o")
-    from louvain_um.cli.dynamic.store_views import draw, table_of, write_page
+    from louvain_um.cli.dynamic.store_views import draw, table_of, trials_of, write_page
     from louvain_um.cli.kernels import import_numba
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cli.tables import console
@@ -88,6 +95,7 @@ def stores(
     from louvain_um.dynamic.comparison import Comparison, compare_stores
     from louvain_um.dynamic.stores import STORES, device_rows
     from louvain_um.dynamic.streams import read_stream
+    from louvain_um.dynamic.trials import TRIALS
     from louvain_um.dynamic.windows import span
 
     for option, value in (("every", every), ("window", window)):
@@ -103,6 +111,7 @@ def stores(
         every=every,
         window=window,
         device=device,
+        also=tuple(TRIALS) if also == "all" else tuple(filter(None, also.split(","))),
     )
     with progress_reporter(quiet=quiet) as reporter:
         sources: list[tuple[str, Any]] = []
@@ -123,6 +132,8 @@ def stores(
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return
     console().print(table_of(records))
+    if settings.also:
+        console().print(trials_of(records))
     if not quiet:
         for note in filter(None, notes):
             print_note(note)

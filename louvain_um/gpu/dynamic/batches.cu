@@ -255,13 +255,29 @@ __global__ void BOUNDS net_batch(const Batch b) {
       b.partials + gridDim.x, barrier);
 }
 
+// Adds what arcs gain to the degrees of their rows. Without weights that is how many arcs a row
+// gains: one addition for each row, where arcs of one row would wait for each other.
+__device__ __forceinline__ void add_to_degrees(const Batch& b, const Unweighted*) {
+  const i64 rows = b.counts->rows;
+  for (i64 r = grid_thread(); r < rows; r += grid_threads())
+    atomicAdd(b.degrees + b.rows[r], u64(b.gained[b.starts[r + 1]] - b.gained[b.starts[r]]));
+}
+template <class W>
+__device__ __forceinline__ void add_to_degrees(const Batch& b, const W*) {
+  const auto* arc_old = (const Amount<W>*)b.arc_old;
+  const auto* arc_new = (const Amount<W>*)b.arc_new;
+  const i64 arcs = b.counts->arcs;
+  for (i64 i = grid_thread(); i < arcs; i += grid_threads())
+    atomicAdd(b.degrees + (b.arc_keys[i] >> 32), u64((i64)arc_new[i] - (i64)arc_old[i]));
+}
+
 // Writes what a batch did to edges, and the degrees and loops that it leaves.
 template <class W>
 __global__ void BOUNDS end_batch(const Batch b, u64* loops, u32* u, u32* v, i64* before,
                                  i64* after) {
   const auto* old = (const Amount<W>*)b.old;
   const auto* fresh = (const Amount<W>*)b.fresh;
-  const i64 edges = b.counts->edges, arcs = b.counts->arcs;
+  const i64 edges = b.counts->edges;
   for (i64 e = grid_thread(); e < edges; e += grid_threads()) {
     const i64 i = b.edges[e];
     const u32 low = b.keys[i] >> 32, high = u32(b.keys[i]);
@@ -273,8 +289,5 @@ __global__ void BOUNDS end_batch(const Batch b, u64* loops, u32* u, u32* v, i64*
     loops[low] = fresh[i];
     atomicAdd(b.degrees + low, u64(2 * ((i64)fresh[i] - (i64)old[i])));
   }
-  const auto* arc_old = (const Amount<W>*)b.arc_old;
-  const auto* arc_new = (const Amount<W>*)b.arc_new;
-  for (i64 i = grid_thread(); i < arcs; i += grid_threads())
-    atomicAdd(b.degrees + (b.arc_keys[i] >> 32), u64((i64)arc_new[i] - (i64)arc_old[i]));
+  add_to_degrees(b, (const W*)nullptr);
 }
