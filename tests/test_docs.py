@@ -442,6 +442,24 @@ def test_changes_in_core_are_those_measured():
     assert f"{min(slower):.2f} to {max(slower):.2f} on LFR graphs and R-MAT 18" in text
 
 
+def test_following_is_as_good_as_was_measured():
+    found = json.loads((HOUSE / "benchmarks/results/tracking.json").read_text())["results"]
+    page = (DOCS / "howto/follow.md").read_text(encoding="utf-8")
+    rows, stream = dict[tuple[str, str], list[str]](), ""
+    for line in re.findall(r"^\|(.* % \|.* % )\|$", page, re.MULTILINE):
+        name, way, *cells = (cell.strip() for cell in line.split("|"))
+        stream = name or stream
+        rows[stream, way.split("`")[1]] = cells
+    shown = [row for row in found if row["mode"] != "screening"]
+    assert set(rows) == {(row["stream"], row["mode"]) for row in shown}
+    for row in shown:
+        *quality, arcs, relabelled = rows[row["stream"], row["mode"]]
+        for text, key in zip(quality, ("mean", "last_tenth", "min"), strict=True):
+            assert close(text, row[key]), (row["stream"], row["mode"], key)
+        assert close(arcs.removesuffix(" %"), 100 * row["arcs_share"])
+        assert close(relabelled.removesuffix(" %"), 100 * row["relabelled"])
+
+
 def test_stores_compared_are_those_measured():
     found = json.loads((HOUSE / "benchmarks/results/stores.json").read_text())
     by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
