@@ -58,7 +58,8 @@ def time_items(analysis: SessionAnalysis, phases: Table) -> list[Table | Figure]
 
 
 def _level_bars(analysis: SessionAnalysis) -> Figure | None:
-    rows = [(each.label, each.seconds) for each in times_by_level(analysis)]
+    levels = times_by_level(analysis)
+    rows = [(each.label, each.seconds) for each in levels]
     others = times_outside_levels(analysis)
     if others:
         rows.insert(0, (", ".join(others), others))
@@ -68,6 +69,8 @@ def _level_bars(analysis: SessionAnalysis) -> Figure | None:
     title = "Seconds by level and phase (as in Figure 4.11, whose iterations are levels)"
     if not any(span.level >= 0 for span in analysis.phases):
         title = "Seconds by phase"
+    if any(each.cycle for each in levels):
+        title += "; each cycle starts again at level 0"
     title += f"; {left} more are in the table" if left > 0 else ""
     chart = svg.bars(rows[:MOST_BARS], "seconds")
     how = evidence(analysis.session, "time")

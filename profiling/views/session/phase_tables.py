@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from louvain_um.profiling.views.session.traffic import (
     traffic_by,
 )
 from louvain_um.profiling.views.table import Column, Table
+
+CYCLES: Final = (
+    "Each cycle starts again at level 0, the input graph, from the communities found so far."
+)
 
 
 def by_phase(analysis: SessionAnalysis) -> Table:
@@ -66,9 +70,27 @@ def by_phase(analysis: SessionAnalysis) -> Table:
         **first_rows(
             tuple(spans.values()),
             "Level 0 is the input graph; each further level is the previous one, aggregated."
+            + _about_levels(analysis)
             + (" Compile time is not part of any other phase." if analysis.compile_seconds else ""),
         ),
     )
+
+
+def _about_levels(analysis: SessionAnalysis) -> str:
+    """Return what is special about the levels of a run."""
+    moved: dict[int, int] = {}
+    for span in analysis.iterations:
+        moved[span.level] = moved.get(span.level, 0) + span.moved
+    still = [level for level, count in moved.items() if not count and level > 0]
+    about = ""
+    if any(moved.values()) and still:
+        about = (
+            f" On level {max(still)} no vertex moved: it ended the run, and is not among the "
+            "levels of the result."
+        )
+    if max(iteration_cycles(analysis), default=0):
+        about += f" {CYCLES} Their times are added."
+    return about
 
 
 def by_phase_and_group(analysis: SessionAnalysis) -> Table:
@@ -81,7 +103,8 @@ def by_phase_and_group(analysis: SessionAnalysis) -> Table:
     rows = traffic_by(analysis, key, size)
     for at, counts in enumerate(_accesses(analysis, number, key, size)):
         rows[at]["accesses"] = counts
-    for (stage, name), nbytes in _resident_at_end(analysis).items():
+    resident = _resident_at_end(analysis)
+    for (stage, name), nbytes in resident.items():
         rows[number[stage] * len(analysis.group_names) + analysis.group_names.index(name)][
             "resident"
         ] = nbytes
@@ -103,11 +126,14 @@ def by_phase_and_group(analysis: SessionAnalysis) -> Table:
             *TRAFFIC_COLUMNS,
             Column("resident", "resident at the end", "bytes"),
         ),
-        evidence=f"{memory_and_access_evidence(analysis)}; residency modelled from migrations",
+        evidence=memory_and_access_evidence(analysis)
+        + ("; residency modelled from migrations" if resident else ""),
         **first_rows(
             result,
             "Resident bytes are managed bytes migrated to the device less those that left; pages "
-            "first touched on the device are not counted.",
+            "first touched on the device are not counted."
+            if resident
+            else "",
         ),
     )
 
@@ -199,9 +225,7 @@ def iterations(analysis: SessionAnalysis) -> Table:
             Column("moved", "vertices moved"),
         ),
         evidence=f"seconds {evidence(analysis.session, 'time')}",
-        **first_rows(
-            rows, "Each cycle starts again at level 0, the input graph." if several else ""
-        ),
+        **first_rows(rows, CYCLES if several else ""),
     )
 
 

@@ -344,3 +344,33 @@ def test_a_second_cycle_is_told_from_the_first():
         (1, 0, 1),
     ]
     assert "cycle" in table.about
+
+
+def test_levels_and_cycles_are_explained():
+    def spans(*places: tuple[int, int, int]) -> tuple[PhaseSpan, ...]:
+        return tuple(
+            PhaseSpan(
+                phase="move", level=level, iteration=iteration, start_ns=at, end_ns=at + 1,
+                moved=moved,
+            )
+            for at, (level, iteration, moved) in enumerate(places)
+        )  # fmt: skip
+
+    def notes(*places: tuple[int, int, int]) -> str:
+        return phase_tables.by_phase(
+            SessionAnalysis(replace(cpu_run(), phases=spans(*places)))
+        ).about
+
+    once = notes((0, 0, 5), (1, 0, 2))
+    assert "cycle" not in once
+    assert "ended the run" not in once
+    assert "On level 1 no vertex moved" in notes((0, 0, 5), (0, 1, 0), (1, 0, 0))
+    assert "cycle starts again" in notes((0, 0, 5), (1, 0, 2), (0, 0, 1))
+
+
+def test_no_residency_is_told_of_a_run_without_migrations():
+    table = phase_tables.by_phase_and_group(SessionAnalysis(cpu_run()))
+    assert "resid" not in table.evidence + table.about
+    paged = phase_tables.by_phase_and_group(SessionAnalysis(paged_run()))
+    assert "residency modelled" in paged.evidence
+    assert "Resident bytes" in paged.about
