@@ -39,8 +39,8 @@ from louvain_um.options import Options
 COLLAPSE_ARCS = 1 << 20
 """Arcs of a level below which every rank computes it alone.
 
-A core visits these in about a tenth of a second per sweep; a sweep's ten collectives take as long
-over Dask's connections (1 ms each, 16 ranks) before anything is computed.
+A core visits these in little time; a sweep's ten collectives take as long over Dask's connections
+before anything is computed.
 """
 
 

@@ -20,7 +20,7 @@ Kind = Literal["graph", "communities", "sizes", "dendrogram"]
 KINDS: Final = ("graph", "communities", "sizes", "dendrogram")
 
 MOST_LEAVES: Final = 150
-"""Leaves of a dendrogram: vertices, or else the communities of its finest partition."""
+"""Leaves of a dendrogram at most: vertices, or else the communities of its finest partition."""
 
 MOST_NAMED: Final = 120
 MOST_CHARACTERS: Final = 24
@@ -170,10 +170,15 @@ def _sizes(ax: Any, sizes: NDArray[np.int64]) -> None:
 
 def _dendrogram(ax: Any, result: Result) -> None:
     """Draw the hierarchy as a tree: vertices or finest communities below, communities on top."""
+    if result.n_communities > MOST_LEAVES:
+        raise LouvainUmError(
+            f"{result.n_communities:,} communities are too many for a dendrogram (at most "
+            f"{MOST_LEAVES}); draw kind='communities' or kind='sizes'"
+        )
     levels = [labels.astype(np.int64) for labels in result.hierarchy()]
     if result.n_vertices <= MOST_LEAVES:
         levels = [np.arange(result.n_vertices), *levels]
-    levels = [labels for labels in levels if labels.max(initial=-1) < MOST_LEAVES] or levels[-1:]
+    levels = [labels for labels in levels if labels.max(initial=-1) < MOST_LEAVES]
     order = np.lexsort(levels)  # by the coarsest partition first
     last = levels[-1]
     leaves = levels[0][order]

@@ -59,8 +59,8 @@ with the shortest. Fitted to LFR 24 and R-MAT 24 with 25, 50, 75, 88 and 100 % o
 
 LOW_SCRATCH_AGGREGATE: Final = 1.2
 LOW_SCRATCH_REMOTE: Final = 1.3
-"""Factor on the time of aggregation with low scratch: 68 ms became 88 on LFR 24, 72
-became 79 on R-MAT 24; with the graph on the host 1.39 s became 1.83 there."""
+"""Factors on the time of aggregation with low scratch, and on its reads over the bus with the graph
+on the host; fitted to LFR 24 and R-MAT 24."""
 
 MERGED: Final = 11
 MERGING: Final[tuple[Group, ...]] = ("scratch", "hash")

@@ -189,10 +189,11 @@ def explain_peak(trace: Trace) -> str:
     peak = size(peak_of(trace))
     if trace.about is None:
         return f"100 % of device memory is {peak}, the peak of the recorded arrays"
+    reserve = ", the rest is reserve that the run did not touch"
     return (
         f"100 % of device memory is {peak}, the in-core footprint that louvain-um plan --read "
-        f"states; the recorded arrays take {size(trace.peak_bytes)}, the rest is reserve that "
-        "the run did not touch"
+        f"states; the recorded arrays take {size(trace.peak_bytes)}"
+        f"{reserve if trace.peak_bytes <= peak_of(trace) else ', in whole blocks of 2 MiB'}"
     )
 
 

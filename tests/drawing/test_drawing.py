@@ -158,6 +158,12 @@ def test_a_page_of_a_large_graph_shows_communities_only() -> None:
     assert "2,940 smaller communities are not drawn" in text
 
 
+def test_more_communities_than_a_dendrogram_can_show_are_refused() -> None:
+    result = lu.louvain(lu.Graph.from_edges([0], [1], n_vertices=200), device="cpu")
+    with pytest.raises(lu.LouvainUmError, match="199 communities are too many for a dendrogram"):
+        result.plot("dendrogram")
+
+
 def test_sums_of_negative_weights_have_circles_and_places() -> None:
     graph = lu.Graph.from_edges([0, 1], [1, 2], [-1, 4], kind="signed")
     result = lu.louvain(graph, objective="signed", device="cpu")

@@ -24,8 +24,7 @@ EAGER_SECONDS: Final = 2e-4
 """How long to poll without a pause: longer than a small collective takes."""
 
 PAUSE_SECONDS: Final = 1e-4
-"""Between later polls. Ranks that outnumber cores would else take each other's: 4 ranks on 2 cores
-took 3.5 ms for a collective instead of 50 µs."""
+"""Between later polls. Ranks that outnumber cores would otherwise take each other's time."""
 
 
 class MpiCommunicator(Collectives):

@@ -34,6 +34,12 @@ def test_simulate_prints_one_object(run, source, tmp_path):
     assert {row["graph"] for row in rows} == {"small"}
 
 
+def test_what_is_recorded_is_not_said_to_be_part_of_less(run, two_triangles):
+    done = run("simulate", two_triangles, "--policies", "base", "--oversubscription", "0")
+    assert "the recorded arrays take 2.0 MiB, in whole blocks of 2 MiB" in done.out
+    assert "reserve" not in done.out
+
+
 def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
     kept = tmp_path / "s.npz"
     wanted = ("--policies", "base", "--oversubscription", "0", "--eviction", "program", "--json")
