@@ -42,6 +42,8 @@ class ArenaSpec:
         is what "auto" lays out, which did not ask for one or the other.
     in_pages : bool
         Its pages change sides during the run (`louvain_um.placement.memory.pages`).
+    kept : bool
+        These leave the device only once the input's arcs are not read any more.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ArenaSpec:
     out_of_core: bool = False
     lenient: bool = False
     in_pages: bool = False
+    kept: bool = False
 
 
 def cut(capacity: int, fraction: float) -> int:

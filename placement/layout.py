@@ -77,6 +77,9 @@ FIRST_STAGES: Final[tuple[Stage, ...]] = ("load", "move")
 """Stages that the shared arena of a run in pages is large enough for, at least: then the input's
 arcs are read more often than later."""
 
+OFFSETS_FROM: Final = 1 / 8
+"""Bytes of offsets, relative to those of arcs, from which they have pages of their own."""
+
 JOINT_SLACK: Final = 64
 """Spare share of a joint arena, 1 / 64: some holes between arrays stay unused."""
 
@@ -110,6 +113,7 @@ def lay_out(
     [('arcs', 4096), ('graph', 8)]
     """
     specs, together = list[ArenaSpec](), list[ArraySpec]()
+    paged = {array.name for array in input_in_pages(arrays)}
     for group in GROUPS:
         usual = policy.placements[group]
         rest, apart = list[ArraySpec](), list[ArraySpec]()
@@ -117,11 +121,12 @@ def lay_out(
             if array.group != group or not array.nbytes:
                 continue
             placement = placed(array, policy)
-            if in_pages and array.estimated and not is_made_first(array):
+            here = is_made_first(array) and placement.on_device == 1
+            if in_pages and array.estimated and not here:
                 continue
-            if in_pages and array.holds_input_arcs:
+            if in_pages and array.name in paged:
                 spec = _spec(array.name, group, placement, [array], named=True)
-                specs.append(replace(spec, in_pages=True))
+                specs.append(replace(spec, in_pages=True, kept=not array.holds_input_arcs))
             elif placement.kind in OUT_OF_CORE_KINDS and array.holds_input_arcs:
                 # The largest arrays, read by vertex: they can be moved in blocks.
                 spec = _spec(array.name, group, placement, [array], named=True)
@@ -145,6 +150,18 @@ def lay_out(
         specs.append(ArenaSpec(name="device", group=None, capacity=nbytes, placement=DEVICE))
     lenient = policy.name == AUTO.name
     return tuple(replace(spec, lenient=lenient) for spec in specs)
+
+
+def input_in_pages(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
+    """Return the input's arrays that have pages of their own, if any have.
+
+    Its arcs do, and where these begin, unless that takes next to nothing beside them.
+    """
+    known = list(arrays)
+    arcs = [array for array in known if array.holds_input_arcs]
+    begins = [array for array in known if array.role == "offsets" and array.level == 0]
+    worth = OFFSETS_FROM * sum(array.nbytes for array in arcs)
+    return [*(array for array in begins if array.nbytes >= worth), *arcs]
 
 
 def is_made_first(array: ArraySpec) -> bool:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from louvain_um.gpu.memory.planning import (
     check_host_room,
     hosted_work_bytes,
     plan_run,
+    queued_within,
     without_graph,
     work_bytes,
 )
@@ -43,6 +44,7 @@ from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.launch import queued_at_once
 from louvain_um.gpu.setup import (
     aggregation_limits,
     compact_types,
@@ -60,6 +62,10 @@ from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]
+
+
+SETTLING: Final = ("offsets", "degrees", "targets", "weights")
+"""Arrays of a level's graph that may have pages of their own, those first that vertices look up."""
 
 
 class GpuEngine:
@@ -229,7 +235,8 @@ class GpuEngine:
         if blocks:
             moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
-            moved, sweeps = move(*run, self.problem, self.low_scratch)
+            queued = self.queued(level, "move")
+            moved, sweeps = move(*run, self.problem, self.low_scratch, queued)
         if not blocks:
             self.in_place.move(level, moved)
         if level.number == level.cycle == 0:
@@ -267,7 +274,7 @@ class GpuEngine:
         if blocks:
             refine_blocks(*run, blocks, self.low_scratch)
         else:
-            refine(*run, self.problem, self.low_scratch)
+            refine(*run, self.problem, self.low_scratch, self.queued(level, "refine"))
             self.in_place.refine(level)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
@@ -304,8 +311,8 @@ class GpuEngine:
         return coarse
 
     def settle(self, level: GpuLevel, step: Phase) -> None:
-        """Place a level's arcs anew, for a step that begins: what it works with goes first."""
-        names = [f"{name}.{level.tag}" for name in ("targets", "weights")] if level.number else []
+        """Place a level's graph anew, for a step that begins: what it works with goes first."""
+        names = [f"{name}.{level.tag}" for name in SETTLING] if level.number else []
         self.memory.settle(
             *names,
             least=self.work_bytes(level, step),
@@ -319,6 +326,12 @@ class GpuEngine:
             return 0
         found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
         return found if level.number else max(0, found - hosted_work_bytes(self.plan, step))
+
+    def queued(self, level: GpuLevel, step: Phase) -> int:
+        """Return how many sub-rounds to queue at a time: in pages, as many as there is room for."""
+        if self.memory.schedule is None:
+            return queued_at_once(level.vertices, low_scratch=self.low_scratch)
+        return queued_within(level, step, self.memory.spare - self.work_bytes(level, step))
 
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""

@@ -241,6 +241,11 @@ class Allocator:
         """Bytes of a page that may change sides; 0 where there are none."""
         return self.schedule.pool.size if self.schedule else 0
 
+    @property
+    def spare(self) -> int:
+        """Bytes of the device without arrays; 0 without pages that change sides."""
+        return self.schedule.spare() if self.schedule else 0
+
     def reach(self, finals: Mapping[str, int]) -> int:
         """Return the bytes by which arrays in pages can grow on the device.
 
@@ -430,14 +435,14 @@ class Allocator:
     def _arena_for(self, name: str, group: Group) -> Arena | Span | None:
         """Return the arena that names an array, or else its group's.
 
-        What was placed for level 0 binds no coarse level.
+        What was placed for level 0 binds no coarse level; names without a level are of any.
         """
-        if self.schedule and self.schedule.later:
-            return self.schedule.shared
+        later = self.schedule is not None and self.schedule.later
         general = None
         for arena in self.arenas:
             members = arena.spec.members
-            if members is not None and any(_is_or_begins(name, member) for member in members):
+            named = any(_is_or_begins(name, member) for member in members or ())
+            if named and not (later and "." not in name):
                 return arena
             if members is None and arena.spec.group in (group, None) and general is None:
                 general = arena

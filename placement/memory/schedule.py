@@ -67,8 +67,8 @@ class Schedule:
     shared : SharedSpan
     inputs : list of Span
         The input's arcs.
-    rows : list of Span
-        Arcs of coarse levels.
+    rows, looked_up : list of Span
+        Arcs of coarse levels, and arrays of their vertices.
     later : bool
         Whether coarse levels are at work, and the input's arcs are not read.
     coming : bool
@@ -90,7 +90,7 @@ class Schedule:
         self.later = self.coming = False
         self.stream = 0
         self.inputs = list[Span]()
-        self.rows = list[Span]()
+        self.rows, self.looked_up = list[Span](), list[Span]()
         self.pool = Pages(device, budget.device, first, budget.later, size, peer)
         try:
             self.shared = SharedSpan(shared, self.pool)
@@ -105,6 +105,11 @@ class Schedule:
         """Bytes of the device that its pages occupy."""
         return self.pool.count * self.pool.size
 
+    @property
+    def leaving(self) -> list[Span]:
+        """Arrays of the input that may leave: not where rows begin, while any is read."""
+        return [span for span in self.inputs if self.later or not span.spec.kept]
+
     def hold(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Span:
         """Return pages for an array: of the device if possible, all on one side unless `cold`."""
         count = -(-max(nbytes, 1) // self.pool.size)
@@ -118,7 +123,8 @@ class Schedule:
         spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=IN_PAGES)
         span = Span(spec, self.pool, _sides(here, count - here), most)
         if cold:
-            self.rows = [other for other in self.rows if other.address] + [span]
+            held = self.rows if most else self.looked_up
+            held[:] = [*(other for other in held if other.address), span]
         return span
 
     def widen(self, nbytes: int) -> bool:
@@ -145,6 +151,10 @@ class Schedule:
         """Return the bytes of free pages of the device."""
         return self.pool.ready("device") * self.pool.size
 
+    def spare(self) -> int:
+        """Return the bytes of the device that hold nothing."""
+        return self.room() + self.shared.blocks.free
+
     def reach(self, finals: Iterable[tuple[Span, int]]) -> int:
         """Return the bytes by which rows can grow on the device.
 
@@ -154,7 +164,7 @@ class Schedule:
             Rows, and their bytes that are final.
         """
         leaving = sum(len(self._final(span, used)) for span, used in finals)
-        leaving += sum(len(span.on("device")) for span in self.inputs)
+        leaving += sum(len(span.on("device")) for span in self.leaving)
         return self.room() + leaving * self.pool.size
 
     def settle(
@@ -232,7 +242,7 @@ class Schedule:
     def _open_window(self, least: int) -> None:
         """Free pages for new rows; those of the input can be had at any time."""
         count = max(LEAST_WINDOW, self.pool.count // WINDOW)
-        count -= sum(len(span.on("device")) for span in self.inputs)
+        count -= sum(len(span.on("device")) for span in self.leaving)
         if count > self.pool.ready("device"):
             self.shared.lend(count - self.pool.ready("device"), least)
             self._free_up(count)
@@ -264,8 +274,8 @@ class Schedule:
             self._spill(count - self.pool.ready("device"))
 
     def _spill(self, count: int) -> None:
-        """Copy the ends of coarse levels' rows to the host."""
-        for span in self.rows if count > 0 else ():
+        """Copy the ends of coarse levels' rows to the host, then what is looked up for them."""
+        for span in [*self.rows, *self.looked_up] if count > 0 else []:
             numbers = span.on("device")[::-1][: max(count, 0)] if span.address else []
             if numbers:
                 span.put("host", numbers)
@@ -273,7 +283,7 @@ class Schedule:
 
     def _demote(self, count: int) -> None:
         """Let device pages of the input go, the last ones first."""
-        for span in reversed(self.inputs):
+        for span in reversed(self.leaving):
             numbers = span.on("device")[::-1][: max(count, 0)]
             if numbers:
                 self._wait()

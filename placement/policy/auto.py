@@ -16,6 +16,7 @@ from louvain_um.placement.layout import (
     aligned,
     capacity,
     fit,
+    input_in_pages,
     is_made_first,
     lay_out,
     placed,
@@ -38,10 +39,6 @@ def beyond(machine: Machine) -> Placement:
 
 LEAST_PAGES: Final = 8
 """Pages that a device must have for a run in pages: fewer would be too coarse."""
-
-ROUNDED: Final = 2
-"""Pages that a plan leaves for rounding: the input's arcs lie in pages of their own, and arrays of
-later levels are placed in what there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +109,9 @@ def candidate(
     )
 
 
-def wasted_bytes(limit: int) -> int:
-    """Return the bytes that arrays in pages of their own waste: half a page each."""
-    return min(ROUNDED * page_bytes(limit), limit // 8)
+def wasted_bytes(limit: int, arrays: Iterable[ArraySpec]) -> int:
+    """Return the bytes that arrays in pages of their own, and the shared arena, waste at most."""
+    return min((1 + len(input_in_pages(arrays))) * page_bytes(limit), limit // 8)
 
 
 def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
@@ -192,7 +189,7 @@ def choose(
             AUTO, arrays, work, limit,
             low_scratch=small, compact=less, joint=joint, in_pages=in_pages,
         )  # fmt: skip
-        if found.fitted.within(limit - (wasted_bytes(limit) if in_pages else 0)):
+        if found.fitted.within(limit - (wasted_bytes(limit, arrays) if in_pages else 0)):
             return found
     fewest = smallest or low_scratch
     own = [
@@ -253,10 +250,10 @@ def hosted_within(
     in_pages: bool = False,
 ) -> Candidate:
     """Return the candidate that moves arrays to the host until the rest fits."""
-    room = limit - (wasted_bytes(limit) if in_pages else 0)
+    room = limit - (wasted_bytes(limit, arrays) if in_pages else 0)
     known = _by_stage(arrays) if in_pages else list(arrays)
     while True:
-        policy = hosting(known, work, room, order)
+        policy = hosting(known, work, room, order, in_pages=in_pages)
         if in_pages:
             policy = replace(policy, arrays=_at_first(policy.arrays))
         found = candidate(
@@ -305,11 +302,17 @@ the memory of a part that stays."""
 
 
 def hosting(
-    arrays: Sequence[ArraySpec], work: Workload, limit: int, order: Order = Order()
+    arrays: Sequence[ArraySpec],
+    work: Workload,
+    limit: int,
+    order: Order = Order(),
+    *,
+    in_pages: bool = False,
 ) -> Policy:
     """Return a policy that moves pieces of arrays to the host until the rest fits.
 
-    The order does not depend on the limit, so a larger limit never keeps less on the device.
+    The order does not depend on the limit, so a larger limit never keeps less on the device. In
+    pages, where a run fills what is left itself, whole arrays that fit after all come back.
     """
     scales = work.scales(arrays)
     left = {a.name: _Hosting(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
@@ -340,7 +343,28 @@ def hosting(
         hosted[first.array.name] = first.move(limit - _with_slack(max(held.values())))
         if not first.here:
             del left[first.array.name]
+    if in_pages:
+        _bring_back(arrays, hosted, held, limit, work, scales)
     return replace(AUTO, arrays=hosted)
+
+
+def _bring_back(
+    arrays: Sequence[ArraySpec],
+    hosted: dict[str, Placement],
+    held: dict[Stage, int],
+    limit: int,
+    work: Workload,
+    scales: Scales,
+) -> None:
+    """Take whole arrays off the host again that fit after all, those that cost most first."""
+    whole = [a for a in arrays if a.name in hosted and not hosted[a.name].on_device]
+    cost = {a.name: _Hosting(a, work, scales).cost for a in whole}
+    for array in sorted(whole, key=lambda a: -cost[a.name] / a.nbytes):
+        nbytes = aligned(array.nbytes, ALIGNED)
+        more = {s: count + (nbytes if s in array.stages else 0) for s, count in held.items()}
+        if _with_slack(max(more.values())) <= limit:
+            held.update(more)
+            del hosted[array.name]
 
 
 class _Hosting:
@@ -374,6 +398,11 @@ class _Hosting:
         """Set the bytes of the next piece, and the seconds that moving it costs."""
         self.piece = min(self.most, self.here)
         self.loss = self._lost(self.here - self.piece) - self._lost(self.here)
+
+    @property
+    def cost(self) -> float:
+        """Seconds that the whole array costs on the host."""
+        return self._lost(0)
 
     def _lost(self, here: int) -> float:
         """Return the seconds that the array costs with so many bytes still on the device."""

@@ -168,9 +168,9 @@ def group_vertices(
         k = int(aggregation.read()["vertices"])
     aggregation.group(k)
     arrays = {
-        "offsets": empty(f"offsets.{tag}", "graph", k + 1, np.int64),
-        "loops": empty(f"loops.{tag}", "graph", k, sums),
-        "degrees": empty(f"degrees.{tag}", "community", k, sums),
+        "offsets": empty(f"offsets.{tag}", "graph", k + 1, np.int64, cold=True),
+        "loops": empty(f"loops.{tag}", "graph", k, sums, cold=True),
+        "degrees": empty(f"degrees.{tag}", "community", k, sums, cold=True),
     }
     aggregation.set(new_loops=arrays["loops"], new_degrees=arrays["degrees"], neighbour_bound=k)
     aggregation.launch("sum_members")

@@ -11,6 +11,7 @@ import numpy as np
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.objectives.problem import takes_extended_rule
+from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Phase
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
@@ -146,7 +147,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
 def work_bytes(
     level: GpuLevel, step: Phase, limits: Limits = LIMITS, *, low_scratch: bool = False
 ) -> int:
-    """Return the bytes that moving, refining or aggregating a level works with, about.
+    """Return the bytes that moving, refining or aggregating a level works with at least, about.
 
     Parameters
     ----------
@@ -167,10 +168,20 @@ def work_bytes(
         n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
     )
     tables = (4 + sums) * hubs[1] + (40 + sums) * hubs[0]
-    entries = queue_entries(n, queued_at_once(n, low_scratch=low_scratch))
+    entries = queue_entries(n, queued_at_once(n, low_scratch=True))
     if step == "refine":
         return (8 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
     return (10 + sums) * n + 8 * entries + tables + 4 * SMALL
+
+
+def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
+    """Return how many sub-rounds to queue at a time, given bytes beside those of `work_bytes`."""
+    each = 8 + (np.dtype(level.sums).itemsize if step == "refine" else 0)
+    n, found = level.vertices, queued_at_once(level.vertices, low_scratch=True)
+    most = queue_entries(n, found) + nbytes // each
+    while found < SUB_ROUNDS and queue_entries(n, 2 * found) <= most:
+        found *= 2
+    return found
 
 
 LASTING: Final = ("targets", "weights", "offsets", "loops", "degrees", "start")

@@ -21,7 +21,6 @@ from louvain_um.gpu.runtime.launch import (
     grid_for,
     new_control,
     queue_entries,
-    queued_at_once,
 )
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
@@ -68,12 +67,13 @@ def move(
     level: GpuLevel,
     problem: Problem,
     low_scratch: bool = False,
+    queued: int = rules.SUB_ROUNDS,
 ) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance.
 
-    Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation.
+    Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation. So many
+    sub-rounds are queued at a time.
     """
-    queued = queued_at_once(level.vertices, low_scratch=low_scratch)
     sizes, queue, proposed, active, next_active = move_arrays(memory, options, level, queued)
     types = types_of(level) if problem.extended else level.types
     kernel = kernels.get("move", "move", types)

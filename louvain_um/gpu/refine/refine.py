@@ -18,7 +18,6 @@ from louvain_um.gpu.runtime.launch import (
     grid_for,
     new_control,
     queue_entries,
-    queued_at_once,
 )
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
@@ -66,9 +65,9 @@ def refine(
     level: GpuLevel,
     problem: Problem,
     low_scratch: bool = False,
+    queued: int = rules.SUB_ROUNDS,
 ) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the level."""
-    queued = queued_at_once(level.vertices, low_scratch=low_scratch)
     rule = start_refinement(memory, level, options, total, queued)
     names: list[str] = []
     if problem.extended:
