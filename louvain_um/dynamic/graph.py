@@ -104,7 +104,8 @@ class DynamicGraph(Contents):
     ) -> None:
         Options(device=device, memory=memory, threads=threads)  # refuses what is none
         chosen = store_class(store, device)
-        placed = {"share": share_of(memory)} if device.startswith("cuda") else {}
+        share = share_of(memory)  # refuses what is no policy, on the CPU, too
+        placed = {"share": share} if device.startswith("cuda") else {}
         budget = Budget.parse(device_budget)
         if budget.fraction is not None:
             raise OptionError("device_budget", device_budget, "must be a size, like '8GiB'")
@@ -127,7 +128,9 @@ class DynamicGraph(Contents):
         self.total_weight = graph.total_weight * factor
         self.epoch = 0
         self._refuse_total(self.total_weight)
-        self._store = chosen(rows, self.threads, self._budget_of_arcs(graph.n_vertices), **placed)
+        limit = self._budget_of_arcs(graph.n_vertices)
+        with self._whole_budget(graph.n_vertices):
+            self._store = chosen(rows, self.threads, limit, **placed)
         if self._device is not None:
             self._hand_over()
 
@@ -237,10 +240,13 @@ class DynamicGraph(Contents):
         >>> lu.DynamicGraph(3).add_vertices(2)
         range(3, 5)
         """
-        fresh_names = self._new_names(k)
-        k = len(fresh_names) if self._names else operator.index(k)  # type: ignore[arg-type]
+        given, fresh_names = k, self._new_names(k)
+        try:
+            k = len(fresh_names) if self._names else operator.index(k)  # type: ignore[arg-type]
+        except TypeError:
+            k = -1
         if k < 0:
-            raise GraphError(f"the number of vertices to add must be at least 0, not {k}")
+            raise GraphError(f"add_vertices takes a whole number of at least 0, not {given!r}")
         if reuse and self._names:
             raise GraphError("vertices with names get new ids; leave out reuse=True")
         again = np.flatnonzero(self._alive.items == 0)[: k if reuse else 0].astype(np.uint32)
@@ -385,7 +391,8 @@ class DynamicGraph(Contents):
         gain = edges.gain
         self._refuse_total(self.total_weight + gain)
         arcs: Any = arc_changes(edges) if isinstance(edges, EdgeChanges) else edges
-        reserved = self._store.reserve(arcs)
+        with self._whole_budget(self.n_vertices):
+            reserved = self._store.reserve(arcs)
 
         with uninterrupted():
             self._store.commit(arcs, reserved)
@@ -428,6 +435,20 @@ class DynamicGraph(Contents):
         if self._budget is None:
             return None
         return max(0, self._budget - VERTEX_BYTES * vertices)
+
+    @contextmanager
+    def _whole_budget(self, vertices: int) -> Iterator[None]:
+        """Let errors of the store tell the budget of the graph, that of its vertices included."""
+        try:
+            yield
+        except MemoryBudgetError as error:
+            if self._budget is None or error.budget != self._budget_of_arcs(vertices):
+                raise
+            held = VERTEX_BYTES * vertices
+            raise MemoryBudgetError(
+                error.needed + held, self._budget, [*error.largest, ("vertices", held)],
+                error.remedy,
+            ) from None  # fmt: skip
 
     def _afford_vertices(self, vertices: int) -> None:
         """Refuse vertices that do not fit beside what is there; tell the store what it has left."""

@@ -218,3 +218,22 @@ def test_an_interrupted_batch_is_applied_whole(monkeypatch, named):
         g.apply(insert=(ids, ids[1:] + ids[:1]))
     g.check()
     assert (g.digest(), g.epoch, g.n_edges) == (expected.digest(), 1, 3)
+
+
+def test_a_budget_is_told_whole():
+    with pytest.raises(MemoryBudgetError, match="the 1000 bytes it may use") as error:
+        DynamicGraph(Graph.from_edges([0], [1], n_vertices=100), device_budget=1000)
+    assert ("vertices", 1700) in error.value.largest
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, None, [3]])
+def test_vertices_to_add_are_counted(count):
+    g = DynamicGraph(3)
+    with pytest.raises(GraphError, match="add_vertices takes a whole number"):
+        g.add_vertices(count)
+    assert g.n_vertices == 3
+
+
+def test_a_policy_that_is_none_is_refused_on_the_cpu():
+    with pytest.raises(OptionError, match="nope"):
+        DynamicGraph(3, memory="nope")
