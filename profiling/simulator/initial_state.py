@@ -47,7 +47,8 @@ def build_state(
     Raises
     ------
     MemoryBudgetError
-        The device arrays, and one block beside them if anything else may migrate, do not fit.
+        The device arrays, and one block beside them if anything else may migrate, do not fit; or
+        what lies in another GPU's memory exceeds that of a GPU of the same kind.
     """
     arrays = trace.arrays
     detect = driver.thrashing and host_touches
@@ -88,6 +89,7 @@ def build_state(
     later = {step.array for step in trace.steps if isinstance(step, Allocate)}
     _fill(state, arrays, layout, later, driver)
     _check_room(state, trace, layout, capacity, brought)
+    _check_peer(trace, layout, machine.memory_bytes)
     return state
 
 
@@ -119,7 +121,7 @@ def _rates(machine: Machine, hidden: float) -> NDArray[np.float64]:
 
 
 def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> NDArray[np.float64]:
-    """Return ns by array, LOCAL or REMOTE, and way; page-locked memory has a rate of its own."""
+    """Return ns by array, LOCAL or REMOTE, and way, by where an array is not managed."""
     table = np.zeros((len(arrays), 2, c.WAYS))
     table[:, c.LOCAL, [c.READ, c.WRITE]] = 1e9 / machine.device_bandwidth
     table[:, c.LOCAL, [c.GATHER, c.SCATTER]] = 1e9 / machine.device_random_rate
@@ -130,10 +132,20 @@ def _per_access(arrays: tuple[Array, ...], layout: Layout, machine: Machine) -> 
     table[:, c.REMOTE, c.ATOMIC] = 1e9 / machine.remote_atomic_rate
     table[:, c.REMOTE, c.CONTENDED] = CONTENDED_NS
     table[:, c.REMOTE, c.BARRIER] = machine.arrival_seconds * 1e9
+    peer = machine.with_peer()
     for number, array in enumerate(arrays):
-        if any(part.advice & c.PINNED for part in layout.parts(number, array.pages)):
+        advice = {part.advice for part in layout.parts(number, array.pages)}
+        if any(each & c.PINNED for each in advice):
             rate = 1e9 / machine.pinned_random_rate
             table[number, c.REMOTE, [c.GATHER, c.SCATTER]] = rate
+        if any(each & c.PEER for each in advice):
+            there = table[number, c.REMOTE]
+            there[c.READ] = 1e9 / peer.remote_bandwidth
+            there[c.WRITE] = 1e9 / peer.remote_write_bandwidth
+            there[[c.GATHER, c.SCATTER]] = 1e9 / peer.pinned_random_rate
+            there[c.ATOMIC] = 1e9 / peer.remote_atomic_rate
+            # Assumed: as much faster as other atomics.
+            there[c.CONTENDED] *= machine.remote_atomic_rate / peer.remote_atomic_rate
     return table
 
 
@@ -211,3 +223,16 @@ def _check_room(
         largest = [(arrays[i].name, taken[i] * c.PAGE_BYTES) for i in order if taken[i]]
         raise MemoryBudgetError(needed, capacity, largest)
     state.counters[c.USED] = state.counters[c.PEAK] = pages
+
+
+def _check_peer(trace: Trace, layout: Layout, room: int) -> None:
+    """Raise if what lies in another GPU's memory does not fit there."""
+    taken = {
+        array.name: c.PAGE_BYTES
+        * sum(p.end - p.first for p in layout.parts(number, array.pages) if p.advice & c.PEER)
+        for number, array in enumerate(trace.arrays)
+    }
+    if sum(taken.values()) > room:
+        raise MemoryBudgetError(
+            sum(taken.values()), room, taken.items(), remedy="leave out the other GPU's memory"
+        )

@@ -23,6 +23,7 @@ from louvain_um.profiling.simulator.driver.constants import (
     DEVICE,
     HELD,
     PAGE_BYTES,
+    PEER,
     PINNED,
     PREFERS_GPU,
     PREFERS_HOST,
@@ -41,6 +42,7 @@ ADVICE: dict[str, int] = {
     "prefetched": PREFERS_GPU,
     "read_mostly": READ_MOSTLY,
     "pinned": PINNED,
+    "peer": PINNED | PEER,
     "device": DEVICE,
 }
 
@@ -122,6 +124,8 @@ def lay_out(
     placements: Mapping[str, Placement],
     hold: Sequence[str] = (),
     steps: Sequence[Step] | None = None,
+    *,
+    far: str = "host_mapped",
 ) -> Layout:
     """Return the layout of arrays under placements.
 
@@ -139,6 +143,8 @@ def lay_out(
     steps : sequence of Step, optional
         When arrays are allocated and freed; if given, those of one group and placement share an
         arena.
+    far : str
+        Where the rest of a split is.
 
     Raises
     ------
@@ -165,7 +171,7 @@ def lay_out(
             whole = replace(whole, nbytes=size * PAGE_BYTES)
         starts[members] += page
         begin = 0
-        for end, name in _spell_out(whole, placement):
+        for end, name in _spell_out(whole, placement, far):
             if name not in ADVICE:
                 raise OptionError(
                     remedy=f"placement {name!r} is unknown; known: {', '.join(ADVICE)}"
@@ -204,7 +210,7 @@ def _arenas(
     return list(found.values())
 
 
-def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:
+def _spell_out(array: Array, placement: Placement, far: str) -> list[tuple[int, str]]:
     """Return a placement as (end in pages of the array, name of advice)."""
     if isinstance(placement, str):
         split = re.fullmatch(r"split\(([0-9.eE+-]+)\)", placement)
@@ -215,7 +221,7 @@ def _spell_out(array: Array, placement: Placement) -> list[tuple[int, str]]:
             raise OptionError(remedy=f"placement {placement!r}: the share must lie between 0 and 1")
         cut = int(share * array.pages) // BLOCK_PAGES * BLOCK_PAGES
         cut = array.pages if share == 1 else cut
-        return [part for part in ((cut, "device"), (array.pages, "host_mapped")) if part[0]]
+        return [part for part in ((cut, "device"), (array.pages, far)) if part[0]]
     parts = [(int(end), name) for end, name in placement]
     ends = [0, *(end for end, _ in parts)]
     if ends[-1] != array.pages or any(a >= b for a, b in pairwise(ends)):

@@ -44,6 +44,7 @@ def simulate(
     placements: Mapping[str, Placement] | None = None,
     capacity: int | None = None,
     driver: Driver | None = None,
+    peer: bool = False,
     record: bool = True,
 ) -> Simulation:
     """Replay a trace under a policy, on a machine, with a given device memory.
@@ -63,6 +64,9 @@ def simulate(
         Bytes of device memory; the machine's own by default.
     driver : Driver, optional
         Behaviour of the driver; NVIDIA's by default.
+    peer : bool
+        Whether the rest of splits is in another GPU's memory, of a GPU of the same kind, instead
+        of the host's. The placement "peer" is there in any case.
     record : bool
         Whether to keep single events; the totals are kept anyway.
 
@@ -102,7 +106,8 @@ def simulate(
     ways = driver or Driver()
     check_state(trace.arrays, profile, ways)
     pooled = trace.steps if ways.eviction == "program" else None
-    layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled)
+    far = "peer" if peer else "host_mapped"
+    layout = lay_out(trace.arrays, placements or {}, ways.hold, pooled, far=far)
     replay = _Replay(trace, layout, profile, ways, size, record)
     try:
         replay.start()
@@ -140,6 +145,7 @@ def simulate(
             "machine": profile.to_dict(),
             "driver": asdict(ways),
             "placements": dict(placements or {}),
+            "peer": peer,
         },
     )
 
@@ -193,6 +199,10 @@ class _Replay:
                 spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
                 self.state.totals[part.array, c.T_IN_USER] += size
                 emit(self.state, int(Kind.HTOD), part.first, size, 1, int(Cause.USER))
+            elif part.advice & c.PEER:
+                size = (part.end - part.first) * c.PAGE_BYTES
+                self.loaded += size
+                spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
             elif part.prefetched:
                 self._to_gpu(part.first, part.end)
         self._drain()

@@ -45,7 +45,8 @@ class Point:
 
     `oversubscription` is the fraction of the in-core footprint withheld, in percent: the machine
     has (1 − oversubscription / 100) × `peak_of` bytes. Unless it is 0, `reserved` of them are not
-    available to the program. The policy is what `find_policy` takes.
+    available to the program. The policy is what `find_policy` takes. With `peer`, what does not fit
+    lies in the memory of another GPU of the same kind where `auto` or a split says so.
     """
 
     graph: str
@@ -53,6 +54,7 @@ class Point:
     oversubscription: float
     gpu: str
     reserved: int = 0
+    peer: bool = False
 
     def capacity(self, peak: int) -> int:
         """Return the bytes of device memory for a program with this peak."""
@@ -106,7 +108,7 @@ def replay(
         key = (policy.name, point.oversubscription, point.gpu)
         if key not in known:
             try:
-                known[key] = run(trace, policy, machine, capacity, driver)
+                known[key] = run(trace, policy, machine, capacity, driver, peer=point.peer)
             except MemoryBudgetError as error:
                 known[key] = None
                 row["reason"] = str(error)
@@ -129,6 +131,8 @@ def run(
     machine: Machine,
     capacity: int,
     driver: Driver | None = None,
+    *,
+    peer: bool = False,
 ) -> Simulation:
     """Simulate a trace under a policy; "auto" uses the plan for this capacity.
 
@@ -153,7 +157,8 @@ def run(
                     "record the graph again, or let the driver evict",
                     problem='eviction="program" needs a recording with the data of a plan',
                 )
-            plan = plan_of(trace.about, policy, machine, capacity)
+            of_plan = machine.with_peer() if peer else machine
+            plan = plan_of(trace.about, policy, of_plan, capacity)
             held = sum(plan.out_of_core.values())
             if plan.out_of_core:
                 trace, placements = in_vertex_blocks(
@@ -166,9 +171,10 @@ def run(
             )
             capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
         return simulate(
-            trace, machine, placements=placements, capacity=capacity, driver=driver, record=False
-        )
-    return _planned(trace, machine, capacity, driver)
+            trace, machine, placements=placements, capacity=capacity, driver=driver, peer=peer,
+            record=False,
+        )  # fmt: skip
+    return _planned(trace, machine, capacity, driver, peer=peer)
 
 
 def peak_of(trace: Trace) -> int:
@@ -251,23 +257,26 @@ def _shape(about: Mapping[str, Any]) -> Shape:
         ) from None
 
 
-def _planned(trace: Trace, machine: Machine, capacity: int, driver: Driver | None) -> Simulation:
+def _planned(
+    trace: Trace, machine: Machine, capacity: int, driver: Driver | None, *, peer: bool
+) -> Simulation:
     """Simulate what the plan chooses; what it leaves to the driver lives plainly if it fits."""
     room = capacity
     others = any(array.group not in GROUPS for array in trace.arrays)
     program = program_of(trace) if others else None
     arrays = () if others else declared(trace)
+    of_plan = machine.with_peer() if peer else machine
     while True:
         if program is not None:
-            placements = program_placements(program, machine, room)
+            placements = program_placements(program, of_plan, room)
         else:
-            placements = auto_placements(arrays, machine, room)
+            placements = auto_placements(arrays, of_plan, room)
         plain = {n: "device" if where == "managed" else where for n, where in placements.items()}
         for tried in (plain, placements):
             try:
                 return simulate(
                     trace, machine, placements=tried, capacity=capacity, driver=driver,
-                    record=False,
+                    peer=peer, record=False,
                 )  # fmt: skip
             except MemoryBudgetError as error:
                 missing = error.needed - capacity

@@ -41,6 +41,7 @@ def simulate(
     policies: Policies = POLICIES,
     rates: Rates = None,
     device_budget: Budgets = None,
+    peer_memory: common.Peer = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -125,6 +126,7 @@ def simulate(
     """Simulate policies on a GPU with limited memory; needs no GPU."""
     from dataclasses import replace
 
+    from louvain_um.options import Options
     from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
     from louvain_um.profiling.sweep.replay import (
@@ -138,6 +140,7 @@ def simulate(
 
     profile = load_machine(machine)
     profile = replace(profile, coherent=profile.coherent or coherent)
+    Options(peer_memory=peer_memory)  # checks the name
     driver = driver_for(
         eviction, hold, prefetcher=prefetcher, prefetch=prefetch, access_counters=access_counters
     )
@@ -165,8 +168,9 @@ def simulate(
     for name in names:
         for percent in percents:
             point = Point(
-                graph=graphs.name_of(graph), policy=name, oversubscription=percent, gpu=machine
-            )
+                graph=graphs.name_of(graph), policy=name, oversubscription=percent, gpu=machine,
+                peer=peer_memory is not None,
+            )  # fmt: skip
             row, simulation = replay(trace, point, profile, driver=driver, known=known)
             if session is not None:
                 save_session(session, trace, simulation, profile, driver, row, force=force)
@@ -180,7 +184,10 @@ def simulate(
         from louvain_um.cli import tables
 
         console = tables.console()
-        console.print(f"{graphs.name_of(graph)} on {profile.name}, modelled", soft_wrap=True)
+        beside = " beside another one" if peer_memory is not None else ""
+        console.print(
+            f"{graphs.name_of(graph)} on {profile.name}{beside}, modelled", soft_wrap=True
+        )
         console.print(explain_peak(trace), soft_wrap=True)
         console.print()
         console.print(results_table(rows))
@@ -245,7 +252,7 @@ def save_session(
         raise LouvainUmError(f"{path}: no session to save: {row['reason']}")
     run = simulate(
         simulation.trace, machine, placements=simulation.provenance["placements"],
-        capacity=simulation.capacity_bytes, driver=driver,
+        capacity=simulation.capacity_bytes, driver=driver, peer=simulation.provenance["peer"],
     )  # fmt: skip
     about = {"policy": row["policy"], "graph": {"name": row["graph"]}}
     session_of(trace, run, **about).save(path, force=force)

@@ -27,6 +27,7 @@ READ_MOSTLY = 8
 PINNED = 16
 DEVICE = 32
 HELD = 64  # evicted only when nothing else is left
+PEER = 128  # page-locked, as it were, but in another GPU's memory
 
 # Columns of a block.
 FIRST = 0  # first page

@@ -41,7 +41,7 @@ def test_of_the_rules_of_residency_the_first_that_matches_wins(
     assert choose_for_gpu(bits, advice, writes, pinned) == choice
 
 
-@pytest.mark.parametrize("advice", ["host_mapped", "pinned"])
+@pytest.mark.parametrize("advice", ["host_mapped", "pinned", "peer"])
 @pytest.mark.parametrize("way", list(Access))
 def test_zero_copy_never_faults(advice, way):
     data = array(8)
