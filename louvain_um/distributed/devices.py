@@ -266,12 +266,6 @@ def devices_of(device: str) -> list[int]:
     ------
     DeviceUnavailableError
         One is not there, or two cannot read each other's memory.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.devices import is_several
-    >>> is_several("cuda:0,1"), is_several("cuda:all"), is_several("cuda:1")
-    (True, True, False)
     """
     names = device.removeprefix("cuda:")
     if names == "all":
@@ -286,7 +280,14 @@ def devices_of(device: str) -> list[int]:
 
 
 def is_several(device: str) -> bool:
-    """Return whether an option names several devices."""
+    """Return whether an option names several devices.
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.devices import is_several
+    >>> is_several("cuda:0,1"), is_several("cuda:all"), is_several("cuda:1")
+    (True, True, False)
+    """
     return "," in device or device == "cuda:all"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,47 @@ class Emulated:
 
     def get(self, array: Any) -> Any:
         return array.copy()
+
+
+class DeviceArray(np.ndarray[Any, Any]):
+    """An array that counts its bytes while it is alive, and their peak."""
+
+    live = peak = 0
+
+    def __array_finalize__(self, other: object) -> None:
+        if self.base is None and self.flags.owndata:
+            DeviceArray.hold(self.nbytes)
+            weakref.finalize(self, DeviceArray.hold, -self.nbytes)
+
+    @classmethod
+    def hold(cls, nbytes: int) -> None:
+        """Count bytes that come, or go."""
+        DeviceArray.live += nbytes
+        DeviceArray.peak = max(DeviceArray.peak, DeviceArray.live)
+
+
+class Counted:
+    """NumPy, whose new arrays count their bytes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def empty(self, shape: Any, dtype: Any = float) -> Any:
+        return np.ndarray.__new__(DeviceArray, shape, dtype)
+
+    def zeros(self, shape: Any, dtype: Any = float) -> Any:
+        made = self.empty(shape, dtype)
+        made.fill(0)
+        return made
+
+
+class Counting(Emulated):
+    """A device whose arrays count their bytes (`DeviceArray`)."""
+
+    xp: Any = Counted()
+
+    def get(self, array: Any) -> Any:
+        return np.array(array)
 
 
 def on_device(

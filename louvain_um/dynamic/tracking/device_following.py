@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,7 @@ from louvain_um.dynamic.tracking.partition import Partition, Work
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import announcing
 from louvain_um.gpu.dynamic import follow_arrays
-from louvain_um.gpu.dynamic.follow_arrays import DIFFERING
-
-MOST_PENDING: Final = 8
-"""Batches whose ids wait to be asked for; each holds the names of all vertices."""
+from louvain_um.gpu.dynamic.follow_arrays import DIFFERING, MOST_LISTED, MOST_PENDING
 
 
 @dataclass(slots=True)
@@ -37,13 +34,15 @@ class Pending:
     """A batch whose ids have not been asked for.
 
     `changed` and `events` are None until they are known, `ids` until they are asked for or are
-    about to change. `in_use` says whether the result of the batch can still be asked.
+    about to change. `listed_there` are the bytes of `listed` on the device. `in_use` says whether
+    the result of the batch can still be asked.
     """
 
     n: int
     names: Any
     communities: int
     listed: Any
+    listed_there: int = 0
     row: dict[str, Any] = field(default_factory=dict)
     changed: NDArray[np.uint32] | None = None
     events: NDArray[np.void] | None = None
@@ -150,7 +149,6 @@ class DeviceFollower:
             if fresh and state.partition is fresh.partition:
                 found = fresh
                 self.device.clear(self.kept["touched"])
-                state = replace(state, touched=self.kept["touched"])
         return report, self._end(fields, state, found)
 
     def _renewed(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
@@ -219,7 +217,16 @@ class DeviceFollower:
     @property
     def nbytes(self) -> int:
         """Bytes on the device besides the graph."""
-        return self.steps.nbytes
+        # The last batch's names are those of the state.
+        waiting = {id(batch.names): batch.names for batch in (self.current, *self.pending)}
+        waiting.pop(id(self.members.partition.names), None)
+        names = sum(array.nbytes for array in waiting.values())
+        return int(self.steps.nbytes + names + self._listed_bytes)
+
+    @property
+    def _listed_bytes(self) -> int:
+        """Bytes of the lists that wait on the device."""
+        return sum(batch.listed_there for batch in self.pending)
 
     def _refuse_budget(self) -> None:
         """Raise a MemoryBudgetError if following does not fit beside the graph."""
@@ -244,11 +251,15 @@ class DeviceFollower:
         if found.differing:
             fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
             self.steps.launch("list_differing", n, fields, before.sizes, before.masses, listed)
+        there = listed.nbytes
+        if self._listed_bytes + there > MOST_LISTED * n:
+            listed, there = self.device.get(listed), 0
         batch = Pending(
             n=n,
             names=found.partition.names,
             communities=found.communities - self.graph.dead_count,
             listed=listed,
+            listed_there=there,
         )
         while len(self.pending) >= MOST_PENDING:
             self.resolve(self.pending[0])
@@ -265,6 +276,8 @@ class DeviceFollower:
         return ListedIdentity(of_name=known.of_name, next_id=known.next_id)
 
     def _keep_ids(self, batch: Pending) -> None:
-        """Keep the ids of a batch whose result is still in use: they are about to change."""
-        if batch.ids is None and batch.in_use() is not None:
-            self.ids_of(batch)
+        """Keep the ids of a batch whose result is still in use, on the host: they will change."""
+        if batch.in_use() is not None:
+            batch.names = self.device.get(batch.names)
+            if batch.ids is None:
+                batch.ids = self.identity.of_name[batch.names]

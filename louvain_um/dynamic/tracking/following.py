@@ -170,13 +170,19 @@ def audit(
     Further cycles would gain a little: the renewals that follow do so anyway.
     """
     fresh = steps.run_cycle(view, None, None, options.run, work)
-    return audited(state, fresh, options, view.total_weight)
+    state, lead = audited(state, fresh, options, view.total_weight)
+    if state.partition is fresh:
+        state = replace(state, touched=np.zeros(view.n_vertices, np.bool_))
+    return state, lead
 
 
 def audited(
     state: Followed, fresh: Partition | None, options: FollowOptions, total: int
 ) -> tuple[Followed, float]:
-    """Return the state after an audit that found a partition, or none, and its lead."""
+    """Return the state after an audit that found a partition, or none, and its lead.
+
+    Where the partition is taken, the caller clears `touched`.
+    """
     assert options.audit is not None
     gamma = options.run.resolution
     if fresh is None:
@@ -185,7 +191,7 @@ def audited(
     lead = (other - own) / abs(other) if other else 0.0
     period = state.period
     if lead > options.audit:
-        state = replace(state, partition=fresh, touched=state.touched & False, turned=0)
+        state = replace(state, partition=fresh, turned=0)
         period = max(MIN_PERIOD, period // 2)
     elif lead < options.audit / 2:
         period = min(MAX_PERIOD, 2 * period)

@@ -177,6 +177,22 @@ class Overlaps:
     weights: I64
     sizes: I64
 
+    @classmethod
+    def of_pairs(cls, names: I64, ids: I64, weights: I64, sizes: I64) -> Self:
+        """Return overlaps from some members each: those of one pair are added up."""
+        order = np.lexsort((ids, names))
+        names, ids = names[order], ids[order]
+        starts = np.flatnonzero(first_of(names) | first_of(ids))
+        if len(starts) == 0:
+            none = np.zeros(0, np.int64)
+            return cls(names=none, ids=none, weights=none, sizes=none)
+        return cls(
+            names=names[starts],
+            ids=ids[starts],
+            weights=np.add.reduceat(weights[order], starts),
+            sizes=np.add.reduceat(sizes[order], starts),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concerned:
@@ -221,22 +237,11 @@ def overlaps_of(
     """Return what the concerned communities have of those before."""
     n = len(before.names)
     vertices = np.flatnonzero(concerned[names[:n]] & before.alive & alive[:n])
-    pairs = np.empty(len(vertices), [("name", np.int64), ("id", np.int64)])
-    pairs["name"] = names[vertices]
-    pairs["id"] = before.of_name[before.names[vertices]]
-    order = np.lexsort((pairs["id"], pairs["name"]))
-    pairs, vertices = pairs[order], vertices[order]
-    first = np.ones(len(pairs), np.bool_)
-    first[1:] = pairs[1:] != pairs[:-1]
-    starts = np.flatnonzero(first)
-    if len(starts) == 0:
-        none = np.zeros(0, np.int64)
-        return Overlaps(names=none, ids=none, weights=none, sizes=none)
-    return Overlaps(
-        names=pairs["name"][starts].copy(),
-        ids=pairs["id"][starts].copy(),
-        weights=np.add.reduceat(degrees[vertices], starts),
-        sizes=np.diff(starts, append=len(pairs)),
+    return Overlaps.of_pairs(
+        names[vertices].astype(np.int64),
+        before.of_name[before.names[vertices]],
+        degrees[vertices],
+        np.ones(len(vertices), np.int64),
     )
 
 

@@ -17,7 +17,6 @@ from louvain_um.dynamic.tracking.identity import (
     NO_ID,
     Concerned,
     Overlaps,
-    first_of,
     inherit,
 )
 
@@ -66,10 +65,12 @@ class ListedIdentity:
         grown = np.full(n - len(self.of_name), NO_ID, np.int64)
         of_name = np.concatenate([self.of_name, grown])  # a copy: an error changes nothing
         new = listed["name_before"] == NONE
-        old_names = np.where(new, 0, listed["name_before"]).astype(np.int64)
-        ids_before = np.where(new, NO_ID, of_name[old_names])
-        concerned = concerned_of(listed, of_name)
-        touched = np.unique(np.concatenate([listed["name"], listed["name_before"][~new]]))
+        older = listed[~new]
+        ids_before = np.full(len(listed), NO_ID, np.int64)
+        ids_before[~new] = of_name[older["name_before"]]
+        names_of_both = np.concatenate([listed["name"], older["name_before"]])
+        touched, first = np.unique(names_of_both, return_index=True)
+        concerned = concerned_of(listed, older, touched, first, of_name)
         before = of_name[touched]
         of_name[touched] = NO_ID
         of_name[concerned.names], next_id, events = inherit(concerned, self.next_id)
@@ -89,12 +90,22 @@ class ListedIdentity:
         return np.flatnonzero(inside).astype(np.uint32)
 
 
-def concerned_of(listed: NDArray[np.void], ids: I64) -> Concerned:
-    """Return the communities that a batch may have changed, from the vertices listed."""
-    new = listed["name_before"] == NONE
-    older = listed[~new]
-    names = np.concatenate([listed["name"], older["name_before"]])
-    names, first = np.unique(names, return_index=True)
+def concerned_of(
+    listed: NDArray[np.void], older: NDArray[np.void], names: U32, first: I64, ids: I64
+) -> Concerned:
+    """Return the communities that a batch may have changed, from the vertices listed.
+
+    Parameters
+    ----------
+    listed, older : Differing[k]
+        All vertices listed, and those that are not new.
+    names : uint32[c]
+        Names after the batch, and before it of older vertices: each once, ascending.
+    first : int64[c]
+        Where each comes first among these.
+    ids : int64[n]
+        Ids before the batch, by name.
+    """
 
     def by_name(own: str, old: str) -> I64:
         found: I64 = np.concatenate([listed[own], older[old]])[first].astype(np.int64)
@@ -104,16 +115,16 @@ def concerned_of(listed: NDArray[np.void], ids: I64) -> Concerned:
     old_sizes = by_name("size_before", "old_size_before")
     old_weights = by_name("mass_before", "old_mass_before")
     now = sizes > 0
-    names = names.astype(np.int64)
-    then = ids[names] != NO_ID
+    ids_then = ids[names]
+    then = ids_then != NO_ID
     return Concerned(
-        names=names[now],
+        names=names[now].astype(np.int64),
         sizes=sizes[now],
         weights=weights[now],
-        old_ids=ids[names[then]],
+        old_ids=ids_then[then],
         old_sizes=old_sizes[then],
         old_weights=old_weights[then],
-        overlaps=overlaps_of(listed, names, sizes, weights, ids),
+        overlaps=overlaps_of(listed, names.astype(np.int64), sizes, weights, ids),
     )
 
 
@@ -132,19 +143,9 @@ def overlaps_of(
     kept = (left_sizes > 0) & (ids[names] != NO_ID)
 
     moved = listed[listed["living"] == NOW | BEFORE]
-    pair_names = np.concatenate([moved["name"].astype(np.int64), names[kept]])
-    pair_ids = np.concatenate([ids[moved["name_before"].astype(np.int64)], ids[names[kept]]])
-    pair_sizes = np.concatenate([np.ones(len(moved), np.int64), left_sizes[kept]])
-    pair_weights = np.concatenate([moved["degree"].astype(np.int64), left_weights[kept]])
-    order = np.lexsort((pair_ids, pair_names))
-    pair_names, pair_ids = pair_names[order], pair_ids[order]
-    starts = np.flatnonzero(first_of(pair_names) | first_of(pair_ids))
-    if len(starts) == 0:
-        none = np.zeros(0, np.int64)
-        return Overlaps(names=none, ids=none, weights=none, sizes=none)
-    return Overlaps(
-        names=pair_names[starts],
-        ids=pair_ids[starts],
-        weights=np.add.reduceat(pair_weights[order], starts),
-        sizes=np.add.reduceat(pair_sizes[order], starts),
+    return Overlaps.of_pairs(
+        np.concatenate([moved["name"].astype(np.int64), names[kept]]),
+        np.concatenate([ids[moved["name_before"]], ids[names[kept]]]),
+        np.concatenate([moved["degree"].astype(np.int64), left_weights[kept]]),
+        np.concatenate([np.ones(len(moved), np.int64), left_sizes[kept]]),
     )

@@ -61,6 +61,8 @@ def from_input(
     first : GpuLevel
         Level 0, aggregated to `level`.
     """
+    # With pages that change sides, level 1's rows would leave instead of being freed.
+    assert memory.schedule is None
     numbers, n = level.refined, first.vertices
     k = number_refined(kernels, memory, level)
     arcs, region = level.arcs, level.region

@@ -60,10 +60,21 @@ DIFFERING: Final = np.dtype(
 """`Differing` of follow.cu."""
 
 STATE: Final = {"names": np.uint32, "sizes": np.uint32, "masses": np.uint64}
-"""Arrays of a partition, one entry per vertex or name; during a batch there are two of each."""
+"""Arrays of a partition, one entry per vertex or name.
+
+There are three of each while a renewal, an audit or a split compares what it found with the moves
+of the batch, and the partition before that is still known.
+"""
 
 KEPT: Final = {"touched": np.uint8, "alive_before": np.uint8}
 """What else is kept between batches, one entry per vertex."""
+
+MOST_PENDING: Final = 8
+"""Batches whose ids wait to be asked for; each holds the names of all vertices."""
+
+MOST_LISTED: Final = 4
+"""Bytes per vertex of lists of renamed vertices that wait on the device; the others do on the host.
+"""
 
 SCRATCH: Final = {
     "whole": np.uint32,
@@ -92,7 +103,9 @@ def hub_sizes(vertices: int, arcs: int, longest: int) -> tuple[int, int]:
 
 
 def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
-    """Return the bytes that following takes on a device, besides the graph.
+    """Return the bytes that following takes on a device, besides the graph and runs on it.
+
+    Lists of vertices whose communities got other names, 72 bytes each, may take more for a moment.
 
     Parameters
     ----------
@@ -104,7 +117,7 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     --------
     >>> from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
     >>> follow_bytes(1 << 22, 156_000_000, 500)["communities"] >> 20
-    136
+    220
     """
 
     def each(types: Mapping[str, Any]) -> int:
@@ -113,9 +126,11 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     count, slots = hub_sizes(vertices, arcs, longest)
     choices = 2 * (slots // DRAIN_SLOTS + count)
     return {
-        "communities": vertices * (2 * each(STATE) + each(KEPT)),
+        # `touched` is copied, so that an error leaves it as it was; a renewal has a start.
+        "communities": vertices * (3 * each(STATE) + each(KEPT) + 1 + 4),
+        "waiting": vertices * (4 * MOST_PENDING + MOST_LISTED),
         "scratch": vertices * each(SCRATCH)
-        + 4 * long_rows(arcs)
+        + 8 * long_rows(arcs)
         + COUNTS.itemsize
         + CONTROL.itemsize,
         "hash": 12 * slots + 24 * (count + 1) + 8 * choices,

@@ -12,8 +12,9 @@ import pytest
 from fake_cuda import FakeCuda, install
 
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory import allocator, span
+from louvain_um.placement.memory import allocator, cuda_calls, span
 from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.free_list import FreeList
 from louvain_um.placement.memory.pages import Pages
 from louvain_um.placement.memory.schedule import PageBudget
@@ -315,6 +316,32 @@ def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
         memory.recall()
         assert sides(memory, "targets.0") == (6, 0)
         assert np.array_equal(array.values, values)
+
+
+def test_a_stream_that_fails_leaves_no_pages(cuda, monkeypatch):
+    memory = memory_of(cuda)
+    with memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        filled(memory, "targets.1", 20 * MIB, cold=True)
+        memory.settle("targets.1", least=0)
+        memory.free("targets.1")
+        filled(memory, "targets.2", 2 * MIB, cold=True)
+        memory.settle("targets.2", least=0)
+        assert memory.schedule.coming
+        schedule, dropped = memory.schedule, []
+
+        def fails(stream):
+            raise CudaError("cudaStreamSynchronize", "cudaErrorIllegalAddress", 700)
+
+        monkeypatch.setattr(cuda_calls, "wait_for", fails)
+        monkeypatch.setattr(cuda_calls, "drop_stream", dropped.append)
+        stream = schedule.stream
+        with pytest.raises(CudaError, match="cudaErrorIllegalAddress"):
+            schedule.close()
+    assert dropped == [stream]
+    assert (schedule.stream, schedule.coming) == (0, False)
+    assert not cuda.alive
 
 
 def test_host_pages_are_made_before_they_are_wanted(cuda):
