@@ -137,16 +137,34 @@ class Decision:
 
     @cached_property
     def placements(self) -> dict[Group, Placement]:
-        """Placement of each group; a split where its arrays differ."""
+        """Placement of each group; a split where its arrays differ.
+
+        In pages, arcs change sides: it is the least share of their group that fits at any stage.
+        """
         return {group: self._placement(group) for group in GROUPS}
 
     def _placement(self, group: Group) -> Placement:
         mine = [a for a in self.arrays if a.group == group and a.nbytes and not a.device_only]
         found = {placed(array, self.chosen) for array in mine}
+        if self.in_pages and any(array.holds_input_arcs for array in mine):
+            share = min(self._share(group, stage) for stage in STAGES)
+            return Placement("split", share) if share < 1 else Placement("device")
         if len(found) <= 1:
             return found.pop() if found else self.chosen.placements[group]
         there = sum(int(placed(a, self.chosen).on_device * a.nbytes) for a in mine)
         return Placement("split", there / max(1, sum(a.nbytes for a in mine)))
+
+    def _share(self, group: Group, stage: Stage) -> float:
+        """Return the share of a group that fits the device in a stage, beside all else there."""
+        mine = others = there = 0
+        for array in self.arrays:
+            if stage in array.stages:
+                here = int(placed(array, self.chosen).on_device * array.nbytes)
+                if array.group == group:
+                    mine, there = mine + array.nbytes, there + here
+                else:
+                    others += here
+        return min(there, max(0, self.limit - others)) / mine if mine else 1.0
 
     @cached_property
     def bytes_by_stage(self) -> dict[Stage, int]:

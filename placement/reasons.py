@@ -131,15 +131,21 @@ def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
         return f"{why}; costs up to {bus} and saves {saved}"
     if plan.like:
         return f"{placement}, as in policy {plan.like}, the fastest that fits"
-    if placement.on_device == 1:
-        cost = f"host placement would cost {bus} and save {saved}"
-        if plan.in_pages and any(a.group == group and a.holds_input_arcs for a in plan.arrays):
-            return (
-                f"level 0 fits, with a copy on the host; its arcs give way to coarse levels as far "
-                f"as these need the device, and are read over the bus meanwhile; {cost}"
-            )
-        return f"fits; {cost}"
+    cost = f"host placement would cost {bus} and save {saved}"
     names = [a.name for a in plan.arrays if a.group == group and _is_hosted(plan, a)]
+    arcs = any(a.group == group and a.holds_input_arcs for a in plan.arrays)
+    if plan.in_pages and arcs and not names:
+        part = (
+            ""
+            if placement.on_device == 1
+            else f" ({100 * placement.on_device:.0f} % fits at least)"
+        )
+        return (
+            f"level 0 fits, with a copy on the host; its arcs give way to coarse levels as far "
+            f"as these need the device{part}, and are read over the bus meanwhile; {cost}"
+        )
+    if placement.on_device == 1:
+        return f"fits; {cost}"
     return (
         f"{', '.join(names)} {'cost' if len(names) > 1 else 'costs'} least time per byte on "
         f"the host: {size(there)} of the group fit, the rest is read in place over the bus"

@@ -37,7 +37,8 @@ GIVEN: Final[Mapping[Kind, float]] = {
     "host_mapped": 11.5e9, "split": 5.7e9, "peer": 13.5e9,
 }  # fmt: skip
 """Bytes/s at which several threads bring given values where they live, to which the time of freeing
-the memory is added; of a split, the part on the host."""
+the memory is added; of a split, the part on the host. A peer's was not measured: it is taken to be
+as fast as the device's own, since both are copied to."""
 
 MAKING: Final[Mapping[Kind, float]] = {
     "prefetched": 0.8e-3, "read_mostly": 0.8e-3, "pinned": 1.2e-3, "host_mapped": 9e-3,
@@ -112,7 +113,7 @@ class ProgramCost:
     --------
     >>> from louvain_um.placement.machine.profiles import H200
     >>> from louvain_um.placement.program.cost import ProgramCost
-    >>> from louvain_um.placement.policy.policy import Kind, Placement
+    >>> from louvain_um.placement.policy.policy import Placement
     >>> from louvain_um.placement.program import Program, ProgramArray, Stream
     >>> data = ProgramArray(name="data", shape=10**8, reads=Stream(passes=20), from_host=1)
     >>> cost = ProgramCost(program=Program(name="scan", arrays=[data]), machine=H200)

@@ -106,9 +106,10 @@ def solve(
     refuse_beyond(cost.program, placements, budget)
     here = HERE if managed and not by_peer else HERE[:1]
     everything = {**placements, **{array.name: Placement("device") for array in free}}
-    if fits(cost.program, everything, budget) and not may_pay(cost, everything, free, here):
-        return {array.name: everything[array.name] for array in arrays}
     hosted = BESIDE if by_peer else HOSTED if managed else HOSTED[1:]
+    others = (*hosted, *here)
+    if fits(cost.program, everything, budget) and not may_pay(cost, everything, free, others):
+        return {array.name: everything[array.name] for array in arrays}
     for array in free:
         placements[array.name], _ = best(cost, placements, array, hosted)
     chosen = greedy(cost, placements, free, here, budget)
@@ -128,7 +129,7 @@ def may_pay(
     cost: ProgramCost,
     everything: Mapping[str, Placement],
     free: Iterable[ProgramArray],
-    here: tuple[Placement, ...],
+    others: tuple[Placement, ...],
 ) -> bool:
     """Whether other placements than plain device memory for everything may pay at all.
 
@@ -137,7 +138,7 @@ def may_pay(
     saved = 0.0
     for array in free:
         now = cost.arrival(array, everything[array.name])
-        saved += now - min([now, *(cost.arrival(array, other) for other in (*HOSTED, *here))])
+        saved += now - min([now, *(cost.arrival(array, other) for other in others)])
     return saved > LEAST_GAIN * cost.seconds(everything)
 
 

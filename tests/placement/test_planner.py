@@ -106,6 +106,10 @@ def test_what_gives_way_to_coarse_levels_is_not_said_to_fit():
     assert found.in_pages
     assert found.peak_bytes["graph"] > found.limit
     assert found.reasons["graph"].sentence.startswith("level 0 fits, with a copy on the host;")
+    placement = found.placements["graph"]
+    assert placement.kind == "split"
+    assert placement.fraction * found.peak_bytes["graph"] <= found.limit
+    assert f"({100 * placement.fraction:.0f} % fits at least)" in found.reasons["graph"].sentence
     assert found.reasons["hash"].sentence.startswith("fits;")
 
 

@@ -25,6 +25,10 @@ SIZE = "Without a graph"
 CLUSTER = "Ranks of a cluster, several GPUs"
 LINK = "10Gb"
 CORES = 16
+GUESSED = (
+    "; the kind of graph is a guess, and so is the memory of coarse levels: --read determines "
+    "both, and states the bytes that simulate does"
+)
 
 
 @with_exit_code
@@ -193,7 +197,7 @@ def plan(
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
             result = planning.plan_shape(shape, memory, budget, own, kind=kind)
-            guess = "" if kind else "; the kind of graph is a guess: --read determines it"
+            guess = "" if kind else GUESSED
             source_note = f"only {size.read_from} was read{guess}"
             if reading.symmetrize and size.directed:
                 source_note += "; assumes that each edge is listed in one direction only"
