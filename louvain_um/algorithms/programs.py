@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from louvain_um.algorithms.graphs import converted, has_rows
 from louvain_um.errors import OptionError
 from louvain_um.gpu.algorithms.launch import CONTROL_WORDS
+from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.accesses import Accesses
 
@@ -99,6 +100,8 @@ def program_for(name: str, graph: Any) -> Program:
     ------
     OptionError
         There is no such algorithm.
+    GraphError
+        The object is no undirected graph.
 
     Examples
     --------
@@ -110,6 +113,7 @@ def program_for(name: str, graph: Any) -> Program:
     """
     check_name(name)
     graph = converted(graph)
+    refuse_kinds(graph, "these algorithms take")
     return program_of(name, **size_of(graph.snapshot() if has_rows(graph) else graph))
 
 

@@ -14,7 +14,7 @@ OPTIONS = (
     "duplicates", "fixed", "force", "format", "header", "ids", "initial", "kind", "max_level",
     "max_size", "memory", "method", "objective", "on_loss", "one_based", "peer_memory",
     "resolution", "seed", "separator", "signed", "source", "symmetrize", "target", "threads",
-    "threshold", "time", "trusted", "weight", "weighted",
+    "threshold", "time", "tracer", "trusted", "weight", "weighted",
 )  # fmt: skip
 """Arguments that have an option of the same name."""
 

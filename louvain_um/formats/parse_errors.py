@@ -115,7 +115,10 @@ def weight_error(token: bytes, decimal_comma: bool = False) -> str:
     if value in (float("inf"), float("-inf")):
         return f"weight {name} is infinite; correct it, or pass weighted=False (--unweighted)"
     if value < 0:
-        return f"weight {name} is negative; correct it, or pass signed=True (--signed)"
+        return (
+            f"weight {name} is negative; correct it, or, to detect with objective='signed', pass "
+            "signed=True (--signed)"
+        )
     return ""
 
 

@@ -11,7 +11,10 @@ from louvain_um.profiling.sources.source import EventSource, SourceUnavailableEr
 if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
 
-NO_TRACER = "the tracer counts GPU kernels; a CPU run records its accesses without it"
+NO_TRACER = (
+    "the tracer counts GPU kernels; omit tracer=True (--tracer): a CPU run records its accesses "
+    "without it"
+)
 
 SOURCES = ("uvm", "cupti", "nvml")
 LIGHT = ("uvm-light", "cupti", "nvml")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 import louvain_um as lu
-from louvain_um.algorithms.programs import BUILDERS, program_of
-from louvain_um.errors import OptionError
+from louvain_um.algorithms.programs import BUILDERS, program_for, program_of
+from louvain_um.errors import GraphError, OptionError
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -27,3 +27,9 @@ def test_unknown_programs() -> None:
         program_of("dfs", n_vertices=1, n_arcs=1)
     with pytest.raises(OptionError, match="negative"):
         program_of("bfs", n_vertices=1, n_arcs=-1)
+
+
+def test_a_signed_graph_is_no_program() -> None:
+    signed = lu.as_graph(([0, 1], [1, 2], [1, -1]), signed=True)
+    with pytest.raises(GraphError, match="without negative weights"):
+        program_for("sssp", signed)

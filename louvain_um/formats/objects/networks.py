@@ -17,7 +17,7 @@ from louvain_um.graph.graph import Graph
 
 DIRECTED = (
     "the graph is directed; pass symmetrize=True (--symmetrize) to read its arcs as "
-    "undirected edges, or objective='directed'"
+    "undirected edges, or detect with objective='directed'"
 )
 
 UNDIRECTED = "the graph is undirected; drop directed=True (--directed)"
