@@ -1,6 +1,7 @@
 """Thousands of runs in one process: memory, open files and threads must not grow.
 
-    python benchmarks/soak.py [--runs 10000] [--device cpu|cuda] [--vertices 300] [--out FILE]
+    python benchmarks/soak.py [--runs 10000] [--device cpu|cuda] [--vertices 300]
+                              [--limit SECONDS] [--out FILE]
 
 Each run reads a file, detects communities (by turns Louvain and Leiden, with 1 and 2 threads),
 compares the labels with those of the first run of its kind, and saves and loads the result; every
@@ -98,6 +99,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--vertices", type=int, default=300)
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to end")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     every = max(1, options.runs // SAMPLES)
@@ -110,6 +112,8 @@ def main() -> int:
             once(run, file, saved, options.device, expected)
             if (run + 1) % every == 0:
                 samples.append({"run": run + 1, **sample(options.device)})
+                if time.perf_counter() - begin > options.limit:
+                    break
     later = samples[len(samples) // 2 :]
     growth = {
         what: float(np.polyfit([s["run"] for s in later], [s[what] for s in later], 1)[0])
@@ -117,15 +121,15 @@ def main() -> int:
         if what != "run"
     }
     record = {
-        "machine": machine(), "device": options.device, "runs": options.runs,
+        "machine": machine(), "device": options.device, "runs": samples[-1]["run"],
         "seconds": round(time.perf_counter() - begin, 1), "growth_per_run": growth,
         "first": samples[0], "last": samples[-1], "samples": samples,
     }  # fmt: skip
     if options.out:
         save("soak", record, options.out)
     print({key: record[key] for key in ("runs", "seconds", "growth_per_run", "first", "last")})
-    flat = all(growth[what] * options.runs < 1 for what in ("files", "threads"))
-    flat &= growth["objects"] * options.runs < 100
+    flat = all(growth[what] * record["runs"] < 1 for what in ("files", "threads"))
+    flat &= growth["objects"] * record["runs"] < 100
     flat &= all(
         growth[w] < MOST_BYTES_PER_RUN or samples[-1][w] - later[0][w] < 4 << 20
         for w in growth
