@@ -303,6 +303,13 @@ def test_programs_under_placement_are_those_measured():
         assert point.get("gain_in_turns", 1) > 0.96
 
 
+def test_joules_of_a_sweep_are_those_measured():
+    found = json.loads((HOUSE / "benchmarks/results/sweep_energy_h200.json").read_text())
+    joules = {row["policy"]: row["joules"] for row in found["results"]}
+    page = (DOCS / "howto/policies.md").read_text()
+    assert f"{joules['auto']:.1f} J under `auto` and {joules['base']:.1f} J under `base`" in page
+
+
 def test_gains_over_managed_memory_are_those_modelled():
     found = json.loads((HOUSE / "benchmarks/results/paper_programs_modelled.json").read_text())
     rows, page = rows_of("guide/programs.md"), (HOUSE / "docs/guide/programs.md").read_text()
