@@ -7,7 +7,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any, Final, Literal
 
 from louvain_um.errors import MemoryBudgetError
@@ -135,7 +134,7 @@ def _assumed(name: str, found: Mapping[str, float], refusal: str | None) -> dict
         return {"evict_to_host": found["prefetch_to_host"], "notes": notes}
     stand_in = machine_for(name)
     reason = refusal.split(";")[0]
-    missing = [item.name for item in fields(Machine) if item.name not in found]
+    missing = [item for item in stand_in.to_dict() if item not in found]
     return {item: getattr(stand_in, item) for item in missing} | {
         "notes": dict.fromkeys(missing, f"assumed, from {stand_in.name}: {reason}")
         | {item: f"measured on page-locked memory: {reason}" for item in found if "remote" in item}

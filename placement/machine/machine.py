@@ -11,10 +11,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import OptionError
+
+if TYPE_CHECKING:
+    from louvain_um.placement.policy.policy import Placement
 
 GIB = 1 << 30
 
@@ -97,6 +100,8 @@ class Machine:
         Random 4-byte reads/s of such memory, and atomics/s.
     beyond : {"host", "peer"}
         Whose figures those of host memory are: after `with_peer`, another GPU's.
+    host : Machine, optional
+        After `with_peer`, the machine with the host's own figures; profiles have none.
     coherent : bool
         The host reaches device memory in place (NVLink-C2C), not over PCIe.
     notes : mapping of str to str
@@ -143,6 +148,7 @@ class Machine:
     peer_random_rate: float = 0.0
     peer_atomic_rate: float = 0.0
     beyond: str = "host"
+    host: Machine | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -150,7 +156,7 @@ class Machine:
             value = getattr(self, item.name)
             if item.name in WHOLE and not _is_whole(value):
                 raise OptionError(remedy=f"machine profile: {item.name} must be a whole number")
-            if item.name in ("name", "coherent", "notes", "beyond"):
+            if item.name in ("name", "coherent", "notes", "beyond", "host"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise OptionError(
@@ -185,9 +191,12 @@ class Machine:
         >>> H200.with_peer().remote_bandwidth / H200.remote_bandwidth > 5
         True
         """
+        if self.host is not None:
+            return self
         return replace(
             self,
             beyond="peer",
+            host=self,
             copy_to_device=self.peer_copy_bandwidth or self.copy_to_device,
             copy_to_host=self.peer_copy_bandwidth or self.copy_to_host,
             remote_bandwidth=self.peer_bandwidth or self.remote_bandwidth,
@@ -197,9 +206,24 @@ class Machine:
             remote_atomic_rate=self.peer_atomic_rate or self.remote_atomic_rate,
         )
 
+    def at(self, placement: Placement) -> Machine:
+        """Return the machine with the figures of memory where a placement puts it.
+
+        Examples
+        --------
+        >>> from louvain_um.placement.machine.profiles import H200
+        >>> from louvain_um.placement.policy.policy import Placement
+        >>> H200.with_peer().at(Placement("pinned")) is H200
+        True
+        """
+        if placement.kind == "peer":
+            return self.with_peer()
+        return self if placement.kind == "split" or self.host is None else self.host
+
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, in the order in which they are documented."""
-        values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
+        names = (item.name for item in fields(self) if item.name != "host")
+        values: dict[str, Any] = {name: getattr(self, name) for name in names}
         values["notes"] = dict(self.notes)
         return values
 

@@ -70,7 +70,7 @@ def load_machine(name: str | Path) -> Machine:
 def _from_dict(values: Any, path: Path) -> Machine:
     if not isinstance(values, dict):
         raise LouvainUmError(f"{path}: not a machine profile: names and figures are expected")
-    known = {item.name: item for item in fields(Machine)}
+    known = {item.name for item in fields(Machine)} - {"host"}
     unknown = [name for name in values if name not in known]
     missing = [name for name in PROFILE_FIELDS if name not in values]
     if unknown or missing:

@@ -136,8 +136,7 @@ def remote_seconds(
     if there == 1:
         return {}
     hosted = max(0.0, TAKEN - there) if array.holds_coarse_arcs else 1 - there
-    if placement.kind == "peer":
-        machine = machine.with_peer()
+    machine = machine.at(placement)
     pinned = placement.kind == "pinned"
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)

@@ -84,14 +84,21 @@ class Pages:
 class Use(NamedTuple):
     """What a phase's accesses of an array take, wherever all of it lies.
 
-    Seconds of device memory; seconds of the bus, to and from the device, for managed memory on the
-    host; and the same for page-locked memory.
+    Seconds of device memory; seconds of the bus, or the link, to and from the device: for what does
+    not fit on the device, and for page-locked and managed memory of the host.
     """
 
     name: str
     local: float
     hosted: tuple[float, float]
     pinned: tuple[float, float]
+    managed: tuple[float, float]
+
+    def of(self, placement: Placement) -> tuple[float, float]:
+        """Return the seconds to and from the device for what a placement keeps elsewhere."""
+        if placement.kind in ("split", "peer"):
+            return self.hosted
+        return self.pinned if placement.kind == "pinned" else self.managed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +151,9 @@ class ProgramCost:
         return Use(
             array.name,
             self._local_whole(array, phase),
-            self._bus_whole(array, phase, False),
-            self._bus_whole(array, phase, True),
+            self._bus_whole(array, phase, Placement("split")),
+            self._bus_whole(array, phase, Placement("pinned")),
+            self._bus_whole(array, phase, Placement("host_mapped")),
         )
 
     def _local_whole(self, array: ProgramArray, phase: Phase) -> float:
@@ -161,9 +169,12 @@ class ProgramCost:
                 found += count / self.machine.device_random_rate
         return found
 
-    def _bus_whole(self, array: ProgramArray, phase: Phase, pinned: bool) -> tuple[float, float]:
+    def _bus_whole(
+        self, array: ProgramArray, phase: Phase, placement: Placement
+    ) -> tuple[float, float]:
         """Return seconds of the bus, to and from the device, for accesses of a hosted array."""
-        machine, ways = self.machine, [0.0, 0.0]
+        machine, ways = self.machine.at(placement), [0.0, 0.0]
+        pinned = placement.kind == "pinned"
         reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
         for access, writes in self.program.accesses(array, phase.name):
             count = access.elements(array.size)
@@ -261,8 +272,7 @@ class ProgramCost:
             hosted = 1 - placement.on_device
             local += (1 - hosted) * use.local
             if hosted:
-                # After `Machine.with_peer`, both are the peer's.
-                to_device, back = use.pinned if placement.kind == "pinned" else use.hosted
+                to_device, back = use.of(placement)
                 up += hosted * to_device
                 down += hosted * back
         work = max(phase.operations / self.machine.operation_rate, local)

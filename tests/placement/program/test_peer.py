@@ -43,6 +43,17 @@ def test_no_neighbour_is_faster_than_a_device_s_own_memory(machine: Machine) -> 
         assert beside.remote_bandwidth == machine.remote_bandwidth
 
 
+@pytest.mark.parametrize("policy", ["zero_copy", "adv1", "adv2"])
+def test_what_a_policy_keeps_on_the_host_is_read_there(policy: str) -> None:
+    sizes = {"n_vertices": 1 << 20, "n_arcs": 40_000_000, "memory": policy, "machine": "h200"}
+    for program in ((), (PROGRAM,)):
+        given = {"memory": policy, "machine": "h200"} if program else sizes
+        host = lu.plan(*program, **given)  # type: ignore[arg-type]
+        beside = lu.plan(*program, **given, peer_memory="cuda:1")  # type: ignore[arg-type]
+        assert host.seconds == beside.seconds
+        assert host.placements == beside.placements
+
+
 def test_what_fits_stays() -> None:
     plan = lu.plan(PROGRAM, machine="h200", peer_memory="cuda:1")
     assert {placement.kind for placement in plan.placements.values()} == {"device"}
