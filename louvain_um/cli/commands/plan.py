@@ -11,7 +11,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
-from louvain_um.cli.several_plans import plan_devices, plan_ranks, refuse_given
+from louvain_um.cli.plans.several import plan_devices, plan_ranks, refuse_given
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 from louvain_um.formats.objects.examples import is_example
@@ -226,7 +226,7 @@ def plan(
         )
         return
     if not quiet:
-        from louvain_um.cli.plan_tables import print_plan
+        from louvain_um.cli.plans.tables import print_plan
 
         print_plan(result, name, verbose=verbose)
         for text in notes:

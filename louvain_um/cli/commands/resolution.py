@@ -157,7 +157,7 @@ def show(
 ) -> None:
     """Print the widest plateaus, by ascending resolution."""
     from louvain_um.cli import tables
-    from louvain_um.results.display import score
+    from louvain_um.results.display import count, score
 
     console = tables.console()
     plateaus = profile.plateaus
@@ -166,7 +166,7 @@ def show(
         name = "standard input" if source == "-" else source
         console.print(tables.graph_line(profile.graph, name), soft_wrap=True)
     tried = f"{len(profile.points)} resolutions from {profile.low:g} to {profile.high:g}"
-    console.print(f"{tried}: {len(plateaus)} plateaus", soft_wrap=True)
+    console.print(f"{tried}: {count(len(plateaus), 'plateau', 'plateaus')}", soft_wrap=True)
     if widest:
         table = tables.new_table("from", "to", "octaves", "communities", "value", "stability",
                                  "detect with")  # fmt: skip

@@ -39,7 +39,7 @@ def plan_ranks(
 ) -> None:
     """Print what 1, 2, 4 … ranks take."""
     vertices, arcs = numbers_of(size, "--ranks")
-    from louvain_um.cli.plan_tables import print_ranks, ranks_summary
+    from louvain_um.cli.plans.tables import print_ranks, ranks_summary
     from louvain_um.distributed.plan import choices, least_ranks, link_bytes, most_speedup
     from louvain_um.options import parse_bytes
 
@@ -58,7 +58,7 @@ def plan_ranks(
 def plan_devices(size: Size, devices: int | None, *, json: bool) -> None:
     """Print what 1, 2, 4 … GPUs of one host take."""
     vertices, arcs = numbers_of(size, "--devices")
-    from louvain_um.cli.plan_tables import devices_summary, print_devices
+    from louvain_um.cli.plans.tables import devices_summary, print_devices
     from louvain_um.distributed.device_plan import device_choices, most_speedup
 
     _, _, weighted, kind = size

@@ -1,0 +1,1 @@
+"""Plans on the command line: their tables, and plans of several ranks or devices."""
