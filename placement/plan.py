@@ -15,7 +15,13 @@ from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.layout import placed
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.model.forecast import Workload, corrected, forecast
-from louvain_um.placement.model.time_range import TimeRange, later_seconds, time_range
+from louvain_um.placement.model.time_range import (
+    TimeRange,
+    bus_seconds,
+    later_seconds,
+    levels_after,
+    time_range,
+)
 from louvain_um.placement.policy.auto import Candidate, best_of, candidate, choose
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import Reason, explain, verdict
@@ -26,8 +32,8 @@ REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
 device waits meanwhile."""
 
-AGAIN: Final = 0.25
-"""Seconds of another cycle's moving on level 0, relative to the first's."""
+AGAIN: Final = {"louvain": 0.25, "leiden": 0.5}
+"""Seconds of another cycle, relative to the first's: of level 0 alone, or of all levels."""
 
 INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """Types by bytes of an element; arrays of records are counted in bytes."""
@@ -74,14 +80,18 @@ class Plan(Decision):
     def seconds_after(self, spent: float, arcs: int) -> float:
         """Return the seconds of a run that took `spent` until level 1, of so many arcs, was made.
 
-        Another cycle moves on level 0 once more, from communities that are nearly final.
+        Louvain's other cycle moves on level 0 once more, from communities that are nearly final;
+        Leiden's others refine and aggregate all levels again.
         """
-        again = 0.0
-        if self.work.kind.methods[self.work.method].cycles > 1:
-            again = AGAIN * (
-                self.expected.core.get("move", 0.0) + self.expected.remote.get("move", 0.0)
-            )
-        return spent + later_seconds(arcs, self.work) + again
+        kept = self.request.kept
+        levels = levels_after(kept[1] if kept else None)
+        later = later_seconds(arcs, self.work, levels=levels)
+        if self.in_pages:
+            machine = self.work.machine
+            later += levels * bus_seconds(arcs, self.arrays, self.limit, machine)
+        others = self.work.kind.methods[self.work.method].cycles - 1
+        again = spent + later if self.work.method == "leiden" else spent
+        return spent + later + others * AGAIN[self.work.method] * again
 
     @property
     def range_note(self) -> str:

@@ -425,6 +425,7 @@ class GpuEngine:
             "seconds_range": [range_.low, range_.expected, range_.high],
             "seconds_corrected": self.expected,
             "seconds_after_level_0": self.after_level_0,
+            "kept": self.plan.request.kept,
             "device_bytes": self.plan.device_bytes,
             "packed": self.plan.targets24,
             "pages_a_warp": self.blocks.touch.factor if self.blocks else None,

@@ -30,6 +30,10 @@ larger communities make them dearer than level 0's. Measured on five kinds of `b
 SHRINKS: Final = (0.2, 0.4, 0.9)
 """Arcs of level 2 relative to level 1's, and so on."""
 
+MOST_LEVELS: Final = 3.0
+"""Arcs of all coarse levels by those of level 1, at most: random graphs keep nearly all arcs for
+two or three levels, and then none."""
+
 PASSES: Final = 6
 """How often a coarse level's arcs are read, about."""
 
@@ -84,20 +88,42 @@ def time_range(
             LEVEL_0[at] * level_0
             + BUS[at] * max(bus, 0.0)
             + coarse
-            + _bus_seconds(arcs, arrays, limit, machine)
+            + bus_seconds(arcs, arrays, limit, machine)
         )
     return TimeRange(*found)
 
 
-def later_seconds(arcs: float, work: Workload, at: int = 1) -> float:
-    """Return the seconds of all levels above 0, in core, if level 1 has so many arcs."""
+def levels_after(kept: float | None) -> float:
+    """Return the arcs of all coarse levels by those of level 1, if each keeps such a share.
+
+    Where nothing is known of that, each keeps what `SHRINKS` says.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.time_range import levels_after
+    >>> levels_after(0.2), levels_after(0.95)
+    (1.25, 3.0)
+    """
+    share = SHRINKS[1] if kept is None else kept
+    return min(MOST_LEVELS, 1 / max(1 - share, 1 / MOST_LEVELS))
+
+
+def later_seconds(
+    arcs: float, work: Workload, at: int = 1, *, levels: float | None = None
+) -> float:
+    """Return the seconds of all levels above 0, in core, if level 1 has so many arcs.
+
+    All of them together have `levels` times as many, if given.
+    """
+    if levels is None:
+        levels = 1 / (1 - SHRINKS[at])
     scale = H200.device_random_rate / work.machine.device_random_rate
     fixed = work.machine.readback_seconds / H200.readback_seconds
     launches = 1e-9 * work.kind.methods[work.method].coarse_fixed * fixed
-    return scale * PER_ARC[at] * arcs / (1 - SHRINKS[at]) + (0.2, 0.5, 2.0)[at] * launches
+    return scale * PER_ARC[at] * arcs * levels + (0.2, 0.5, 2.0)[at] * launches
 
 
-def _bus_seconds(
+def bus_seconds(
     arcs: float, arrays: Sequence[ArraySpec], limit: int | None, machine: Machine
 ) -> float:
     """Return the seconds of reading what does not fit of level 1's arcs."""

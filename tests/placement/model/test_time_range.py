@@ -11,6 +11,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.generators import lfr
 from louvain_um.gpu.memory.coarse_memory import arcs_range, expected_arcs
+from louvain_um.placement.model.time_range import levels_after
 from tests.paths import BENCHMARKS
 
 ZOO = json.loads((BENCHMARKS / "results/zoo_h200.json").read_text("utf-8"))["results"]
@@ -53,6 +54,21 @@ def test_the_range_narrows_when_level_1_is_known(graph):
     few, many = (found.seconds_after(0.01, arcs) for arcs in (10_000, graph.n_arcs))
     assert 0.01 < few < many
     assert many - few < found.seconds_range.high - found.seconds_range.low
+
+
+def test_what_comes_after_level_0_hangs_on_method_memory_and_what_levels_keep(graph):
+    leiden = lu.plan(graph, method="leiden", machine="h200", kind="mesh")
+    louvain = lu.plan(graph, machine="h200", kind="mesh")
+    # Leiden's two other cycles are as long as its first; Louvain's looks at level 0 alone.
+    assert leiden.seconds_after(0.1, 10_000) > 0.19
+    assert 0.12 < louvain.seconds_after(0.1, 10_000) < 0.15
+    size = {"n_vertices": 4_000_000, "n_arcs": 100_000_000, "machine": "h200"}
+    whole, half, third = (lu.plan(**size, device_budget=b) for b in ("100%", "50%", "30%"))
+    arcs = 90_000_000
+    assert half.in_pages
+    assert whole.seconds_after(0.1, arcs) < half.seconds_after(0.1, arcs)
+    assert half.seconds_after(0.1, arcs) < third.seconds_after(0.1, arcs)
+    assert levels_after(None) < levels_after(0.5) < levels_after(0.9) == 3
 
 
 def test_triangles_and_hubs_bound_what_level_1_keeps():
