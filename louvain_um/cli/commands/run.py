@@ -279,7 +279,7 @@ def execute(
                 "device": device,
                 "memory": running.memory,
                 "device_budget": running.device_budget,
-                "peer_memory": running.peer_memory,
+                "peer_memory": None if device == "cpu" else running.peer_memory,
                 "threads": running.threads,
                 "observer": reporter,
             }

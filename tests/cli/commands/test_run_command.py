@@ -6,6 +6,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from louvain_um.gpu.runtime.device import pick
+
 ALGORITHMS = {
     "bfs": ["--source", "ann"],
     "sssp": ["--source", "ann"],
@@ -183,3 +185,6 @@ def test_memory_options_of_a_cpu_run_are_noted(run, road):
     done = run("run", "pagerank", road, "--device", "cpu", "--device-budget", "50%", "--json")
     assert "--memory and --device-budget were ignored" in done.err
     assert done.json["policy"] is None
+    if pick("auto").kind == "cpu":
+        done = run("run", "pagerank", road, "--peer-memory", "cuda:1", "--json")
+        assert "--peer-memory were ignored" in done.err
