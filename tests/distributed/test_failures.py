@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from louvain_um import Graph
@@ -211,3 +212,25 @@ def test_a_full_disk_ends_every_rank_in_one_line(tmp_path: Path) -> None:
         run("louvain", tmp_path)
     assert not list(tmp_path.glob("move*"))
     assert_equal(run("louvain", tmp_path), one_process("lfr", "louvain"))
+
+
+def test_a_failure_at_any_collective_leaves_all_files_or_none(tmp_path: Path) -> None:
+    made: list[Counting] = []
+
+    def counting(meeting: Meeting, rank: int) -> Counting:
+        made.append(Counting(meeting, rank, -1, 0, fail))
+        return made[-1]
+
+    whole = run("louvain", labels=str(tmp_path / "whole"), communicator=counting)
+    names = [Path(file).name for file in whole.provenance["files"]]
+    for at in (0, 1, 2, 20, *range(made[0].calls - 4, made[0].calls)):
+        folder = tmp_path / str(at)
+        broken = functools.partial(Counting, victim=1, at=at, act=fail)
+        with pytest.raises(BrokenRankError):
+            run("louvain", labels=str(folder), communicator=broken)
+        left = sorted(path.name for path in folder.glob("*.parquet"))
+        assert left in ([], names)
+        again = run("louvain", ranks=2, labels=str(folder), force=bool(left))
+        found = pq.read_table(folder)["community"].to_pylist()
+        assert found == whole.labels.tolist()
+        assert len(again.provenance["files"]) == len(list(folder.iterdir())) == 2

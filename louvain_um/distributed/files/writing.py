@@ -119,12 +119,13 @@ class RankParts:
             for part in own:
                 self.folder.drop(part)
             raise
-        for part in own:
-            self.folder.publish(part)
+        parts = range(int(counts.sum()))
+        if self.ranks.rank == 0:  # alone, so that no other rank's death leaves a part of them
+            for part in parts:
+                self.folder.publish(part)
+            self.folder.keep(len(parts))
         self._meet()
-        if self.ranks.rank == 0:
-            self.folder.keep(int(counts.sum()))
-        return [self.folder.name(part) for part in range(int(counts.sum()))]
+        return [self.folder.name(part) for part in parts]
 
     def _meet(self) -> None:
         """Wait for all ranks; raises where one of them failed."""
