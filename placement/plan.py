@@ -95,7 +95,7 @@ class Plan(Decision):
 
     @property
     def range_note(self) -> str:
-        """The range of seconds, and what it hangs on."""
+        """The range of seconds, and what it depends on."""
         found, kept = self.seconds_range, self.request.kept
         text = f"{readable(found.low)} to {readable(found.high)}, by what level 1 keeps of the arcs"
         if kept is None:

@@ -1,4 +1,4 @@
-"""How many triangles a graph has, from a sample: what its coarse levels keep hangs on that."""
+"""How many triangles a graph has, from a sample: what its coarse levels keep depends on that."""
 
 from __future__ import annotations
 

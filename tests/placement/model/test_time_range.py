@@ -1,4 +1,4 @@
-"""The range of seconds before a run, and what it hangs on."""
+"""The range of seconds before a run, and what it depends on."""
 
 from __future__ import annotations
 
