@@ -28,6 +28,10 @@ from louvain_um.results.comparison import compare
 
 Start = tuple[lu.DynamicGraph, Iterator[Step]]
 
+WAYS: dict[str, dict[str, Any]] = {mode: {"mode": mode} for mode in MODES}
+WAYS["static-louvain"] = {"mode": "static", "method": "louvain"}
+"""The tracker's modes, with Leiden, and static Louvain."""
+
 BEGIN = 0.3
 """Share of a real stream's edges that the graph begins with."""
 
@@ -80,7 +84,7 @@ def streams(data: Path, batches: int) -> dict[str, Callable[[], Start]]:
 def follow(name: str, start: Start, modes: list[str], arguments: argparse.Namespace) -> Any:
     """Return one row per mode."""
     graph, steps = start
-    trackers = {mode: lu.Tracker(graph, mode=mode) for mode in modes}
+    trackers = {mode: lu.Tracker(graph, **WAYS[mode]) for mode in modes}
     rows: dict[str, dict[str, list[float]]] = {
         mode: {"ratio": [], "relabelled": [], "nmi": []} for mode in modes
     }
@@ -157,7 +161,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=1000)
     parser.add_argument("--checks", type=int, default=50)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--modes", default=",".join(WAYS))
     parser.add_argument("-o", "--out", type=Path)
     arguments = parser.parse_args()
     results: list[dict[str, Any]] = []

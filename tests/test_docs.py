@@ -467,6 +467,25 @@ def test_following_is_as_good_as_was_measured():
         assert close(relabelled.removesuffix(" %"), 100 * row["relabelled"])
 
 
+def test_following_on_a_gpu_takes_what_was_measured():
+    path = HOUSE / "benchmarks/results/following_h200.json"
+    found = json.loads(path.read_text())["results"]
+    rows, page = rows_of("guide/changing.md"), (DOCS / "guide/changing.md").read_text()
+    for label, kind, key in (
+        ("apply", "frontier", "apply_ms"),
+        ("update` without a renewal", "frontier", "follow_ms"),
+        ("ids`, `changed` and `events`, if asked for", "frontier", "ids_ms"),
+        ("update` with a renewal", "renewal", "follow_ms"),
+    ):
+        for text, graph in zip(rows[label], ("rmat22", "lfr22"), strict=True):
+            assert close(text, found[graph][kind][key]), (label, graph)
+    for text, graph in zip(rows["Leiden from single vertices"], ("rmat22", "lfr22"), strict=True):
+        assert close(text, found[graph]["static_leiden_ms"])
+    rates = [found[graph]["sustained_edges_per_second"] for graph in ("rmat22", "lfr22")]
+    assert f"{round(rates[0], -4):,.0f} edges per\nsecond" in page
+    assert f"{rates[1] / 1e6:.1f} million into LFR 22" in page
+
+
 def test_stores_compared_are_those_measured():
     found = json.loads((HOUSE / "benchmarks/results/stores.json").read_text())
     by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}

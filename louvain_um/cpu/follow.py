@@ -173,3 +173,29 @@ def add_members(names, alive, degrees, sizes, weights):
     for v in range(len(names)):
         sizes[names[v]] += alive[v]
         weights[names[v]] += degrees[v]
+
+
+@kernel()
+def add_up_pairs(names, ids, weights, sizes, slots):
+    """Add up the weights and sizes of equal pairs of name and id; return how many there are.
+
+    The sums replace the first items, in the order in which each pair comes first. `slots` is
+    scratch: a power of two of −1, more than there are pairs.
+    """
+    mask, count = np.uint64(len(slots) - 1), 0
+    for i in range(len(names)):
+        mixed = np.uint64(names[i]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ np.uint64(ids[i])) * np.uint64(0xD6E8FEB86659FD93)
+        at = (mixed >> np.uint64(32)) & mask
+        while slots[at] >= 0 and (names[slots[at]] != names[i] or ids[slots[at]] != ids[i]):
+            at = (at + np.uint64(1)) & mask
+        k = slots[at]
+        if k < 0:
+            slots[at] = count
+            names[count], ids[count] = names[i], ids[i]
+            weights[count], sizes[count] = weights[i], sizes[i]
+            count += 1
+        else:
+            weights[k] += weights[i]
+            sizes[k] += sizes[i]
+    return count

@@ -179,19 +179,14 @@ class Overlaps:
 
     @classmethod
     def of_pairs(cls, names: I64, ids: I64, weights: I64, sizes: I64) -> Self:
-        """Return overlaps from some members each: those of one pair are added up."""
-        order = np.lexsort((ids, names))
-        names, ids = names[order], ids[order]
-        starts = np.flatnonzero(first_of(names) | first_of(ids))
-        if len(starts) == 0:
-            none = np.zeros(0, np.int64)
-            return cls(names=none, ids=none, weights=none, sizes=none)
-        return cls(
-            names=names[starts],
-            ids=ids[starts],
-            weights=np.add.reduceat(weights[order], starts),
-            sizes=np.add.reduceat(sizes[order], starts),
-        )
+        """Return overlaps from some members each: those of one pair are added up.
+
+        The arrays, int64[k], are overwritten.
+        """
+        slots = np.full(1 << (2 * len(names)).bit_length(), -1, np.int64)
+        count = int(follow.add_up_pairs(names, ids, weights, sizes, slots))
+        order = np.lexsort((ids[:count], names[:count]))
+        return cls(names=names[order], ids=ids[order], weights=weights[order], sizes=sizes[order])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
