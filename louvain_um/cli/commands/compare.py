@@ -71,7 +71,8 @@ def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Label
             console.print(f"{alone:,} only in {name}, ignored", soft_wrap=True)
     show_measures(agreement)
     if agreement.identical:
-        console.print("The partitions are identical.")
+        some = " on the vertices in both" if any(agreement.unmatched) else ""
+        console.print(f"The partitions are identical{some}.")
     console.print()
     console.print(size_table(names, both))
 
