@@ -57,7 +57,7 @@ def main() -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "tracking"
+    matplotlib.rcParams.update({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"})
     from matplotlib import pyplot
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])

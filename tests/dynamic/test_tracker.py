@@ -206,16 +206,17 @@ def test_ids_and_labels_are_one_partition(seed: int, size: int) -> None:
         seen |= fresh
 
 
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("mode", ["frontier", "screening", "naive", "static"])
-def test_published_ways_are_there_to_compare(mode: Any) -> None:
+def test_published_ways_are_there_to_compare(mode: Any, method: Any) -> None:
     graph = grown(120, 600, False, 11)
-    tracker = lu.Tracker(graph, mode=mode)
+    tracker = lu.Tracker(graph, mode=mode, method=method)
     rng = np.random.default_rng(12)
     for _ in range(10):
         r = tracker.update(graph.apply(**random_batch(rng, 120, 10, False)))
         assert r.modularity == pytest.approx(lu.modularity(graph.snapshot(), r.labels), abs=1e-12)
     if mode == "static":
-        labels = lu.leiden(graph.snapshot(), device="cpu").labels
+        labels = getattr(lu, method)(graph.snapshot(), device="cpu").labels
         assert r.labels.tolist() == number_by_size(labels).tolist()
 
 
