@@ -17,7 +17,7 @@ from louvain_um.gpu.runtime.image_cache import cache_folder
 HERE = Path(__file__).parent
 SOURCES = (
     "move", "aggregate", "relabel", "algorithms", "extended", "batches", "follow", "any_moving",
-    "any_aggregating", "any_relabelling",
+    "any_aggregating", "any_relabelling", "ouroboros", "interleavings",
 )  # fmt: skip
 CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
 """The one line that is not C++; times of sweeps are not emulated."""

@@ -15,6 +15,13 @@
 #include <thread>
 #include <vector>
 
+// What one access to shared memory by an atomic or an uncached load is, and what a thread does that
+// waits for others: a source that steps through these says otherwise.
+#ifndef SHARED
+#define SHARED(access) access
+#define WAITS() fibres::yield_turn()
+#endif
+
 #define __global__
 #define __device__
 #define __forceinline__ inline
@@ -155,8 +162,13 @@ static void __syncthreads() {
 static void __syncwarp() { fibres::exchange(0); }
 static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
+// Lanes that come together at no fixed place are taken to come alone.
+static unsigned __activemask() { return 1u << fibres::lane(); }
+static bool alone(unsigned mask) { return mask == __activemask(); }
+
 template <class T>
-T __shfl_sync(unsigned, T value, int lane) {
+T __shfl_sync(unsigned mask, T value, int lane) {
+  if (alone(mask)) return value;
   return fibres::value_of<T>(fibres::exchange(fibres::bits_of(value))[lane & 31]);
 }
 template <class T>
@@ -185,7 +197,8 @@ bool __any_sync(unsigned mask, T vote) {
   return __ballot_sync(mask, vote) != 0;
 }
 template <class T>
-unsigned __match_any_sync(unsigned, T value) {
+unsigned __match_any_sync(unsigned mask, T value) {
+  if (alone(mask)) return mask;
   const auto values = fibres::exchange(fibres::bits_of(value));
   unsigned same = 0;
   for (int i = 0; i < 32; ++i) same |= unsigned(values[i] == values[fibres::lane()]) << i;
@@ -194,16 +207,25 @@ unsigned __match_any_sync(unsigned, T value) {
 
 template <class T, class V>
 T atomicAdd(T* at, V value) {
-  return __atomic_fetch_add(at, T(value), __ATOMIC_SEQ_CST);
+  return SHARED(__atomic_fetch_add(at, T(value), __ATOMIC_SEQ_CST));
 }
 template <class T, class V>
 T atomicOr(T* at, V value) {
-  return __atomic_fetch_or(at, T(value), __ATOMIC_SEQ_CST);
+  return SHARED(__atomic_fetch_or(at, T(value), __ATOMIC_SEQ_CST));
+}
+template <class T, class V>
+T atomicAnd(T* at, V value) {
+  return SHARED(__atomic_fetch_and(at, T(value), __ATOMIC_SEQ_CST));
+}
+template <class T, class V>
+T atomicExch(T* at, V value) {
+  return SHARED(__atomic_exchange_n(at, T(value), __ATOMIC_SEQ_CST));
 }
 template <class T, class C, class V>
 T atomicCAS(T* at, C expected, V value) {
   T seen = expected;
-  __atomic_compare_exchange_n(at, &seen, T(value), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  SHARED(__atomic_compare_exchange_n(at, &seen, T(value), false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST));
   return seen;
 }
 template <class T, class V>
@@ -231,6 +253,11 @@ template <class T>
 T __ldcs(const T* at) {
   return *at;
 }
+template <class T>
+T __ldcv(const T* at) {
+  return SHARED(__atomic_load_n(at, __ATOMIC_SEQ_CST));
+}
+static void __nanosleep(unsigned) { WAITS(); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }

@@ -87,3 +87,7 @@ class Cuda:
         """Copy to the host."""
         copied: np.ndarray[Any, Any] = self.xp.asnumpy(array)
         return copied
+
+    def free_bytes(self) -> int:
+        """Return how much of the device's memory is free."""
+        return int(self.xp.cuda.Device().mem_info[0])

@@ -38,6 +38,9 @@ FOLLOWED: Final = tuple(
 NO_TEMPLATE: Final = ("",)
 """For functions that are not templates."""
 
+HEAPS: Final = tuple(f"Ouro{queues}{what}" for queues in ("S", "VA", "VL") for what in "PC")
+"""Variants of Ouroboros (`ouroboros.cuh`)."""
+
 CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
     {
         "move": {"move": (*ANY_LEVEL, *EXTENDED, *SPANS), "add_degrees": INPUT},
@@ -129,6 +132,10 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 NO_TEMPLATE,
             ),
             "settle_names": ANY_WEIGHTS,
+        },
+        "ouroboros": {
+            **dict.fromkeys(("clear_heap", "begin_heap", "survey_heap"), NO_TEMPLATE),
+            **dict.fromkeys(("malloc_each", "free_each"), HEAPS),
         },
         "generate": dict.fromkeys(
             (

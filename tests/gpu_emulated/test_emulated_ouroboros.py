@@ -1,0 +1,244 @@
+"""Ouroboros on the CPU: every interleaving of a few threads, and random traces of many."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from louvain_um.dynamic.ouroboros import CONTROL, PAGE_BYTES, VARIANTS, Ouroboros
+from louvain_um.errors import OptionError
+from louvain_um.gpu.runtime.kernel_list import CATALOGUE, HEAPS
+from louvain_um.gpu.runtime.structs import Struct
+
+MIB = 1 << 20
+
+
+class Device:
+    """NumPy's arrays, and kernels run by a few emulated blocks."""
+
+    xp = np
+
+    def __init__(self, library, blocks=3):
+        self.library, self.blocks = library, blocks
+
+    def launch(self, source, kernel, types, items, *args):
+        assert types in CATALOGUE[source].get(kernel, (*HEAPS, ""))
+        given = [ctypes.c_int(self.blocks), ctypes.c_int(HEAPS.index(types) if types else -1)]
+        for arg in args:
+            if isinstance(arg, Struct):
+                given.append(ctypes.c_void_p(arg.argument.ctypes.data))
+            elif isinstance(arg, np.ndarray):
+                given.append(ctypes.c_void_p(arg.ctypes.data))
+            else:
+                given.append(ctypes.c_uint64(int(arg)))
+        getattr(self.library, f"{kernel}_as")(*given)
+
+    def address(self, array):
+        return array.ctypes.data
+
+    def get(self, array):
+        return array.copy()
+
+
+@pytest.fixture(params=VARIANTS)
+def begin(request, emulated):
+    """Return a function that begins a heap of a variant."""
+    device = Device(emulated["ouroboros"])
+    return lambda nbytes=4 * MIB, **options: Ouroboros(
+        nbytes, request.param, device=device, **options
+    )
+
+
+def trade(heap, seed, steps, most):
+    """Let all threads allocate and free in turns; return how often there was no memory."""
+    wrong, nulls = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+    device = heap._device
+    device.library.trade_as(
+        device.blocks, HEAPS.index(heap.struct), ctypes.c_void_p(heap.argument.ctypes.data),
+        seed, steps, *(ctypes.c_void_p(a.ctypes.data) for a in (np.uint64(most), wrong, nulls)),
+    )  # fmt: skip
+    assert wrong[0] == 0, "memory was given to two threads"
+    return int(nulls[0])
+
+
+def assert_apart(addresses, sizes):
+    """No piece of memory overlaps another one."""
+    there = addresses != 0
+    order = np.argsort(addresses[there])
+    begins, sizes = addresses[there][order], np.asarray(sizes)[there][order]
+    assert (begins[:-1] + sizes[:-1].astype(np.uint64) <= begins[1:]).all()
+    assert (begins % 16 == 0).all()
+
+
+def test_pieces_of_all_sizes_are_apart_counted_and_freed(begin):
+    heap = begin()
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        sizes = np.concatenate(
+            [[1, 16, 17, 8192], rng.integers(1, 8193, 100) >> rng.integers(0, 9)]
+        )
+        sizes = np.maximum(sizes, 1).astype(np.uint64)
+        found = heap.malloc(sizes)
+        assert (found != 0).all()
+        assert_apart(found, sizes)
+        classes = np.maximum(np.ceil(np.log2(sizes / 16)), 0).astype(int)
+        assert heap.statistics().used_pages == tuple(np.bincount(classes, minlength=10))
+        heap.free(found)
+        left = heap.statistics()
+        assert left.used_bytes == 0
+        assert left.free_chunks + left.queue_chunks + sum(left.page_chunks) == left.chunks
+
+
+def test_what_cannot_be_served_is_null(begin):
+    heap = begin(MIB)
+    assert (heap.malloc(np.array([0, 8193, 1 << 40], np.uint64)) == 0).all()
+    heap.free(np.zeros(3, np.uint64))
+    assert heap.statistics().used_bytes == 0
+
+
+@pytest.mark.parametrize("size", [16, 128, 8192])
+def test_memory_runs_out_and_comes_back(begin, size):
+    heap = begin(MIB)
+    sizes = np.full(2 * MIB // size, size, np.uint64)
+    got = []
+    for _ in range(3):
+        found = heap.malloc(sizes)
+        assert_apart(found, sizes)
+        got.append(int((found != 0).sum()))
+        stats = heap.statistics()
+        assert got[-1] == stats.used_pages[PAGE_BYTES.index(size)] == sum(stats.used_pages)
+        heap.free(found[np.random.default_rng(1).permutation(len(found))])
+        assert heap.statistics().used_bytes == 0
+    # Ten chunks at most hold queues before any page is freed.
+    chunks = heap.statistics().chunks
+    assert got[0] >= (chunks - 12) * (8192 // size)
+    # Queues take memory, but no page that was cut is lost.
+    assert min(got) >= got[0] - (chunks // 4 if size == 16 else 16) * (8192 // size)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_threads_allocate_and_free_side_by_side(begin, seed):
+    heap = begin(16 * MIB)
+    assert trade(heap, seed, 40, [16, 64, 300, 3000]) == 0
+    assert heap.statistics().used_bytes == 0
+
+
+def test_little_memory_is_shared_without_loss(begin):
+    heap = begin(MIB)
+    for seed in range(3):
+        assert trade(heap, seed, 30, [16, 64, 1000, 8192]) > 0
+        stats = heap.statistics()
+        assert stats.used_bytes == 0
+        assert stats.free_chunks >= 0
+
+
+def test_it_begins_anew_also_with_more_memory(begin):
+    heap = begin(MIB)
+    sizes = np.full(200, 8192, np.uint64)
+    first = heap.malloc(sizes)
+    assert (first == 0).any()
+    heap.reinitialise()
+    assert heap.statistics().used_bytes == 0
+    heap.reinitialise(4 * MIB)
+    again = heap.malloc(sizes)
+    assert (again != 0).all()
+    assert_apart(again, sizes)
+
+
+def test_overhead_is_small(begin):
+    heap = begin(64 * MIB)
+    assert heap.statistics().overhead_bytes < 0.03 * heap.nbytes
+
+
+def test_a_small_ring_parks_what_it_cannot_hold(emulated):
+    heap = Ouroboros(4 * MIB, "s-p", ring=1024, device=Device(emulated["ouroboros"]))
+    sizes = np.full(20_000, 16, np.uint64)
+    found = heap.malloc(sizes)
+    assert (found != 0).all()
+    heap.free(found)
+    before = heap.statistics()
+    assert before.used_bytes == 0
+    again = heap.malloc(sizes)
+    assert (again != 0).all()
+    assert_apart(again, sizes)
+    assert heap.statistics().page_chunks == before.page_chunks, "parked pages were not used"
+
+
+class Explored(ctypes.Structure):
+    """What a search over all interleavings found: `Found` of interleavings.cpp."""
+
+    _fields_ = (
+        *((name, ctypes.c_longlong) for name in ("states", "steps", "ends", "most", "least")),
+        ("fault", ctypes.c_char * 64),
+    )
+
+
+def explore(library, variant, chunks, ring, scripts):
+    """Visit every state of threads that run scripts; chunks hold two pages, segments two entries.
+
+    m and M allocate 16 and 32 bytes, f frees. The first script runs before the others, alone; its
+    pages are dealt to them. Queues' own chunks come on top.
+    """
+    found, index = Explored(), VARIANTS.index(variant)
+    kind = index // 2
+    library.explore(
+        kind, index % 2, chunks + 2 * (kind > 0), ring, scripts.encode(),
+        ctypes.c_longlong(1_000_000), ctypes.byref(found),
+    )  # fmt: skip
+    assert found.fault == b"", f"{found.fault.decode()} after {found.steps} steps"
+    assert found.ends > 0
+    return found
+
+
+@pytest.mark.parametrize(("scripts", "chunks"), [(" m m", 6), (" mf m", 1), ("mm f f", 6)])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_interleaving_loses_or_doubles_a_page(variant, scripts, chunks, emulated):
+    found = explore(emulated["interleavings"], variant, chunks, 4, scripts)
+    assert found.most == 0, "a thread got no memory though there was some"
+
+
+@pytest.mark.parametrize(
+    ("variant", "scripts"),
+    [("s-p", "mmm f f f"), *((v, "mm f m f") for v in ("s-p", "s-c", "va-c"))],
+)
+def test_no_interleaving_of_three_threads_does(variant, scripts, emulated):
+    explore(emulated["interleavings"], variant, 6, 4, scripts)
+
+
+@pytest.mark.parametrize(("scripts", "least"), [("m m m", 1), ("mm f m", 0)])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_last_memory_is_given_in_every_interleaving(variant, scripts, least, emulated):
+    # One chunk of two pages. Lists and arrays may turn a chunk of the queue into pages.
+    if variant == "va-p" and scripts == "mm f m":
+        pytest.skip("more states than a test may visit")
+    found = explore(emulated["interleavings"], variant, 1, 2 if variant[0] == "s" else 4, scripts)
+    assert found.most == 1
+    assert found.least == (0 if variant == "va-p" else least)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((MIB, "s-x"), "variant must be one of"),
+        ((MIB - 1, "s-p"), "nbytes must be at least 1048576"),
+        ((1 << 40, "vl-c"), "must be at most"),
+        ((MIB, "s-p", 1000), "ring must be a power of two"),
+        ((MIB, "s-p", 1 << 20), "leaves no memory"),
+    ],
+)
+def test_bad_options_are_one_line(arguments, says):
+    nbytes, variant, *ring = arguments
+    with pytest.raises(OptionError, match=says) as error:
+        Ouroboros(nbytes, variant, ring=ring[0] if ring else None, device=Device(None))
+    assert "\n" not in str(error.value)
+
+
+def test_control_is_laid_out_as_on_the_device(begin):
+    heap = begin(MIB)
+    control = heap._memory[: CONTROL.itemsize].view(CONTROL)[0]
+    assert control["bytes"] == MIB
+    assert control["classes"] == 10
+    assert control["chunks"] == heap.statistics().chunks
+    assert VARIANTS[2 * control["kind"]].split("-")[0] == heap.variant.split("-")[0]
