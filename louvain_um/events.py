@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,11 +17,13 @@ class Event:
 
     Parameters
     ----------
-    kind : {"plan", "start", "iteration", "end", "array", "freed", "step", "in_place"}
+    kind : {"plan", "start", "iteration", "end", "array", "freed", "step", "in_place",
+            "ranks"}
         The run was planned (GPU engine only); a phase began, an iteration of it ended, the phase
         ended; an array was allocated or freed; a step's arrays can be inspected (CPU engine only,
         before its "iteration" or "end"); bytes of an array were read over the bus where they
-        are, in host memory (GPU engine only, before its "end").
+        are, in host memory (GPU engine only, before its "end"); what the ranks of a run, or its
+        GPUs, did with their time (after its last phase).
     phase : str
         "compile", "load", "move", "refine", "aggregate" or "fetch" (labels to the host), or a
         program's own word; "" for an array, which may outlive phases.
@@ -45,9 +47,13 @@ class Event:
         The engine's own arrays of a "step" by name: read only, and only until the observer returns.
     plan : louvain_um.placement.plan.Plan, optional
         The plan that the run begins under, of "plan".
+    ranks : sequence of mapping
+        Of "ranks": what ``provenance["by_rank"]`` has.
     """
 
-    kind: Literal["plan", "start", "iteration", "end", "array", "freed", "step", "in_place"]
+    kind: Literal[
+        "plan", "start", "iteration", "end", "array", "freed", "step", "in_place", "ranks"
+    ]
     phase: str = ""
     level: int = -1
     iteration: int = -1
@@ -63,6 +69,7 @@ class Event:
     nbytes: int = 0
     step: Mapping[str, Any] = field(default_factory=dict)
     plan: Any = None
+    ranks: Sequence[Mapping[str, Any]] = ()
 
 
 Observer = Callable[[Event], None]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
@@ -19,6 +19,8 @@ from louvain_um.results.communities import Communities
 
 if TYPE_CHECKING:
     from louvain_um.distributed.files.writing import PartitionedLabels
+
+Found = TypeVar("Found", "Communities", "PartitionedLabels")
 
 LOCAL: Final = re.compile(r"local(?::([1-9][0-9]{0,3}))?")
 ADDRESS: Final = re.compile(r"[a-z]+://\S+")
@@ -136,7 +138,7 @@ def detect_on_cluster(
     """
     found = started(run, graph, options, observer)
     assert isinstance(found, Communities)
-    return found
+    return told(found, observer)
 
 
 def write_on_cluster(
@@ -152,7 +154,15 @@ def write_on_cluster(
     from louvain_um.distributed.files.writing import PartitionedLabels
 
     found = started(run, graph, options, observer)
-    return PartitionedLabels.of(found) if isinstance(found, Communities) else found
+    return told(PartitionedLabels.of(found) if isinstance(found, Communities) else found, observer)
+
+
+def told(found: Found, observer: Observer) -> Found:
+    """Tell an observer what the ranks did with their time; return the result."""
+    from louvain_um.distributed.rank_times import tell
+
+    tell(observer, found.provenance)
+    return found
 
 
 def started(

@@ -19,7 +19,7 @@ import numpy as np
 from louvain_um.core.hierarchy import MoveStats, detect
 from louvain_um.core.objectives.problem import problem_of
 from louvain_um.distributed.partition import cut_by_arcs
-from louvain_um.distributed.rank_times import RankSpan, summary
+from louvain_um.distributed.rank_times import RankSpan, summary, tell
 from louvain_um.distributed.run import refuse_extended_rule
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, array_listener, ignore
@@ -313,4 +313,6 @@ def detect_on_devices(
         pick(f"cuda:{numbers[0]}").current(),
         DevicesEngine(options, observer, numbers) as engine,
     ):
-        return detect(engine, graph, options, observer)
+        found = detect(engine, graph, options, observer)
+        tell(observer, found.provenance)
+        return found

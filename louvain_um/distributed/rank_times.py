@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -76,6 +76,13 @@ class RankTimes:
             summary(rank, [RankSpan(**span) for span in json.loads(bytes(each))])
             for rank, each in enumerate(sent)
         ]
+
+
+def tell(observer: Observer, provenance: Mapping[str, Any]) -> None:
+    """Hand what a result says of its ranks to an observer, such as a recording."""
+    by_rank = provenance.get("by_rank")
+    if by_rank:
+        observer(Event(kind="ranks", ranks=by_rank))
 
 
 def summary(rank: int, spans: Sequence[RankSpan]) -> dict[str, Any]:

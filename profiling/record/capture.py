@@ -153,6 +153,8 @@ class Recording:
         """Observe an engine."""
         if event.kind == "plan":
             self.plan = event.plan
+        elif event.kind == "ranks":
+            self.metadata["by_rank"] = list(event.ranks)
         self.timeline(event)
         for source in self.sources:
             observe = getattr(source, "observe", None)

@@ -256,3 +256,17 @@ def test_the_command_line_leaves_labels_to_ranks(tmp_path: Path) -> None:
     assert f"written to {folder} (2 files)" in " ".join(done.output.split())
     one = one_process("rmat", "louvain")
     assert pq.read_table(folder)["community"].to_pylist() == one.labels.tolist()
+
+
+def test_a_recording_says_what_each_rank_did() -> None:
+    from louvain_um.profiling.session.ranks import ranks_of
+    from louvain_um.profiling.views.perfetto import trace
+
+    with lu.recording() as recorded:
+        found = lu.louvain(graph_named("lfr"), cluster="local:2", observer=recorded)
+    rows = ranks_of(recorded.session)
+    assert [row.rank for row in rows] == [0, 1]
+    assert [row.work for row in rows] == [each["work"] for each in found.provenance["by_rank"]]
+    events = trace(recorded.session)["traceEvents"]
+    lanes = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert lanes >= {"rank 0", "rank 1"}
