@@ -515,6 +515,16 @@ def test_stores_compared_are_those_measured():
         ]
         assert [float(cell) for cell in cells[:6]] == [float(f"{x:.2g}") for x in expected]
         assert cells[6] == f"{by[graph, store, 100_000]['bytes_per_arc']:.1f}"
+    trials = {(r["graph"], r["store"]): r for r in found["trials"]}
+    for (graph, store), record in trials.items():
+        plain = trials[graph, "csr"]
+        named = ("skewed_insert", "skewed_delete", "pagerank", "triangles", "remove_vertices")
+        expected = [record[f"{what}_ms"] / plain[f"{what}_ms"] for what in named]
+        expected.insert(2, record["sorted_insert_ms"] / record["shuffled_insert_ms"])
+        cells = rows[f"{store} on {graph}"]
+        assert [float(cell) for cell in cells] == [float(f"{x:.2g}") for x in expected]
+        assert record["add_vertices_ms"] <= 0.15
+        assert record["triangles"] == plain["triangles"]
 
 
 def test_formats_and_machines_are_documented():

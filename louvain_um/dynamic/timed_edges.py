@@ -104,7 +104,7 @@ def _timed(
         if not sort:
             raise file.error(
                 f"time {times[at]} comes after {times[at - 1]}: {np.count_nonzero(falls):,} times "
-                "run backwards; pass sort=True to sort the edges",
+                "run backwards; pass sort=True (--sort) to sort the edges",
                 line(at),
             )
         order = np.argsort(times, kind="stable")

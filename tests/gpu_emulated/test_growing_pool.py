@@ -91,7 +91,10 @@ def test_what_is_past_the_budget_lies_on_the_host(runtime, emulated, weighted, s
         there.check()
         assert there.digest() == here.digest()
         assert there._store.pool.on_device <= share * 16 * STEP
-        seen.append(there.memory.host_bytes)
+        memory = there.memory
+        assert memory.host_bytes <= memory.held_bytes
+        assert memory.device_bytes <= N * 34 + share * 16 * STEP
+        seen.append(memory.host_bytes)
     assert seen[-1] > 0
     assert isinstance(there.snapshot(), Graph)
     assert there._store.traverse() == here._store.traverse()

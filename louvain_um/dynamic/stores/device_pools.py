@@ -96,8 +96,10 @@ class DevicePools:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of the pool that lie on the host."""
-        return 0 if self.pool is None else self.pool.on_host
+        """Bytes of the pool, up to its frontier, that lie on the host."""
+        if self.pool is None or not self.pool.on_host:
+            return 0
+        return max(0, self.held_bytes - self.pool.on_device)
 
     def free_spare(self) -> None:
         """Free the memory that waits for the next rebuild: something else comes first."""

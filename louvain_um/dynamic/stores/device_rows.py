@@ -356,7 +356,7 @@ class DeviceRows(DevicePools):
         self.pool, self.spare = built.pool, self.pool if self.budget is None else None
         self.spans, self.classes = built.spans, built.classes
         self.targets, self.weights = built.targets, built.weights
-        if self.host_bytes and built.pool is not None:
+        if built.pool is not None and built.pool.on_host:
             built.pool.bring(self._here())  # the old pool has gone
         self.frontier, self.free_arcs = built.frontier, 0
         self.n_arcs += gained
