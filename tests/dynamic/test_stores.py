@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from louvain_um import DynamicGraph, Graph
-from louvain_um.dynamic.stores.ouroboros import CAPACITIES, HEADER_WORDS, STRIDE, Allocator
+from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, HEADER_WORDS, STRIDE, Allocator
 from louvain_um.generators import planted
 
 BASE = planted(800, blocks=8, seed=1).graph

@@ -18,7 +18,7 @@ from louvain_um.cpu.dynamic import merge
 from louvain_um.cpu.dynamic.size_classes import NONE, classes_for, want_classes
 from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores.contiguous import ContiguousRows, by_class, given
-from louvain_um.dynamic.stores.ouroboros import CAPACITIES, STRIDE, Allocator, Queueing
+from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, STRIDE, Allocator, Queueing
 from louvain_um.dynamic.stores.store import I64, NARROW, NO_CHANGES, ArcChanges, Compressed
 
 

@@ -4,7 +4,8 @@ Two things vary. Queues hold single free pages, or chunks that have some. And a 
 fixed size, or virtualised: its entries lie in chunks of the same heap, found through an array of
 chunk numbers, or linked. (Winter, Mlakar, Parger, Steinberger: Ouroboros, ICS 2020.)
 
-This is its bookkeeping on the host: the same chunks, headers and queues, without concurrency.
+This is its bookkeeping on the host, for the stores of `ouro.py`: the same chunks, headers and
+queues, without concurrency. The allocator of a GPU is `louvain_um.dynamic.ouroboros`.
 """
 
 from __future__ import annotations
