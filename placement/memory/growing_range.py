@@ -153,10 +153,11 @@ class GrowingRange(VmmRange):
             self.close()
 
     def _add(self, nbytes: int, place: int) -> None:
-        """Map new memory of a place behind the other, for the device to read and write."""
+        """Map new memory of a place behind the other; the device, and copies, reach it."""
         self._map(nbytes, place)
         self.parts.append((place, nbytes))
-        self._open(self.address + self.mapped - nbytes, nbytes, self.device)
+        for side in dict.fromkeys((self.device, place)):
+            self._open(self.address + self.mapped - nbytes, nbytes, side)
 
     def _drop(self, count: int) -> None:
         """Free what is mapped behind the first `count` pieces."""
