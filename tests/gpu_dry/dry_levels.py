@@ -34,20 +34,29 @@ LARGE = {
         (2, 9783385, 505426390, 7910950),
         (2, 8548557, 368221628, 7910948),
         (2, 7963613, 32722896, 7910948),
-    ]
+    ],
+    ("road", "louvain"): [
+        (0, 37027225, 100706080, 16511787),
+        (0, 16511787, 53348446, 6098082),
+        (0, 6098082, 22032240, 2175291),
+        (0, 2175291, 7894522, 912333),
+        (0, 912333, 2398208, 559206),
+        (0, 559206, 556660, 478593),
+        (1, 37027225, 100706080, 464315),
+    ],
 }
 """Cycle, vertices, arcs and communities of levels, measured too."""
 
-UNEVEN = {"rmat": 0.9, "lfr": 0.3, "stencil": 0.1}
+UNEVEN = {"rmat": 0.9, "lfr": 0.3, "stencil": 0.1, "road": 0.1}
 """Exponent of the arcs of communities by rank."""
 
-MAX_DEGREE = {"rmat": 0.02, "lfr": 0.0, "stencil": 0.0}
-MIN_MAX_DEGREE = {"rmat": 3000, "lfr": 4000, "stencil": 26}
+MAX_DEGREE = {"rmat": 0.02, "lfr": 0.0, "stencil": 0.0, "road": 0.0}
+MIN_MAX_DEGREE = {"rmat": 3000, "lfr": 4000, "stencil": 26, "road": 4}
 """Largest degree: a share of the vertices, at least so many."""
 
-SKEW = {"rmat": 80.0, "lfr": 8.0, "stencil": 1.0}
+SKEW = {"rmat": 80.0, "lfr": 8.0, "stencil": 1.0, "road": 1.0}
 
-ISOLATED = {"rmat": 0.42, "lfr": 0.0, "stencil": 0.0}
+ISOLATED = {"rmat": 0.42, "lfr": 0.0, "stencil": 0.0, "road": 0.0}
 """Share of the vertices that have no arcs, and stay as they are on every level."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from louvain_um.gpu.memory import shape
 from louvain_um.options import Options
 from louvain_um.placement.memory.schedule import Schedule
 from louvain_um.placement.memory.span import Span
@@ -130,3 +131,33 @@ def test_no_kernel_writes_rows_to_the_host(monkeypatch):
         assert not [name for name, there in written if there]
     # There was too little memory for two levels: rows did go to the host.
     assert [name for name in left if name[-2:] != ".0"]
+
+
+ROAD_BYTES = 2_140_000_000
+"""What the arrays of a road-like grid of 37 M vertices took in core at once, measured."""
+
+
+@pytest.mark.parametrize("percent", [70, 50, 30])
+def test_few_arcs_per_vertex_leave_what_is_looked_up_on_the_device(monkeypatch, watch, percent):
+    shrink = 8
+    graph, script = made_up("road", "louvain", shrink)
+    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 20)  # so small a graph has more as well
+    budget = ROAD_BYTES // shrink * percent // 100
+    plan, memory = run_dry(monkeypatch, graph, script, Options(device_budget=budget))
+    assert plan.in_pages
+    assert plan.compact
+    assert not plan.targets24
+    assert watch.most <= plan.limit
+    spans = {spec.name: spec for spec in plan.layout if spec.in_pages}
+    assert spans["offsets.0"].kept
+    assert not spans["targets.0"].kept
+    # Flags are gone over once for each sub-round, labels and totals are looked up for each arc.
+    hot = {"labels", "totals", "active", "next_active", "queue", "proposed"}
+    hosted = {a.name for a in plan.arrays if plan.placement_of(a.name).on_device < 1}
+    assert not hot & (hosted | set(memory.overflowed))
+    # What level 1 looks up per vertex is there when its vertices begin to move.
+    pages = next(pages for pages, _ in watch.settled if "targets.1" in pages)
+    assert not any(pages[name][1] for name in ("offsets.1", "degrees.1") if name in pages)
+    if percent == 70:
+        assert not memory.overflowed
+        assert pages["targets.1"][1] == 0
