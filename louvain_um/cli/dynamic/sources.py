@@ -131,7 +131,7 @@ class LiveSource:
 
     def progress(self) -> str:
         """Return how many edges have been followed and how many wait."""
-        return f"{self.seen:,} edges · {self.stream.backlog:,} waiting"
+        return f"{self.stream.backlog:,} waiting · {self.seen:,} edges"
 
     def place(self) -> dict[str, Any]:
         """Return what it takes to go on."""

@@ -207,10 +207,9 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
                 folder.save(tracker, edges.place())
                 saved, followed = now, tracker.epoch
             rate = inserted / max(now - since, 1e-9)
-            reporter.step(
-                f"batch {tracker.epoch:,} · {edges.progress()} · {rate:,.0f} edges/s · "
-                f"{tracker.communities.n_communities:,} communities · "
-                f"modularity {tracker.modularity:.4f}"
+            reporter.step(  # what matters most first: a narrow terminal cuts the rest
+                f"batch {tracker.epoch:,} · Q {tracker.modularity:.4f} · {rate:,.0f}/s · "
+                f"{edges.progress()} · {tracker.communities.n_communities:,} communities"
             )
     except BaseException:
         if whole and tracker.epoch > followed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.cli.dynamic import stream as command
+from louvain_um.cli.progress import Reporter
 from louvain_um.dynamic import arriving
 
 TABLES = ("communities", "events", "history")
@@ -157,6 +159,20 @@ def test_parts_of_a_stream_give_what_the_whole_gives(
     pd.testing.assert_frame_equal(one[columns], three[columns])
 
 
+def test_progress_tells_rate_backlog_and_modularity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(Reporter, "step", lambda _, text: told.append(text))
+    assert run("".join(LINES), tmp_path / "out", *OPTIONS, "-q").exit_code == 0
+    found = [
+        re.match(r"batch (\d+) · Q 0\.\d{4} · [\d,]+/s · (\d+) waiting", text) for text in told
+    ]
+    waiting = {int(each[1]): int(each[2]) for each in found if each}
+    # All have arrived: each batch leaves 50 fewer.
+    assert waiting == {number: max(0, 620 - 50 * number) for number in range(1, 14)}
+
+
 def test_compressed_and_sorted_streams_are_read_whole(tmp_path: Path) -> None:
     text = "".join(LINES)
     for name, data, options in (
@@ -189,7 +205,7 @@ def test_input_without_edges_leaves_nothing(tmp_path: Path, case: str) -> None:
 
 
 LATER = {
-    "backwards": ("a b 5\n", ":104: time 5 comes after"),
+    "backwards": ("a b 5\n", ":104: time 5 comes after 2010; sort the edges first, or pass --s"),
     "truncated": ("a b\n", ":104: the time is missing"),
     "fields": ("a b 99999 1 2\n", ":104: has 5 fields instead of 3"),
     "words": ("a b soon\n", ":104: time 'soon'"),

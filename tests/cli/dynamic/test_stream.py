@@ -138,7 +138,7 @@ def test_bad_options_are_refused_before_anything_is_written(
 
 def test_times_that_run_backwards_and_truncated_lines_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
-    for text, told in (("a b 5\nb c 4\n", "sort"), ("a b 5\nb c\n", ":2:"), ("", "empty")):
+    for text, told in (("a b 5\nb c 4\n", "pass --sort"), ("a b 5\nb c\n", ":2:"), ("", "empty")):
         path.write_text(text)
         result = run(path, "-o", tmp_path / "out")
         assert result.exit_code == 1
