@@ -286,7 +286,6 @@ class GpuEngine:
         where = (blocks.ranges, blocks.need_range) if blocks else ()
         first, limits = self.first, self.limits
         shares = self.in_place.shares(level)
-        known = self.sums_of_labels(level)
         from_input = reaggregate.wanted(first, level, limits, self.reaggregates)
         if not self.blocks and not self.problem.extended and from_input:
             coarse = reaggregate.from_input(kernels, self.memory, first, level, limits)
@@ -297,7 +296,6 @@ class GpuEngine:
             # The next level's start communities replace labels; maps are made of sub-communities.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
-            coarse.start_sums = known
         self.current = coarse
         after = self.in_place.shares(level)
         if not blocks:
@@ -337,17 +335,6 @@ class GpuEngine:
         """Free temporaries after a move phase without moves."""
         self.memory.free("totals")
         free_second_totals(self.memory, level)
-
-    def sums_of_labels(self, level: GpuLevel) -> Sums | None:
-        """Return the sums of the communities that the next level starts in, if it is best now.
-
-        They are the same on both levels. In pages, the next one's arcs settle on the device when
-        these sums are known, except for level 1's.
-        """
-        paged = self.memory.schedule is not None and not self.problem.extended
-        if not paged or level.refined is None or level.number == 0:
-            return None
-        return relabel.community_sums(kernels, self.memory, replace(level, start=level.labels))
 
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""

@@ -74,6 +74,9 @@ class GpuLevel:
         Second mass of each community, between moving and aggregation.
     start_sums : Sums or None
         Of the communities it starts in, where these are known.
+    found_sums : uint8[…] or None
+        Sums of `labels`, as far as refinement found them (`louvain_um.gpu.relabel.relabel`);
+        between refinement and aggregation.
     """
 
     cycle: int
@@ -104,6 +107,7 @@ class GpuLevel:
     fixed: Any = None
     second_totals: Any = None
     start_sums: Sums | None = None
+    found_sums: Any = None
     awake: Any = None
 
     @property

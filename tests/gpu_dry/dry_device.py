@@ -90,6 +90,8 @@ class DryKernels:
         # Whether labels were numbered for the current aggregation; the last aggregation of level 0.
         self.numbered = False
         self.first: Any = None
+        # Whether refinement summed the communities.
+        self.summed = False
 
     def prepare(self, units: Any, observer: Any = None) -> None:
         pass
@@ -118,6 +120,14 @@ class DryKernels:
         control["moves"], control["visited"] = (moved.moves, 0), moved.arcs_visited
         # As much as a last sweep may gain: the level is worth aggregating.
         control["gain"] = (min(moved.gain, 1 << 38), 0)
+
+    def refine(self, *args: Any) -> None:
+        self.summed = not isinstance(args[-1], np.uint64)
+
+    def relabel_communities(self, *args: Any) -> None:
+        if self.summed:
+            self.sum_communities(*args)
+        self.summed = False
 
     def sum_communities(self, *args: Any) -> None:
         sums = self.script.sums.pop(0)

@@ -26,7 +26,7 @@ CLOCK = 'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));'
 # jumps between stacks look wrong to what checks them.
 OPTIONS = (
     "-std=c++17", "-O2", "-w", "-fpermissive", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-fPIC",
-    "-shared", "-pthread",
+    "-shared", "-pthread", "-DCHANGES_A_BLOCK=16",
 )  # fmt: skip
 
 

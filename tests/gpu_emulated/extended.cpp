@@ -94,7 +94,9 @@ void refine_as(int blocks, const Input& in, const W* weights, const u32* labels,
                                0};
   rule.second = in.second, rule.second_totals = second_totals;
   rule.sub_seconds = sub_seconds.data(), rule.second_rate = in.second_rate;
-  fibres::launch(blocks, [&] { refine<W, u64, Extended>(rule, tables.hubs(), n, rules[2], &control); });
+  fibres::launch(blocks, [&] {
+    refine<W, u64, Extended>(rule, tables.hubs(), n, rules[2], &control, nullptr, nullptr);
+  });
 }
 
 }  // namespace

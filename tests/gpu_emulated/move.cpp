@@ -45,7 +45,7 @@ void move_typed(int blocks, i64 n, const i64* offsets, const u32* targets, const
 template <class W>
 void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
                const u32* degrees, const u32* labels, const u32* totals, u32* refined, double total,
-               u32 seed, const u32* rules) {
+               u32 seed, const u32* rules, const u32* loops, u64* sums) {
   std::vector<u32> sub_totals(n), sub_sizes(n), external_weight(n), queue(n), proposed(n),
       weight_to_target(n);
   Tables tables(n);
@@ -69,7 +69,12 @@ void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const 
                                    rules[2],
                                    0};
   const u32 queued = rules[3];
-  fibres::launch(blocks, [&] { refine<W, u32>(rule, tables.hubs(), n, queued, &control); });
+  RelabelResult result = {};
+  fibres::launch(blocks, [&] {
+    refine<W, u32>(rule, tables.hubs(), n, queued, &control, loops, &result);
+  });
+  sums[0] = result.inside;
+  sums[1] = result.squares[0] + (result.squares[1] << 32);
 }
 
 }  // namespace
@@ -93,9 +98,10 @@ extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, cons
 extern "C" void refine_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                              const u32* weights, const u32* degrees, const u32* labels,
                              const u32* totals, u32* refined, double total, u32 seed,
-                             const u32* rules) {
+                             const u32* rules, const u32* loops, u64* sums) {
   auto run = [&](auto* w) {
-    refine_as(blocks, n, offsets, targets, w, degrees, labels, totals, refined, total, seed, rules);
+    refine_as(blocks, n, offsets, targets, w, degrees, labels, totals, refined, total, seed, rules,
+              loops, sums);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
   if (kind == 1) run((const Targets24*)nullptr);

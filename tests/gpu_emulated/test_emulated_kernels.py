@@ -7,7 +7,7 @@ and its speed are tested on a device (`tests/gpu`).
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -132,12 +132,18 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
 
     engine.refine(level)
     parts, salt = np.zeros(n, np.uint32), rules.salt(0, rules.REFINE_SWEEP, SEED)
+    loops, found = np.arange(n, dtype=np.uint32) % 5, np.zeros(2, np.uint64)
     emulated["move"].refine_level(
         *device.arguments, address(labels), address(totals), address(parts),
         ctypes.c_double(graph.total_weight), ctypes.c_uint32(SEED),
-        address(np.array([salt, 0, rules.SUB_ROUNDS, device.queued], np.uint32)),
+        address(np.array([salt, 0, rules.SUB_ROUNDS, device.queued], np.uint32)), address(loops),
+        address(found),
     )  # fmt: skip
     np.testing.assert_array_equal(parts, level.refined)
+    expected = engine.sums(replace(level, start=level.labels))
+    loops_of_graph = 2 * int(graph.loops.sum())
+    inside = expected.inside - loops_of_graph + 2 * int(loops.sum())
+    assert found.tolist() == [inside, expected.squares]
 
     coarse = engine.aggregate(level)
     for chunk in (0, graph.n_arcs // 9):

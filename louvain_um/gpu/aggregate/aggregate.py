@@ -63,7 +63,7 @@ def joined(
     if level.refined is not None:
         tag = f"{coarse.cycle}.{coarse.number}"
         coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
-        relabel_communities(kernels, memory, level, numbers, coarse.start)
+        coarse.start_sums = relabel_communities(kernels, memory, level, numbers, coarse.start)
     level.numbers, level.refined = numbers, None
     return coarse
 

@@ -7,6 +7,52 @@
 // Arcs of a hub that a block takes at a time.
 #define UNIT_ARCS 4096
 
+// Groups of slots, as many as a warp has lanes, for whose arcs a warp reserves room at once.
+#define GROUPS 4
+
+// Writes the rows of hubs hub_bin[done], hub_bin[done + 1], … from their tables, which begin at
+// table_at[0], table_at[1], …, table_at[taken] being the end of the last. Tables are multiples of a
+// group: its slots belong to one hub.
+template <class W, class A>
+__device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
+                           const GlobalSlots<A>& table, const u64* table_at, u32 done, u32 taken) {
+  const i64 groups = table_at[taken] / WARP, stride = grid_threads() / WARP * GROUPS;
+  for (i64 group = grid_thread() / WARP * GROUPS; group < groups; group += stride) {
+    u32 key[GROUPS], used[GROUPS], hub[GROUPS], all = 0;
+    A sum[GROUPS];
+#pragma unroll
+    for (u32 q = 0; q < GROUPS; ++q) {
+      const u64 t = min(group + q, groups - 1) * WARP;
+      hub[q] = last_at_most(table_at, taken, t);
+      const u64 begin = table_at[hub[q]], own = (table_at[hub[q] + 1] - begin) / WARP;
+      key[q] = EMPTY;
+      if (group + q < groups)
+        key[q] = table.get(begin + scatter((t - begin) / WARP, own) * WARP + lane_index(), sum[q]);
+      used[q] = __ballot_sync(FULL, key[q] != EMPTY);
+      all += __popc(used[q]);
+    }
+    const bool together = hub[0] == hub[GROUPS - 1];
+    u64 at = 0;
+#pragma unroll
+    for (u32 q = 0; q < GROUPS; ++q) {
+      if (!used[q]) continue;
+      const i64 c = args.hub_bin[done + hub[q]];
+      if (all) {
+        const u32 wanted = together ? all : __popc(used[q]);
+        if (lane_index() == 0) at = atomicAdd((u64*)args.new_offsets + c, (u64)wanted);
+        at = __shfl_sync(FULL, at, 0);
+        if (together) all = 0;
+      }
+      if (key[q] != EMPTY) {
+        const i64 mine = args.room_of(c, chunk.first) + at + __popc(used[q] & lanes_below());
+        args.chunk_targets[mine] = key[q];
+        args.chunk_weights[mine] = sum[q];
+      }
+      at += __popc(used[q]);
+    }
+  }
+}
+
 // Sums the communities of the hub bin with the whole grid, as many at a time as have room for
 // tables. Blocks sum units of arcs in shared memory, then add those sums to the hub's table:
 // atomics on the few addresses of other hubs would queue otherwise. Ends with a barrier.
@@ -15,6 +61,7 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
   const ArcsBefore arcs_before = args.arcs_before();
   Barrier* barrier = &args.state->barrier;
   const u32 hubs = *(volatile u32*)&args.state->hub_count;
+  const GlobalSlots<A> table(args.keys, args.sums, args.table_slots);
   for (u32 done = 0, taken; done < hubs; done += taken) {
     // Every block computes the same layout of tables and units.
     const u32 t = threadIdx.x;
@@ -35,17 +82,13 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
     shared.unit_at[t] = units_before;
     __syncthreads();
     all_slots = shared.table_at[taken];
-    for (u64 s = grid_thread(); s < all_slots; s += grid_threads()) {
-      args.keys[s] = EMPTY;
-      args.sums[s] = 0;
-    }
+    for (u64 s = grid_thread(); s < all_slots; s += grid_threads()) table.clear(s);
     grid_sync(barrier);
     for (u32 unit = blockIdx.x; unit < all_units; unit += gridDim.x) {
       const u32 g = last_at_most(shared.unit_at, taken, unit);
       const i64 c = args.hub_bin[done + g];
-      u32* keys = args.keys + shared.table_at[g];
-      A* sums = args.sums + shared.table_at[g];
-      const u32 slots = shared.table_at[g + 1] - shared.table_at[g];
+      const u64 begin = shared.table_at[g];
+      const u32 slots = shared.table_at[g + 1] - begin;
       const u32 first = args.starts[c], last = args.starts[c + 1];
       const i64 low = arcs_before[first] + (i64)(unit - shared.unit_at[g]) * UNIT_ARCS;
       const i64 high = min(low + UNIT_ARCS, arcs_before[last]);
@@ -62,33 +105,17 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
           inner += weight;
         else if (!try_add_weight(shared.keys, shared.sums, Table<A>::slots, shared.used,
                                  Table<A>::slots / 4 * 3, community, weight))
-          add_weight(keys, sums, slots, community, weight);
+          table.add(begin, slots, community, weight);
         return true;
       });
       __syncthreads();
       for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS)
-        if (shared.keys[s] != EMPTY) add_weight(keys, sums, slots, shared.keys[s], shared.sums[s]);
+        if (shared.keys[s] != EMPTY) table.add(begin, slots, shared.keys[s], shared.sums[s]);
       inner = block_sum(inner);
       if (threadIdx.x == 0 && inner) atomicAdd(args.new_loops + c, inner);
     }
     grid_sync(barrier);
-    // Tables are multiples of a warp's width: a warp's slots belong to one hub.
-    for (u64 t = grid_thread(); t < all_slots; t += grid_threads()) {
-      const u32 g = last_at_most(shared.table_at, taken, t);
-      const u64 table = shared.table_at[g], groups = (shared.table_at[g + 1] - table) / WARP;
-      const u64 s = table + scatter((t - table) / WARP, groups) * WARP + lane_index();
-      u32 key = args.keys[s], found = __ballot_sync(FULL, key != EMPTY);
-      if (!found) continue;
-      const i64 c = args.hub_bin[done + g];
-      u64 base = 0;
-      if (lane_index() == 0) base = atomicAdd((u64*)args.new_offsets + c, (u64)__popc(found));
-      base = __shfl_sync(FULL, base, 0);
-      if (key != EMPTY) {
-        i64 mine = args.room_of(c, chunk.first) + base + __popc(found & lanes_below());
-        args.chunk_targets[mine] = key;
-        args.chunk_weights[mine] = args.sums[s];
-      }
-    }
+    write_hubs(args, chunk, table, shared.table_at, done, taken);
     grid_sync(barrier);
   }
 }

@@ -1,7 +1,7 @@
 // Visiting ranges of arcs by warps, at the same rate for short rows and long ones: a warp takes
 // consecutive arcs and finds the row of each, so that no lane waits for a longer row.
 #pragma once
-#include "grid.cuh"
+#include "sums.cuh"
 #include "targets24.cuh"
 
 // Arcs that a lane loads at a time.
@@ -114,23 +114,3 @@ __device__ __forceinline__ i64 stretch_of(i64 positions, i64 most) {
   i64 even = positions / (gridDim.x * (i64)blockDim.x);
   return min(max(even, 1ll) * WARP, most);
 }
-
-// A sum of squares in 128 bits, as three words: low 32 bits, next 32 bits, rest. add(d) adds d * d.
-struct Squares {
-  u64 low = 0, middle = 0, high = 0;
-  __device__ __forceinline__ void add(u64 d) {
-    u64 product = d * d;
-    low += product & 0xFFFFFFFFu;
-    middle += product >> 32;
-    high += __umul64hi(d, d);
-  }
-  // Adds the sums of all threads to out[0..2]; every thread of the block calls.
-  __device__ __forceinline__ void publish(u64* out) {
-    u64 a = block_sum(low), b = block_sum(middle), c = block_sum(high);
-    if (threadIdx.x == 0 && (a | b | c)) {
-      atomicAdd(out, a);
-      atomicAdd(out + 1, b);
-      atomicAdd(out + 2, c);
-    }
-  }
-};

@@ -14,6 +14,10 @@
 //   choice(x, label, weight)   score of a label; EMPTY if the label is not eligible
 //   settle(i, x, best, own_weight, best_weight, tally)   once per vertex that is not idle
 //   wants_best_weight   whether settle needs the weight to the best label
+//   bounded             whether no score exceeds the weight to its label, and none up to `floor` is
+//                       taken: labels that cannot win are then not scored, which saves most reads of
+//                       what scores are made of
+//   floor(x, own_weight)   that score, of a bounded rule
 //   sorted              whether rows are sorted by length (targets24.cuh)
 //   extended            whether it is an extended rule (extended_rule.cuh)
 #pragma once

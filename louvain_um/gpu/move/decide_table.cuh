@@ -38,17 +38,23 @@ __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 l
 // Returns the best community in this thread's share of slots first..end - 1, and empties them.
 // `weight` becomes the sum of that community, if the rule wants it.
 template <u32 G, class S, class T, class A>
-__device__ __forceinline__ Choice drain(const S& s, const typename S::Vertex& x, u32 rank,
-                                        const T& table, u64 first, u64 end, A& weight) {
+__device__ __forceinline__ Choice drain(const S& s, const typename S::Vertex& x, A own_weight,
+                                        u32 rank, const T& table, u64 first, u64 end, A& weight) {
   Choice best = {0.0, EMPTY};
+  double least = 0;
+  if constexpr (S::bounded) least = s.floor(x, own_weight);
   for (u64 k = first + rank; k < end; k += G) {
     A sum;
     const u32 key = table.get(k, sum);
     if (key == EMPTY) continue;
+    table.clear(k);
+    if constexpr (S::bounded) {
+      const double most = __ull2double_rn(sum);
+      if (most <= least || most < best.score) continue;
+    }
     best = better(best, s.choice(x, key, sum), s.seed);
     if constexpr (S::wants_best_weight)
       if (best.community == key) weight = sum;
-    table.clear(k);
   }
   return best;
 }
@@ -84,22 +90,23 @@ __device__ void decide_warp(const S& s, u32 begin, u32 end, u32* counter, u32* k
   while (at < end - begin) {
     u32 next = next_item(counter, 1, end - begin);
     u32 i = begin + at, v = s.queue[i];
+    at = next;
+    const typename S::Vertex x = s.vertex(v);
+    if (x.idle) continue;
     const auto [low, high] = row_of(s.weights, s.offsets, v);
-    typename S::Vertex x = s.vertex(v);
     u32 slots = slots_for(high - low);
-    A own_weight = x.idle ? 0 : fill<WARP>(s, x, low, high, lane, keys, sums, slots);
+    A own_weight = fill<WARP>(s, x, low, high, lane, keys, sums, slots);
     __syncwarp();
-    Choice mine = {0.0, EMPTY};
-    A best_weight = 0;
-    if (!x.idle) mine = drain<WARP>(s, x, lane, Slots<A>{keys, sums}, 0, slots, best_weight);
-    const Choice best = best_of_warp(mine, s.seed);
     own_weight = warp_sum(own_weight);
+    A best_weight = 0;
+    const Choice mine =
+        drain<WARP>(s, x, own_weight, lane, Slots<A>{keys, sums}, 0, slots, best_weight);
+    const Choice best = best_of_warp(mine, s.seed);
     // A community is in one slot, hence with one lane.
     if constexpr (S::wants_best_weight)
       best_weight = warp_sum(mine.community == best.community ? best_weight : (A)0);
-    if (lane == 0 && !x.idle) s.settle(i, x, best, own_weight, best_weight, tally);
+    if (lane == 0) s.settle(i, x, best, own_weight, best_weight, tally);
     __syncwarp();
-    at = next;
   }
 }
 
@@ -122,7 +129,7 @@ __device__ void decide_block(const S& s, u32 begin, u32 end, u32* counter, u32* 
     own_weight = block_sum(own_weight);
     A best_weight = 0;
     const Choice mine =
-        drain<THREADS>(s, x, threadIdx.x, Slots<A>{keys, sums}, 0, slots, best_weight);
+        drain<THREADS>(s, x, own_weight, threadIdx.x, Slots<A>{keys, sums}, 0, slots, best_weight);
     const Choice best = best_of_block(mine, s.seed, shared);
     if constexpr (S::wants_best_weight)
       best_weight = block_sum(mine.community == best.community ? best_weight : (A)0);

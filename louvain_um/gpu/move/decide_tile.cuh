@@ -63,7 +63,7 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
       A weight = 0;
       typename S::Vertex x = s.vertex(v);
       valid = valid && !x.idle;
-      const Row row = row_of(s.weights, s.offsets, v);
+      const Row row = valid ? row_of(s.weights, s.offsets, v) : Row{0, 0};
       i64 j = row.low + rank;
       if (valid && j < row.high) {
         label = s.label(x, target_at(s.targets, s.weights, j));
@@ -79,7 +79,10 @@ __device__ void decide_tile(const S& s, u32 begin, u32 end, u32* counter, Tally&
       A own_weight = __shfl_sync(FULL, weight, at_own ? __ffs(at_own) - 1 : lane);
       if (!at_own) own_weight = 0;
       Choice best = {0.0, EMPTY};
-      if (label != EMPTY && !mine && lane == __ffs(peers) - 1) best = s.choice(x, label, weight);
+      bool may_win = label != EMPTY && !mine && lane == __ffs(peers) - 1;
+      if constexpr (S::bounded)
+        may_win = may_win && __ull2double_rn(weight) > s.floor(x, own_weight);
+      if (may_win) best = s.choice(x, label, weight);
 #pragma unroll
       for (int d = T / 2; d; d >>= 1) {
         Choice other = {__shfl_xor_sync(FULL, best.score, d),

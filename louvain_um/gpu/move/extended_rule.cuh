@@ -17,7 +17,7 @@ __device__ __forceinline__ double expected_of(double pull, u64 total, double sec
 // Any array but the totals may be null: without second masses, fixed vertices or a maximum size.
 template <class W, class A>
 struct ExtendedMoveRule : MoveRule<W, A> {
-  static constexpr bool extended = true;
+  static constexpr bool extended = true, bounded = false;
   const A* second;   // second mass per vertex
   A* second_totals;  // and per community
   const A* members;  // vertices of the input in each vertex

@@ -143,8 +143,9 @@ __device__ void drain_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 
     u32 slots = slots_for(row_of(s.weights, s.offsets, v).arcs());
     const u64 table = hubs.slots[k], first = table + (unit - hubs.drains[k]) * DRAIN_SLOTS;
     A weight = 0;
-    const Choice mine = drain<THREADS>(s, x, threadIdx.x, hubs.table(), first,
-                                       min(first + DRAIN_SLOTS, table + slots), weight);
+    const Choice mine =
+        drain<THREADS>(s, x, hubs.own_weights[k], threadIdx.x, hubs.table(), first,
+                       min(first + DRAIN_SLOTS, table + slots), weight);
     __syncthreads();
     const Choice best = best_of_block(mine, s.seed, shared);
     if (best.community == EMPTY) {

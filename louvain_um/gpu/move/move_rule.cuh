@@ -1,6 +1,7 @@
 // The rule of moving, and the steps around deciding: start a level, apply moves, activate
 // neighbours.
 #pragma once
+#include "changes.cuh"
 #include "deal_rows.cuh"
 #include "decide.cuh"
 #include "enqueue.cuh"
@@ -11,7 +12,7 @@ template <class W, class A>
 struct MoveRule {
   using Accumulator = A;
   static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
-  static constexpr bool wants_best_weight = false, extended = false;
+  static constexpr bool wants_best_weight = false, extended = false, bounded = true;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -27,7 +28,7 @@ struct MoveRule {
 
   struct Vertex {
     u32 own;
-    A degree;
+    A rest;  // total of its community without it
     double pull;
     static constexpr bool idle = false;
   };
@@ -38,7 +39,8 @@ struct MoveRule {
 
   __device__ __forceinline__ Vertex vertex(u32 v) const {
     const A total = degree(v);
-    return {labels[v], total, __dmul_rn(rate, __ull2double_rn(total))};
+    const u32 own = labels[v];
+    return {own, totals[own] - total, __dmul_rn(rate, __ull2double_rn(total))};
   }
 
   __device__ __forceinline__ u32 label(const Vertex&, u32 u) const { return labels[u]; }
@@ -47,12 +49,17 @@ struct MoveRule {
     return {score_of(weight, x.pull, totals[label]), label};
   }
 
+  // The score of staying.
+  __device__ __forceinline__ double floor(const Vertex& x, A own_weight) const {
+    return score_of(own_weight, x.pull, x.rest);
+  }
+
   // Proposes the best community, unless staying is as good, or two vertices that are each alone
   // would swap places.
   __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A own_weight, A,
                                          Tally& tally) const {
     u32 target = EMPTY;
-    double stay = score_of(own_weight, x.pull, totals[x.own] - x.degree);
+    double stay = floor(x, own_weight);
     if (best.community != EMPTY && best.score > stay &&
         !(best.community > x.own && sizes[x.own] == 1 && sizes[best.community] == 1)) {
       target = best.community;
@@ -126,10 +133,29 @@ __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 su
   if (threadIdx.x == 0 && arcs) atomicAdd(read_again, arcs);
 }
 
-// Applies the moves of queue[begin:end), for the threads of the grid, in whole warps.
+// Applies the moves of queue[begin:end), for the threads of the grid, in whole warps. Where there may
+// be many, they are added up in the block's table, if it is given.
 template <class S>
-__device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 threads) {
+__device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 threads,
+                            Shared<typename S::Accumulator>* block = nullptr) {
   using A = typename S::Accumulator;
+  if (block && end - begin >= gridDim.x * CHANGES_A_BLOCK) {
+    const Changes<A> changes = {block};
+    auto put = [&](u32 community, const A(&change)[2]) {
+      atomicAdd(s.totals + community, change[0]);
+      atomicAdd(s.sizes + community, (u32)change[1]);
+    };
+    for (i64 i = begin + thread; i < end; i += threads) {
+      const u32 target = s.proposed[i];
+      if (target == EMPTY) continue;
+      const u32 v = s.queue[i], own = s.labels[v];
+      const A degree = s.degree(v), left[] = {(A)0 - degree, ~(A)0}, entered[] = {degree, 1};
+      s.labels[v] = target;
+      if (!changes.add(own, left)) put(own, left);
+      if (!changes.add(target, entered)) put(target, entered);
+    }
+    return changes.template flush<2>(put);
+  }
   for (i64 k = thread; k < whole_warps(end - begin); k += threads) {
     i64 i = begin + k;
     u32 target = i < end ? s.proposed[i] : EMPTY, own = EMPTY;

@@ -17,11 +17,12 @@
 #include "extended_refine.cuh"
 
 // Writes refined, sub_totals, sub_sizes and external_weight of n vertices. X: Plain or Extended.
-// Cooperative.
+// Also adds to `sums`, unless it is null, what is inside the communities, and the squares of their
+// totals; `loops` may be null. Cooperative.
 template <class W, class A, class X = Plain>
 __global__ void __launch_bounds__(THREADS, 5)
     refine(const typename RefiningRule<W, A, X>::Type rule, const HubTables<A> hubs, i64 n, u32 queued,
-           Control* control) {
+           Control* control, const A* loops, RelabelResult* sums) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &control->barrier;
   typename RefiningRule<W, A, X>::Type s = rule;
@@ -45,6 +46,7 @@ __global__ void __launch_bounds__(THREADS, 5)
     for (u32 r = 0; r < queued; ++r) weigh_bins(s, starts + r * BINS, shared);
     grid_sync(barrier);
   }
+  if (sums) sum_communities<A>(n, s.external_weight, loops, s.totals, sums);
 
   Tally tally = {0, 0};
   for (u32 first = 0; first < sub_rounds; first += queued) {
@@ -58,7 +60,7 @@ __global__ void __launch_bounds__(THREADS, 5)
       grid_sync(barrier);
       decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
       grid_sync(barrier);
-      apply_joins(s, from[0], from[BINS], thread, threads);
+      apply_joins(s, from[0], from[BINS], thread, threads, hubs.capacity ? &shared : nullptr);
       grid_sync(barrier);
     }
     if (queued < sub_rounds) grid_sync(barrier);  // between two calls of `enqueue`

@@ -8,9 +8,10 @@ import numpy as np
 
 from louvain_um.core import rules
 from louvain_um.core.objectives.problem import Problem
-from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.move.extended import refine_arrays, types_of
 from louvain_um.gpu.move.structs import refine_rule
+from louvain_um.gpu.relabel.relabel import new_sums
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import (
     THREADS,
@@ -67,16 +68,25 @@ def refine(
     low_scratch: bool = False,
     queued: int = rules.SUB_ROUNDS,
 ) -> None:
-    """Split communities into connected sub-communities; leaves `refined` on the level."""
+    """Split communities into connected sub-communities; leaves `refined` on the level.
+
+    Each arc inside a community is weighed, so that the sums of the communities come for nothing:
+    `found_sums`, but by the extended rule.
+    """
     rule = start_refinement(memory, level, options, total, queued)
     names: list[str] = []
     if problem.extended:
         rule, names = refine_arrays(memory, problem, level, rule)
+    else:
+        level.found_sums = new_sums(memory)
     kernel = kernels.get("refine", "refine", types_of(level) if problem.extended else level.types)
     blocks = grid_for(kernels, kernel, level)
     hubs = HubTables(memory, level, low_scratch)
     control = new_control(memory)
-    arguments = (rule.argument, hubs.argument, np.int64(level.vertices), np.uint32(queued), control)
+    arguments = (
+        rule.argument, hubs.argument, np.int64(level.vertices), np.uint32(queued), control,
+        or_null(level.loops), or_null(level.found_sums),
+    )  # fmt: skip
     kernel((blocks,), (THREADS,), arguments)
     hubs.free()
     memory.free(*REFINE_ARRAYS, *names, "control")

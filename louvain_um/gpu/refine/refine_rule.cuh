@@ -1,8 +1,10 @@
 // The rule of refinement, and the steps around deciding: start alone, weigh, apply joins.
 #pragma once
+#include "changes.cuh"
 #include "deal_rows.cuh"
 #include "decide.cuh"
 #include "enqueue.cuh"
+#include "sums.cuh"
 
 // Whether a sub-community is well connected: its weight to the rest of its community is at least
 // what is expected at random (Traag et al. 2019, §3).
@@ -19,7 +21,7 @@ template <class W, class A>
 struct RefineRule {
   using Accumulator = A;
   static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
-  static constexpr bool wants_best_weight = true, extended = false;
+  static constexpr bool wants_best_weight = true, extended = false, bounded = false;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -53,10 +55,12 @@ struct RefineRule {
 
   // A vertex is idle unless it is alone in its sub-community and well connected.
   __device__ __forceinline__ Vertex vertex(u32 v) const {
+    // Read together: later in a refinement, this decides for most vertices.
+    const u32 sub = refined[v], size = sub_sizes[v];
+    if (sub != v || size != 1) return {v, EMPTY, 0, 0.0, true};
     u32 community = labels[v];
     A weight = degree(v), community_total = totals[community];
-    bool idle = refined[v] != v || sub_sizes[v] != 1 ||
-                !well_connected(external_weight[v], weight, community_total, rate);
+    bool idle = !well_connected(external_weight[v], weight, community_total, rate);
     return {v, community, community_total, __dmul_rn(rate, __ull2double_rn(weight)), idle};
   }
 
@@ -130,6 +134,23 @@ __device__ void weigh_bins(const S& s, const u32* from, Shared<A>& shared) {
   weigh_rows<8>(s, from[TILE16], from[BINS]);
 }
 
+// Adds the doubled weight inside all communities, and the squares of their totals, to `sums`; each
+// vertex is alone, and weighed. Inlined, it would take registers from all that follows.
+template <class A>
+__device__ __noinline__ void sum_communities(i64 n, const A* external_weight, const A* loops,
+                                             const A* totals, RelabelResult* sums) {
+  u64 inside = 0;
+  Squares squares;
+  for (i64 v = grid_thread(); v < n; v += grid_threads()) {
+    inside += external_weight[v];
+    if (loops) inside += 2 * (u64)loops[v];
+    squares.add(totals[v]);
+  }
+  squares.publish(sums->squares);
+  inside = block_sum(inside);
+  if (threadIdx.x == 0 && inside) atomicAdd(&sums->inside, inside);
+}
+
 // Makes every vertex a sub-community of its own.
 template <class S>
 __device__ void begin_refinement(const S& s, i64 n, i64 thread, i64 threads) {
@@ -143,21 +164,30 @@ __device__ void begin_refinement(const S& s, i64 n, i64 thread, i64 threads) {
   }
 }
 
-// Applies the proposals of queue[begin:end). The sub-community that a vertex leaves is empty: its
-// entries stay unused.
+// Applies the proposals of queue[begin:end), for the threads of the grid. The sub-community that a
+// vertex leaves is empty: its entries stay unused. Where there may be many, changes are added up in
+// the block's table, if it is given.
 template <class S>
-__device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 threads) {
+__device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 threads,
+                            Shared<typename S::Accumulator>* block = nullptr) {
   using A = typename S::Accumulator;
+  const bool many = block && end - begin >= gridDim.x * CHANGES_A_BLOCK;
+  const Changes<A> changes = {block};
+  auto put = [&](u32 sub, const A(&change)[3]) {
+    atomicAdd(s.sub_totals + sub, change[0]);
+    atomicAdd(s.sub_sizes + sub, (u32)change[1]);
+    atomicAdd(s.external_weight + sub, change[2]);
+  };
   for (i64 i = begin + thread; i < end; i += threads) {
     u32 target = s.proposed[i];
     if (target == EMPTY) continue;
     u32 v = s.queue[i];
     s.refined[v] = target;
     s.sub_sizes[v] = 0;
-    atomicAdd(s.sub_totals + target, s.degree(v));
-    atomicAdd(s.sub_sizes + target, 1u);
+    const A joined[] = {s.degree(v), 1, s.external_weight[v] - (A)2 * s.weight_to_target[i]};
+    if (!many || !changes.add(target, joined)) put(target, joined);
     if constexpr (S::extended)
       if (s.second) atomicAdd(s.sub_seconds + target, s.second[v]);
-    atomicAdd(s.external_weight + target, s.external_weight[v] - (A)2 * s.weight_to_target[i]);
   }
+  if (many) changes.template flush<3>(put);
 }

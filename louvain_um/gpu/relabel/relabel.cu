@@ -12,15 +12,6 @@
 // Arcs that a warp takes at a time.
 #define STRETCH_ARCS 1024
 
-// What kernels leave for the host; zero before.
-struct RelabelResult {
-  Barrier barrier;
-  u64 inside;      // doubled weight inside communities
-  u64 squares[3];  // sum of squared degree sums, by 32 bits
-  u64 communities;
-};
-static_assert(sizeof(RelabelResult) == 48, "RELABEL_RESULT of relabel.py mirrors it");
-
 // Visits all arcs, 32 rows per warp: visit(arc, v) with v the arc's source, or with arc -1.
 template <class W, class F>
 __device__ __forceinline__ void visit_rows(i64 n, const i64* offsets, const W* weights, F visit) {
@@ -68,7 +59,7 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const 
 
 // Leiden's next level starts in the communities of this one: new_start[s] becomes the smallest
 // refined community in the community of refined community s. numbers[v] is the refined community
-// of v; `first` has one entry per vertex. Cooperative.
+// of v; `first` has one entry per vertex. Counts the communities. Cooperative.
 __global__ void BOUNDS relabel_communities(i64 n, const u32* labels, const u32* numbers, u32* first,
                                            u32* new_start, RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) first[v] = EMPTY;
@@ -80,7 +71,13 @@ __global__ void BOUNDS relabel_communities(i64 n, const u32* labels, const u32* 
     if (*(volatile u32*)smallest > number) atomicMin(smallest, number);
   }
   grid_sync(&result->barrier);
-  for (i64 v = grid_thread(); v < n; v += grid_threads()) new_start[numbers[v]] = first[labels[v]];
+  u64 communities = 0;
+  for (i64 v = grid_thread(); v < n; v += grid_threads()) {
+    new_start[numbers[v]] = first[labels[v]];
+    communities += first[v] != EMPTY;
+  }
+  communities = block_sum(communities);
+  if (threadIdx.x == 0 && communities) atomicAdd(&result->communities, communities);
 }
 
 // Sums the communities that a level starts in. totals: degree sums by label; used: whether a label

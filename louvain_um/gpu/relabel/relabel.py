@@ -31,17 +31,30 @@ RELABEL_RESULT: Final = np.dtype(
         ("communities", np.uint64),
     ]
 )
-"""`RelabelResult` of relabel.cu."""
+"""`RelabelResult` of sums.cuh."""
 
 VERTICES_A_BLOCK: Final = 2048
 """Vertices per block, for kernels that read no arcs."""
 
 
-def new_result(memory: Allocator) -> Any:
-    """Return a zeroed `RelabelResult`; free it by its name, "relabel_result"."""
-    result = memory.empty("relabel_result", "scratch", RELABEL_RESULT.itemsize, np.uint8)
+def new_result(memory: Allocator, name: str = "relabel_result") -> Any:
+    """Return a zeroed `RelabelResult`; free it by its name."""
+    result = memory.empty(name, "scratch", RELABEL_RESULT.itemsize, np.uint8)
     result.data.memset_async(0, RELABEL_RESULT.itemsize)
     return result
+
+
+def new_sums(memory: Allocator) -> Any:
+    """Return a zeroed result for sums of communities, until `relabel_communities` frees it."""
+    return new_result(memory, "found_sums")
+
+
+def sums_in(result: Any) -> Sums:
+    """Return the sums in a result; waits for the device."""
+    sums = result.get().view(RELABEL_RESULT)[0]
+    low, middle, high = sums["squares"].tolist()
+    squares = low + (middle << 32) + (high << 64)
+    return Sums(int(sums["inside"]), squares, int(sums["communities"]))
 
 
 def blocks_for(kernels: Kernels, kernel: Kernel, vertices: int) -> int:
@@ -58,10 +71,14 @@ def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
 
 def relabel_communities(
     kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, new_start: Any
-) -> None:
-    """Write the communities that the next level starts in, each named by its smallest vertex."""
+) -> Sums | None:
+    """Write the communities that the next level starts in, each named by its smallest vertex.
+
+    Returns their sums, which are the same on both levels, if refinement found them.
+    """
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
-    result = new_result(memory)
+    found = level.found_sums
+    result = new_result(memory) if found is None else found
     run(
         kernels,
         "relabel_communities",
@@ -72,7 +89,10 @@ def relabel_communities(
         new_start,
         result,
     )
-    memory.free("first", "relabel_result")
+    sums = None if found is None else sums_in(result)
+    level.found_sums = None
+    memory.free("first", "relabel_result" if found is None else "found_sums")
+    return sums
 
 
 def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums:
@@ -90,11 +110,9 @@ def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums
             or_null(level.loops), or_null(level.degrees), level.start, totals, used, result,
         ),
     )  # fmt: skip
-    sums = result.get().view(RELABEL_RESULT)[0]
+    sums = sums_in(result)
     memory.free("start_totals", "start_used", "relabel_result")
-    low, middle, high = sums["squares"].tolist()
-    squares = low + (middle << 32) + (high << 64)
-    return Sums(int(sums["inside"]), squares, int(sums["communities"]))
+    return sums
 
 
 def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
