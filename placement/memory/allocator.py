@@ -15,14 +15,14 @@ from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.placement.arena_spec import MANAGED, ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side
-from louvain_um.placement.memory.arena import Arena
+from louvain_um.placement.memory.arena import Arena, arena_beside
 from louvain_um.placement.memory.backing import managed_fits
 from louvain_um.placement.memory.colocate import fetch, fill
-from louvain_um.placement.memory.guard import guard, managed_refusal
+from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.pages import PageSide
 from louvain_um.placement.memory.schedule import PageBudget, Schedule, supported
 from louvain_um.placement.memory.span import Span
-from louvain_um.placement.policy.policy import Kind, Placement
+from louvain_um.placement.policy.policy import Placement
 
 if TYPE_CHECKING:
     import cupy
@@ -480,31 +480,14 @@ class Allocator:
             room = guard.room(self.device)
             if self.budget is not None:
                 room = min(room, self.budget - self.resident_bytes)
-            kinds: tuple[Kind, ...] = ("device",) if nbytes <= room else self._host_kinds()
-            for kind in kinds:
-                placement = Placement(kind)
-                spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=placement)
-                try:
-                    own = Arena(spec, self.device, peer=self.peer)
-                except MemoryBudgetError:
-                    continue
-                if arena is not None:
-                    self.overflowed[name] = kind
-                return Allocation(own, own.whole(), nbytes, own=True)
-        raise self._shortage(name, nbytes, max(room, 0))
-
-    def _host_kinds(self) -> tuple[Kind, ...]:
-        """Return the placements beside the device to try, best first."""
-        if self.peer is not None:
-            return ("peer", "pinned")
-        return ("pinned",) if managed_refusal(self.device) else ("host_mapped", "pinned")
-
-    def _shortage(self, name: str, nbytes: int, room: int) -> MemoryBudgetError:
-        """Return the error of an array for which there is no memory."""
-        held = {name: entry.nbytes for name, entry in self.ledger.entries.items()}
-        total = sum(held.values())
-        held[name] = nbytes
-        return MemoryBudgetError(total + nbytes, total + room, held.items(), REMEDY)
+            found = arena_beside(name, group, nbytes, room, self.device, self.peer)
+        if found is None:
+            held = {name: entry.nbytes for name, entry in self.ledger.entries.items()}
+            raise shortage(held, name, nbytes, max(room, 0))
+        own, kind = found
+        if arena is not None:
+            self.overflowed[name] = kind
+        return Allocation(own, own.whole(), nbytes, own=True)
 
     def _over_budget(self, budget: int) -> MemoryBudgetError:
         """Return the error of a layout that is larger than the budget."""
@@ -513,6 +496,12 @@ class Allocator:
 
 
 REMEDY: Final = "raise the budget, or use memory='auto', which moves to the host what does not fit"
+
+
+def shortage(held: Mapping[str, int], name: str, nbytes: int, room: int) -> MemoryBudgetError:
+    """Return the error of an array for which there is no memory, beside the bytes of others."""
+    total = sum(held.values())
+    return MemoryBudgetError(total + nbytes, total + room, {**held, name: nbytes}.items(), REMEDY)
 
 
 def view(

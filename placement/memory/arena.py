@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from louvain_um.core.ledger import Group
+from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes, size_of
 from louvain_um.placement.memory import advise, cuda_calls
 from louvain_um.placement.memory.advise import Side, Stretch
 from louvain_um.placement.memory.backing import Managed, Memory, back
 from louvain_um.placement.memory.cuda_calls import HOST
 from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.placement.memory.guard import managed_refusal
 from louvain_um.placement.memory.host import populate
-from louvain_um.placement.policy.policy import Placement
+from louvain_um.placement.policy.policy import Kind, Placement
 
 
 class Arena:
@@ -182,3 +185,35 @@ class Arena:
         if isinstance(self.memory, Managed):
             here = sum(part.nbytes for part in self.stretches if part.side == "device")
             self.memory.on_device(here)
+
+
+def arena_beside(
+    name: str, group: Group, nbytes: int, room: int, device: int, peer: int | None
+) -> tuple[Arena, Kind] | None:
+    """Return an arena of an array's own, and its kind of memory; None if there is none left.
+
+    Parameters
+    ----------
+    name, group
+    nbytes, room : int
+        Bytes of the array, and those that the device has for it.
+    device : int
+        The CUDA device, which is current.
+    peer : int, optional
+        Device whose memory comes before the host's.
+    """
+    kinds: tuple[Kind, ...] = ("device",) if nbytes <= room else kinds_beside(device, peer)
+    for kind in kinds:
+        spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=Placement(kind))
+        try:
+            return Arena(spec, device, peer=peer), kind
+        except MemoryBudgetError:
+            continue
+    return None
+
+
+def kinds_beside(device: int, peer: int | None) -> tuple[Kind, ...]:
+    """Return the placements beside the device to try, best first."""
+    if peer is not None:
+        return ("peer", "pinned")
+    return ("pinned",) if managed_refusal(device) else ("host_mapped", "pinned")
