@@ -22,6 +22,7 @@ REAL_SCALE: Final = 2.0**20
 """Scale of a graph whose weights are real numbers."""
 
 Whole = Annotated[int, Within(0)]
+Time = Annotated[float, Within(-1e300, 1e300)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Place:
         Steps that have ended.
     inside : int
         How many of the edges that are held are in the window.
-    origin, last : float or int or None
+    origin, last : int or float or None
         Times of the first edge, and of the last one that arrived.
     first : str
         The first edge.
@@ -57,8 +58,8 @@ class Place:
     seen: Whole
     number: Whole
     inside: Whole
-    origin: float | int | None
-    last: float | int | None
+    origin: Time | None
+    last: Time | None
     first: str
     real: bool | None
     stretches: tuple[Stretch, ...]
@@ -160,6 +161,8 @@ class LiveStream:
             held = None if "u" not in left else _edges(left)
             if place.inside > (0 if held is None else len(held)):
                 raise ValueError("fewer edges than the window holds")
+            if place.seen and (place.origin is None or place.last is None):
+                raise ValueError("the time of an edge is missing")
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(str(error)) from None
         self.seen = self._began = place.seen

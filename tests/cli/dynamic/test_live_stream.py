@@ -286,3 +286,23 @@ def test_a_damaged_place_is_refused(tmp_path: Path) -> None:
         assert result.exit_code == 1
         assert "is damaged; pass --force" in result.output
     assert run("".join(LINES), folder, *OPTIONS, "--force", "-q").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("origin", float("nan")), ("origin", None), ("inside", 10**6), ("seen", -1), ("first", 3),
+     ("stretches", [{"edges": 5}]), ("last", "x"), ("schema", "other")],
+)  # fmt: skip
+def test_a_place_that_says_something_else_is_refused(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    folder = tmp_path / "out"
+    assert run("".join(LINES[:120]), folder, "--every", "5m", "-q").exit_code == 0
+    (path,) = folder.glob("place-*.npz")
+    arrays = dict(np.load(path))
+    place = json.loads(arrays["place"].tobytes()) | {name: value}
+    arrays["place"] = np.frombuffer(json.dumps(place).encode(), np.uint8)
+    np.savez(path, **arrays)
+    result = run("".join(LINES), folder, "--every", "5m")
+    assert result.exit_code == 1
+    assert "is damaged; pass --force" in result.output
