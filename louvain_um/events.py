@@ -17,8 +17,7 @@ class Event:
 
     Parameters
     ----------
-    kind : {"plan", "start", "iteration", "end", "array", "freed", "step", "in_place",
-            "ranks"}
+    kind : {"plan", "start", "iteration", "end", "array", "freed", "step", "in_place", "ranks"}
         The run was planned (GPU engine only); a phase began, an iteration of it ended, the phase
         ended; an array was allocated or freed; a step's arrays can be inspected (CPU engine only,
         before its "iteration" or "end"); bytes of an array were read over the bus where they
