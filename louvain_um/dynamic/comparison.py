@@ -12,14 +12,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-import numpy as np
-
 from louvain_um.core.atomic_files import is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.streams import EdgeStream
+from louvain_um.dynamic.tracking.stream_folder import fingerprint
 from louvain_um.dynamic.trials import TRIALS, Trials, placed, wait
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.graph.graph import Graph
@@ -65,7 +64,11 @@ class Comparison:
             if trial not in TRIALS:
                 raise OptionError("also", trial, f"must be one of {', '.join(TRIALS)}")
         for name in self.stores:
-            store_class(name, self.device)
+            try:
+                store_class(name, self.device)
+            except OptionError as error:
+                named = "stores" if error.option == "store" else error.option
+                raise OptionError(named, error.value, error.remedy, error.problem) from None
         for name, values in (("batch", self.batches), ("steps", (self.steps,))):
             for value in values:
                 if value < 1:
@@ -156,7 +159,11 @@ def compare_stores(
 
 def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list[dict[str, Any]]:
     """Return the points in a folder, which is made if it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or "cannot be written").lower()
+        raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
     file = folder / RESULTS
     if not file.exists():
         if not is_empty(folder) and not force:
@@ -191,11 +198,7 @@ def _write(folder: Path, settings: dict[str, Any], records: list[dict[str, Any]]
 def _digest(source: Graph | EdgeStream) -> str:
     if isinstance(source, Graph):
         return DynamicGraph(source, store="csr", names=False).digest()
-    edges = source.edges
-    # The sum of all edges, each at its time, tells streams apart.
-    words = edges.u.astype(np.uint64) << np.uint64(32) | edges.v
-    mixed = np.bitwise_xor(words, edges.times.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-    return f"{int(mixed.sum(dtype=np.uint64)):016x}-{len(edges.u)}"
+    return fingerprint(source)
 
 
 def _run(

@@ -86,6 +86,7 @@ class TimedLines:
             table = pandas.read_csv(
                 io.BytesIO(text), sep=self.separator, header=None, dtype=ends,
                 skipinitialspace=True, engine="c", low_memory=False, skip_blank_lines=False,
+                keep_default_na=False, na_values=[""],  # NA and null are names
             )  # fmt: skip
         except UnicodeDecodeError:
             raise file.error(

@@ -57,6 +57,18 @@ def test_a_comparison_continues_and_keeps_what_it_has(tmp_path, monkeypatch):
     assert run(GRAPH, "--steps", "3", "-o", str(tmp_path), "--force", "-q")[0] == 0
 
 
+def test_a_stream_of_other_weights_is_measured_again(tmp_path):
+    file, words = tmp_path / "timed.txt", ("--every", "2", "--stores", "rows", "--json")
+    digests = set()
+    for weight in (5, 7):
+        file.write_text(f"1 2 1 1\n2 3 2 {weight}\n3 1 3 1\n")
+        code, text = run(str(file), *words, "-o", str(tmp_path / "out"))
+        assert code == 0, text
+        digests.add(json.loads(text)["results"][0]["digest"])
+    assert len(digests) == 2
+    assert len(json.loads((tmp_path / "out" / "results.json").read_text())["results"]) == 2
+
+
 def test_trials_count_the_same_on_every_store(tmp_path):
     code, text = run(
         GRAPH, "--stores", "all", "--batch", "9", "--steps", "1", "--also", "all", "-o",

@@ -94,14 +94,20 @@ def draw(records: list[dict[str, Any]], file: Path) -> str:
 
 def write_page(records: list[dict[str, Any]], folder: Path) -> str:
     """Write the page of a comparison; return a note where something for it is missing."""
-    from importlib.util import find_spec
-
-    missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
-    if missing:
-        return "no report.html: pip install 'louvain-um[charts,report]'"
+    note = without_page()
+    if note:
+        return note
     from louvain_um.core.atomic_files import replacing
     from louvain_um.drawing.store_report import REPORT, page
 
     with replacing(folder / REPORT, force=True) as part:
         part.write_text(page(records), encoding="utf-8")
     return ""
+
+
+def without_page() -> str:
+    """Return a note where something that pages need is missing, and nothing otherwise."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("matplotlib", "jinja2") if find_spec(name) is None]
+    return "no report.html: pip install 'louvain-um[charts,report]'" if missing else ""

@@ -118,6 +118,7 @@ def stream(
     from louvain_um.cpu.compiling import announced
     from louvain_um.dynamic.tracking.stream_folder import StreamFolder
     from louvain_um.dynamic.windows import span
+    from louvain_um.results.display import count
 
     for name, value in (("every", every), ("window", window)):
         if value is not None:
@@ -159,21 +160,26 @@ def stream(
         finally:
             folder.close()
         reporter.step("drawing the report")
-        from louvain_um.drawing.stream_report import write_report
-
-        write_report(output, edges.title, force=True)
+        note = draw(output, edges.title)
     about = summary(edges, tracker, begun, seconds)
     if json:
         common.print_json({"schema": 1, "folder": str(output), **about})
     else:
         echo(
-            f"{about['batches']:,} batches, {about['edges']:,} edges of {about['vertices']:,} "
-            f"vertices: {about['communities']:,} communities, modularity {about['modularity']:.4f}"
+            f"{count(about['batches'], 'batch', 'batches')}, "
+            f"{count(about['edges'], 'edge', 'edges')} of "
+            f"{count(about['vertices'], 'vertex', 'vertices')}: "
+            f"{count(about['communities'], 'community', 'communities')}, "
+            f"modularity {about['modularity']:.4f}"
         )
         if not quiet:
             if begun:
                 print_note(f"went on after batch {begun:,}")
-            print_note(f"communities.csv, events.csv, history.csv and report.html are in {output}")
+            page = "" if note else " and report.html"
+            tables = f"communities.csv, events.csv{',' if page else ' and'} history.csv"
+            print_note(f"{tables}{page} are in {output}")
+            if note:
+                print_note(note)
     if stopped is not None:
         raise stopped
 
@@ -216,6 +222,17 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
             folder.save(tracker, edges.place())
         raise
     folder.save(tracker, edges.place())
+
+
+def draw(folder: Path, title: str) -> str:
+    """Write the page of a stream; return a note where something for it is missing."""
+    from louvain_um.cli.dynamic.store_views import without_page
+    from louvain_um.drawing.stream_report import write_report
+
+    note = without_page()
+    if not note:
+        write_report(folder, title, force=True)
+    return note
 
 
 def summary(edges: Source, tracker: Tracker, begun: int, seconds: float) -> dict[str, Any]:

@@ -33,8 +33,9 @@ class PartFolder:
         self.path = os.fspath(folder)
         self.files = require("pyarrow.fs", self.path)
         if "://" in self.path:
+            core = require("fsspec.core", self.path)
             try:
-                remote, self.root = require("fsspec.core", self.path).url_to_fs(self.path)
+                remote, self.root = core.url_to_fs(self.path)
             except (ImportError, ValueError) as error:
                 raise self._failed(error) from None
             self.system = self.files.PyFileSystem(self.files.FSSpecHandler(remote))

@@ -2,8 +2,9 @@
 // targets of 24 bits instead of 32, in rows sorted by length, the twin of targets24.py. Neither has
 // an array of degrees: a vertex' degree is the length of its row.
 //
-// With targets of 24 bits, // arc j's target is in bytes 3j..3j + 2 of the array, which has one spare word at its end. Entry v
-// of the offsets holds where v's row begins and, from bit START_BITS on, how many arcs it has.
+// With targets of 24 bits, arc j's target is in bytes 3j..3j + 2 of the array, which has one spare
+// word at its end. Entry v of the offsets holds where v's row begins and, from bit START_BITS on,
+// how many arcs it has.
 #pragma once
 #include "grid.cuh"
 

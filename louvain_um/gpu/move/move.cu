@@ -5,10 +5,11 @@
 // twin.
 //
 // A sweep: the active vertices are queued by sub-round and degree bin, of all sub-rounds at once or
-// of one at a time. Then, for each sub-round: decide, barrier, apply, barrier. `decide` reads the frozen labels and totals and writes
-// proposals; `apply` updates labels, totals and sizes by integer atomics; `activate` marks the
-// neighbours of moved vertices for the next sweep, together with the next `decide`, since it writes
-// nothing that deciding reads. The grid synchronizes itself; the host reads back once per level.
+// of one at a time. Then, for each sub-round: decide, barrier, apply, barrier. `decide` reads the
+// frozen labels and totals and writes proposals; `apply` updates labels, totals and sizes by
+// integer atomics; `activate` marks the neighbours of moved vertices for the next sweep, together
+// with the next `decide`, since it writes nothing that deciding reads. The grid synchronizes
+// itself; the host reads back once per level.
 //
 // Write ownership: labels, totals and sizes change in `apply` only; proposed[i] belongs to the
 // group that decides for queue[i]; a byte of next_active is only ever set to 1 while a sweep runs.

@@ -22,6 +22,7 @@ from louvain_um.cli import app
 from louvain_um.cli.dynamic import stream as command
 from louvain_um.cli.progress import Reporter
 from louvain_um.dynamic import arriving
+from louvain_um.dynamic.streams import read_stream
 
 TABLES = ("communities", "events", "history")
 OPTIONS = ("--every", "50", "--window", "300")
@@ -306,3 +307,29 @@ def test_a_place_that_says_something_else_is_refused(
     result = run("".join(LINES), folder, "--every", "5m")
     assert result.exit_code == 1
     assert "is damaged; pass --force" in result.output
+
+
+def test_names_that_mean_nothing_elsewhere_are_names(tmp_path: Path) -> None:
+    text = "a b 1\nb NA 2\nnull nan 3\n"
+    file = tmp_path / "edges.txt"
+    file.write_text(text)
+    assert run(text, tmp_path / "out", "-q").exit_code == 0
+    table = pd.read_csv(tmp_path / "out" / "communities.csv", keep_default_na=False)
+    names = {"a", "b", "NA", "null", "nan"}
+    assert set(table["vertex"]) == names
+    found = read_stream(str(file)).edges.names
+    assert found is not None
+    assert set(found.tolist()) == names
+
+
+def test_without_matplotlib_there_are_tables_and_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run("a b 1\n", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "1 batch, 1 edge of 2 vertices: 1 community, modularity 0.0000" in result.output
+    assert "events.csv and history.csv are in" in result.output
+    assert "note: no report.html: pip install" in result.output
+    assert len(tables(tmp_path / "out")["history"]) == 1
+    assert not (tmp_path / "out" / "report.html").exists()

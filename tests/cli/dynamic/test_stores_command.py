@@ -24,3 +24,17 @@ def test_the_table_fits_a_terminal(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     titles = "store batch insert delete query inserts bytes moved traverse per arc MB ms M/s"
     assert set(titles.split()) <= set(result.output.split())
+
+
+def test_what_cannot_be_compared_names_the_next_step(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    for options, told in (
+        (["-o", str(file)], "file exists; name another folder"),
+        (["-o", str(tmp_path / "out"), "--stores", "rows,trie"], "--stores must be one of"),
+    ):
+        result = CliRunner().invoke(app, ["stores", "example:les-miserables", *options])
+        assert result.exit_code in (1, 2)
+        assert told in result.output
+    assert file.read_text() == "kept"
+    assert not (tmp_path / "out").exists()
