@@ -44,6 +44,10 @@ class Source(Protocol):
     def seen(self) -> int:
         """Edges in the batches so far."""
 
+    @property
+    def unread(self) -> int:
+        """Lines that have arrived and are lost if the stream stops now."""
+
     def resume(self, begun: int, folder: StreamFolder) -> None:
         """Go on after some batches."""
 
@@ -63,7 +67,7 @@ class Source(Protocol):
 class FileSource:
     """All edges of a file."""
 
-    live = False
+    live, unread = False, 0
 
     def __init__(self, title: str, edges: EdgeStream, every: str, window: str | None) -> None:
         self.title, self.edges, self.every, self.window = title, edges, every, window
@@ -111,6 +115,11 @@ class LiveSource:
     def seen(self) -> int:
         """Edges in the batches so far."""
         return self.stream.seen
+
+    @property
+    def unread(self) -> int:
+        """Lines that have arrived and are lost if the stream stops now."""
+        return self.edges.backlog
 
     def resume(self, begun: int, folder: StreamFolder) -> None:
         """Go on after some batches."""

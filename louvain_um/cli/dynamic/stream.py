@@ -180,6 +180,8 @@ def stream(
             print_note(f"{tables}{page} are in {output}")
             if note:
                 print_note(note)
+            if stopped is not None and edges.unread:
+                print_note("lines waited in the pipe; send all from the first one to go on")
     if stopped is not None:
         raise stopped
 

@@ -137,6 +137,16 @@ def test_a_stream_that_is_stopped_goes_on(whole: Path, tmp_path: Path, number: i
     same(folder, whole)
 
 
+def test_a_stop_tells_that_lines_waited(tmp_path: Path) -> None:
+    piped = Piped(tmp_path / "out", "--every", "20")
+    piped.send(edge_lines(20_000))
+    piped.wait_for(3)
+    piped.process.send_signal(signal.SIGINT)
+    code, _, err = piped.end()
+    assert code == 128 + signal.SIGINT
+    assert "note: lines waited in the pipe; send all from the first one to go on" in err
+
+
 @pytest.mark.parametrize("every", ["37", "7m"])
 @pytest.mark.parametrize("window", [None, "2h", "100"])
 def test_parts_of_a_stream_give_what_the_whole_gives(
