@@ -16,7 +16,7 @@ from louvain_um.placement.model.cost import blocking_factor
 from louvain_um.placement.model.forecast import Forecast, Workload
 from louvain_um.placement.model.remote_access import has_targets24
 from louvain_um.placement.policy.auto import no_more_arrays
-from louvain_um.placement.policy.policy import Placement, Policy
+from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 
 Declare = Callable[[bool], tuple[ArraySpec, ...]]
 """Returns the arrays of a run, with low scratch (True) or default scratch."""
@@ -200,7 +200,10 @@ class Decision:
     @property
     def fits(self) -> bool:
         """Whether everything could be in plain device memory within the limit."""
-        return min(device_bytes_in_core(self.arrays), self.device_in_core) <= self.limit
+        least = min(device_bytes_in_core(self.arrays), self.device_in_core)
+        if self.policy == AUTO.name and self.request.compact:
+            least = min(least, device_bytes_in_core(self.request.compact(True), joint=True))
+        return least <= self.limit
 
     def placement_of(self, name: str) -> Placement:
         """Return where an array goes, by the name it was declared with."""

@@ -456,6 +456,10 @@ def test_changes_in_core_are_those_measured():
         )
     slower = [v for (k, graph, _), v in earlier.items() if k == "lfr" or graph == "rmat:18"]
     assert f"{min(slower):.2f} to {max(slower):.2f} on LFR graphs and R-MAT 18" in text
+    later = {row[::2]: shown(value) for row, value in ratios("in_core_scores_h200").items()}
+    for kind, words in (("lfr22", "LFR 22 took"), ("rmat22", "R-MAT 22"), ("road", "grids")):
+        both = (later[kind, method] for method in ("louvain", "leiden"))
+        assert "{} {} ({})".format(words, *both) in text
     hubs = {row[1:]: shown(value) for row, value in ratios("in_core_hubs_h200").items()}
     for graph, words in (("hub_and_leaf:200", "{} of the time (Leiden {})"), ("rmat22", "{} ({})")):
         assert words.format(*(hubs[graph, method] for method in ("louvain", "leiden"))) in text

@@ -66,38 +66,39 @@ __global__ void __launch_bounds__(THREADS, 5)
     const bool prunes = iteration >= full_sweeps;
     if (thread == 0) control->gain[slot] = 0, control->moves[slot] = 0;
     Tally tally = {0, 0};
-    for (u32 first = 0; first < sub_rounds; first += queued) {
-      enqueue(
-          0, n, s.offsets, s.weights, queued, 0,
-          [=](i64 v, bool counting) {
-            if (counting && first == 0 && iteration > full_sweeps) next_active[v] = 0;
-            if (!active[v]) return EMPTY;
-            const u32 r = bucket(v, salt, sub_rounds) - first;
-            return r < queued ? r : EMPTY;
-          },
-          s.queue, control, shared);
-
-      u32 moved = queued;  // the sub-round, from `first` on, whose moves were applied last
-      for (u32 r = 0; r <= queued; ++r) {
-        const u32* from = starts + r * BINS;
-        if (r < queued && from[0] == from[BINS]) continue;
-        if (prunes && moved < queued)
-          activate_bins(s, starts + moved * BINS, first + moved, sub_rounds, salt, active,
-                        next_active, &control->read_again, shared);
-        if (r == queued) break;
-        decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
-        grid_sync(barrier);
-        if constexpr (same<X, Extended>) {
-          if (s.gains)
-            admit(s, from[0], from[BINS], prunes, next_active, thread, threads, barrier, tally);
-          apply_extended(s, from[0], from[BINS], thread, threads, barrier);
-        }
-        apply_moves(s, from[0], from[BINS], thread, threads, hubs.capacity ? &shared : nullptr);
-        grid_sync(barrier);
-        moved = r;
+    u32 moved = EMPTY;  // the sub-round whose moves were applied last
+    for (u32 r = 0; r <= sub_rounds; ++r) {
+      const bool queues = r % queued == 0;
+      const u32* from = starts + r % queued * BINS;
+      if (r < sub_rounds && !queues && from[0] == from[BINS]) continue;
+      if (prunes && moved != EMPTY)
+        activate_bins(s, starts + moved % queued * BINS, moved, sub_rounds, salt, active,
+                      next_active, &control->read_again, shared);
+      moved = EMPTY;
+      if (r == sub_rounds) break;
+      if (queues) {
+        if (r) grid_sync(barrier);  // `enqueue` needs a barrier between two calls
+        enqueue(
+            0, n, s.offsets, s.weights, queued, 0,
+            [=](i64 v, bool counting) {
+              if (counting && r == 0 && iteration > full_sweeps) next_active[v] = 0;
+              if (!active[v]) return EMPTY;
+              const u32 own = bucket(v, salt, sub_rounds) - r;
+              return own < queued ? own : EMPTY;
+            },
+            s.queue, control, shared);
+        if (from[0] == from[BINS]) continue;
       }
-      // `enqueue` needs a barrier between two calls.
-      if (moved == queued) grid_sync(barrier);
+      decide(s, from, hubs, control->work + r % queued * BINS, control, shared, tally);
+      grid_sync(barrier);
+      if constexpr (same<X, Extended>) {
+        if (s.gains)
+          admit(s, from[0], from[BINS], prunes, next_active, thread, threads, barrier, tally);
+        apply_extended(s, from[0], from[BINS], thread, threads, barrier);
+      }
+      apply_moves(s, from[0], from[BINS], thread, threads, hubs.capacity ? &shared : nullptr);
+      grid_sync(barrier);
+      moved = r;
     }
 
     i64 gain = block_sum(tally.gain);
