@@ -59,12 +59,27 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
             file.end_lines_with_newlines()
             lines = TimedLines.begin(file, options)
             first = lines.first
-            columns = lines.columns(lines.sample + file.read(), first)
+            columns = lines.columns(without_last_blanks(lines.sample + file.read()), first)
         return _timed(file, columns, first, sort=sort)
     except (GraphFormatError, HostMemoryError):
         raise
     except GraphError as error:
         raise file.error(str(error)) from None
+
+
+def without_last_blanks(text: bytes) -> bytes:
+    r"""Return a text without the blank lines at its end, which editors leave.
+
+    Examples
+    --------
+    >>> from louvain_um.dynamic.timed_edges import without_last_blanks
+    >>> without_last_blanks(b"1 2 3\n \n\n")
+    b'1 2 3\n'
+    """
+    end = len(text)
+    while (line := text.rfind(b"\n", 0, max(end - 1, 0))) >= 0 and not text[line:end].strip():
+        end = line + 1
+    return text[:end]
 
 
 def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray[Any]]:

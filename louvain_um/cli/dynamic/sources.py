@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from louvain_um.dynamic.arriving import NAME, ArrivingEdges, arriving
 from louvain_um.dynamic.live_stream import LiveStream
 from louvain_um.dynamic.streams import EdgeStream, read_stream
@@ -48,6 +51,10 @@ class Source(Protocol):
     def unread(self) -> int:
         """Lines that have arrived and are lost if the stream stops now."""
 
+    @property
+    def appeared(self) -> NDArray[np.int64]:
+        """Vertices of the graph before the last batch that have their first edge in it."""
+
     def resume(self, begun: int, folder: StreamFolder) -> None:
         """Go on after some batches."""
 
@@ -75,6 +82,8 @@ class FileSource:
         self.names = edges.edges.names
         self.seen = 0
         self._begun = 0
+        self._known = np.zeros(edges.edges.n_vertices, np.bool_)
+        self.appeared = np.zeros(0, np.int64)
 
     def resume(self, begun: int, folder: StreamFolder) -> None:
         """Go on after some batches."""
@@ -87,7 +96,14 @@ class FileSource:
     def steps(self) -> Iterator[Step | None]:
         """Yield the batches that are left."""
         for number, step in enumerate(self.edges.steps(every=self.every, window=self.window), 1):
-            self.seen += 0 if step.insert is None else len(step.insert[0])
+            if step.insert is None:
+                self.appeared = np.zeros(0, np.int64)
+            else:
+                u, v = step.insert[:2]
+                self.seen += len(u)
+                vertices = np.union1d(u, v).astype(np.int64)
+                self.appeared = vertices[~self._known[vertices]]
+                self._known[vertices] = True
             if number > self._begun:
                 yield step
 
@@ -109,6 +125,7 @@ class LiveSource:
     ) -> None:
         self.edges, self.every, self.window = edges, every, window
         self.settings = {"live": columns}
+        self.appeared = np.zeros(0, np.int64)  # the graph has no vertex before its first edge
         self.stream = LiveStream(edges, every, window)
 
     @property

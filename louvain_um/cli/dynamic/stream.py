@@ -207,7 +207,8 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
                 whole = False
                 with interrupts.held():
                     found = tracker.update(step.apply(tracker.graph))
-                    folder.add(step.time, edges.seen, found, tracker.rows[-1])
+                    row = tracker.rows[-1]
+                    folder.add(step.time, edges.seen, found, row, edges.appeared)
                     whole = True
                 inserted += 0 if step.insert is None else len(step.insert[0])
             now = clock.perf_counter()

@@ -151,7 +151,12 @@ class StreamFolder:
         return self.folder / f"{name}.csv"
 
     def add(
-        self, time: float, edges: int, found: TrackedCommunities, row: Mapping[str, Any]
+        self,
+        time: float,
+        edges: int,
+        found: TrackedCommunities,
+        row: Mapping[str, Any],
+        appeared: NDArray[np.int64] | None = None,
     ) -> None:
         """Append what a batch changed.
 
@@ -164,8 +169,10 @@ class StreamFolder:
         found : TrackedCommunities
         row : mapping
             The batch's row of the tracker's history.
+        appeared : int64[k], optional
+            Vertices that are listed whether they changed or not.
         """
-        changed = found.changed
+        changed = found.changed if appeared is None else np.union1d(found.changed, appeared)
         names = found.vertex_names if self.names is None else self.names
         vertices = changed if names is None else names[changed]
         ids = found.ids[changed]
