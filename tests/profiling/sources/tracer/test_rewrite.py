@@ -21,9 +21,11 @@ from tests.paths import ROOT
 FORMS = ROOT / "tests/gpu/profiling"
 
 ACCESS = re.compile(
-    r"^[ \t{]*(?:@!?%\w+[ \t]+)?(?:ld|st|atom|red)(?:\.\w+(?:::\w+)*)*?\.global\b", re.MULTILINE
+    r"^[ \t{]*(?:@!?%\w+[ \t]+)?(?:ld|st|atom|red)(?!\S*\.(?:shared|param|local|const)\b)\.",
+    re.MULTILINE,
 )
-"""Written apart from the rewriter, for what NVRTC makes of the engine: one access a line."""
+"""Written apart from the rewriter, for what NVRTC makes of the engine: one access a line.
+Those that name no space may be of global memory, too."""
 
 
 def types_of(source: str) -> str:
