@@ -21,11 +21,11 @@ from typing import Any
 from common import machine, save
 
 from louvain_um import generators
-from louvain_um.dynamic.comparison import Comparison, compare_stores
+from louvain_um.analysis.stores.comparison import Comparison, compare_stores
+from louvain_um.analysis.stores.trials import TRIALS, Trials
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn
 from louvain_um.dynamic.stores import STORES
-from louvain_um.dynamic.trials import TRIALS, Trials
 from louvain_um.graph.graph import Graph
 
 

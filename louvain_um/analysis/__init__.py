@@ -1,1 +1,1 @@
-"""Many detections of one graph: over resolutions, and over seeds."""
+"""Many detections of one graph: over resolutions, and over seeds; and stores compared."""

@@ -44,7 +44,7 @@ def page(records: Sequence[dict[str, Any]]) -> str:
     Parameters
     ----------
     records : sequence of dict
-        What `louvain_um.dynamic.comparison.compare_stores` returns.
+        What `louvain_um.analysis.stores.comparison.compare_stores` returns.
     """
     graphs = list(dict.fromkeys(r["graph"] for r in records))
     stores = list(dict.fromkeys(r["store"] for r in records))

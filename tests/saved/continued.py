@@ -12,10 +12,10 @@ import pandas as pd
 import louvain_um as lu
 from louvain_um.analysis.resolution import resolution_profile
 from louvain_um.analysis.store import ProfileStore
+from louvain_um.analysis.stores.comparison import Comparison, compare_stores
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.run import detect_in_threads
 from louvain_um.drawing.stream_report import write_report
-from louvain_um.dynamic.comparison import Comparison, compare_stores
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.timed_edges import TimedEdges
 from louvain_um.dynamic.tracking.stream_folder import StreamFolder

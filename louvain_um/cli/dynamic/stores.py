@@ -92,10 +92,10 @@ def stores(
     from louvain_um.cli.tables import console
 
     import_numba()
-    from louvain_um.dynamic.comparison import Comparison, compare_stores
+    from louvain_um.analysis.stores.comparison import Comparison, compare_stores
+    from louvain_um.analysis.stores.trials import TRIALS
     from louvain_um.dynamic.stores import STORES, device_rows
     from louvain_um.dynamic.streams import read_stream
-    from louvain_um.dynamic.trials import TRIALS
     from louvain_um.dynamic.windows import span
 
     for option, value in (("every", every), ("window", window)):

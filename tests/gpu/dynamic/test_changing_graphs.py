@@ -7,8 +7,8 @@ import pytest
 
 import louvain_um as lu
 from louvain_um import DynamicGraph
+from louvain_um.analysis.stores.comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
-from louvain_um.dynamic.comparison import Comparison, compare_stores
 from louvain_um.dynamic.stores import device_rows
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.generators import rmat

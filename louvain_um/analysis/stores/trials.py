@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from louvain_um.algorithms.pagerank import pagerank
+from louvain_um.algorithms.triangles import triangles
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import random_ends
 
@@ -95,9 +97,6 @@ class Trials:
 
     def _algorithms(self) -> dict[str, int]:
         """Rank the vertices and count triangles."""
-        from louvain_um.algorithms.pagerank import pagerank
-        from louvain_um.algorithms.triangles import triangles
-
         counts: Any = ()
         for run in range(RUNS + 1):
             self._timed(

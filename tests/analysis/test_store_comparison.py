@@ -7,8 +7,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from louvain_um.analysis.stores import comparison
 from louvain_um.cli import app
-from louvain_um.dynamic import comparison
 from louvain_um.dynamic.stores import STORES
 
 GRAPH = "example:les-miserables"

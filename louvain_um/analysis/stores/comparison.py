@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from louvain_um.analysis.stores.trials import TRIALS, Trials, placed, wait
 from louvain_um.core.atomic_files import is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
@@ -19,7 +20,6 @@ from louvain_um.dynamic.scenarios import churn
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.stream_folder import fingerprint
-from louvain_um.dynamic.trials import TRIALS, Trials, placed, wait
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.graph.graph import Graph
 
@@ -47,7 +47,7 @@ class Comparison:
     device : str
         Where the graphs are; batches are copied there before they are timed.
     also : tuple of str
-        What else is measured: `louvain_um.dynamic.trials.TRIALS`.
+        What else is measured: `louvain_um.analysis.stores.trials.TRIALS`.
     """
 
     stores: tuple[str, ...]

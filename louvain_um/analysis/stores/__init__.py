@@ -1,0 +1,1 @@
+"""Stores of changing graphs compared: batches, and what else can be measured on them."""
