@@ -216,14 +216,17 @@ class Options:
             raise OptionError("device", self.device, "use device='cuda:0'", problem=problem)
 
     def _check_kinds(self) -> None:
-        """Raise for values of another type, which would fail later or be truncated."""
+        """Raise for values of another type; make Python's numbers of NumPy's, which overflow."""
         for name in ("resolution", "threshold"):
             if not isinstance(value := getattr(self, name), Real):
                 raise OptionError(name, value, "must be a number")
+            object.__setattr__(self, name, float(value))
         for name in ("max_level", "max_size", "seed", "threads"):
             value = getattr(self, name)
             if not isinstance(value, Integral) and (value is not None or name == "seed"):
                 raise OptionError(name, value, "must be a whole number")
+            if value is not None:
+                object.__setattr__(self, name, int(value))
         if not isinstance(self.device, str):
             raise OptionError("device", self.device, "must be a string such as 'cpu'")
 

@@ -215,9 +215,12 @@ def shape_of_size(
 
 def whole_number(name: str, value: Any) -> int:
     """Return a size as an integer, numpy's included; bool and fractions raise."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise OptionError(name, value, "must be a whole number")
-    return index(value)
+    try:
+        if not isinstance(value, bool):
+            return index(value)
+    except TypeError:
+        pass
+    raise OptionError(name, value, "must be a whole number")
 
 
 def plan_shape(

@@ -58,8 +58,21 @@ def test_an_error_of_an_option_can_be_sent_to_another_process() -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    options = Options(resolution=np.float32(0.5), seed=np.int64(3), threads=np.int32(2))
-    assert (options.resolution, options.seed, options.threads) == (0.5, 3, 2)
+    options = Options(
+        resolution=np.float32(0.5), seed=np.uint8(3), threads=np.int32(2), max_level=np.uint8(1)
+    )
+    found = (options.resolution, options.seed, options.threads, options.max_level)
+    assert found == (0.5, 3, 2, 1)
+    assert [type(value) for value in found] == [float, int, int, int]
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_labels_do_not_depend_on_the_type_of_a_number(method: Any) -> None:
+    ring = np.arange(60)
+    graph = lu.Graph.from_edges(ring, (ring + 1) % 60)
+    found = lu.api.run(graph, Options(method=method, seed=7, max_level=2, device="cpu"))
+    narrow = Options(method=method, seed=np.uint8(7), max_level=np.uint8(2), device="cpu")
+    np.testing.assert_array_equal(lu.api.run(graph, narrow).labels, found.labels)
 
 
 def test_a_budget_is_parsed_once_and_resolved_to_bytes() -> None:

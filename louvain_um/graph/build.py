@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,10 @@ def build(
         raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
     n = int(max(u.max(), v.max())) + 1 if len(u) else 0
     if n_vertices is not None:
-        if n > n_vertices:
-            raise GraphError(f"vertex {n - 1} needs n_vertices of at least {n}, not {n_vertices}")
-        n = n_vertices
+        given = _count(n_vertices, "n_vertices")
+        if n > given:
+            raise GraphError(f"vertex {n - 1} needs n_vertices of at least {n}, not {given}")
+        n = given
     if n > MAX_VERTICES:
         raise GraphError(f"{n} vertices; at most {MAX_VERTICES} are supported")
     if duplicates not in (None, "once", "sum"):
@@ -83,12 +85,12 @@ def build(
     if weights is not None and np.ndim(weights) != 1:
         raise GraphError(f"weights must be one-dimensional, not of shape {np.shape(weights)}")
     if weights is not None:
-        given = np.asarray(weights)
-        if kind == "signed" and given.dtype.kind in "if":
-            integers, scale, notes = quantise(np.abs(given), allow_rounding)
-            integers = np.where(given < 0, -integers, integers)
+        values = np.asarray(weights)
+        if kind == "signed" and values.dtype.kind in "if":
+            integers, scale, notes = quantise(np.abs(values), allow_rounding)
+            integers = np.where(values < 0, -integers, integers)
         else:
-            integers, scale, notes = quantise(given, allow_rounding)
+            integers, scale, notes = quantise(values, allow_rounding)
         if len(integers) != len(u):
             raise GraphError(f"{len(integers)} weights for {len(u)} edges; they must match")
     summing = duplicates == "sum" or (duplicates is None and weights is not None)
@@ -246,6 +248,17 @@ def scaled(
 
 def _shifted(value: int, shift: int) -> int:
     return value << shift if shift >= 0 else -(-value >> -shift)
+
+
+def _count(value: Any, what: str) -> int:
+    """Return a number of vertices as an integer, NumPy's included."""
+    try:
+        count = -1 if isinstance(value, bool | np.bool_) else index(value)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise GraphError(f"{what} must be a whole number of at least 0, not {value!r}")
+    return count
 
 
 def _ids(values: ArrayLike, what: str) -> NDArray[Any]:

@@ -277,6 +277,13 @@ def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path: Path) -
         tracker.save(path)
 
 
+def test_a_tracker_whose_options_are_numbers_of_numpy_is_saved(tmp_path: Path) -> None:
+    options = {"seed": np.int64(3), "renew": np.float32(0.25), "audit": np.float32(0.5)}
+    tracker = lu.Tracker(lu.DynamicGraph(4), **options, resolution=np.float32(1.5))
+    tracker.save(tmp_path / "state.npz")
+    assert lu.Tracker.load(tmp_path / "state.npz").options == tracker.options
+
+
 def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
     graph = lu.DynamicGraph(0)
     graph.apply(insert=(["ann", "bob", "cid", "dan"], ["bob", "cid", "ann", "eve"]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
+from louvain_um.errors import GraphError
 from louvain_um.graph import rows
 from louvain_um.graph.graph import Graph
 
@@ -88,3 +90,14 @@ def test_a_stream_keeps_the_order(threads: int) -> None:
     assert list(parallel.stream(abs, [], threads)) == []
     with pytest.raises(ZeroDivisionError):
         list(parallel.stream(lambda i: 1 // (i - 7), range(20), threads))
+
+
+@pytest.mark.parametrize("number", [np.int64(9), np.uint8(9), np.array(9), 9])
+def test_a_number_of_vertices_may_be_numpys(number: Any) -> None:
+    assert Graph.from_edges([0, 1], [1, 2], n_vertices=number).n_vertices == 9
+
+
+@pytest.mark.parametrize("number", [-1, 2.5, True, "9", np.array([9])])
+def test_what_is_no_number_of_vertices_is_refused(number: Any) -> None:
+    with pytest.raises(GraphError, match="n_vertices must be a whole number"):
+        Graph.from_edges([0], [1], n_vertices=number)

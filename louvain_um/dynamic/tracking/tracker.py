@@ -106,9 +106,9 @@ class Tracker:
     ) -> None:
         if not isinstance(graph, DynamicGraph):
             raise OptionError("graph", type(graph).__name__, "pass a DynamicGraph")
-        _refuse("renew", renew, 0, 1)
+        renew = _number("renew", renew, 0, 1)
         if audit is not None:
-            _refuse("audit", audit, 0, 1)
+            audit = _number("audit", audit, 0, 1)
         for name, value, values in (("connected", connected, CONNECTED), ("mode", mode, MODES)):
             if value not in values:
                 known = ", ".join(f"'{known}'" for known in values)
@@ -371,11 +371,12 @@ class Tracker:
         }
 
 
-def _refuse(name: str, value: float, low: float, high: float) -> None:
-    """Raise unless a value is a number between two others."""
+def _number(name: str, value: float, low: float, high: float) -> float:
+    """Return a value as Python's number; raise unless it lies between two others."""
     try:
-        fits = low <= float(value) <= high
+        number = float(value)
     except (TypeError, ValueError):
-        fits = False
-    if not fits:
+        number = low - 1
+    if not low <= number <= high:
         raise OptionError(name, value, f"must be a number from {low} to {high}")
+    return number
