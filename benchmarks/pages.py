@@ -5,7 +5,7 @@
 For pages of the device and of the host, of several sizes, in milliseconds: `create`, `map`
 (`cuMemMap`), `open` (`cuMemSetAccess`, one call), `unmap` (one call), and the same while a kernel
 runs; of the host also copies both ways, page by page. What a run in pages
-does between kernels is made of these (`placement/memory/pages.py`).
+does between kernels is made of these (`placement/memory/paging/pages.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any
 
 from common import machine, save
 
-from louvain_um.placement.memory import colocate, cuda_calls, pages
+from louvain_um.placement.memory import colocate, cuda_calls
+from louvain_um.placement.memory.paging import pages
 
 WHOLE = 512 << 20
 SPIN = """extern "C" __global__ void spin(long long n) {

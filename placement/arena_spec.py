@@ -41,7 +41,7 @@ class ArenaSpec:
         Whether its host part may be page-locked memory where managed memory cannot be had; it
         is what "auto" lays out, which did not ask for one or the other.
     in_pages : bool
-        Its pages change sides during the run (`louvain_um.placement.memory.pages`).
+        Its pages change sides during the run (`louvain_um.placement.memory.paging.pages`).
     kept : bool
         These leave the device only once the input's arcs are not read any more.
     """

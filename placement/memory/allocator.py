@@ -16,16 +16,20 @@ from louvain_um.placement.arena_spec import MANAGED, ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side
 from louvain_um.placement.memory.arena import Arena, arena_beside
+from louvain_um.placement.memory.arena_choice import arena_for, lent
+from louvain_um.placement.memory.array_view import view
 from louvain_um.placement.memory.backing import managed_fits
 from louvain_um.placement.memory.colocate import fetch, fill
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.memory.pages import PageSide
-from louvain_um.placement.memory.schedule import PageBudget, Schedule, supported
-from louvain_um.placement.memory.span import Span
+from louvain_um.placement.memory.paging.pages import PageSide, supported
+from louvain_um.placement.memory.paging.schedule import PageBudget, Schedule
+from louvain_um.placement.memory.paging.span import Span
 from louvain_um.placement.policy.policy import Placement
 
 if TYPE_CHECKING:
     import cupy
+
+REMEDY: Final = "raise the budget, or use memory='auto', which moves to the host what does not fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Allocator:
     Allocators share no state.
 
     With a page budget, arcs of the input and what overflows lie in pages that change sides
-    (`louvain_um.placement.memory.schedule`).
+    (`louvain_um.placement.memory.paging.schedule`).
 
     Parameters
     ----------
@@ -164,7 +168,7 @@ class Allocator:
         if arena and address is None and joint and not cold and self._widened(nbytes):
             address = arena.take(nbytes, high=high)
         if arena and address is None and not self.schedule:
-            arena, address = self._lent(arena, nbytes)
+            arena, address = lent(self.arenas, arena, nbytes)
         if arena and address is not None:
             allocation = Allocation(arena, address, whole)
         elif self.schedule:
@@ -433,33 +437,8 @@ class Allocator:
         return [allocation.arena for allocation in self.allocations.values() if allocation.own]
 
     def _arena_for(self, name: str, group: Group) -> Arena | Span | None:
-        """Return the arena that names an array, or else its group's.
-
-        What was placed for level 0 binds no coarse level; names without a level are of any.
-        """
         later = self.schedule is not None and self.schedule.later
-        general = None
-        for arena in self.arenas:
-            members = arena.spec.members
-            named = any(_is_or_begins(name, member) for member in members or ())
-            if named and not (later and "." not in name):
-                return arena
-            if members is None and arena.spec.group in (group, None) and general is None:
-                general = arena
-        return general
-
-    def _lent(self, full: Arena | Span, nbytes: int) -> tuple[Arena | Span, int | None]:
-        """Return an arena of plain device memory that has room in place of one that is full.
-
-        Groups are not at their largest at the same time. Otherwise returns the full one, and None.
-        """
-        if full.placement.kind == "device" and full.spec.members is None:
-            for other in self.arenas:
-                if other.placement.kind == "device" and other.spec.members is None:
-                    address = other.take(nbytes, high=True)
-                    if address is not None:
-                        return other, address
-        return full, None
+        return arena_for(self.arenas, name, group, later=later)
 
     def _paged(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Allocation:
         """Return pages for an array that finds no room in its arena."""
@@ -483,7 +462,9 @@ class Allocator:
             found = arena_beside(name, group, nbytes, room, self.device, self.peer)
         if found is None:
             held = {name: entry.nbytes for name, entry in self.ledger.entries.items()}
-            raise shortage(held, name, nbytes, max(room, 0))
+            total = sum(held.values())
+            sizes = {**held, name: nbytes}.items()
+            raise MemoryBudgetError(total + nbytes, total + max(room, 0), sizes, REMEDY)
         own, kind = found
         if arena is not None:
             self.overflowed[name] = kind
@@ -493,35 +474,3 @@ class Allocator:
         """Return the error of a layout that is larger than the budget."""
         held = {arena.spec.name: arena.resident_bytes for arena in self.arenas}
         return MemoryBudgetError(self.resident_bytes, budget, held.items(), REMEDY)
-
-
-REMEDY: Final = "raise the budget, or use memory='auto', which moves to the host what does not fit"
-
-
-def shortage(held: Mapping[str, int], name: str, nbytes: int, room: int) -> MemoryBudgetError:
-    """Return the error of an array for which there is no memory, beside the bytes of others."""
-    total = sum(held.values())
-    return MemoryBudgetError(total + nbytes, total + room, {**held, name: nbytes}.items(), REMEDY)
-
-
-def view(
-    address: int, shape: int, dtype: DTypeLike, arena: Arena | Span, owner: object = None
-) -> Any:
-    """Return a CuPy array over memory of an arena; it keeps the owner, or the arena, alive."""
-    import cupy
-
-    kind = np.dtype(dtype)
-    nbytes = max(shape * kind.itemsize, 1)
-    memory = cupy.cuda.UnownedMemory(address, nbytes, owner or arena, arena.device)
-    return cupy.ndarray((shape,), kind, cupy.cuda.MemoryPointer(memory, 0))
-
-
-def _is_or_begins(name: str, member: str) -> bool:
-    """Whether an array is the one named, or one of a kind named.
-
-    Of arrays that are named by cycle and level, "labels.1.0", those of level 0 are.
-    """
-    if not name.startswith(f"{member}."):
-        return name == member
-    _, _, level = name.removeprefix(f"{member}.").partition(".")
-    return level in ("", "0")

@@ -22,7 +22,7 @@ from louvain_um.placement.layout import (
     placed,
 )
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.memory.pages import LEAST_PAGE, page_bytes
+from louvain_um.placement.memory.paging.pages import LEAST_PAGE, page_bytes
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.forecast import Forecast, Workload, forecast
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds

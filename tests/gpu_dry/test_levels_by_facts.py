@@ -9,8 +9,8 @@ import pytest
 
 from louvain_um.gpu.memory import shape
 from louvain_um.options import Options
-from louvain_um.placement.memory.schedule import Schedule
-from louvain_um.placement.memory.span import Span
+from louvain_um.placement.memory.paging.schedule import Schedule
+from louvain_um.placement.memory.paging.span import Span
 from tests.gpu_dry.dry_device import run_dry
 from tests.gpu_dry.dry_levels import made_up
 

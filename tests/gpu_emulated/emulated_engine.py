@@ -17,8 +17,9 @@ import pytest
 from louvain_um.gpu.ranks import loading
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
-from louvain_um.placement.memory import allocator, colocate, cuda_calls, span
+from louvain_um.placement.memory import allocator, colocate, cuda_calls
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.paging import span
 
 SHARED, ANONYMOUS = 0x11, 0x32
 """MAP_SHARED | MAP_FIXED; MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED."""

@@ -19,7 +19,7 @@ from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.gpu.runtime import launch
 from louvain_um.options import Options
-from louvain_um.placement.memory import pages, span
+from louvain_um.placement.memory.paging import pages, span
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement.memory import allocator, arena, cuda_calls, span
+from louvain_um.placement.memory import allocator, arena, cuda_calls
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.paging import span
 from louvain_um.placement.program import device_arrays
 
 GIB = 1 << 30

@@ -13,7 +13,7 @@ from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.growing_range import HOST_SHARE, GrowingRange
 from louvain_um.placement.memory.host import available
-from louvain_um.placement.memory.pages import supported
+from louvain_um.placement.memory.paging.pages import supported
 
 THREADS: Final = 256
 """Threads of a block (`batch.cuh`)."""
@@ -74,9 +74,9 @@ class Cuda:
     def array_in(self, room: Any, places: int, dtype: Any) -> Any:
         """Return an array over the beginning of such memory."""
         if isinstance(room, GrowingRange):
-            from louvain_um.placement.memory.allocator import view
+            from louvain_um.placement.memory.array_view import view
 
-            return view(room.address, places, dtype, room)  # type: ignore[arg-type]
+            return view(room.address, places, dtype, room)
         return room.bytes[: places * np.dtype(dtype).itemsize].view(dtype)
 
     def free_cached(self) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
-from louvain_um.placement.arena_spec import ArenaSpec, size_of
+from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side, Stretch
 from louvain_um.placement.memory.colocate import copy_pages
-from louvain_um.placement.memory.free_list import FreeList
-from louvain_um.placement.memory.pages import LEAST_PAGE, Page, Pages, PageSide
+from louvain_um.placement.memory.paging.pages import LEAST_PAGE, Page, Pages, PageSide
 from louvain_um.placement.policy.policy import Kind, Placement
 
 SPARE: Final = 2
@@ -125,7 +124,7 @@ class Span:
             raise ValueError(f"no {len(fresh)} pages for array {self.spec.name!r}")
         new = dict(zip(fresh, taken, strict=True))
         size = self.pool.size
-        for first, last in _runs(
+        for first, last in runs(
             fresh, lambda i: (self.mapped[i].address - i * size, new[i].address - i * size)
         ):
             nbytes = (last - first + 1) * size
@@ -133,7 +132,7 @@ class Span:
             self.pool.copied[side] += nbytes
         if not stream:
             cuda_calls.synchronize()
-        for first, last in _runs(chosen, lambda i: 0):
+        for first, last in runs(chosen, lambda i: 0):
             at = self.address + first * size
             self.pool.unmap(at, last - first + 1)
             pages = [new.get(i) or self.twins.pop(i) for i in range(first, last + 1)]
@@ -211,108 +210,7 @@ class Span:
         del self.mapped[first:]
 
 
-class SharedSpan(Span):
-    """Device pages that many arrays share, and that are lent where no array is.
-
-    It has addresses for all pages of the device; those beyond what was planned are lent from the
-    beginning.
-
-    Attributes
-    ----------
-    blocks : FreeList
-        Arrays, and each page that is lent.
-    lent : set of int
-        Numbers of pages that are not mapped.
-    """
-
-    def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
-        # Rounding up must not exceed the budget: the plan has some slack.
-        count = min(-(-size_of(spec) // pages.size), pages.count)
-        super().__init__(spec, pages, ["device"] * count, pages.count * pages.size)
-        self.mapped += [NO_PAGE] * (pages.count - count)
-        self.blocks = FreeList(self.nbytes)
-        self.lent = set[int]()
-        self._lend(range(count, pages.count))
-
-    def take(self, nbytes: int, *, high: bool = False) -> int | None:
-        """Return the address of a new block, or None if no hole is large enough."""
-        offset = self.blocks.take(nbytes, high=high)
-        return None if offset is None else self.address + offset
-
-    def give(self, address: int) -> None:
-        """Free a block."""
-        self.blocks.give(address - self.address)
-
-    def shrink(self, address: int, nbytes: int) -> None:
-        """Free the end of a block."""
-        self.blocks.shrink(address - self.address, nbytes)
-
-    def lend(self, count: int, least: int) -> None:
-        """Give the pool up to `count` pages without arrays, so that `least` bytes stay free."""
-        size = self.pool.size
-        spare = (self.blocks.free - least) // size
-        for offset, nbytes in sorted(self.blocks.holes, key=lambda hole: -hole[1]):
-            first, last = -(-offset // size), (offset + nbytes) // size
-            taken = min(last - first, spare, count)
-            if taken > 0:
-                first = last - taken
-                cuda_calls.synchronize()
-                self.pool.unmap(self.address + first * size, taken)
-                self.pool.give(self.mapped[first:last])
-                self._lend(range(first, last))
-                spare, count = spare - taken, count - taken
-
-    def missing(self, nbytes: int) -> list[int]:
-        """Return the fewest lent pages that would leave a hole of so many bytes; [] if none do."""
-        size, found = self.pool.size, list[list[int]]()
-        before = {offset + count: count for offset, count in self.blocks.holes}
-        after = dict(self.blocks.holes)
-        for first, last in _runs(sorted(self.lent), lambda i: 0):
-            below, above = before.get(first * size, 0), after.get((last + 1) * size, 0)
-            for beside, numbers in (
-                (below, list(range(first, last + 1))),
-                (above, list(range(last, first - 1, -1))),
-            ):
-                count = -(-max(nbytes - beside, 1) // size)
-                if count <= len(numbers):
-                    found.append(sorted(numbers[:count]))
-                elif nbytes <= below + len(numbers) * size + above:
-                    found.append(sorted(numbers))
-        return min(found, key=len, default=[])
-
-    def reclaim(self, numbers: Sequence[int]) -> None:
-        """Take back pages that were lent, as far as the pool has them."""
-        size = self.pool.size
-        numbers = numbers[: self.pool.ready("device")]
-        for first, last in _runs(numbers, lambda i: 0):
-            pages = self.pool.take("device", last - first + 1)
-            assert pages is not None
-            self.mapped[first : last + 1] = pages
-            self.pool.map(self.address + first * size, pages)
-            for number in range(first, last + 1):
-                self.lent.remove(number)
-                self.blocks.give(number * size)
-
-    def _lend(self, numbers: Iterable[int]) -> None:
-        """Note pages that are not mapped."""
-        for number in numbers:
-            self.blocks.reserve(number * self.pool.size, self.pool.size)
-            self.lent.add(number)
-            self.mapped[number] = NO_PAGE
-
-    def _drop(self, first: int) -> None:
-        held = [i for i in range(first, len(self.mapped)) if self.mapped[i] is not NO_PAGE]
-        for begin, end in _runs(held, lambda i: 0):
-            self.pool.unmap(self.address + begin * self.pool.size, end - begin + 1)
-        self.pool.give([self.mapped[i] for i in held])
-        del self.mapped[first:]
-
-
-NO_PAGE: Final = Page(None, 0, "device")
-"""Stands where a page is lent."""
-
-
-def _runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int, int]]:
+def runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int, int]]:
     """Return stretches of consecutive numbers with one key, each by its first and last."""
     found = list[tuple[int, int]]()
     for number in numbers:

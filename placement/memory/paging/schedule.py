@@ -18,8 +18,9 @@ from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.pages import Pages, PageSide, page_bytes, supported
-from louvain_um.placement.memory.span import SharedSpan, Span
+from louvain_um.placement.memory.paging.pages import Pages, PageSide, page_bytes
+from louvain_um.placement.memory.paging.shared_span import SharedSpan
+from louvain_um.placement.memory.paging.span import Span
 from louvain_um.placement.policy.policy import Placement
 
 IN_PAGES = Placement("split", 0.5)
@@ -312,6 +313,3 @@ def _sides(here: int, there: int) -> list[PageSide]:
     found: list[PageSide] = ["device"] * here
     found += ["host"] * max(there, 0)
     return found
-
-
-__all__ = ["PageBudget", "Schedule", "supported"]

@@ -12,12 +12,13 @@ import pytest
 from fake_cuda import FakeCuda, install
 
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory import allocator, cuda_calls, span
+from louvain_um.placement.memory import allocator, cuda_calls
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.free_list import FreeList
-from louvain_um.placement.memory.pages import Pages
-from louvain_um.placement.memory.schedule import PageBudget
+from louvain_um.placement.memory.paging import span
+from louvain_um.placement.memory.paging.pages import Pages
+from louvain_um.placement.memory.paging.schedule import PageBudget
 from louvain_um.placement.policy.policy import Placement
 
 MIB = 1 << 20
@@ -355,7 +356,7 @@ def test_host_pages_are_made_before_they_are_wanted(cuda):
 
 
 def test_pages_that_may_be_wanted_leave_half_of_the_host(cuda, monkeypatch):
-    monkeypatch.setattr("louvain_um.placement.memory.pages.available", lambda: 16 * MIB)
+    monkeypatch.setattr("louvain_um.placement.memory.paging.pages.available", lambda: 16 * MIB)
     pool = Pages(0, 4 * MIB, 2 * MIB, 64 * MIB, PAGE)
     try:
         pool.finish()

@@ -61,7 +61,7 @@ def page_bytes(nbytes: int) -> int:
 
     Examples
     --------
-    >>> from louvain_um.placement.memory.pages import page_bytes
+    >>> from louvain_um.placement.memory.paging.pages import page_bytes
     >>> page_bytes(100 << 20) >> 20, page_bytes(5 << 30) >> 20
     (2, 64)
     """

@@ -1,0 +1,64 @@
+"""Which arena an array lies in, and which lends it room if that one is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from louvain_um.core.ledger import Group
+from louvain_um.placement.memory.arena import Arena
+from louvain_um.placement.memory.paging.span import Span
+
+
+def arena_for(
+    arenas: Iterable[Arena | Span], name: str, group: Group, *, later: bool = False
+) -> Arena | Span | None:
+    """Return the arena that names an array, or else its group's; None without either.
+
+    Parameters
+    ----------
+    arenas : iterable of Arena or Span
+    name, group
+    later : bool
+        Whether coarse levels are at work in pages: what was placed for level 0 binds none of
+        them, and names without a level are of any.
+    """
+    general = None
+    for arena in arenas:
+        members = arena.spec.members
+        named = any(_is_or_begins(name, member) for member in members or ())
+        if named and not (later and "." not in name):
+            return arena
+        if members is None and arena.spec.group in (group, None) and general is None:
+            general = arena
+    return general
+
+
+def lent(
+    arenas: Iterable[Arena | Span], full: Arena | Span, nbytes: int
+) -> tuple[Arena | Span, int | None]:
+    """Return an arena of plain device memory that has room in place of one that is full.
+
+    Groups are not at their largest at the same time. Otherwise returns the full one, and None.
+    """
+    if _lends(full):
+        for other in filter(_lends, arenas):
+            address = other.take(nbytes, high=True)
+            if address is not None:
+                return other, address
+    return full, None
+
+
+def _is_or_begins(name: str, member: str) -> bool:
+    """Whether an array is the one named, or one of a kind named.
+
+    Of arrays that are named by cycle and level, "labels.1.0", those of level 0 are.
+    """
+    if not name.startswith(f"{member}."):
+        return name == member
+    _, _, level = name.removeprefix(f"{member}.").partition(".")
+    return level in ("", "0")
+
+
+def _lends(arena: Arena | Span) -> bool:
+    """Whether an arena is plain device memory for a whole group."""
+    return arena.placement.kind == "device" and arena.spec.members is None

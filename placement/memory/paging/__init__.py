@@ -1,0 +1,1 @@
+"""Pages of one run that are on the device or on the host, and may change sides."""

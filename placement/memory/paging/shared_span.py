@@ -1,0 +1,112 @@
+"""The arena on the device that arrays of every group share, whose unused pages are lent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from louvain_um.placement.arena_spec import ArenaSpec, size_of
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.placement.memory.paging.pages import Page, Pages
+from louvain_um.placement.memory.paging.span import Span, runs
+
+NO_PAGE: Final = Page(None, 0, "device")
+"""Stands where a page is lent."""
+
+
+class SharedSpan(Span):
+    """Device pages that many arrays share, and that are lent where no array is.
+
+    It has addresses for all pages of the device; those beyond what was planned are lent from the
+    beginning.
+
+    Attributes
+    ----------
+    blocks : FreeList
+        Arrays, and each page that is lent.
+    lent : set of int
+        Numbers of pages that are not mapped.
+    """
+
+    def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
+        # Rounding up must not exceed the budget: the plan has some slack.
+        count = min(-(-size_of(spec) // pages.size), pages.count)
+        super().__init__(spec, pages, ["device"] * count, pages.count * pages.size)
+        self.mapped += [NO_PAGE] * (pages.count - count)
+        self.blocks = FreeList(self.nbytes)
+        self.lent = set[int]()
+        self._lend(range(count, pages.count))
+
+    def take(self, nbytes: int, *, high: bool = False) -> int | None:
+        """Return the address of a new block, or None if no hole is large enough."""
+        offset = self.blocks.take(nbytes, high=high)
+        return None if offset is None else self.address + offset
+
+    def give(self, address: int) -> None:
+        """Free a block."""
+        self.blocks.give(address - self.address)
+
+    def shrink(self, address: int, nbytes: int) -> None:
+        """Free the end of a block."""
+        self.blocks.shrink(address - self.address, nbytes)
+
+    def lend(self, count: int, least: int) -> None:
+        """Give the pool up to `count` pages without arrays, so that `least` bytes stay free."""
+        size = self.pool.size
+        spare = (self.blocks.free - least) // size
+        for offset, nbytes in sorted(self.blocks.holes, key=lambda hole: -hole[1]):
+            first, last = -(-offset // size), (offset + nbytes) // size
+            taken = min(last - first, spare, count)
+            if taken > 0:
+                first = last - taken
+                cuda_calls.synchronize()
+                self.pool.unmap(self.address + first * size, taken)
+                self.pool.give(self.mapped[first:last])
+                self._lend(range(first, last))
+                spare, count = spare - taken, count - taken
+
+    def missing(self, nbytes: int) -> list[int]:
+        """Return the fewest lent pages that would leave a hole of so many bytes; [] if none do."""
+        size, found = self.pool.size, list[list[int]]()
+        before = {offset + count: count for offset, count in self.blocks.holes}
+        after = dict(self.blocks.holes)
+        for first, last in runs(sorted(self.lent), lambda i: 0):
+            below, above = before.get(first * size, 0), after.get((last + 1) * size, 0)
+            for beside, numbers in (
+                (below, list(range(first, last + 1))),
+                (above, list(range(last, first - 1, -1))),
+            ):
+                count = -(-max(nbytes - beside, 1) // size)
+                if count <= len(numbers):
+                    found.append(sorted(numbers[:count]))
+                elif nbytes <= below + len(numbers) * size + above:
+                    found.append(sorted(numbers))
+        return min(found, key=len, default=[])
+
+    def reclaim(self, numbers: Sequence[int]) -> None:
+        """Take back pages that were lent, as far as the pool has them."""
+        size = self.pool.size
+        numbers = numbers[: self.pool.ready("device")]
+        for first, last in runs(numbers, lambda i: 0):
+            pages = self.pool.take("device", last - first + 1)
+            assert pages is not None
+            self.mapped[first : last + 1] = pages
+            self.pool.map(self.address + first * size, pages)
+            for number in range(first, last + 1):
+                self.lent.remove(number)
+                self.blocks.give(number * size)
+
+    def _lend(self, numbers: Iterable[int]) -> None:
+        """Note pages that are not mapped."""
+        for number in numbers:
+            self.blocks.reserve(number * self.pool.size, self.pool.size)
+            self.lent.add(number)
+            self.mapped[number] = NO_PAGE
+
+    def _drop(self, first: int) -> None:
+        held = [i for i in range(first, len(self.mapped)) if self.mapped[i] is not NO_PAGE]
+        for begin, end in runs(held, lambda i: 0):
+            self.pool.unmap(self.address + begin * self.pool.size, end - begin + 1)
+        self.pool.give([self.mapped[i] for i in held])
+        del self.mapped[first:]
