@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,54 +15,13 @@ from louvain_um.dynamic.batches.batch import Limits, read_ids
 from louvain_um.dynamic.batches.changes import weights_before
 from louvain_um.dynamic.batches.names import Names
 from louvain_um.dynamic.growing import Growing
+from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory
 from louvain_um.dynamic.stores.contiguous import given
 from louvain_um.dynamic.stores.store import Rows, Store
 from louvain_um.errors import GraphError
 from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView
-
-VERTEX_BYTES = 17
-"""Bytes of a vertex's loop, degree, and whether it is alive."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreMemory:
-    """Bytes of a changing graph.
-
-    Parameters
-    ----------
-    live_bytes : int
-        Targets and weights of the arcs.
-    held_bytes : int
-        Places that arcs occupy or left: live ones, room in pages, free pages.
-    row_bytes, vertex_bytes : int
-        What finds the rows; loops, degrees and which vertices are alive.
-    moved_bytes : int
-        Bytes of rows that batches copied from one place to another so far.
-    bytes_per_arc : float
-        `held_bytes` over the number of arcs; 0 without arcs.
-    host_bytes : int
-        Of a graph on a device: bytes of its arcs that lie on the host, past the budget.
-    """
-
-    live_bytes: int
-    held_bytes: int
-    row_bytes: int
-    vertex_bytes: int
-    moved_bytes: int
-    bytes_per_arc: float
-    host_bytes: int = 0
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes held in all."""
-        return self.held_bytes + self.row_bytes + self.vertex_bytes
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes that count against the budget: all but those on the host past it."""
-        return max(0, self.held_bytes - self.host_bytes) + self.row_bytes + self.vertex_bytes
 
 
 class Contents:
@@ -85,7 +44,7 @@ class Contents:
     _alive: Growing[np.uint8]
     _dead: int
     _names: Names | None
-    _budget: int | None
+    _budget: GraphBudget
 
     @property
     def store(self) -> str:
@@ -303,7 +262,7 @@ class Contents:
     @property
     def device_budget(self) -> int | None:
         """Bytes that the graph may hold; None if there is no limit."""
-        return self._budget
+        return self._budget.nbytes
 
     @property
     def _device(self) -> Any:

@@ -20,11 +20,12 @@ from louvain_um.dynamic.batches.edge_columns import edge_columns
 from louvain_um.dynamic.batches.names import Names, are_names, as_list
 from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.change import Change
-from louvain_um.dynamic.contents import VERTEX_BYTES, Contents
+from louvain_um.dynamic.contents import Contents
 from louvain_um.dynamic.growing import Growing
+from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget
 from louvain_um.dynamic.stores import share_of, store_class
-from louvain_um.dynamic.stores.store import Compressed
-from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
+from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed
+from louvain_um.errors import GraphError, OptionError
 from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -114,7 +115,7 @@ class DynamicGraph(Contents):
         weights = weights_at(graph, weighted, scale)
         self.scale = float(scale if scale is not None else graph.scale)
         refuse_scale(self.scale)
-        self._budget = budget.nbytes
+        self._budget = GraphBudget(budget.nbytes)
         self._weighted = weights is not None
         rows = Compressed(offsets=graph.offsets, targets=graph.targets, weights=weights)
         factor = int(self.scale / graph.scale)
@@ -128,8 +129,8 @@ class DynamicGraph(Contents):
         self.total_weight = graph.total_weight * factor
         self.epoch = 0
         self._refuse_total(self.total_weight)
-        limit = self._budget_of_arcs(graph.n_vertices)
-        with self._whole_budget(graph.n_vertices):
+        limit = self._budget.of_arcs(graph.n_vertices)
+        with self._budget.counting(graph.n_vertices):
             self._store = chosen(rows, self.threads, limit, **placed)
         if self._device is not None:
             self._hand_over()
@@ -391,7 +392,7 @@ class DynamicGraph(Contents):
         gain = edges.gain
         self._refuse_total(self.total_weight + gain)
         arcs: Any = arc_changes(edges) if isinstance(edges, EdgeChanges) else edges
-        with self._whole_budget(self.n_vertices):
+        with self._budget.counting(self.n_vertices):
             reserved = self._store.reserve(arcs)
 
         with uninterrupted():
@@ -430,44 +431,13 @@ class DynamicGraph(Contents):
                 f"all weights, twice, would add up to {total:.3g}, above 2^53; use smaller weights"
             )
 
-    def _budget_of_arcs(self, vertices: int) -> int | None:
-        """Return what the budget leaves to the store."""
-        if self._budget is None:
-            return None
-        return max(0, self._budget - VERTEX_BYTES * vertices)
-
-    @contextmanager
-    def _whole_budget(self, vertices: int) -> Iterator[None]:
-        """Let errors of the store tell the budget of the graph, that of its vertices included."""
-        try:
-            yield
-        except MemoryBudgetError as error:
-            if self._budget is None or error.budget != self._budget_of_arcs(vertices):
-                raise
-            held = VERTEX_BYTES * vertices
-            raise MemoryBudgetError(
-                error.needed + held, self._budget, [*error.largest, ("vertices", held)],
-                error.remedy,
-            ) from None  # fmt: skip
-
     def _afford_vertices(self, vertices: int) -> None:
         """Refuse vertices that do not fit beside what is there; tell the store what it has left."""
-        if self._budget is None:
+        if self._budget.nbytes is None:
             return
         new = vertices - self.n_vertices
-        more, arcs = new * (VERTEX_BYTES + 17), self._budget_of_arcs(vertices)
-        if self._over(more) and self._device is not None:
-            self._device.give_way(max(0, (arcs or 0) - 17 * new))
-        if self._over(more):
-            needed = self.memory.device_bytes + more
-            raise MemoryBudgetError(
-                needed,
-                self._budget,
-                [("vertices", vertices * (VERTEX_BYTES + 17))],
-                "raise device_budget",
-            )
+        more, arcs = new * (VERTEX_BYTES + ROW_BYTES), self._budget.of_arcs(vertices)
+        if self._device is not None and self._budget.exceeded(self.memory, more):
+            self._device.give_way(max(0, (arcs or 0) - ROW_BYTES * new))
+        self._budget.refuse_vertices(self.memory, more, vertices)
         self._store.budget = arcs
-
-    def _over(self, more: int) -> bool:
-        """Whether so many bytes more would be beyond the budget."""
-        return self._budget is not None and self.memory.device_bytes + more > self._budget

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from louvain_um import DynamicGraph, Graph
+from louvain_um.dynamic.memory import GraphBudget
 from louvain_um.dynamic.stores import share_of
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.memory import cuda_calls, growing_range
@@ -124,7 +125,7 @@ def test_wide_weights_past_the_budget(runtime, emulated):
 
 def test_new_vertices_drive_arcs_to_the_host(runtime, emulated):
     here, there = pair(emulated, 20 * STEP, 1.0)
-    there._budget = 34 * N + 20 * STEP
+    there._budget = GraphBudget(34 * N + 20 * STEP)
     for graph in (here, there):
         graph.apply(insert=edges(np.random.default_rng(4), 6000))
     assert there.memory.host_bytes == 0

@@ -6,13 +6,10 @@ from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
+from louvain_um.dynamic.stores.store import ROW_BYTES
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.dynamic.pool import Device as PoolDevice
 from louvain_um.gpu.dynamic.pool import Pool
-
-VERTEX_BYTES: Final = 17
-"""Bytes of a row's begin, end and class."""
-
 
 UNLIMITED: Final = 1 << 62
 
@@ -81,7 +78,7 @@ class DevicePools:
     @property
     def row_bytes(self) -> int:
         """Bytes of begins, ends and classes."""
-        return VERTEX_BYTES * len(self.alive)
+        return ROW_BYTES * len(self.alive)
 
     @property
     def types(self) -> str:

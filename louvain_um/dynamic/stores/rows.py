@@ -24,6 +24,7 @@ from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     I64,
     NO_CHANGES,
+    ROW_BYTES,
     U32,
     ArcChanges,
     Compressed,
@@ -277,7 +278,7 @@ class RowsStore(ContiguousRows):
     @property
     def row_bytes(self) -> int:
         """Bytes of begins, ends and classes."""
-        return 17 * len(self.begins)
+        return ROW_BYTES * len(self.begins)
 
 
 STORE = RowsStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ Weights = NDArray[np.uint32] | NDArray[np.int64]
 
 NARROW = 2**32
 """Weights below this fit uint32."""
+
+ROW_BYTES: Final = 17
+"""Bytes of a row's begin, end and class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
