@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from louvain_um.analysis.agreement import adjusted_rand
 from louvain_um.analysis.consensus import certainty, find_consensus
+from louvain_um.analysis.seeds import Progress, seeds_of
 from louvain_um.api import run
-from louvain_um.errors import GraphWarning, OptionError
+from louvain_um.errors import GraphWarning
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
@@ -28,16 +29,11 @@ from louvain_um.results.quality import modularity
 if TYPE_CHECKING:
     import pandas as pd
 
-Progress = Callable[[int, int, str], None]
-"""Called with the runs done, all runs, and what is done next."""
-
 HALF: Final = 0.5
 """A vertex below it is, in an average run, with fewer than half of its community."""
 
 DOUBTFUL: Final = 0.1
 """Share of such vertices above which a warning is due."""
-
-MOST_RUNS: Final = 1000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -246,11 +242,7 @@ def ensemble(
         from louvain_um.formats.reading import graph_of
 
         graph = graph_of(graph, chosen.objective)
-    if not 1 <= runs <= MOST_RUNS:
-        raise OptionError("runs", runs, f"must lie in 1 … {MOST_RUNS}")
-    if chosen.seed + runs > 2**32:
-        raise OptionError("seed", chosen.seed, f"must leave room for {runs} seeds below 2^32")
-    seeds = range(chosen.seed, chosen.seed + runs)
+    seeds = seeds_of(runs, chosen.seed)
     partitions, values = list[NDArray[np.uint32]](), list[float]()
     for done, seed in enumerate(seeds):
         if progress is not None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final
 
 from louvain_um.analysis.envelope import Line
-from louvain_um.analysis.resolution import (
+from louvain_um.analysis.profile import (
     PLATEAU_FIELDS,
     POINT_FIELDS,
     ResolutionPoint,
