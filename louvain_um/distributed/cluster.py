@@ -130,7 +130,9 @@ def detect_on_cluster(
     Raises
     ------
     OptionError
-        A device other than the CPU.
+        A device by its number: ranks take those that they see.
+    DeviceUnavailableError
+        A rank has no GPU, with ``device="cuda"``.
     WorkerLostError
         A worker is gone, or did not answer in time.
     LouvainUmError
@@ -169,12 +171,14 @@ def started(
     run: ClusterRun, graph: Graph | PartitionedGraph | None, options: Options, observer: Observer
 ) -> Communities | PartitionedLabels:
     """Run the ranks where they are to run; return what the first one found."""
-    if options.device not in ("auto", "cpu"):
-        problem = "the ranks of a cluster run on CPUs"
-        raise OptionError("device", options.device, "use device='cpu'", problem=problem)
-    from louvain_um.distributed.run import refuse_extended_rule
+    if options.device not in ("auto", "cpu", "cuda"):
+        problem = "the ranks of a cluster share the GPUs that they see among themselves"
+        raise OptionError("device", options.device, "use device='cuda'", problem=problem)
+    from louvain_um.distributed.run import refuse_extended_rule, refuse_policies
 
     refuse_extended_rule(options)
+    if options.device == "cuda":
+        refuse_policies(options)
     if run.cluster == "mpi":
         require("mpi4py.MPI", "mpi4py", "mpi")
         from louvain_um.distributed.carriers.mpi import detect_with_mpi

@@ -132,5 +132,22 @@ class Collectives(ABC):
         traffic.seconds += time.perf_counter() - since
 
 
+def gather_columns(ranks: Communicator, *columns: Array) -> list[Array]:
+    """Return columns of equal length in one message, each with those of all ranks."""
+    words = np.concatenate([column.view(np.uint32) for column in columns])
+    received = ranks.allgatherv(words)
+    share = [column.dtype.itemsize // 4 for column in columns]
+    lengths = [len(words) // sum(share) for words in received]
+    whole, done = list[Array](), 0
+    for column, width in zip(columns, share, strict=True):
+        parts = [
+            words[done * length : (done + width) * length]
+            for words, length in zip(received, lengths, strict=True)
+        ]
+        whole.append(np.concatenate(parts).view(column.dtype))
+        done += width
+    return whole
+
+
 def _bytes(array: Array) -> int:
     return int(array.nbytes)

@@ -20,15 +20,15 @@ from louvain_um.core.hierarchy import MoveStats, detect
 from louvain_um.core.objectives.problem import problem_of
 from louvain_um.distributed.partition import cut_by_arcs
 from louvain_um.distributed.rank_times import RankSpan, summary, tell
-from louvain_um.distributed.run import refuse_extended_rule
-from louvain_um.errors import OptionError
-from louvain_um.events import Event, Observer, array_listener, ignore
+from louvain_um.distributed.run import refuse_extended_rule, refuse_policies
+from louvain_um.events import Observer, array_listener, ignore
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import prepare
 from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.move.move import tell_sweeps
 from louvain_um.gpu.ranks.aggregate import aggregate_shared
 from louvain_um.gpu.ranks.loading import SharedRows, load_share
 from louvain_um.gpu.ranks.share import Share, Waits, turns
@@ -119,19 +119,7 @@ class DevicesEngine(GpuEngine):
         moved, sweeps = move_shared(kernels, self.team, self.options, self.total, waits)
         if waits:
             self.note("move", level.number, start, waits)
-        for iteration, sweep in enumerate(sweeps):
-            self.observer(
-                Event(
-                    kind="iteration",
-                    phase="move",
-                    level=level.number,
-                    iteration=iteration,
-                    vertices=level.vertices,
-                    arcs=level.arcs,
-                    moved=sweep.moved,
-                    seconds_ago=sweep.seconds_ago,
-                )
-            )
+        tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
         return moved
 
     def note(self, phase: str, level: int, start: float, waits: Waits) -> None:
@@ -304,10 +292,7 @@ def detect_on_devices(
         A device is not there, or cannot read another's memory.
     """
     refuse_extended_rule(options)
-    given = options.memory if isinstance(options.memory, str) else options.memory.name
-    if given not in ("auto", "device") or options.device_budget is not None:
-        problem = "several devices hold everything in their own memory"
-        raise OptionError("memory", given, "drop it, or use one device", problem=problem)
+    refuse_policies(options)
     numbers = devices_of(options.device)
     with (
         pick(f"cuda:{numbers[0]}").current(),

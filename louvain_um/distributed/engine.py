@@ -30,7 +30,7 @@ from louvain_um.distributed.coarse_rows import (
     gather_rows,
     merge_pieces,
 )
-from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.communicator import Communicator, gather_columns
 from louvain_um.distributed.level import RankLevel, spread
 from louvain_um.distributed.partition import RankGraph
 from louvain_um.events import Observer
@@ -72,6 +72,9 @@ class RankEngine(CpuEngine):
         self.collapse_arcs = collapse_arcs
         self.checkpoint = checkpoint
         self.replayed = 0
+
+    def close(self) -> None:
+        """Free what is not in this process' memory: nothing."""
 
     def load(self, graph: Any) -> CpuLevel:
         """Return level 0 from this rank's part of a graph, a `RankGraph`."""
@@ -126,7 +129,7 @@ class RankEngine(CpuEngine):
         """Move as the CPU engine does, or load what an earlier run moved."""
         found = self.load_step("move", level)
         if found is None:
-            moved = super().move(level)
+            moved = self.sweeps(level)
             if moved.moves:
                 self.save_step("move", level, level.labels, asdict(moved))
             return moved
@@ -141,13 +144,21 @@ class RankEngine(CpuEngine):
         """Refine as the CPU engine does, or load what an earlier run refined."""
         found = self.load_step("refine", level)
         if found is None:
-            super().refine(level)
+            self.refinement(level)
             if level.refined is not None:
                 self.save_step("refine", level, level.refined, {})
             return
         name = f"refined.{level.cycle}.{level.number}"
         level.refined = self.memory.empty(name, "community", level.vertices, np.uint32)
         level.refined[:] = found[0]
+
+    def sweeps(self, level: CpuLevel) -> MoveStats:
+        """Sweep until the gain of a sweep falls below the level's tolerance."""
+        return super().move(level)
+
+    def refinement(self, level: CpuLevel) -> None:
+        """Split communities into sub-communities that are connected."""
+        super().refine(level)
 
     def load_step(self, step: str, level: CpuLevel) -> tuple[U32, dict[str, int]] | None:
         """Return what an earlier run found in a step of a level."""
@@ -194,9 +205,8 @@ class RankEngine(CpuEngine):
                 objective.rate, float(objective.total), seed, np.zeros(1, np.int64), result,
             )  # fmt: skip
             moved = proposed[first:last] != move.STAYS
-            vertices, targets = self.everyones(
-                queue[first:last][moved], proposed[first:last][moved]
-            )
+            columns = queue[first:last][moved], proposed[first:last][moved]
+            vertices, targets = gather_columns(self.ranks, *columns)
             applied = (labels, totals, sizes, active, targets)
             parallel.run(kernels.apply, self.threads, level.degrees, applied, vertices)
             if prunes:
@@ -210,22 +220,6 @@ class RankEngine(CpuEngine):
         moves, gain, visited = self.ranks.sum_exact([*result, arcs]).tolist()
         return moves, gain, visited
 
-    def everyones(self, *columns: Any) -> list[Any]:
-        """Return columns of equal length in one message, each with those of all ranks."""
-        words = np.concatenate([column.view(np.uint32) for column in columns])
-        received = self.ranks.allgatherv(words)
-        share = [column.dtype.itemsize // 4 for column in columns]
-        lengths = [len(words) // sum(share) for words in received]
-        whole, done = [], 0
-        for column, width in zip(columns, share, strict=True):
-            parts = [
-                words[done * length : (done + width) * length]
-                for words, length in zip(received, lengths, strict=True)
-            ]
-            whole.append(np.concatenate(parts).view(column.dtype))
-            done += width
-        return whole
-
     def share_rows(self, level: CpuLevel, values: I64) -> None:
         """Complete values that each rank computed for its own vertices."""
         if is_shared(level):
@@ -237,7 +231,7 @@ class RankEngine(CpuEngine):
     ) -> None:
         """Carry out the moves that all ranks listed."""
         if is_shared(level):
-            listed = self.everyones(*(column[: claim[1]] for column in state[6:]))
+            listed = gather_columns(self.ranks, *(column[: claim[1]] for column in state[6:]))
             state, claim = (*state[:6], *listed), np.array([0, len(listed[0]), 0], np.int64)
         super().apply_refined(level, graph, state, second, claim)
 
@@ -275,7 +269,7 @@ class RankEngine(CpuEngine):
         refine.split(*level.rows, level.targets, roots, parents, level.fixed)
         alone = np.arange(level.vertices, dtype=np.uint32)
         joined = roots != alone
-        vertices, roots = self.everyones(alone[joined], roots[joined])
+        vertices, roots = gather_columns(self.ranks, alone[joined], roots[joined])
         kernels.join_trees(vertices, roots, alone)
         level.start[:] = alone
 

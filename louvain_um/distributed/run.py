@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +27,9 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 
+if TYPE_CHECKING:
+    from louvain_um.distributed.gpu_ranks.visible import Exchange
+
 
 def detect_on_rank(
     ranks: Communicator,
@@ -36,6 +41,7 @@ def detect_on_rank(
     collapse_arcs: int = COLLAPSE_ARCS,
     labels: str | None = None,
     force: bool = False,
+    exchange: Exchange = "host",
 ) -> Communities:
     """Detect communities with all ranks, each of which calls this with its own rows.
 
@@ -55,6 +61,8 @@ def detect_on_rank(
         are in ``provenance["files"]``.
     force : bool
         Whether these files may replace others.
+    exchange : {"host", "nccl"}
+        With ``device="cuda"``, how GPUs exchange arrays.
 
     Returns
     -------
@@ -63,17 +71,34 @@ def detect_on_rank(
     """
     refuse_extended_rule(options)
     refuse_mixed_versions(ranks)
-    parts = None if labels is None else RankParts(ranks, labels, force=force)
-    graph = join_blocks(ranks, block)
-    saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
-    engine = RankEngine(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
-    times = RankTimes(ranks.traffic, observer)
-    result = detect(engine, graph, options, times)
-    found = {"replayed": engine.replayed, "by_rank": times.of_all(ranks)}
-    result = replace(result, vertex_names=block.names)
-    if parts is not None:
-        found["files"] = parts.write(result, block)
-    return replace(result, provenance={**result.provenance, **found})
+    with ExitStack() as stack:
+        make: Callable[..., RankEngine] = RankEngine
+        if options.device == "cuda":
+            ranks, make = device_ranks(stack, ranks, exchange)
+        parts = None if labels is None else RankParts(ranks, labels, force=force)
+        graph = join_blocks(ranks, block)
+        saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
+        engine = make(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
+        stack.callback(engine.close)
+        times = RankTimes(ranks.traffic, observer)
+        result = detect(engine, graph, options, times)
+        found = {"replayed": engine.replayed, "by_rank": times.of_all(ranks)}
+        result = replace(result, vertex_names=block.names)
+        if parts is not None:
+            found["files"] = parts.write(result, block)
+        return replace(result, provenance={**result.provenance, **found})
+
+
+def device_ranks(
+    stack: ExitStack, ranks: Communicator, exchange: Exchange
+) -> tuple[Communicator, Callable[..., RankEngine]]:
+    """Take this rank's GPU until a stack ends; return how ranks speak, and what makes an engine."""
+    from louvain_um.distributed.carriers.staged import StagedLink
+    from louvain_um.distributed.gpu_ranks.engine import DeviceRankEngine
+    from louvain_um.distributed.gpu_ranks.visible import on_device
+
+    device = stack.enter_context(on_device(ranks, exchange))
+    return ranks, partial(DeviceRankEngine, device=device, link=StagedLink(ranks))
 
 
 def refuse_mixed_versions(ranks: Communicator) -> None:
@@ -93,6 +118,15 @@ def refuse_extended_rule(options: Options) -> None:
             remedy="detect in one process",
             problem="ranks maximise modularity only, without constraints",
         )
+
+
+def refuse_policies(options: Options) -> None:
+    """Raise for what runs on several devices do not do: policies, budgets, a neighbour's memory."""
+    given = options.memory if isinstance(options.memory, str) else options.memory.name
+    more = (options.device_budget, options.peer_memory, options.ballast)
+    if given not in ("auto", "device") or any(value is not None for value in more):
+        problem = "several devices hold everything in their own memory"
+        raise OptionError("memory", given, "drop it, or use one device", problem=problem)
 
 
 def detect_in_threads(

@@ -38,7 +38,7 @@ from louvain_um.gpu.move.extended import (
     load_masses,
     sum_masses,
 )
-from louvain_um.gpu.move.move import move
+from louvain_um.gpu.move.move import move, tell_sweeps
 from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import refine
@@ -241,19 +241,7 @@ class GpuEngine:
             self.in_place.move(level, moved)
         if level.number == level.cycle == 0:
             self.correct_plan(moved, time.perf_counter() - since)
-        for iteration, sweep in enumerate(sweeps):
-            self.observer(
-                Event(
-                    kind="iteration",
-                    phase="move",
-                    level=level.number,
-                    iteration=iteration,
-                    vertices=level.vertices,
-                    arcs=level.arcs,
-                    moved=sweep.moved,
-                    seconds_ago=sweep.seconds_ago,
-                )
-            )
+        tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
         return moved
 
     def correct_plan(self, moved: MoveStats, seconds: float) -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import louvain_um as lu
 from louvain_um.cli import app
-from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, WorkerLostError
 from louvain_um.events import Event, ignore
 from louvain_um.formats.labels import read_labels
 from louvain_um.options import Options
@@ -200,8 +200,8 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: Any) -> None:
         lu.louvain(graph_named("lfr"), cluster="tcp://127.0.0.1:9")
 
 
-def test_ranks_run_on_cpus(start: Any) -> None:
-    with pytest.raises(OptionError, match="use device='cpu'"):
+def test_a_rank_without_a_gpu_is_told_of(start: Any) -> None:
+    with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 2 \(on .*\) has no GPU: .*use"):
         lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")
 
 

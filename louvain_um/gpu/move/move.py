@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.problem import Problem
+from louvain_um.events import Event, Observer
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.move.extended import MoveArrays, types_of
 from louvain_um.gpu.move.structs import SWEEPS, move_rule
@@ -104,6 +106,25 @@ def move(
     moves, visited, gain = (int(found[key]) for key in ("total_moves", "visited", "total_gain"))
     level.read_again = int(found["read_again"])
     return MoveStats(count, moves, visited, gain), done
+
+
+def tell_sweeps(
+    observer: Observer, number: int, vertices: int, arcs: int, sweeps: Iterable[Sweep]
+) -> None:
+    """Tell an observer of the sweeps over a level that have ended."""
+    for iteration, sweep in enumerate(sweeps):
+        observer(
+            Event(
+                kind="iteration",
+                phase="move",
+                level=number,
+                iteration=iteration,
+                vertices=vertices,
+                arcs=arcs,
+                moved=sweep.moved,
+                seconds_ago=sweep.seconds_ago,
+            )
+        )
 
 
 def add_degrees(kernels: Kernels, level: GpuLevel) -> None:

@@ -120,6 +120,37 @@ def sum_part(kernels: Kernels, share: Share, part: int, parts: int, limits: Limi
     return Part(share, arrays, k, state, rows, numbers)
 
 
+def sum_own(kernels: Kernels, share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
+    """Sum the arcs of own vertices alone by the communities of both ends, all below `communities`.
+
+    Returns
+    -------
+    offsets, targets, weights
+        Rows of all communities, without arcs inside them, on the host.
+    """
+    level, memory = share.level, share.memory
+    limits = replace(LIMITS, weights8=False)
+    aggregation = Aggregation(kernels, memory, level)
+    # Degrees are not summed: communities without arcs here may be neighbours of others.
+    aggregation.set(
+        numbers=numbers, map=numbers, label_bound=communities, neighbour_bound=communities
+    )
+    aggregation.group(communities)
+    state = aggregation.lay_out(limits)
+    aggregation.make_room(state, limits)
+    room = int(state["room"])
+    offsets = aggregation.scratch("new_offsets", communities + 1, np.int64)
+    loops = aggregation.scratch("new_loops", communities, level.sums)
+    loops.data.memset_async(0, loops.nbytes)
+    capacity = min(room_after(level, limits), room)
+    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, 0, room)
+    kept = int(aggregation.write(rows, room)["arcs"])
+    found = offsets.get(), rows.targets[:kept].get(), rows.weights[:kept].get()
+    aggregation.close()
+    rows.free()
+    return found
+
+
 def collect(parts: Sequence[Part], shares: Sequence[Share]) -> list[CoarseRows]:
     """Copy the rows of all devices to some of them, one behind the other; wait for it."""
     # On the default stream, a copy between devices waits for all that both of them do.

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
@@ -120,6 +121,39 @@ class Gate:
         self.waits = waits
         self.marks: list[list[Any]] = [[] for _ in shares]
         self.events = [cupy.cuda.Event(disable_timing=True) for _ in turns(shares)]
+
+    @property
+    def devices(self) -> int:
+        """Devices whose arrays kernels read."""
+        return len(self.shares)
+
+    def show(self, arrays: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+        """Return what kernels are to read: the arrays that the devices have to show."""
+        return arrays
+
+    def moved(self, sub_round: int) -> None:
+        """Close the gate behind what the devices propose in a sub-round."""
+        self.close()
+
+    def activated(self) -> None:
+        """Close the gate behind what the devices have activated."""
+        self.close()
+
+    def complete(self, arrays: Sequence[Any]) -> None:
+        """Complete arrays of which each device has the values of its own vertices."""
+        self.close()
+        for own, share in zip(arrays, turns(self.shares), strict=True):
+            for other, theirs in zip(self.shares, arrays, strict=True):
+                if other is not share:
+                    copy(theirs[other.first : other.last], own[other.first : other.last])
+        self.close()
+
+    def sums(self, values: Sequence[int]) -> Sequence[int]:
+        """Return the sums of all devices' integers: one process has added them up."""
+        return values
+
+    def free(self) -> None:
+        """Nothing: the devices show arrays that they have anyway."""
 
     def close(self) -> None:
         """Close the gate behind all launches so far."""

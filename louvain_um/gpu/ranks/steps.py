@@ -14,19 +14,16 @@ import numpy as np
 
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
 from louvain_um.gpu.move.structs import move_rule
+from louvain_um.gpu.ranks.link import NONE, Link, LinkGate
 from louvain_um.gpu.ranks.share import Gate, Launches, Share, Waits, turns
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import BINS, CONTROL, HubTables, new_control
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.options import Options
-
-NONE: Final = np.uint32(0xFFFFFFFF)
-"""Stands for no sub-round."""
 
 OWN: Final = layout(
     n=np.int64, first=np.int64, last=np.int64,
@@ -109,8 +106,12 @@ def move_shared(
     options: Options,
     total: int,
     waits: Waits | None = None,
+    link: Link | None = None,
 ) -> tuple[MoveStats, list[Sweep]]:
-    """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any."""
+    """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any.
+
+    With a link, other processes hold the other shares.
+    """
     names = (
         "begin_shared", "queue_own", "move_round", "apply_round", "pack_active", "merge_active",
     )  # fmt: skip
@@ -131,8 +132,9 @@ def move_shared(
                 "activated": worker.scratch("activated", -(-level.vertices // 32)),
             }
         )
-    show(workers, shown)
-    gate, devices, n = Gate(shares, waits), len(shares), np.int64(level.vertices)
+    gate: Gate | LinkGate = Gate(shares, waits) if link is None else LinkGate(shares[0], link)
+    show(workers, gate.show(shown))
+    devices, n = gate.devices, np.int64(level.vertices)
     moves, gain, before, iteration = 0, 0, 0, 0
     ended = list[tuple[int, float]]()
     while iteration < rules.MAX_ITERATIONS:
@@ -148,7 +150,7 @@ def move_shared(
                 if r:
                     worker.apply("apply_round", devices, r - 1)
                 worker.run("move_round", worker.hubs.argument, np.uint32(r), moved)
-            gate.close()
+            gate.moved(r)
             moved = np.uint32(r) if prunes else NONE
         for worker, _ in zip(workers, turns(shares), strict=True):
             worker.apply("apply_round", devices, rules.SUB_ROUNDS - 1)
@@ -156,7 +158,7 @@ def move_shared(
                 worker.run("move_round", worker.hubs.argument, NONE, moved)
                 worker.pack()
         if prunes:
-            gate.close()
+            gate.activated()
             for worker, _ in zip(workers, turns(shares), strict=True):
                 active = np.uint64(worker.own.value("active"))
                 worker.launch("merge_active", n, active, worker.shown, np.uint32(devices))
@@ -166,7 +168,9 @@ def move_shared(
             w.control.get().view(CONTROL)[0] for w, _ in zip(workers, turns(shares), strict=True)
         ]
         gate.collect()
-        moved_now, gained = (sum(int(f[name][0]) for f in found) for name in ("moves", "gain"))
+        moved_now, gained = gate.sums(
+            [sum(int(f[name][0]) for f in found) for name in ("moves", "gain")]
+        )
         iteration += 1
         moves, gain = moves + moved_now, gain + gained
         ended.append((moved_now, time.perf_counter()))
@@ -175,16 +179,28 @@ def move_shared(
         before = gained
     for worker, _ in zip(workers, turns(shares), strict=True):
         worker.close()
-    level.read_again = sum(int(each["read_again"]) for each in found)
-    visited = sum(int(each["visited"]) for each in found)
+    gate.free()
+    level.read_again, visited = gate.sums(
+        [sum(int(f[name]) for f in found) for name in ("read_again", "visited")]
+    )
     sweeps = [Sweep(count, ended[-1][1] - at) for count, at in ended]
     return MoveStats(iteration, moves, visited, gain), sweeps
 
 
-def refine_shared(kernels: Kernels, shares: Sequence[Share], options: Options, total: int) -> None:
-    """Split communities into connected sub-communities; leaves `refined` on the levels."""
+def refine_shared(
+    kernels: Kernels,
+    shares: Sequence[Share],
+    options: Options,
+    total: int,
+    link: Link | None = None,
+) -> None:
+    """Split communities into connected sub-communities; leaves `refined` on the levels.
+
+    With a link, other processes hold the other shares.
+    """
     workers, shown = list[Worker](), list[dict[str, Any]]()
-    gate, devices = Gate(shares), len(shares)
+    gate: Gate | LinkGate = Gate(shares) if link is None else LinkGate(shares[0], link)
+    devices = gate.devices
     salt = rules.salt(shares[0].level.cycle, rules.REFINE_SWEEP, options.seed)
     for share in turns(shares):
         rule = start_refinement(share.memory, share.level, options, total)
@@ -195,23 +211,18 @@ def refine_shared(kernels: Kernels, shares: Sequence[Share], options: Options, t
         workers.append(worker)
         names = "queue", "proposed", "weight_to_target"
         shown.append({name: share.memory.live[name] for name in names} | {"starts": worker.starts})
-    show(workers, shown)
-    gate.close()
-    weights = [share.memory.live["external_weight"] for share in shares]
-    for own, share in zip(weights, turns(shares), strict=True):
-        for other, theirs in zip(shares, weights, strict=True):
-            if other is not share:
-                copy(theirs[other.first : other.last], own[other.first : other.last])
-    gate.close()
+    show(workers, gate.show(shown))
+    gate.complete([share.memory.live["external_weight"] for share in shares])
     for r in range(rules.SUB_ROUNDS):
         for worker, _ in zip(workers, turns(shares), strict=True):
             if r:
                 worker.apply("join_round", devices, r - 1)
             worker.run("refine_round", worker.hubs.argument, np.uint32(r))
-        gate.close()
+        gate.moved(r)
     for worker, _ in zip(workers, turns(shares), strict=True):
         worker.apply("join_round", devices, rules.SUB_ROUNDS - 1)
     # The others read what is freed here.
     gate.close()
     for worker, _ in zip(workers, turns(shares), strict=True):
         worker.close()
+    gate.free()

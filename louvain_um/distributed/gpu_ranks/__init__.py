@@ -1,0 +1,1 @@
+"""Ranks of a cluster that have a GPU each: which one, and what runs there."""

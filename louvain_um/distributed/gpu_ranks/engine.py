@@ -1,0 +1,197 @@
+"""A rank's engine on a GPU: what reads the rows of a level that is dealt over ranks runs there.
+
+Between the steps, labels and totals are in host memory, as on a rank without a GPU: checkpoints,
+the exchange of coarse rows and levels that every rank computes alone are those of `RankEngine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.core.hierarchy import MoveStats
+from louvain_um.cpu.level import I64, U32, CpuLevel
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.engine import RankEngine, is_shared
+from louvain_um.events import Observer
+from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.move.move import tell_sweeps
+from louvain_um.gpu.ranks.aggregate import sum_own
+from louvain_um.gpu.ranks.link import Link
+from louvain_um.gpu.ranks.share import Share
+from louvain_um.gpu.ranks.steps import move_shared, refine_shared
+from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.preflight import refuse_high_degrees
+from louvain_um.options import Options
+from louvain_um.placement.memory.allocator import Allocator
+
+ROWS: Final = ("offsets", "targets", "weights", "degrees")
+"""Arrays of the level whose rows are on the GPU."""
+
+
+class DeviceRankEngine(RankEngine):
+    """Louvain and Leiden on the rows of one rank, with a GPU, which is current.
+
+    The caller closes it.
+
+    Parameters
+    ----------
+    options : Options
+    observer : Observer
+    ranks : Communicator
+    device : int
+        This rank's GPU.
+    link : Link
+        Exchanges arrays on it with those of the other ranks.
+    **values
+        Further arguments of `RankEngine`.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        observer: Observer,
+        ranks: Communicator,
+        *,
+        device: int,
+        link: Link,
+        **values: Any,
+    ) -> None:
+        super().__init__(options, observer, ranks, **values)
+        self.device = device
+        self.link = link
+        self.there = Allocator([], device)
+        self.share: Share | None = None
+        self.rows: Any = None
+
+    def close(self) -> None:
+        """Free the GPU's memory."""
+        self.share = self.rows = None
+        self.there.close()
+
+    def load(self, graph: Any) -> CpuLevel:
+        """Return level 0 from this rank's part of a graph, a `RankGraph`."""
+        refuse_high_degrees(graph.block)
+        return super().load(graph)
+
+    def put(self, name: str, group: Any, values: Any) -> Any:
+        """Return a copy of an array on the GPU."""
+        array = self.there.empty(name, group, len(values), values.dtype)
+        if len(values):
+            array.set(np.ascontiguousarray(values))
+        return array
+
+    def drop(self, *names: str) -> None:
+        """Free those of some arrays that are on the GPU."""
+        self.there.free(*(name for name in names if name in self.there.live))
+
+    def own_share(self, level: CpuLevel) -> Share:
+        """Return a level's share of this rank; its rows are copied to the GPU once."""
+        if self.share is None or self.rows is not level.targets:
+            self.drop_rows()
+            self.share, self.rows = self.new_share(level), level.targets
+        return replace(self.share, level=replace(self.share.level, cycle=level.cycle))
+
+    def new_share(self, level: CpuLevel) -> Share:
+        """Copy own rows, and the degrees of all vertices, to the GPU."""
+        first, last = level.own
+        arcs, weights = len(level.targets), level.weights
+        offsets = np.zeros(level.vertices + 1, np.int64)
+        offsets[first:last] = level.rows[0][first:last]
+        offsets[last:] = arcs
+        # The same on all ranks, which exchange sums.
+        short = weights.dtype == np.uint32 and self.total < 2**32
+        sums = np.dtype(np.uint32 if short else np.uint64)
+        there = GpuLevel(
+            cycle=level.cycle,
+            number=level.number,
+            vertices=level.vertices,
+            arcs=arcs,
+            sums=sums,
+            offsets=self.put("offsets", "graph", offsets),
+            targets=self.put("targets", "graph", level.targets),
+            weights=self.put("weights", "graph", unsigned(weights)) if len(weights) else None,
+            loops=None,
+            degrees=self.put("degrees", "community", level.degrees.astype(sums)),
+            max_degree=level.max_degree,
+        )
+        return Share(
+            device=self.device, memory=self.there, level=there, first=first, last=last, arcs=arcs
+        )
+
+    def drop_rows(self) -> None:
+        """Free a level's rows on the GPU."""
+        self.share = self.rows = None
+        self.drop(*ROWS)
+
+    @property
+    def total(self) -> int:
+        """Sum of all degrees, 2m."""
+        return int(self.problem.objective.total)
+
+    def sweeps(self, level: CpuLevel) -> MoveStats:
+        """Move the vertices of a level that is dealt over ranks on the GPU."""
+        if not is_shared(level):
+            return super().sweeps(level)
+        share = self.own_share(level)
+        there = share.level
+        if level.start is not None:
+            there.start = self.put("start", "community", level.start)
+        run = (kernels, [share], self.options, self.total)
+        moved, sweeps = move_shared(*run, link=self.link)
+        tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
+        level.labels = self.fetched(f"labels.{level.cycle}.{level.number}", there.labels)
+        level.totals = there.totals.get().astype(np.int64)
+        self.drop("start", "totals", f"labels.{level.cycle}.{level.number}")
+        return moved
+
+    def refinement(self, level: CpuLevel) -> None:
+        """Refine a level that is dealt over ranks on the GPU."""
+        if not is_shared(level):
+            super().refinement(level)
+            return
+        share = self.own_share(level)
+        there = share.level
+        there.labels = self.put("labels", "community", level.labels)
+        there.totals = self.put("totals", "community", level.totals.astype(there.sums))
+        refine_shared(kernels, [share], self.options, self.total, self.link)
+        name = f"refined.{level.cycle}.{level.number}"
+        level.refined = self.fetched(name, there.refined)
+        self.drop("labels", "totals", name)
+
+    def coarse_rows(
+        self, level: CpuLevel, numbers: U32, offsets: I64, loops: I64
+    ) -> tuple[U32, U32 | I64]:
+        """Sum own rows by community on the GPU; fill offsets and return the rows."""
+        if not is_shared(level):
+            return super().coarse_rows(level, numbers, offsets, loops)
+        share = self.own_share(level)
+        there = self.put("numbers", "community", numbers)
+        offsets[:], targets, weights = sum_own(kernels, share, there, len(loops))
+        self.drop("numbers")
+        self.drop_rows()
+        return targets, weights.astype(self.weights(0).dtype, copy=False)
+
+    def fetched(self, name: str, array: Any) -> U32:
+        """Return a copy in host memory of an array with an entry per vertex."""
+        here: U32 = self.memory.empty(name, "community", array.size, np.uint32)
+        here[:] = array.get()
+        return here
+
+    @property
+    def peak_bytes(self) -> Mapping[Any, int]:
+        """Peak bytes by group, on the GPU."""
+        return self.there.peak_bytes
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Device, policy, budget, threads, ranks."""
+        return {**super().provenance, "device": f"cuda:{self.device}"}
+
+
+def unsigned(weights: Any) -> Any:
+    """Return weights as kernels read them."""
+    return weights.view(np.uint64) if weights.dtype == np.int64 else weights

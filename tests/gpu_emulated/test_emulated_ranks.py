@@ -1,0 +1,81 @@
+"""Ranks with a device each, which exchange moves, find the labels of the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from louvain_um.core.hierarchy import detect
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
+from louvain_um.distributed.gpu_ranks import visible
+from louvain_um.distributed.gpu_ranks.visible import Visible
+from louvain_um.distributed.partition import blocks_of
+from louvain_um.distributed.run import detect_on_rank
+from louvain_um.events import ignore
+from louvain_um.gpu.runtime.compile import using
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+from tests.distributed.runs import assert_equal
+from tests.gpu_emulated.emulated_engine import EmulatedKernels, emulated_devices
+from tests.gpu_emulated.test_emulated_devices import KINDS
+
+
+def on_ranks(
+    monkeypatch: pytest.MonkeyPatch, kernels: EmulatedKernels, graph: Graph, options: Options,
+    devices: tuple[str, ...], ranks: int, **values: Any,
+) -> list[Communities]:  # fmt: skip
+    """Return what each of some ranks of one host finds."""
+    monkeypatch.setattr(visible, "visible_here", lambda: Visible(host="h", devices=devices))
+    blocks = blocks_of(graph, ranks)
+
+    def task(own: ThreadCommunicator) -> Communities:
+        with using(kernels):  # type: ignore[arg-type]
+            return detect_on_rank(own, blocks[own.rank], options, ignore, **values)
+
+    return run_threads(task, ranks, patience=60)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "devices"),
+    [*((kind, 2, ("a", "b")) for kind in KINDS), ("lfr", 3, ("a",)), ("weighted", 3, ("a",))],
+)
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_ranks_by_way_of_the_host(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str, method: str,
+    ranks: int, devices: tuple[str, ...],
+) -> None:  # fmt: skip
+    graph = KINDS[kind]()
+    options: Any = Options(method=method, seed=3, device="cuda", threads=1)
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    with emulated_devices(monkeypatch, emulated, len(devices)) as kernels:
+        found = on_ranks(monkeypatch, kernels, graph, options, devices, ranks, collapse_arcs=0)
+    for each in found:
+        assert_equal(each, one)
+    used = [each.provenance["device"] for each in found]
+    assert used == [f"cuda:{rank % len(devices)}" for rank in range(ranks)]
+    if graph.n_arcs:
+        launched = {device for device, kernel in kernels.launched if kernel == "move_round"}
+        assert launched == set(range(len(devices)))
+
+
+def test_ranks_with_and_without_devices_resume_each_other(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], tmp_path: Path
+) -> None:
+    graph = KINDS["lfr"]()
+    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    on_cpus = replace(options, device="cpu")
+    one = detect(CpuEngine(on_cpus, ignore), graph, on_cpus, ignore)
+    for first, second in ((options, on_cpus), (on_cpus, options)):
+        folder = tmp_path / first.device
+        with emulated_devices(monkeypatch, emulated, 1) as kernels:
+            run = (monkeypatch, kernels, graph)
+            on_ranks(*run, first, ("a",), 2, collapse_arcs=0, checkpoint=folder)
+            again = on_ranks(*run, second, ("a",), 3, collapse_arcs=0, checkpoint=folder)
+        assert_equal(again[0], one)
+        assert again[0].provenance["replayed"] > 0
