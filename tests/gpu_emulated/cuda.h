@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -70,6 +71,9 @@ static void resume(int thread) {
   fibre.begun = true;
   setcontext(&fibre.context);
 }
+
+// Called again and again by a block that waits for others. More blocks than processors are usual.
+static void wait_for_blocks() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 // A barrier of `count` threads, for any number of rounds.
 struct Rendezvous {
