@@ -6,8 +6,9 @@ import functools
 import re
 from collections.abc import Callable, Collection
 from dataclasses import fields
-from inspect import Parameter, cleandoc, signature
-from typing import Any, TypedDict, TypeVar
+from difflib import get_close_matches
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Any, Final, TypedDict, TypeVar
 
 from louvain_um.options import Budget, ObjectiveName, Options
 
@@ -31,6 +32,22 @@ class OptionValues(TypedDict, total=False):
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+ELSEWHERE: Final = {
+    "gamma": "resolution",
+    "initial_membership": "initial",
+    "is_membership_fixed": "fixed",
+    "max_comm_size": "max_size",
+    "max_iter": "threshold",
+    "n_iterations": "threshold",
+    "n_jobs": "threads",
+    "objective_function": "objective",
+    "partition": "initial",
+    "partition_type": "objective",
+    "random_state": "seed",
+    "resolution_parameter": "resolution",
+}
+"""What python-louvain, leidenalg, igraph, cuGraph and scikit-learn call an option, to name ours."""
 
 
 def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Function]:
@@ -80,10 +97,7 @@ def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Functi
             try:
                 shown.bind(*args, **values)
             except TypeError as error:
-                from louvain_um.formats.read_options import where_taken
-
-                unknown = (name for name in values if name not in shown.parameters)
-                hint = where_taken(unknown)
+                hint = _hint(shown, len(args), values)
                 raise TypeError(f"{function.__qualname__}() {error}{hint}") from None
             return function(*args, **(defaults | values))
 
@@ -93,6 +107,26 @@ def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Functi
         return found  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _hint(shown: Signature, given: int, values: Collection[str]) -> str:
+    """Return what to pass instead of arguments that a function does not take, to end an error."""
+    from louvain_um.formats.read_options import where_taken
+
+    by_name = [p.name for p in shown.parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+    if given > len(shown.parameters) - len(by_name):
+        return f"; pass options by name, as in {by_name[0]}=…"
+    for name in values:
+        if name in shown.parameters:
+            continue
+        if read := where_taken(["weight" if name == "weights" else name]):
+            return read
+        # Short words resemble others by chance.
+        close = get_close_matches(name, shown.parameters, 1, 0.88) if len(name) > 5 else []
+        known = ELSEWHERE.get(name) or (close[0] if close else None)
+        if known in shown.parameters:
+            return f"; pass {known}=…"
+    return ""
 
 
 def with_entries(doc: str | None, without: Collection[str] = ()) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphWarning, LouvainUmError
-from louvain_um.results.given_labels import Given, named_labels
-from louvain_um.results.other_libraries import plain_communities
+from louvain_um.results.given_labels import FORMS, Given, named_labels
+from louvain_um.results.label_tables import indexed_communities, is_indexed
+from louvain_um.results.other_libraries import OVERLAPPING, plain_communities
 from louvain_um.results.partition import Partition
 
 AMI_STEPS = 2 * 10**9
@@ -76,8 +78,9 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     ----------
     a, b : Communities, Labels, dict of vertex and community, list of sets, or array
         Or a result of igraph, leidenalg, cdlib, Infomap, NetworKit or graph-tool.
-        Two that name their vertices are matched by name and compared on the vertices both
-        have. A bare array is taken in vertex order and must have the other's length.
+        Two that name their vertices, as the index of a pandas Series does, are matched by name and
+        compared on the vertices both have. A bare array is taken in vertex order and must have the
+        other's length.
 
     Returns
     -------
@@ -105,6 +108,7 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     (1.0, True)
     """
     a, b = plain_communities(a), plain_communities(b)
+    a, b = _by_index(a, b), _by_index(b, a)
     (names_a, first), (names_b, second) = _named(a), _named(b)
     # A dict has its own order: labels in vertex order are those of vertices 0 … n − 1.
     if names_a is None and named_labels(b, lists=False):
@@ -162,6 +166,23 @@ def _ami_steps(a: NDArray[np.intp], b: NDArray[np.intp]) -> int:
     return int((sums[below] + a * (len(b) - below)).sum())
 
 
+def _by_index(partition: Given | Labels, other: Given | Labels) -> Given | Labels:
+    """Return a column of pandas as labels of the vertices that its index names."""
+    if not is_indexed(partition):
+        return partition
+    names: Any = None
+    if isinstance(other, Labels):
+        names = other.vertices.tolist()
+    elif isinstance(other, Partition):
+        names = None if other.names is None else other.names.tolist()
+    elif is_indexed(other):
+        column: Any = other
+        names = column.index.tolist()
+    elif (pairs := named_labels(other, lists=False)) is not None:
+        names = pairs[0].tolist()
+    return indexed_communities(partition, names)
+
+
 def _named(
     partition: Given | Labels,
 ) -> tuple[NDArray[Any] | None, NDArray[Any]]:
@@ -172,10 +193,12 @@ def _named(
         names = partition.names
         return (np.arange(partition.n_vertices) if names is None else names), partition.labels
     if (pairs := named_labels(partition, lists=False)) is not None:
+        if not isinstance(partition, Mapping) and len(set(pairs[0].tolist())) < len(pairs[0]):
+            raise GraphError(OVERLAPPING)
         return pairs
     labels = np.asarray(partition)
     if labels.ndim != 1:
-        raise GraphError(f"labels must be one-dimensional, not of shape {labels.shape}")
+        raise GraphError(f"labels must be one-dimensional, not of shape {labels.shape}; {FORMS}")
     if labels.dtype.kind == "O":
         labels = labels.astype(str)
     return None, labels

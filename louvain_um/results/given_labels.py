@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
+from louvain_um.results.label_tables import indexed_communities, is_indexed
 from louvain_um.results.other_libraries import plain_communities
 from louvain_um.results.partition import Partition
 
@@ -30,8 +31,9 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
     graph : Graph
     given : array of int, mapping, list of collections, or Communities
         Labels in vertex order, the community of each vertex, or the members of each community
-        (as networkx lists them); or the result of another library, see `plain_communities`.
-        Vertices go by their names where the graph has names.
+        (as networkx lists them); a pandas Series, by its index; a table with columns ``vertex``
+        and ``community``; or the result of another library, see `plain_communities`. Vertices go
+        by their names where the graph has names.
 
     Raises
     ------
@@ -54,6 +56,8 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
             return given.labels
         names = range(len(given.labels)) if given.names is None else given.names.tolist()
         given = dict(zip(names, given.labels.tolist(), strict=True))
+    if is_indexed(given):
+        given = indexed_communities(given, None if graph.names is None else graph.names.tolist())
     pairs = named_labels(given)
     if pairs is not None:
         return _in_order(graph, pairs[0].tolist(), pairs[1])
@@ -61,7 +65,7 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
     if array.shape != (graph.n_vertices,):
         got = f"{len(array)}" if array.ndim == 1 else f"{type(given).__name__}"
         raise GraphError(f"labels of {graph.n_vertices} vertices expected, got {got}; {FORMS}")
-    return array
+    return _numbered(array.tolist()) if array.dtype.kind in "OUST" else array
 
 
 def named_labels(given: Any, *, lists: bool = True) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -106,6 +110,9 @@ def _numbered(values: list[Any]) -> NDArray[Any]:
     if array.dtype.kind in "iu" and array.ndim == 1:
         return array
     try:
+        for at, value in enumerate(values):
+            if value is None or value != value:
+                raise GraphError(f"the label at index {at} is missing ({value}); give it one")
         numbers: dict[Any, int] = {}
         return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
     except TypeError:

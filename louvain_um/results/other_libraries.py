@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.errors import GraphError
+from louvain_um.results.label_tables import is_table, table_communities
 
 OVERLAPPING = (
     "communities overlap: a vertex is in several; partitions are compared here, so assign each "
@@ -23,8 +24,9 @@ def plain_communities(given: Any) -> Any:
     Parameters
     ----------
     given : object
-        ``VertexClustering`` of igraph, a partition of leidenalg, ``NodeClustering`` of cdlib,
-        ``Infomap`` or its result, ``Partition`` of NetworKit, or a property map of graph-tool.
+        ``VertexClustering`` or ``VertexDendrogram`` of igraph, a partition of leidenalg,
+        ``NodeClustering`` of cdlib, ``Infomap`` or its result, ``Partition`` of NetworKit, a
+        property map of graph-tool, or a table such as cuGraph's.
 
     Raises
     ------
@@ -40,6 +42,10 @@ def plain_communities(given: Any) -> Any:
     """
     if getattr(given, "overlap", False) is True:
         raise GraphError(OVERLAPPING)
+    if is_table(given):
+        return table_communities(given)
+    if callable(getattr(given, "as_clustering", None)):  # a dendrogram of igraph
+        given = given.as_clustering()
     membership = getattr(given, "membership", None)
     if isinstance(membership, list):  # igraph, leidenalg
         return _by_name(given, membership)

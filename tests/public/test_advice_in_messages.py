@@ -214,6 +214,38 @@ def test_options_of_reading_are_not_options_of_a_run() -> None:
             call("graph.csv", speed=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("random_state", 3, "seed"),
+        ("resolution_parameter", 2.0, "resolution"),
+        ("initial_membership", [0] * 34, "initial"),
+        ("is_membership_fixed", [True] * 34, "fixed"),
+        ("max_comm_size", 5, "max_size"),
+        ("objective_function", "cpm", "objective"),
+        ("n_jobs", 1, "threads"),
+        ("resolutoin", 2.0, "resolution"),
+        ("max_levels", 1, "max_level"),
+    ],
+)
+def test_names_of_other_libraries_and_typos_lead_to_options(
+    name: str, value: Any, advice: str
+) -> None:
+    with pytest.raises(TypeError, match=f"'{name}'; pass {advice}=…$"):
+        lu.leiden(nx.karate_club_graph(), **{name: value})
+    lu.leiden(nx.karate_club_graph(), device="cpu", **{advice: value})
+
+
+def test_options_by_position_and_lists_of_weights_are_answered() -> None:
+    louvain: Any = lu.louvain
+    with pytest.raises(TypeError, match=r"pass options by name, as in resolution=…$"):
+        louvain(nx.karate_club_graph(), 1.2)
+    with pytest.raises(TypeError, match=r"'weights'; pass as_graph\(…, weight=…\)$"):
+        louvain(nx.karate_club_graph(), weights="weight")
+    with pytest.raises(TypeError, match=r"'n_clusters'$"):
+        louvain(nx.karate_club_graph(), n_clusters=3)
+
+
 def test_advice_on_saving_works(tmp_path: Path) -> None:
     result = lu.louvain(nx.karate_club_graph(), device="cpu")
     with pytest.raises(lu.LouvainUmError) as caught:
