@@ -14,8 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import interrupts
-from louvain_um.dynamic.timed_edges import PARQUET_MAGIC, refuse_weights, seconds_of
-from louvain_um.dynamic.timed_lines import COMMENTS, TimedLines
+from louvain_um.dynamic.edge_lines import EdgeLines
+from louvain_um.dynamic.timed_edges import (
+    MOST_WEIGHT,
+    PARQUET_MAGIC,
+    refuse_weights,
+    seconds_of,
+)
+from louvain_um.dynamic.timed_lines import Line, TimedLines
 from louvain_um.dynamic.windows import EdgeBlock
 from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
 from louvain_um.formats.graph_file import GZIP_MAGIC, GraphFile
@@ -32,6 +38,12 @@ MOST_LINE: Final = 1 << 20
 
 PAUSE: Final = 0.2
 """Seconds without edges after which a caller may do something else."""
+
+REAL_SCALE: Final = 2.0**20
+"""Scale of a graph whose weights are real numbers: those to come are not known."""
+
+MOST_REAL: Final = MOST_WEIGHT / REAL_SCALE
+"""Real weights must be smaller."""
 
 NAME: Final = "<stdin>"
 
@@ -169,65 +181,72 @@ class ArrivingEdges:
         try:
             if self._lines is None:
                 text = self._begin(text)
-            if text and self._lines is not None:
-                yield self._edges(self._lines, text)
+            yield from self._edges(text)
         except GraphFormatError as error:
             good = 0 if error.line is None else error.line - self._line
-            if good > 0 and self._lines is not None:
-                before = b"".join(text.splitlines(keepends=True)[:good])
-                yield self._edges(self._lines, before)
+            if good > 0:
+                yield from self._edges(b"".join(io.BytesIO(text).readlines()[:good]))
             raise
         except GraphError as error:
             raise self.file.error(str(error)) from None
 
     def _begin(self, text: bytes) -> bytes:
         """Find out how lines are split; return the lines after comments and a header."""
-        lines = text.splitlines(keepends=True)
-        marks = tuple(mark.encode() for mark in COMMENTS)
-        known = (k for k, line in enumerate(lines) if line.strip() and not line.startswith(marks))
-        at = next(known, None)
-        if at is None:
-            self._line += len(lines)
+        if self._line == 1:
+            text = text.removeprefix(b"\xef\xbb\xbf")
+        found = EdgeLines.of(text)
+        if not found.text:
+            self._line += text.count(b"\n")
             return b""
-        found = GraphFile(io.BytesIO(lines[at]), NAME)
-        found.skip_byte_order_mark()
-        self._lines = TimedLines.begin(found, self.options)
+        lines = io.BytesIO(text).readlines()
+        at = found.line(0) - 1
+        self._lines = TimedLines.begin(GraphFile(io.BytesIO(lines[at]), NAME), self.options)
         header = not self._lines.sample
         self._line += at + header
-        return self._lines.sample + b"".join(lines[at + 1 :])
+        return b"".join(lines[at + header :])
 
-    def _edges(self, lines: TimedLines, text: bytes) -> EdgeBlock:
+    def _edges(self, text: bytes) -> Iterator[EdgeBlock]:
+        """Yield the edges of some whole lines, if they hold any."""
+        edges = EdgeLines.of(text).text
+        if self._lines is None or not edges:
+            self._line += text.count(b"\n")
+            return
         # Each block is read behind the first edge's line: columns have its width and types.
         known = self._sample
-        first = self._line - bool(known)
-        columns = lines.columns(known + text, first, names=True)
-        line = first.__add__
+        columns, line = self._lines.columns(known + text, self._line - bool(known), names=True)
         times = seconds_of(self.file, columns["time"], line)
         weights = columns.get("weight")
+        if not known:
+            self._sample = edges[: edges.index(b"\n") + 1]
         if weights is not None:
             refuse_weights(self.file, weights, line)
-            weights = self._whole_or_real(weights, line, known or text)
+            weights = self._whole_or_real(weights, line)
         skip = bool(known)
-        if not known:
-            self._sample = text[: text.index(b"\n") + 1]
         block = EdgeBlock(
             u=columns["source"].astype(object)[skip:],
             v=columns["target"].astype(object)[skip:],
             times=times[skip:],
             weights=None if weights is None else weights[skip:],
         )
-        self._refuse_backwards(block.times)
-        self._line += len(block)
-        return block
+        self._refuse_backwards(block.times, line, skip)
+        self._line += text.count(b"\n")
+        yield block
 
-    def _whole_or_real(self, weights: NDArray[Any], line: Any, text: bytes) -> NDArray[Any]:
+    def _whole_or_real(self, weights: NDArray[Any], line: Line) -> NDArray[Any]:
         """Return weights of the type of the first one."""
         if self.real is None:
-            first = text[: text.index(b"\n") + 1]
             assert self._lines is not None
-            kind = self._lines.columns(first, self._line)["weight"].dtype.kind
-            self.real = kind == "f"
+            first, _ = self._lines.columns(self._sample, self._line)
+            self.real = first["weight"].dtype.kind == "f"
         if self.real:
+            lost = (weights >= MOST_REAL) | ((weights > 0) & (weights * REAL_SCALE < 0.5))
+            if lost.any():
+                at = int(np.argmax(lost))
+                raise self.file.error(
+                    f"weight {weights[at]:g} is not between {0.5 / REAL_SCALE:.2g} and "
+                    f"{MOST_REAL:.2g}; send weights in another unit",
+                    line(at),
+                )
             return weights.astype(np.float64)
         if weights.dtype.kind == "f" and (bad := weights != np.floor(weights)).any():
             at = int(np.argmax(bad))
@@ -238,8 +257,8 @@ class ArrivingEdges:
             )
         return weights.astype(np.int64)
 
-    def _refuse_backwards(self, times: NDArray[Any]) -> None:
-        """Raise if a time is before the one before it."""
+    def _refuse_backwards(self, times: NDArray[Any], line: Line, skip: int) -> None:
+        """Raise if a time is before the one before it; `line` counts from `skip` edges before."""
         if not len(times):
             return
         before = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
@@ -248,7 +267,7 @@ class ArrivingEdges:
             raise self.file.error(
                 f"time {times[at]} comes after {before[at]}; sort the edges first, or pass "
                 "sort=True to read all of them before they are followed",
-                self._line + at,
+                line(at + skip),
             )
         self._last = times[-1].item()
 

@@ -7,19 +7,16 @@ import hashlib
 import json
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import Within, build, parse
-from louvain_um.dynamic.arriving import NAME, ArrivingEdges
+from louvain_um.dynamic.arriving import NAME, REAL_SCALE, ArrivingEdges
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
 from louvain_um.errors import GraphFormatError
-
-REAL_SCALE: Final = 2.0**20
-"""Scale of a graph whose weights are real numbers."""
 
 Whole = Annotated[int, Within(0)]
 Time = Annotated[float, Within(-1e300, 1e300)]

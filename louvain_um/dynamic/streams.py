@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
 from louvain_um.formats.read_options import Column, ReadOptions
@@ -54,13 +57,14 @@ class EdgeStream:
         Parameters
         ----------
         **options
-            Of `DynamicGraph`. Real weights need a `scale`; by default that is 2²⁰.
+            Of `DynamicGraph`. Real weights need a `scale`; by default that is 2²⁰, or the next
+            power of two at which their total stays below 2⁵² and none rounds to 0.
         """
         from louvain_um.dynamic.graph import DynamicGraph
 
         weights = self.edges.weights
         if weights is not None and weights.dtype.kind == "f":
-            options = {"scale": 2.0**20, **options}
+            options = {"scale": scale_of(weights), **options}
         return DynamicGraph(self.edges.n_vertices, weighted=True, **options)
 
     def steps(
@@ -89,6 +93,25 @@ class EdgeStream:
         e = self.edges
         yield from windows.feed(EdgeBlock(u=e.u, v=e.v, times=e.times, weights=e.weights))
         yield from windows.close()
+
+
+def scale_of(weights: NDArray[np.float64]) -> float:
+    """Return the power of two by which real weights become whole: 2²⁰ where that is fine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.dynamic.streams import scale_of
+    >>> [int(np.log2(scale_of(np.array(each)))) for each in ([0.5], [1e12], [1e-9])]
+    [20, 11, 30]
+    """
+    positive = weights[weights > 0]
+    if not len(positive):
+        return 2.0**20
+    top = int(np.frexp(positive.max())[1])  # the sum of the weights themselves may be infinite
+    most = 51 - top - int(np.frexp(np.ldexp(positive, -top).sum())[1])
+    least = 1 - int(np.frexp(positive.min())[1])  # the smallest one becomes 1 or more
+    return float(2.0 ** max(0, min(most, max(20, least), 52)))
 
 
 def read_stream(

@@ -8,16 +8,29 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.timed_lines import TimedLines, is_number, places_of, roles_of
+from louvain_um.dynamic.timed_lines import (
+    Columns,
+    Line,
+    TimedLines,
+    is_number,
+    places_of,
+    roles_of,
+)
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
-from louvain_um.formats.objects.frames import factorize
+from louvain_um.formats.objects.frames import factorize, own_ids
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parquet import from_arrow
 from louvain_um.formats.read_options import ReadOptions
 
 PARQUET_MAGIC: Final = b"PAR1"
+
+MOST_WEIGHT: Final = 2**52
+"""Weights must be smaller: totals are exact as doubles."""
+
+MOST_TIME: Final = 2**62
+"""Whole times must be smaller, so that the end of a step is one as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,36 +66,23 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
     """Read a timed edge list to its end."""
     try:
         if file.peek(4) == PARQUET_MAGIC:
-            columns, first = _parquet_columns(file, options), None
-        else:
-            file.skip_byte_order_mark()
-            file.end_lines_with_newlines()
-            lines = TimedLines.begin(file, options)
-            first = lines.first
-            columns = lines.columns(without_last_blanks(lines.sample + file.read()), first)
-        return _timed(file, columns, first, sort=sort)
+            return _timed(file, _parquet_columns(file, options), no_line, sort=sort)
+        file.skip_byte_order_mark()
+        file.end_lines_with_newlines()
+        lines = TimedLines.begin(file, options)
+        columns, line = lines.columns(lines.sample + file.read(), lines.first)
+        return _timed(file, columns, line, sort=sort)
     except (GraphFormatError, HostMemoryError):
         raise
     except GraphError as error:
         raise file.error(str(error)) from None
 
 
-def without_last_blanks(text: bytes) -> bytes:
-    r"""Return a text without the blank lines at its end, which editors leave.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.timed_edges import without_last_blanks
-    >>> without_last_blanks(b"1 2 3\n \n\n")
-    b'1 2 3\n'
-    """
-    end = len(text)
-    while (line := text.rfind(b"\n", 0, max(end - 1, 0))) >= 0 and not text[line:end].strip():
-        end = line + 1
-    return text[:end]
+def no_line(_: Any) -> None:
+    """Return the line of an edge of a table, which has none."""
 
 
-def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray[Any]]:
+def _parquet_columns(file: GraphFile, options: ReadOptions) -> Columns:
     """Return the columns of a Parquet table that are read."""
     parquet = require("pyarrow.parquet", file.name)
     try:
@@ -90,7 +90,7 @@ def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray
         titles = list(table.schema_arrow.names)
         roles = roles_of(titles, len(titles), options)
         return {
-            role: from_arrow(table.read(columns=[titles[place]]).column(0))
+            role: from_arrow(table.read(columns=[titles[place]]).column(0), titles[place])
             for role, place in places_of(roles).items()
         }
     except GraphError:
@@ -101,14 +101,8 @@ def _parquet_columns(file: GraphFile, options: ReadOptions) -> dict[str, NDArray
         ) from None
 
 
-def _timed(
-    file: GraphFile, columns: dict[str, NDArray[Any]], first: int | None, *, sort: bool
-) -> TimedEdges:
-    """Check the columns and number the vertices; `first` is the line of the first edge."""
-
-    def line(place: Any) -> int | None:
-        return None if first is None else first + int(place)
-
+def _timed(file: GraphFile, columns: Columns, line: Line, *, sort: bool) -> TimedEdges:
+    """Check the columns and number the vertices; `line` gives the line of each edge."""
     times = seconds_of(file, columns["time"], line)
     weights = columns.get("weight")
     if weights is not None:
@@ -131,31 +125,45 @@ def _timed(
             if len(ids) and int(ids.min()) < 0:
                 at = int(np.argmax(ids < 0))
                 raise file.error(f"the id {ids[at]} is negative; correct it", line(at))
-        largest = max(int(u.max(initial=0)), int(v.max(initial=0)))
-        kind = np.uint32 if largest < 2**32 - 1 else np.int64
-        u, v, n, names = number_vertices(u.astype(kind), v.astype(kind))
+        u, v, n, names = number_vertices(own_ids(u), own_ids(v))
     else:
-        u, v, names = factorize(u.astype(object), v.astype(object))
+        if "O" in (u.dtype.kind, v.dtype.kind):  # 7 is the same vertex in both columns
+            u, v = (
+                ids if ids.dtype == object else ids.astype(str).astype(object) for ids in (u, v)
+            )
+        u, v, names = factorize(u, v)
         n = len(names)
     return TimedEdges(u=u, v=v, times=times, weights=weights, n_vertices=n, names=names)
 
 
-def refuse_weights(file: GraphFile, weights: NDArray[Any], line: Any) -> None:
+def refuse_weights(file: GraphFile, weights: NDArray[Any], line: Line) -> None:
     """Raise unless weights are numbers that a graph can hold; `line` gives the line of each."""
     if weights.dtype.kind not in "biuf":
-        words = (k for k, text in enumerate(weights) if not is_number(str(text)))
-        at = next(words, None)
-        if at is None:  # whole numbers of more than 64 bits
-            raise file.error("a weight exceeds 2^63; write weights as real numbers, as in 1e30")
-        raise file.error(f"weight {str(weights[at])!r} is not a number; correct it", line(at))
-    if (bad := ~(np.isfinite(weights) & (weights >= 0))).any():
+        words = [k for k, text in enumerate(weights) if not is_number(str(text))]
+        if words:
+            at = words[0]
+            raise file.error(f"weight {str(weights[at])!r} is not a number; correct it", line(at))
+        large = np.array([float(text) for text in weights])
+        if not (large >= MOST_WEIGHT).any() and np.isfinite(large).all():
+            raise file.error("weights are text; write the column as numbers")
+    else:
+        large = weights
+    if (bad := ~(np.isfinite(large) & (large >= 0))).any():
         at = int(np.argmax(bad))
         raise file.error(f"weight {weights[at]} is negative or not finite; correct it", line(at))
+    if (bad := large >= MOST_WEIGHT).any():
+        at = int(np.argmax(bad))
+        raise file.error(
+            f"weight {weights[at]} is 2^52 or more; write all weights in a larger unit", line(at)
+        )
 
 
-def seconds_of(file: GraphFile, times: NDArray[Any], line: Any) -> NDArray[Any]:
+def seconds_of(file: GraphFile, times: NDArray[Any], line: Line) -> NDArray[Any]:
     """Return times as numbers; dates become seconds since 1970."""
     if times.dtype.kind in "iu":
+        if (large := np.abs(times.astype(np.float64)) >= MOST_TIME).any():
+            at = int(np.argmax(large))
+            raise file.error(f"time {times[at]} is 2^62 or more; use a larger unit", line(at))
         return times.astype(np.int64)
     if times.dtype.kind == "f":
         if not (fine := np.isfinite(times)).all():
@@ -172,7 +180,8 @@ def seconds_of(file: GraphFile, times: NDArray[Any], line: Any) -> NDArray[Any]:
             "it, or choose the column with time=…",
             line(at),
         )
-    nanoseconds = dates.dt.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    whole = (nanoseconds % 1_000_000_000 == 0).all()
-    seconds: NDArray[Any] = nanoseconds // 1_000_000_000 if whole else nanoseconds / 1e9
-    return seconds
+    # Microseconds reach 290,000 years; nanoseconds end in 2262.
+    micros = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(np.int64)
+    rest = micros % 1_000_000
+    seconds: NDArray[Any] = micros // 1_000_000
+    return seconds + rest / 1e6 if rest.any() else seconds

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.dynamic.edge_lines import EdgeLines, refuse_broken_lines
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.columns import TIMES
 from louvain_um.formats.edge_list.roles import Roles, choose
@@ -18,11 +20,14 @@ from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
 
-COMMENTS: Final = ("#", "%")
-"""What lines begin with that are no edges: SNAP's and KONECT's files."""
-
 SEPARATORS: Final = ("\t", ";", ",")
 """Separators of fields, in the order in which they are looked for; else any white space."""
+
+BLANKS: Final = r"\s+"
+"""Any white space, as pandas takes it."""
+
+Columns = dict[str, NDArray[Any]]
+Line = Callable[[Any], int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,18 +57,18 @@ class TimedLines:
     def begin(cls, file: GraphFile, options: ReadOptions) -> Self:
         """Read comments and the first line that is none."""
         line, text = 0, ""
-        while not text.strip() or text.startswith(COMMENTS):
+        while not EdgeLines.of(text.encode()).text:
             text = file.read_line()
             line += 1
             if not text:
                 raise file.error("has no edges; expected lines such as: 1 2 1082040961", line)
-        found = next((s for s in SEPARATORS if s in text), r"\s+")
-        separator = found if options.separator is None else options.separator
-        fields = text.split(None if separator == r"\s+" else separator)
-        titles = [field.strip().strip('"') for field in fields]
+        separator = options.separator or separator_of(text)
+        separator = BLANKS if separator == " " else separator
+        refuse_broken_lines(file, EdgeLines.of(text.encode(), line), separator)
+        titles = fields_of(text, separator)
         header = options.header
         if header is None:
-            header = not any(is_number(title) for title in titles)
+            header = not any(is_number(title) or DATE.match(title) for title in titles)
         roles = roles_of(titles if header else None, len(titles), options)
         places = places_of(roles)
         return cls(
@@ -74,25 +79,61 @@ class TimedLines:
             sample=b"" if header else text.encode(),
         )
 
-    def columns(self, text: bytes, first: int, *, names: bool = False) -> dict[str, NDArray[Any]]:
+    def columns(
+        self, text: bytes, first: int, *, names: bool = False
+    ) -> tuple[Columns, Callable[[Any], int]]:
         """Return the columns of some lines, of which the first has a given number.
 
-        With `names` ends of edges stay text.
+        With `names`, or where not all of them are whole numbers, ends of edges stay text.
+
+        Returns
+        -------
+        columns : dict of str to array
+            Source, target, time and weight of each edge.
+        line : callable
+            The number of an edge's line.
         """
+        lines = EdgeLines.of(text, first)
+        if not lines.text:
+            raise self.file.error("has no edges; expected lines such as: 1 2 1082040961", first)
+        table = self._table(lines, names=names)
+        ends = [self.places["source"], self.places["target"]]
+        kinds = {str(table[place].dtype) for place in ends if place < len(table.columns)}
+        if kinds != {"int64"} and any(kind[0] in "iufb" for kind in kinds):
+            table = self._table(lines, names=True)  # 7 is the same vertex in both columns
+        for role, place in self.places.items():
+            if place >= len(table.columns):
+                raise self.file.error(
+                    f"has {len(table.columns)} fields, none for the {role}; complete the line",
+                    lines.line(0),
+                )
+            missing = table[place].isna().to_numpy()
+            if missing.any():
+                raise self.file.error(
+                    f"the {role} is missing; the file may be truncated: download it again, or "
+                    "complete the line",
+                    lines.line(np.argmax(missing)),
+                )
+        return {role: table[place].to_numpy() for role, place in self.places.items()}, lines.line
+
+    def _table(self, lines: EdgeLines, *, names: bool) -> Any:
+        """Return a frame of some lines, one row for each."""
         file, places = self.file, self.places
         pandas = require("pandas", file.name)
         ends = {places["source"]: str, places["target"]: str} if names else None
         try:
             table = pandas.read_csv(
-                io.BytesIO(text), sep=self.separator, header=None, dtype=ends,
+                io.BytesIO(lines.text), sep=self.separator, header=None, dtype=ends,
                 skipinitialspace=True, engine="c", low_memory=False, skip_blank_lines=False,
                 keep_default_na=False, na_values=[""],  # NA and null are names
             )  # fmt: skip
         except UnicodeDecodeError:
             raise file.error(
-                "is not UTF-8 text; convert it, or correct the line", first + _undecodable(text)
+                "is not UTF-8 text; convert it, or correct the line",
+                lines.line(_undecodable(lines.text)),
             ) from None
         except Exception as error:  # pandas raises several types
+            refuse_broken_lines(file, lines, self.separator)
             longer = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
             if longer is None:
                 raise file.error(
@@ -100,22 +141,11 @@ class TimedLines:
                 ) from None
             raise file.error(
                 f"has {longer[3]} fields instead of {longer[1]}; correct the line",
-                first + int(longer[2]) - 1,
+                lines.line(int(longer[2]) - 1),
             ) from None
-        for role, place in places.items():
-            if place >= len(table.columns):
-                raise file.error(
-                    f"has {len(table.columns)} fields, none for the {role}; complete the line",
-                    first,
-                )
-            missing = table[place].isna().to_numpy()
-            if missing.any():
-                raise file.error(
-                    f"the {role} is missing; the file may be truncated: download it again, or "
-                    "complete the line",
-                    first + int(np.argmax(missing)),
-                )
-        return {role: table[place].to_numpy() for role, place in places.items()}
+        if len(table) != len(lines):
+            refuse_broken_lines(file, lines, self.separator)
+        return table
 
 
 def _undecodable(text: bytes) -> int:
@@ -147,6 +177,31 @@ def places_of(roles: Roles) -> dict[str, int]:
     places = {"source": roles.source, "target": roles.target, "time": roles.time}
     places |= {"weight": roles.weight} if roles.weight is not None else {}
     return {role: place for role, place in places.items() if place is not None}
+
+
+DATE: Final = re.compile(r"\d{4}-\d\d")
+"""How a date begins."""
+
+
+def separator_of(line: str) -> str:
+    """Return what separates the fields of a line, whatever is between quotes.
+
+    Examples
+    --------
+    >>> from louvain_um.dynamic.timed_lines import separator_of
+    >>> separator_of('"Smith; J",bob,1')
+    ','
+    """
+    bare = re.sub(r'"[^"]*"', "", line)
+    return next((each for each in SEPARATORS if each in bare), BLANKS)
+
+
+def fields_of(line: str, separator: str) -> list[str]:
+    """Return the fields of a line, without quotes and surrounding blanks."""
+    if separator == BLANKS:
+        line, separator = " ".join(line.split()), " "
+    fields = next(csv.reader([line.strip("\r\n")], delimiter=separator, skipinitialspace=True))
+    return [field.strip() for field in fields]
 
 
 def is_number(text: str) -> bool:

@@ -31,7 +31,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         types = dict(zip(table.schema_arrow.names, table.schema_arrow.types, strict=True))
 
         def column(name: Any) -> NDArray[Any]:
-            return from_arrow(table.read(columns=[name]).column(0))
+            return from_arrow(table.read(columns=[name]).column(0), str(name))
 
         return from_columns(
             table.schema_arrow.names,
@@ -58,9 +58,37 @@ def is_numeric(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def from_arrow(column: Any) -> NDArray[Any]:
-    """Return an Arrow column as an array; missing values are an error."""
+def from_arrow(column: Any, title: str) -> NDArray[Any]:
+    """Return an Arrow column as an array of numbers, text, times or truth values.
+
+    Raises
+    ------
+    GraphError
+        Values are missing, or are lists, records or bytes that are no text.
+    """
+    import pyarrow
+
+    types, kind = pyarrow.types, column.type
     if column.null_count:
         raise GraphError(f"{column.null_count} values are missing; drop those rows")
+    if types.is_nested(kind):
+        raise GraphError(f"column {title} is of type {kind}; write numbers or text")
+    if types.is_decimal(kind):
+        whole = _cast(column, pyarrow.int64()) if kind.scale <= 0 else None
+        column = column.cast(pyarrow.float64()) if whole is None else whole
+    elif types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        column = _cast(column.cast(pyarrow.binary()), pyarrow.string())
+        if column is None:
+            raise GraphError(f"column {title} holds bytes that are not UTF-8; write text")
     array: NDArray[Any] = column.to_numpy()
     return array
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """Return a column as another type, None if that would change a value."""
+    import pyarrow
+
+    try:
+        return column.cast(kind)
+    except pyarrow.ArrowInvalid:
+        return None

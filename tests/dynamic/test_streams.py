@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +74,17 @@ BAD = {
     "empty": ("# nothing\n", "has no edges"),
     "unnamed": ("source,target,clock\n1,2,3\n", "time=…"),
     "more fields": ("1 2 10\n1 2 11 5 6\n", ":2: has 5 fields instead of 3"),
+    "after a comment": ("1 2 10\n# note\n\n1 2 soon\n", ":4: time 'soon' is neither"),
+    "fields after a comment": ("1 2 10\n# note\n1 2 11 5 6\n", ":3: has 5 fields instead of 3"),
+    "quote over lines": ('a,b,1\n# note\nb,"c,2\nc,a,3\nd,e",4\n', ":3: has a quote that is not"),
+    "first quote": ('"a,b,1\nb,c",2,3\n', ":1: has a quote that is not closed"),
+    "last quote": ('a,b,1\nb,"c,2\n', ":2: has a quote that is not closed"),
+    "return": ("1 2 10\n1 3 11\r2 3 12\n", ":2: has a carriage return within it"),
+    "header alone": ("u,v,time\n", "has no edges"),
+    "time of 64 bits": ("1 2 18446744073709551615\n", ":1: time 18446744073709551615 is 2^62"),
+    "weight of 64 bits": ("1 2 1 9223372036854775807\n", ":1: weight 9223372036854775807 is 2^52"),
+    "real weight": ("1 2 1 0.5\n1 3 2 1e308\n", ":2: weight 1e+308 is 2^52 or more"),
+    "no number": ("1 2 1 5\n1 3 2 nan\n", ":2: weight nan is negative or not finite"),
 }
 
 
@@ -84,6 +97,64 @@ def test_bad_files_are_one_line(case, tmp_path):
         lu.read_stream(path)
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def read(path, text: str) -> TimedEdges:
+    path.write_text(text, newline="")
+    return lu.read_stream(path).edges
+
+
+def test_comments_and_blank_lines_may_stand_anywhere(tmp_path):
+    text = '% a\nu,v,time\n// b\nann,bob,1\n  # c\n\nbob,cid,2\r\n \r\n#d,e,3\n"#d",ann,3'
+    edges = read(tmp_path / "edges.csv", text)
+    assert edges.names[edges.u].tolist() == ["ann", "bob", "#d"]
+    assert edges.times.tolist() == [1, 2, 3]
+
+
+def test_quotes_of_the_first_line_keep_separators(tmp_path):
+    for name, text in (
+        ("a.csv", '"Smith; J, jr",bob,1\nbob,cid,2\n'),
+        ("a.txt", '"Smith; J, jr" bob 1\nbob cid 2\n'),
+        ("a.tsv", 'Smith; J, jr\tbob\t1\nbob\t5" disk\t2\n'),
+    ):
+        edges = read(tmp_path / name, text)
+        assert edges.names[edges.u].tolist() == ["Smith; J, jr", "bob"]
+
+
+def test_a_first_line_with_a_date_is_no_header(tmp_path):
+    edges = read(tmp_path / "a.csv", "ann,bob,2026-01-01\nbob,cid,2026-01-02\n")
+    assert edges.times.tolist() == [1767225600, 1767312000]
+
+
+def test_ids_are_the_same_vertex_in_both_columns(tmp_path):
+    edges = read(tmp_path / "a.csv", "u,v,time\n1,a,1\n2,1,2\n")
+    assert edges.names.tolist() == ["1", "2", "a"]
+    edges = read(tmp_path / "b.txt", "18446744073709551615 2 1\n2 9007199254740993 2\n")
+    assert edges.names.tolist() == ["18446744073709551615", "2", "9007199254740993"]
+    table = pa.table({"u": [1, 2], "v": ["2", "1"], "time": [1, 2]})
+    pq.write_table(table, tmp_path / "c.parquet")
+    assert lu.read_stream(tmp_path / "c.parquet").edges.names.tolist() == ["1", "2"]
+
+
+def test_times_of_any_year_and_parts_of_seconds(tmp_path):
+    text = "u,v,time\n1,2,2026-01-01T02:00:00+02:00\n1,3,2026-01-01T00:00:00.25Z\n"
+    assert read(tmp_path / "a.csv", text).times.tolist() == [1767225600.0, 1767225600.25]
+    times = pa.array([np.datetime64("1600-01-01", "s"), np.datetime64("9999-12-31", "s")])
+    pq.write_table(pa.table({"u": [1, 2], "v": [2, 1], "time": times}), tmp_path / "b.parquet")
+    assert lu.read_stream(tmp_path / "b.parquet").edges.times.tolist() == [
+        -11676096000,
+        253402214400,
+    ]
+
+
+@pytest.mark.parametrize("weight", [1e12, 0.5, 1e-12])
+def test_real_weights_of_any_size_fit(tmp_path, weight):
+    stream = EdgeStream(read(tmp_path / "a.txt", f"1 2 1 {weight}\n2 3 2 {2 * weight}\n"))
+    graph = stream.graph()
+    for step in stream.steps(every=1):
+        step.apply(graph)
+    found = graph.weights_of([0, 1], [1, 2]) / graph.scale
+    assert found == pytest.approx([weight, 2 * weight], rel=1e-3)
 
 
 def test_a_truncated_gzip_file_and_sorting(tmp_path):

@@ -154,7 +154,7 @@ def read_piece(piece: Piece, options: ReadOptions) -> Edges:
 
         def column(name: Any) -> Array:
             with readable(piece.path):
-                return from_arrow(file.read_row_group(group, columns=[name]).column(0))
+                return from_arrow(file.read_row_group(group, columns=[name]).column(0), str(name))
 
         try:
             return from_columns(names, column, options)

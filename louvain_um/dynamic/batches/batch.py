@@ -221,7 +221,10 @@ def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int
         scaled = np.rint(given * scale)
         lost = (scaled == 0) & (given > 0)
         _refuse(
-            lost, given, what, f"rounds to 0 at scale {scale:g}; make the graph with a larger scale"
+            lost,
+            given,
+            what,
+            f"rounds to 0 at scale {scale:g}; use a larger scale, or leave the edge out",
         )
         _refuse(
             scaled >= HALF, given, what, f"is above 2^52 at scale {scale:g}; use a smaller scale"

@@ -152,7 +152,7 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
         def column(name: Any) -> Any:
             array = obj.column(name)
             chunked = hasattr(array, "combine_chunks")
-            return from_arrow(array) if chunked else from_arrow(_chunked(array))
+            return from_arrow(array if chunked else _chunked(array), str(name))
 
         return from_columns(obj.column_names, column, lambda name: is_numeric(types[name]), options)
     if "polars" in libraries and hasattr(obj, "get_column"):

@@ -95,7 +95,7 @@ def from_ids(
             if len(ids) and int(ids.min()) < 0:
                 first = int(np.argmax(ids < 0))
                 raise GraphError(f"{what} at index {first} is negative ({ids[first]}); correct it")
-        u, v = _copied(u), _copied(v)
+        u, v = own_ids(u), own_ids(v)
     else:
         u, v, names = factorize(u, v)
     if options.bipartite:
@@ -184,8 +184,8 @@ def name_array(names: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def _copied(ids: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy that may be changed, in 32 bits if the ids fit."""
+def own_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of whole numbers that may be changed, in 32 bits if the ids fit."""
     if len(ids) == 0 or int(ids.max()) < 2**32 - 1:
         return ids.astype(np.uint32)
     if int(ids.max()) >= 2**63:

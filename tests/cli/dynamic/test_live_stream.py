@@ -222,6 +222,8 @@ LATER = {
     "words": ("a b soon\n", ":104: time 'soon'"),
     "bytes": (b"\xff\xfe b 99999\n", ":104: is not UTF-8"),
     "long": ("a" * (1 << 21), "1 MiB"),
+    "after comments": ("# a\n\n// b\na b soon\n", ":107: time 'soon'"),
+    "quote": ('a "b 99999\na b" c 99999\n', ":104: has a quote that is not closed"),
 }
 
 
@@ -244,6 +246,25 @@ def test_a_bad_line_is_one_message_and_what_came_before_is_kept(
     result = run(text, tmp_path / "out", *OPTIONS, "--json")
     assert json.loads(result.stdout)["resumed_after"] == 2
     assert json.loads(result.stdout)["edges"] == 620
+
+
+@pytest.mark.parametrize("size", [7, 64, 1 << 16])
+def test_comments_may_come_at_any_time(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(arriving, "READ_BYTES", size)
+    between = ("# a\n", "\n", "  // b\n", "%\n")
+    text = "".join(line + between[k % 4] * (k % 5) for k, line in enumerate(LINES))
+    begin = "\ufeff# first\nsource target time\n# second\n"
+    assert run((begin + text).encode(), tmp_path / "out", *OPTIONS, "-q").exit_code == 0
+    same(tmp_path / "out", whole)
+
+
+@pytest.mark.parametrize("weight", ["1e300", "1e-30"])
+def test_a_real_weight_out_of_range_is_refused_with_its_line(tmp_path: Path, weight: str) -> None:
+    result = run(f"a b 1 0.5\n# c\nb c 2 {weight}\n", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "<stdin>:3: weight 1e" in result.output
 
 
 def test_weights_keep_the_kind_of_the_first(tmp_path: Path) -> None:
