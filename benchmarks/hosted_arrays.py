@@ -22,7 +22,8 @@ from gpu_detect import Phases, run
 from louvain_um.gpu.memory.loading import survey
 from louvain_um.options import Options
 from louvain_um.placement.model.graph_kinds import kind_of
-from louvain_um.placement.policy.auto import HOSTED, candidate
+from louvain_um.placement.policy.candidate import candidate
+from louvain_um.placement.policy.hosting import HOSTED
 from louvain_um.placement.policy.policy import AUTO, Placement
 
 FIRST = {"targets.1": HOSTED, "weights.1": HOSTED}

@@ -15,7 +15,7 @@ from louvain_um.placement.memory.paging.schedule import PageBudget
 from louvain_um.placement.model.cost import blocking_factor
 from louvain_um.placement.model.forecast import Forecast, Workload
 from louvain_um.placement.model.remote_access import has_targets24
-from louvain_um.placement.policy.auto import no_more_arrays
+from louvain_um.placement.policy.candidate import no_more_arrays
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 
 Declare = Callable[[bool], tuple[ArraySpec, ...]]

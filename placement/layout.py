@@ -51,6 +51,11 @@ class Fit:
         return self.needed <= limit
 
 
+def with_slack(nbytes: int) -> int:
+    """Return the capacity of a joint arena for arrays of so many bytes."""
+    return nbytes + nbytes // JOINT_SLACK
+
+
 def capacity(arrays: Iterable[ArraySpec], stages: Iterable[Stage] = STAGES) -> int:
     """Return the most bytes that arrays take at any one of some stages, each aligned."""
     held = dict.fromkeys(STAGES, 0)
@@ -145,8 +150,7 @@ def lay_out(
         if rest:
             specs.append(_spec(group, group, usual, rest, named=False))
     if together:
-        nbytes = capacity(together, stages)
-        nbytes += nbytes // JOINT_SLACK
+        nbytes = with_slack(capacity(together, stages))
         specs.append(ArenaSpec(name="device", group=None, capacity=nbytes, placement=DEVICE))
     lenient = policy.name == AUTO.name
     return tuple(replace(spec, lenient=lenient) for spec in specs)

@@ -22,7 +22,8 @@ from louvain_um.placement.model.time_range import (
     levels_after,
     time_range,
 )
-from louvain_um.placement.policy.auto import Candidate, best_of, candidate, choose
+from louvain_um.placement.policy.auto import choose
+from louvain_um.placement.policy.candidate import Candidate, best_of, candidate
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import Reason, explain, verdict
 from louvain_um.placement.refusal import refusal

@@ -12,7 +12,7 @@ from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.forecast import Source, work_for
 from louvain_um.placement.plan import Plan, plan_for
-from louvain_um.placement.policy.auto import no_more_arrays
+from louvain_um.placement.policy.candidate import no_more_arrays
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 

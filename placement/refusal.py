@@ -8,7 +8,7 @@ from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.layout import capacity, needed_by_group, placed
-from louvain_um.placement.policy.auto import Candidate
+from louvain_um.placement.policy.candidate import Candidate
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.units import size
 

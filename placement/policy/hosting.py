@@ -1,0 +1,240 @@
+"""Which arrays `auto` moves to the host, in which order, until the others fit on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
+from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.layout import ALIGNED, aligned, is_made_first, with_slack
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.model.cost import exposed
+from louvain_um.placement.model.forecast import Workload
+from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
+from louvain_um.placement.policy.candidate import Candidate, candidate, wasted_bytes
+from louvain_um.placement.policy.policy import AUTO, Placement, Policy
+
+HOSTED = Placement("host_mapped")
+
+AT = "@"
+"""Stands between an array and one of its stages."""
+
+PIECES = 8
+"""Arrays alive in all stages move to the host in so many pieces, the last one first: the first
+pieces cost less where transfers overlap with work. Other arrays move whole: no other array can use
+the memory of a part that stays."""
+
+
+def beyond(machine: Machine) -> Placement:
+    """Return where what does not fit on a device goes."""
+    return Placement("peer") if machine.beyond == "peer" else HOSTED
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Order in which arrays move to the host: least time lost per byte freed first.
+
+    Parameters
+    ----------
+    greedy : bool
+        Count the bytes by which the peak shrinks now; else the bytes of the piece, because the
+        peak may shrink by these once other arrays have moved.
+    small_last : bool
+        Move arrays below one block last: they free little memory and are often hot.
+    """
+
+    greedy: bool = True
+    small_last: bool = True
+
+
+ORDERS = tuple(Order(greedy, small) for small in (True, False) for greedy in (True, False))
+
+
+def hosted_within(
+    arrays: tuple[ArraySpec, ...],
+    work: Workload,
+    limit: int,
+    *,
+    compact: bool = False,
+    order: Order = Order(),
+    in_pages: bool = False,
+) -> Candidate:
+    """Return the candidate that moves arrays to the host until the rest fits."""
+    room = limit - (wasted_bytes(limit, arrays) if in_pages else 0)
+    known = _by_stage(arrays) if in_pages else list(arrays)
+    while True:
+        policy = hosting(known, work, room, order, in_pages=in_pages)
+        if in_pages:
+            policy = replace(policy, arrays=_at_first(policy.arrays))
+        found = candidate(
+            policy, arrays, work, limit,
+            low_scratch=True, compact=compact, joint=True, in_pages=in_pages,
+        )  # fmt: skip
+        over = found.fitted.needed - limit
+        if over <= 0 or room <= over:
+            return found
+        room -= over  # separate arenas are rounded up
+
+
+def _by_stage(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
+    """Return arrays of known size, the input's arcs once for each stage that reads them.
+
+    They may be on the device in one stage and on the host in another.
+    """
+    found = list[ArraySpec]()
+    for array in arrays:
+        if array.holds_input_arcs:
+            for stage in ("move", "refine", "aggregate"):
+                uses = {key: count for key, count in array.accesses.items() if key[0] == stage}
+                stages: tuple[Stage, ...] = ("load", "move")
+                if stage != "move":
+                    stages = ("refine",) if stage == "refine" else ("aggregate",)
+                name = f"{array.name}{AT}{stage}"
+                found.append(replace(array, name=name, stages=stages, accesses=uses))
+        elif not array.estimated or is_made_first(array):
+            found.append(array)
+    return found
+
+
+def _at_first(hosted: Mapping[str, Placement]) -> dict[str, Placement]:
+    """Return the placements of arrays when the run begins."""
+    found = {name.removesuffix(f"{AT}move"): where for name, where in hosted.items()}
+    return {name: where for name, where in found.items() if AT not in name}
+
+
+def hosting(
+    arrays: Sequence[ArraySpec],
+    work: Workload,
+    limit: int,
+    order: Order = Order(),
+    *,
+    in_pages: bool = False,
+) -> Policy:
+    """Return a policy that moves pieces of arrays to the host until the rest fits.
+
+    The order does not depend on the limit, so a larger limit never keeps less on the device. In
+    pages, where a run fills what is left itself, whole arrays that fit after all come back.
+    """
+    scales = work.scales(arrays)
+    left = {a.name: _Hosting(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
+    held = dict.fromkeys(STAGES, 0)
+    for array in arrays:
+        for stage in array.stages:
+            held[stage] += aligned(array.nbytes, ALIGNED)
+    hosted = dict[str, Placement]()
+    while with_slack(max(held.values())) > limit:
+        won = {name: _won(one.array, one.piece, held) for name, one in left.items()}
+        useful = [one for name, one in left.items() if won[name] > 0]
+        if not useful:
+            # Several stages are at the peak: no single array lowers it.
+            useful = [one for one in left.values() if _at_peak(one.array, held)]
+            won = dict.fromkeys(won, 0)
+        if not useful:
+            break
+        wins = {
+            name: (nbytes if order.greedy else 0) or left[name].piece
+            for name, nbytes in won.items()
+        }
+        first = min(
+            useful,
+            key=lambda one: (one.small and order.small_last, one.loss / wins[one.array.name]),
+        )
+        for stage in first.array.stages:
+            held[stage] -= first.piece
+        hosted[first.array.name] = first.move(limit - with_slack(max(held.values())))
+        if not first.here:
+            del left[first.array.name]
+    if in_pages:
+        _bring_back(arrays, hosted, held, limit, work, scales)
+    return replace(AUTO, arrays=hosted)
+
+
+def _bring_back(
+    arrays: Sequence[ArraySpec],
+    hosted: dict[str, Placement],
+    held: dict[Stage, int],
+    limit: int,
+    work: Workload,
+    scales: Scales,
+) -> None:
+    """Take whole arrays off the host again that fit after all, those that cost most first."""
+    whole = [a for a in arrays if a.name in hosted and not hosted[a.name].on_device]
+    cost = {a.name: _Hosting(a, work, scales).cost for a in whole}
+    for array in sorted(whole, key=lambda a: -cost[a.name] / a.nbytes):
+        nbytes = aligned(array.nbytes, ALIGNED)
+        more = {s: count + (nbytes if s in array.stages else 0) for s, count in held.items()}
+        if with_slack(max(more.values())) <= limit:
+            held.update(more)
+            del hosted[array.name]
+
+
+class _Hosting:
+    """An array that is moved to the host piece by piece.
+
+    Parameters
+    ----------
+    array : ArraySpec
+    work : Workload
+    scales : Scales
+
+    Attributes
+    ----------
+    here, piece : int
+        Bytes that are on the device, and those of the next piece to move.
+    loss : float
+        Seconds that moving this piece costs.
+    """
+
+    def __init__(self, array: ArraySpec, work: Workload, scales: Scales) -> None:
+        self.array = array
+        self.whole = self.here = aligned(array.nbytes, ALIGNED)
+        self.small = array.nbytes < BLOCK
+        self.targets24 = has_targets24(array)
+        pieces = PIECES if array.holds_input_arcs or set(array.stages) == set(STAGES) else 1
+        self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
+        self.work, self.scales = work, scales
+        self.next()
+
+    def next(self) -> None:
+        """Set the bytes of the next piece, and the seconds that moving it costs."""
+        self.piece = min(self.most, self.here)
+        self.loss = self._lost(self.here - self.piece) - self._lost(self.here)
+
+    @property
+    def cost(self) -> float:
+        """Seconds that the whole array costs on the host."""
+        return self._lost(0)
+
+    def _lost(self, here: int) -> float:
+        """Return the seconds that the array costs with so many bytes still on the device."""
+        if here == self.whole:
+            return 0.0
+        away = beyond(self.work.machine)
+        placement = Placement("split", here / self.whole) if here else away
+        degree, machine = self.work.mean_degree, self.work.machine
+        found = remote_seconds(self.array, placement, machine, degree, self.scales)
+        bus = {stage: self.work.bus_scale * seconds for stage, seconds in found.items()}
+        return exposed(self.work.core, bus, targets24=True) if self.targets24 else sum(bus.values())
+
+    def move(self, room: int) -> Placement:
+        """Move the next piece to the host, except for as many whole blocks as `room` holds."""
+        self.here -= self.piece
+        self.next()
+        kept = min(self.here + max(0, room), self.whole - 1) // BLOCK * BLOCK
+        if kept <= 0:
+            return beyond(self.work.machine)
+        # Half a block more, so that rounding the product down gives `kept`.
+        return Placement("split", min(1.0, (kept + BLOCK / 2) / self.whole))
+
+
+def _won(array: ArraySpec, nbytes: int, held: Mapping[Stage, int]) -> int:
+    """Return the bytes by which the joint arena shrinks without so many of an array."""
+    rest = max(held[stage] - (nbytes if stage in array.stages else 0) for stage in STAGES)
+    return max(held.values()) - rest
+
+
+def _at_peak(array: ArraySpec, held: Mapping[Stage, int]) -> bool:
+    """Whether an array is alive when the joint arena is fullest."""
+    most = max(held.values())
+    return any(held[stage] == most for stage in array.stages)
