@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+Command = Callable[..., None]
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object on stdout.")
@@ -112,6 +117,33 @@ ObjectiveOption = Annotated[
         "is a density), or modularity of directed, bipartite or signed graphs.",
     ),
 ]
+
+
+def with_options(name: str, kind: type[Any]) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of a dataclass to a command.
+
+    The command gets them together, as its parameter `name`.
+    """
+
+    def add(command: Command) -> Command:
+        options = inspect.signature(kind, eval_str=True).parameters
+        own = inspect.signature(command, eval_str=True).parameters
+        parameters = [*(own[key] for key in own if key != name), *options.values()]
+
+        @functools.wraps(command)
+        def run(*args: Any, **kwargs: Any) -> None:
+            given = {key: kwargs.pop(key) for key in options if key in kwargs}
+            command(*args, **kwargs, **{name: kind(**given)})
+
+        # Typer finds a command's options in its signature and annotations.
+        wrapped: Any = run
+        wrapped.__signature__ = inspect.Signature(
+            [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        )
+        wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+        return run
+
+    return add
 
 
 def ignored_memory_options(

@@ -9,13 +9,14 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal.output import echo
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def convert(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     output: Annotated[
         Path, typer.Argument(metavar="OUT", help="File to write; its suffix decides the format.")
     ],
@@ -23,7 +24,7 @@ def convert(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Convert a graph to another format."""
     from louvain_um.cli import tables

@@ -13,6 +13,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ TOP = 10
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def detect(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -157,7 +158,7 @@ def detect(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Find the communities of a graph and print the largest ones."""
     from louvain_um.cli.progress import progress_reporter
@@ -251,7 +252,7 @@ def detect(
         show_result(result, compiling, top)
 
 
-def read(name: str, reading: graphs.Reading, clustered: ClusterRun) -> Graph | PartitionedGraph:
+def read(name: str, reading: Reading, clustered: ClusterRun) -> Graph | PartitionedGraph:
     """Read a graph; a folder, a pattern and remote files are left to the ranks of a cluster."""
     if clustered.cluster is None or not is_partitioned(name):
         return reading.read(name)

@@ -10,6 +10,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import with_exit_code
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 
@@ -32,9 +33,9 @@ class Kind(StrEnum):
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def draw(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     output: Annotated[
         Path,
         typer.Option(
@@ -72,7 +73,7 @@ def draw(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Draw a graph with its communities."""
     from louvain_um.cli.progress import progress_reporter

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 
 if TYPE_CHECKING:
     from louvain_um.analysis.ensemble import Ensemble
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def ensemble(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -45,7 +46,7 @@ def ensemble(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Detect with many seeds; print their agreement and a consensus."""
     from louvain_um.cli.commands.detect import check_output

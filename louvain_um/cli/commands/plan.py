@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
 from louvain_um.cli.plans.several import plan_devices, plan_ranks, refuse_given
+from louvain_um.cli.reading import DEFAULT_READING, READING, Reading, with_reading
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 from louvain_um.formats.objects.examples import is_example
@@ -32,7 +33,7 @@ GUESSED = (
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def plan(
     graph: Annotated[
         str | None,
@@ -130,13 +131,13 @@ def plan(
         typer.Option(
             "--read",
             help="Read the whole graph, even if its header gives the size.",
-            rich_help_panel=graphs.READING,
+            rich_help_panel=READING,
         ),
     ] = False,
     json: common.Json = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Predict memory, placements and time of a GPU run; needs no GPU."""
     from louvain_um import planning
@@ -153,7 +154,7 @@ def plan(
             "--peer-memory": peer_memory,
             "--machine": machine,
             "--read": whole,
-            "other reading options": replace(reading, weighted=None) != graphs.DEFAULT_READING,
+            "other reading options": replace(reading, weighted=None) != DEFAULT_READING,
         }
         given = vertices, arcs, bool(reading.weighted), kind
         if ranks is None:
@@ -176,7 +177,7 @@ def plan(
     if graph is None:
         if vertices is None or arcs is None:
             raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
-        if whole or replace(reading, weighted=None) != graphs.DEFAULT_READING:
+        if whole or replace(reading, weighted=None) != DEFAULT_READING:
             raise OptionError(
                 remedy="reading options (--read, --format, …) need a GRAPH; name one, or omit them"
             )
@@ -237,7 +238,7 @@ def plan(
 def plan_program(
     graph: str,
     program: str,
-    reading: graphs.Reading,
+    reading: Reading,
     memory: str,
     budget: str | None,
     machine: Machine,
@@ -280,9 +281,7 @@ def size_in_header(source: str, format: str | None) -> Size | None:
     return size_from_header(source, format)
 
 
-def shape_from_header(
-    size: Size, reading: graphs.Reading, method: Literal["louvain", "leiden"]
-) -> Shape:
+def shape_from_header(size: Size, reading: Reading, method: Literal["louvain", "leiden"]) -> Shape:
     """Return the shape of a graph whose header gives its size."""
     from louvain_um.planning import shape_of_size
 

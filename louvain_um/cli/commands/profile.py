@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal.output import echo
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def profile(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     output: Annotated[
         Path,
         typer.Option(
@@ -72,7 +73,7 @@ def profile(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Run an algorithm and record accesses, page faults and migrations by array."""
     from louvain_um.algorithms.by_name import check_source

@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
+from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 
 if TYPE_CHECKING:
     from louvain_um.analysis.resolution import ResolutionProfile
@@ -20,9 +21,9 @@ PICTURE: Final = "profile.svg"
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def resolution(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -71,7 +72,7 @@ def resolution(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Detect communities at many resolutions; print the plateaus to choose from."""
     from louvain_um.cli.steps import counted_steps

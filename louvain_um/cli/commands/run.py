@@ -14,6 +14,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
+from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ def registered(name: str) -> Callable[[Callable[..., None]], Callable[..., None]
     """Return a decorator that makes a function the subcommand of an algorithm."""
 
     def register(command: Callable[..., None]) -> Callable[..., None]:
-        for parameter, kind in (("running", Running), ("reading", graphs.ColumnReading)):
-            command = graphs.with_options(parameter, kind)(command)
+        for parameter, kind in (("running", Running), ("reading", ColumnReading)):
+            command = common.with_options(parameter, kind)(command)
         return app.command(name, cls=Command)(with_exit_code(command))
 
     return register
@@ -94,9 +95,7 @@ def algorithms() -> None:
 
 
 @registered("bfs")
-def bfs(
-    graph: graphs.GraphArgument, start: Source, running: Running, reading: graphs.ColumnReading
-) -> None:
+def bfs(graph: GraphArgument, start: Source, running: Running, reading: ColumnReading) -> None:
     """Find the distance of every vertex from one, in edges, and a tree of shortest paths."""
 
     def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
@@ -108,9 +107,7 @@ def bfs(
 
 
 @registered("sssp")
-def sssp(
-    graph: graphs.GraphArgument, start: Source, running: Running, reading: graphs.ColumnReading
-) -> None:
+def sssp(graph: GraphArgument, start: Source, running: Running, reading: ColumnReading) -> None:
     """Find the shortest path from one vertex to every other; weights are lengths."""
 
     def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
@@ -122,9 +119,7 @@ def sssp(
 
 
 @registered("components")
-def components(
-    graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnReading
-) -> None:
+def components(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     """Find the connected components; each is named by its first vertex."""
 
     def find(loaded: Graph, call: Mapping[str, Any]) -> Answer:
@@ -148,7 +143,7 @@ def components(
 
 
 @registered("mst")
-def mst(graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnReading) -> None:
+def mst(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     """Find the spanning forest of least weight."""
 
     def find(loaded: Graph, call: Mapping[str, Any]) -> Answer:
@@ -172,9 +167,9 @@ def mst(graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnRea
 
 @registered("pagerank")
 def pagerank(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     running: Running,
-    reading: graphs.ColumnReading,
+    reading: ColumnReading,
     damping: Annotated[
         float, typer.Option(metavar="X", help="Probability of following an edge.")
     ] = 0.85,
@@ -197,7 +192,7 @@ def pagerank(
 
 
 @registered("triangles")
-def triangles(graph: graphs.GraphArgument, running: Running, reading: graphs.ColumnReading) -> None:
+def triangles(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     """Count the triangles of every vertex."""
 
     def count(loaded: Graph, call: Mapping[str, Any]) -> Answer:
@@ -217,9 +212,9 @@ def triangles(graph: graphs.GraphArgument, running: Running, reading: graphs.Col
 
 @registered("spmv")
 def spmv(
-    graph: graphs.GraphArgument,
+    graph: GraphArgument,
     running: Running,
-    reading: graphs.ColumnReading,
+    reading: ColumnReading,
     vector: Annotated[
         Path | None,
         typer.Option(
@@ -244,7 +239,7 @@ def spmv(
 
 
 def execute(
-    name: str, source: str, algorithm: Algorithm, running: Running, reading: graphs.Reading
+    name: str, source: str, algorithm: Algorithm, running: Running, reading: Reading
 ) -> None:
     """Read the graph, run the algorithm, write its table, print what was found."""
     from louvain_um.cli import tables
@@ -290,7 +285,7 @@ def execute(
                 write(output, name, answer, force=running.force)
     if not running.quiet:
         for text in loaded.notes:
-            print_note(graphs.source_column(text))
+            print_note(source_column(text))
         if name in WEIGHING and not loaded.weighted:
             print_note(f"the graph has no weights; {WEIGHING[name]}")
         for text in common.ignored_memory_options(

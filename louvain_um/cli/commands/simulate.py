@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates, results_table
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import LouvainUmError, OptionError
@@ -22,7 +23,7 @@ DRIVER = "Simulated driver"
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def simulate(
     graph: Annotated[
         str,
@@ -121,7 +122,7 @@ def simulate(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Simulate policies on a GPU with limited memory; needs no GPU."""
     from dataclasses import replace
@@ -204,7 +205,7 @@ def simulate(
     echo(fastest(rows))
 
 
-def declared(graph: str, program: str, reading: graphs.Reading, *, quiet: bool) -> Trace:
+def declared(graph: str, program: str, reading: Reading, *, quiet: bool) -> Trace:
     """Return a trace of another algorithm on a graph, as it declares its accesses."""
     from louvain_um.algorithms.programs import check_name, program_for
     from louvain_um.cli.progress import progress_reporter

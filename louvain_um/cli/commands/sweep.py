@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
@@ -22,7 +23,7 @@ STUDY = "Study of Dinçer's thesis"
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def sweep(
     graph: Annotated[
         list[str] | None,
@@ -107,7 +108,7 @@ def sweep(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Run graphs × policies × oversubscription; write tables and a report."""
     from louvain_um.profiling.sweep import run as sweeps

@@ -9,13 +9,14 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.errors import OptionError
 
 DEFAULT = "rows,csr"
 
 
 @with_exit_code
-@graphs.with_reading
+@with_reading
 def stores(
     graph: Annotated[
         list[str],
@@ -81,7 +82,7 @@ def stores(
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-    reading: graphs.Reading = graphs.DEFAULT_READING,
+    reading: Reading = DEFAULT_READING,
 ) -> None:
     """Compare stores of changing graphs: rates, bytes per arc, moved bytes, traversal."""
     if output is None:

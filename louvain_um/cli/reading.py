@@ -1,0 +1,225 @@
+"""The GRAPH argument of commands, and the options for reading it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.cli.common import with_options
+from louvain_um.errors import GraphFormatError
+from louvain_um.formats import READERS
+
+if TYPE_CHECKING:
+    from louvain_um.distributed.files.reading import PartitionedGraph
+    from louvain_um.graph.graph import Graph
+
+READING = "Reading the graph"
+
+
+class Duplicates(StrEnum):
+    """How an edge listed more than once is counted."""
+
+    once = "once"
+    sum = "sum"
+
+
+class IdKind(StrEnum):
+    """How the ids of an edge list are read."""
+
+    auto = "auto"
+    number = "number"
+    text = "text"
+
+
+GraphArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAPH", help="A graph file, - for standard input, or example:les-miserables."
+    ),
+]
+
+
+def _option(name: str, about: str, column: str | None = None, **how: Any) -> Any:
+    """Return an option of reading."""
+    return typer.Option(name, metavar=column, help=about, rich_help_panel=READING, **how)
+
+
+def _detected(name: str, about: str, column: str | None = None) -> Any:
+    """Return an option of reading whose default is none of its values."""
+    return _option(name, about, column, show_default=False)
+
+
+Format = Annotated[
+    str | None,
+    _detected(
+        "--format", f"Format of the input: {', '.join(READERS)}.  [default: by suffix]", "NAME"
+    ),
+]
+FIRST_END = "Column of an edge's first end: its name, or its number from 1.  [default: detected]"
+Source = Annotated[str | None, _detected("--source", FIRST_END, "COLUMN")]
+Target = Annotated[
+    str | None,
+    _detected("--target", "Column of an edge's second end.  [default: detected]", "COLUMN"),
+]
+Weight = Annotated[
+    str | None,
+    _detected(
+        "--weight",
+        "Column of the weights, or edge attribute in GML and GraphML.  [default: detected]",
+        "COLUMN",
+    ),
+]
+Time = Annotated[
+    str | None,
+    _detected("--time", "Column of times, which is then not taken for a weight.", "COLUMN"),
+]
+Bipartite = Annotated[
+    bool,
+    _option("--bipartite", "Keep equal ids in both columns apart, such as user 5 and item 5."),
+]
+Weighted = Annotated[
+    bool | None,
+    _detected(
+        "--weighted/--unweighted", "Whether the third column is a weight.  [default: detected]"
+    ),
+]
+Repeats = Annotated[
+    Duplicates | None,
+    _detected(
+        "--duplicates",
+        "Count an edge listed twice once, or sum its weights.  "
+        "[default: once if unweighted, sum if weighted]",
+    ),
+]
+Symmetrize = Annotated[bool, _option("--symmetrize", "Treat a directed graph as undirected.")]
+Directed = Annotated[bool, _option("--directed", "Keep directions, for --objective directed.")]
+Signed = Annotated[bool, _option("--signed", "Accept negative weights, for --objective signed.")]
+OneBased = Annotated[
+    bool | None,
+    _detected(
+        "--one-based/--zero-based",
+        "Number the vertices of an edge list from 1 or 0 to the largest id.  "
+        "[default: only ids that occur]",
+    ),
+]
+Header = Annotated[
+    bool | None,
+    _detected(
+        "--header/--no-header",
+        "Whether the first line of an edge list is a header.  [default: detected]",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    _detected(
+        "--separator",
+        "Field separator of an edge list; \\t for a tab.  [default: detected]",
+        "CHAR",
+    ),
+]
+Ids = Annotated[IdKind, _option("--ids", "Read ids of an edge list as numbers or names.")]
+Trusted = Annotated[
+    bool,
+    _option("--trusted", "Lift the limits on line length, unpacked size and vertices per edge."),
+]
+Rounding = Annotated[
+    bool, _option("--allow-rounding", "Round integer weights whose total exceeds 2^52.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Options for reading a graph, shared by every command with a GRAPH."""
+
+    format: Format = None
+    source: Source = None
+    target: Target = None
+    weight: Weight = None
+    time: Time = None
+    weighted: Weighted = None
+    duplicates: Repeats = None
+    symmetrize: Symmetrize = False
+    directed: Directed = False
+    signed: Signed = False
+    bipartite: Bipartite = False
+    one_based: OneBased = None
+    header: Header = None
+    separator: Separator = None
+    ids: Ids = IdKind.auto
+    trusted: Trusted = False
+    allow_rounding: Rounding = False
+
+    @property
+    def chooses_columns(self) -> bool:
+        """Whether an option chooses columns or says what they hold."""
+        return self.bipartite or any((self.source, self.target, self.weight, self.time))
+
+    def suited_to(self, objective: str) -> Reading:
+        """Return options that keep what an objective needs."""
+        if objective == "directed":
+            return replace(self, directed=True)
+        return replace(self, signed=True) if objective == "signed" else self
+
+    def partitioned(self, name: str) -> PartitionedGraph:
+        """Name files that the ranks of a cluster read."""
+        from louvain_um.distributed.files.reading import read_partitioned
+
+        return read_partitioned(
+            name,
+            source=self.source,
+            target=self.target,
+            weight=self.weight,
+            weighted=self.weighted,
+            duplicates=plain(self.duplicates),
+        )
+
+    def read(self, name: str) -> Graph:
+        """Read a graph from a file, standard input or the examples.
+
+        It warns of nothing: commands print the graph's notes.
+        """
+        from louvain_um.cli.kernels import import_numba
+
+        import_numba()
+        from louvain_um.formats.read_options import ReadOptions
+        from louvain_um.formats.reading import read
+
+        options = {field.name: plain(getattr(self, field.name)) for field in fields(ReadOptions)}
+        if self.separator == r"\t":  # shells pass a tab unexpanded
+            options["separator"] = "\t"
+        return read(name, self.format, ReadOptions(**options))
+
+
+DEFAULT_READING = Reading()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnReading(Reading):
+    """The same for commands whose ``--source`` is a vertex."""
+
+    source: Annotated[str | None, _detected("--source-column", FIRST_END, "COLUMN")] = None
+
+    def read(self, name: str) -> Graph:
+        """Read a graph; errors name the option as it is called here."""
+        try:
+            return super(ColumnReading, self).read(name)
+        except GraphFormatError as error:
+            raise GraphFormatError(source_column(error.message), error.file, error.line) from error
+
+
+def source_column(text: str) -> str:
+    """Return advice of reading with the option that names a column of first ends."""
+    return re.sub(r"source=…( \(--source\))?", "--source-column …", text)
+
+
+def plain(value: Any) -> Any:
+    """Return the value of a choice; other values as they are."""
+    return value.value if isinstance(value, Enum) else value
+
+
+with_reading = with_options("reading", Reading)
+"""Adds the options of `Reading` to a command, which gets them as its parameter `reading`."""
