@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from louvain_um.placement.policy.policy import POLICY_NAMES
+
 Command = Callable[..., None]
 
 Json = Annotated[
@@ -49,6 +51,13 @@ Device = Annotated[
         metavar="DEVICE",
         help="auto (a GPU if one is available), cpu, cuda or cuda:N; detect also takes several "
         "GPUs of this host, such as cuda:0,1 or cuda:all.",
+    ),
+]
+Memory = Annotated[
+    str,
+    typer.Option(
+        metavar="POLICY",
+        help=f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.",
     ),
 ]
 Budget = Annotated[
@@ -157,6 +166,14 @@ def ignored_memory_options(
     if memory == default and budget is None:
         return ()
     return ("ran on the CPU; --memory and --device-budget were ignored",)
+
+
+def compiling_notes(seconds: float) -> tuple[str, ...]:
+    """Return a note if kernels were compiled meanwhile."""
+    if not seconds:
+        return ()
+    took = f"compiling took {seconds:.1f} s, on the first run only"
+    return (f"{took}; the time shown excludes it",)
 
 
 def print_json(value: object) -> None:

@@ -14,7 +14,6 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
-from louvain_um.placement.policy.policy import POLICY_NAMES
 
 if TYPE_CHECKING:
     from louvain_um.distributed.cluster import ClusterRun
@@ -96,13 +95,7 @@ def detect(
     ] = None,
     seed: common.Seed = 0,
     device: common.Device = "auto",
-    memory: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY",
-            help=f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.",
-        ),
-    ] = "auto",
+    memory: common.Memory = "auto",
     device_budget: common.Budget = None,
     peer_memory: common.Peer = None,
     ballast: Annotated[
@@ -241,9 +234,8 @@ def detect(
     if not quiet:
         for text in notes:
             print_note(text)
-        if reporter.compiled:
-            took = f"compiling took {reporter.compiled:.1f} s, on the first run only"
-            print_note(f"{took}; the time shown excludes it")
+        for text in common.compiling_notes(reporter.compiled):
+            print_note(text)
     if json:
         common.print_json(summary(result, seconds, options.seed, notes))
     elif not quiet:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.algorithms.answers import Answer, paths, per_vertex, vertices_of
+from louvain_um.cli.algorithms.execute import Running, execute
+from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
-from louvain_um.placement.policy.policy import POLICY_NAMES
+from louvain_um.cli.reading import ColumnReading, GraphArgument
 
 if TYPE_CHECKING:
-    from louvain_um.cli.progress import Reporter
     from louvain_um.graph.graph import Graph
 
 app = typer.Typer(
@@ -30,52 +27,6 @@ app = typer.Typer(
 Source = Annotated[
     str, typer.Option("--source", metavar="VERTEX", help="Where paths begin, as the file names it.")
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """Options of every algorithm."""
-
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="TABLE",
-            help="File for the result: .csv, .tsv, .parquet, .npz or .json.",
-        ),
-    ] = None
-    device: common.Device = "auto"
-    memory: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY",
-            help=f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.",
-        ),
-    ] = "auto"
-    device_budget: common.Budget = None
-    peer_memory: common.Peer = None
-    threads: common.Threads = None
-    json: common.Json = False
-    force: common.Force = False
-    quiet: common.Quiet = False
-    verbose: common.Verbose = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The result of an algorithm: a table, what JSON shows of it, and one line."""
-
-    columns: Mapping[str, Any]
-    numbers: Mapping[str, Any]
-    line: str
-
-
-WEIGHING = {"sssp": "every edge has length 1", "mst": "every edge weighs 1"}
-"""Algorithms to which weights matter most, and what they do without any."""
-
-Algorithm = Callable[["Graph", Mapping[str, Any]], Answer]
-"""Computes an answer from a graph and the options of the call."""
 
 
 def registered(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -236,150 +187,6 @@ def spmv(
         return per_vertex(loaded, "value", spmv(loaded, x, **call))
 
     execute("spmv", graph, multiply, running, reading)
-
-
-def execute(
-    name: str, source: str, algorithm: Algorithm, running: Running, reading: Reading
-) -> None:
-    """Read the graph, run the algorithm, write its table, print what was found."""
-    from louvain_um.cli import tables
-    from louvain_um.cli.progress import progress_reporter
-    from louvain_um.gpu.runtime.device import pick
-    from louvain_um.options import Options
-    from louvain_um.placement.policy.find import find_policy
-    from louvain_um.version import __version__
-
-    # Bad options raise here, before the graph is read.
-    Options(
-        device=running.device, threads=running.threads, device_budget=running.device_budget,
-        peer_memory=running.peer_memory,
-    )  # fmt: skip
-    find_policy(running.memory)
-    device, output = str(pick(running.device)), running.output
-    if output is not None:
-        from louvain_um.formats.labels.table import check_table_path
-
-        graphs.refuse_same(source, output)
-        check_table_path(output, force=running.force)
-    seconds = dict.fromkeys(("read", "run", "write"), 0.0)
-    with progress_reporter(quiet=running.quiet) as reporter:
-        from louvain_um.cpu.compiling import announced
-
-        with timed(seconds, "read", reporter), announced(reporter):
-            reporter.step(f"reading {source}")
-            loaded = reading.read(source)
-        with timed(seconds, "run", reporter):
-            reporter.step(f"running {name}")
-            call = {
-                "device": device,
-                "memory": running.memory,
-                "device_budget": running.device_budget,
-                "peer_memory": None if device == "cpu" else running.peer_memory,
-                "threads": running.threads,
-                "observer": reporter,
-            }
-            answer = algorithm(loaded, call)
-        if output is not None:
-            with timed(seconds, "write", reporter):
-                reporter.step(f"writing {output}")
-                write(output, name, answer, force=running.force)
-    if not running.quiet:
-        for text in loaded.notes:
-            print_note(source_column(text))
-        if name in WEIGHING and not loaded.weighted:
-            print_note(f"the graph has no weights; {WEIGHING[name]}")
-        for text in common.ignored_memory_options(
-            device, running.memory, "auto", running.device_budget, running.peer_memory
-        ):
-            print_note(text)
-        if reporter.compiled:
-            took = f"compiling took {reporter.compiled:.1f} s, on the first run only"
-            print_note(f"{took}; the time shown excludes it")
-    if running.json:
-        common.print_json(
-            {
-                "schema": 1,
-                "version": __version__,
-                "algorithm": name,
-                "graph": tables.graph_numbers(loaded),
-                **answer.numbers,
-                "seconds": seconds,
-                "device": device,
-                "policy": None if device == "cpu" else running.memory,
-            }
-        )
-        return
-    console = tables.console()
-    if not running.quiet:
-        title = "standard input" if source == "-" else source
-        console.print(tables.graph_line(loaded, title), soft_wrap=True)
-    console.print(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})", soft_wrap=True)
-    if output is not None and not running.quiet:
-        console.print(f"\nwritten to {output}", soft_wrap=True)
-
-
-@contextmanager
-def timed(seconds: dict[str, float], key: str, reporter: Reporter) -> Iterator[None]:
-    """Add the seconds of a block to a mapping, less those of compiling."""
-    start, compiled = time.perf_counter(), reporter.compiled
-    yield
-    seconds[key] = time.perf_counter() - start - (reporter.compiled - compiled)
-
-
-def write(output: Path, name: str, answer: Answer, *, force: bool) -> None:
-    """Write the table of an answer."""
-    from louvain_um.cli.common import to_json_types
-    from louvain_um.formats.labels.columns import writable
-    from louvain_um.formats.labels.table import write_table
-
-    columns = {
-        key: column if column.dtype.kind == "f" else writable(column, unique=key == "vertex")
-        for key, column in answer.columns.items()
-    }
-    numbers: Any = to_json_types(answer.numbers)
-    about = {"schema": "louvain-um/table", "schema_version": 1, "algorithm": name, **numbers}
-    write_table(output, columns, about, force=force)
-
-
-def vertices_of(graph: Graph) -> Any:
-    """Return the vertices' names, or their numbers."""
-    import numpy as np
-
-    return np.arange(graph.n_vertices, dtype=np.uint32) if graph.names is None else graph.names
-
-
-def paths(graph: Graph, source: str, distances: Any, parents: Any) -> Answer:
-    """Return the answer of a search: vertices that are not reached have no row."""
-    import numpy as np
-
-    from louvain_um.results.display import count, quantity
-
-    vertices, reached = vertices_of(graph), np.flatnonzero(distances >= 0)
-    farthest = distances.max().item()
-    total = count(graph.n_vertices, "vertex", "vertices")
-    return Answer(
-        columns={
-            "vertex": vertices[reached],
-            "distance": distances[reached],
-            "parent": vertices[parents[reached]],
-        },
-        numbers={"source": source, "reached": len(reached), "farthest": farthest},
-        line=f"{len(reached):,} of {total} reached from {source}, the farthest at distance "
-        f"{quantity(farthest)}",
-    )
-
-
-def per_vertex(graph: Graph, name: str, values: Any) -> Answer:
-    """Return the answer of an algorithm that computes one float per vertex."""
-    vertices = vertices_of(graph)
-    if not len(values):
-        return Answer(columns={"vertex": vertices, name: values}, numbers={}, line="no vertices")
-    top, largest = vertices[values.argmax()], values.max().item()
-    return Answer(
-        columns={"vertex": vertices, name: values},
-        numbers={"top": top, "largest": largest},
-        line=f"largest {name} {largest:.6g}, of vertex {top}",
-    )
 
 
 def read_vector(path: Path) -> Any:

@@ -1,0 +1,1 @@
+"""Algorithms beside communities: how a subcommand runs, and what it answers."""

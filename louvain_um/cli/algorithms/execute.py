@@ -1,0 +1,138 @@
+"""One algorithm on the command line: read the graph, run, write, print."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from louvain_um.cli import common, graphs
+from louvain_um.cli.algorithms.answers import Answer
+from louvain_um.cli.exit_codes import print_note
+from louvain_um.cli.reading import Reading, source_column
+
+if TYPE_CHECKING:
+    from louvain_um.cli.progress import Reporter
+    from louvain_um.graph.graph import Graph
+
+WEIGHING = {"sssp": "every edge has length 1", "mst": "every edge weighs 1"}
+"""Algorithms to which weights matter most, and what they do without any."""
+
+Algorithm = Callable[["Graph", Mapping[str, Any]], Answer]
+"""Computes an answer from a graph and the options of the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Options of every algorithm."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="TABLE",
+            help="File for the result: .csv, .tsv, .parquet, .npz or .json.",
+        ),
+    ] = None
+    device: common.Device = "auto"
+    memory: common.Memory = "auto"
+    device_budget: common.Budget = None
+    peer_memory: common.Peer = None
+    threads: common.Threads = None
+    json: common.Json = False
+    force: common.Force = False
+    quiet: common.Quiet = False
+    verbose: common.Verbose = False
+
+
+def execute(
+    name: str, source: str, algorithm: Algorithm, running: Running, reading: Reading
+) -> None:
+    """Read the graph, run the algorithm, write its table, print what was found."""
+    from louvain_um.cli import tables
+    from louvain_um.cli.progress import progress_reporter
+    from louvain_um.gpu.runtime.device import pick
+    from louvain_um.options import Options
+    from louvain_um.placement.policy.find import find_policy
+    from louvain_um.version import __version__
+
+    # Bad options raise here, before the graph is read.
+    Options(
+        device=running.device, threads=running.threads, device_budget=running.device_budget,
+        peer_memory=running.peer_memory,
+    )  # fmt: skip
+    find_policy(running.memory)
+    device, output = str(pick(running.device)), running.output
+    if output is not None:
+        from louvain_um.formats.labels.table import check_table_path
+
+        graphs.refuse_same(source, output)
+        check_table_path(output, force=running.force)
+    seconds = dict.fromkeys(("read", "run", "write"), 0.0)
+    with progress_reporter(quiet=running.quiet) as reporter:
+        from louvain_um.cpu.compiling import announced
+
+        with timed(seconds, "read", reporter), announced(reporter):
+            reporter.step(f"reading {source}")
+            loaded = reading.read(source)
+        with timed(seconds, "run", reporter):
+            reporter.step(f"running {name}")
+            call = {
+                "device": device,
+                "memory": running.memory,
+                "device_budget": running.device_budget,
+                "peer_memory": None if device == "cpu" else running.peer_memory,
+                "threads": running.threads,
+                "observer": reporter,
+            }
+            answer = algorithm(loaded, call)
+        if output is not None:
+            with timed(seconds, "write", reporter):
+                reporter.step(f"writing {output}")
+                answer.write(output, name, force=running.force)
+    if not running.quiet:
+        for text in loaded.notes:
+            print_note(source_column(text))
+        if name in WEIGHING and not loaded.weighted:
+            print_note(f"the graph has no weights; {WEIGHING[name]}")
+        for text in common.ignored_memory_options(
+            device, running.memory, "auto", running.device_budget, running.peer_memory
+        ):
+            print_note(text)
+        for text in common.compiling_notes(reporter.compiled):
+            print_note(text)
+    if running.json:
+        common.print_json(
+            {
+                "schema": 1,
+                "version": __version__,
+                "algorithm": name,
+                "graph": tables.graph_numbers(loaded),
+                **answer.numbers,
+                "seconds": seconds,
+                "device": device,
+                "policy": None if device == "cpu" else running.memory,
+            }
+        )
+        return
+    console = tables.console()
+    if not running.quiet:
+        title = "standard input" if source == "-" else source
+        console.print(tables.graph_line(loaded, title), soft_wrap=True)
+    console.print(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})", soft_wrap=True)
+    if output is not None and not running.quiet:
+        console.print(f"\nwritten to {output}", soft_wrap=True)
+
+
+@contextmanager
+def timed(seconds: dict[str, float], key: str, reporter: Reporter) -> Iterator[None]:
+    """Add the seconds of a block to a mapping, less those of compiling."""
+    start, compiled = time.perf_counter(), reporter.compiled
+    yield
+    seconds[key] = time.perf_counter() - start - (reporter.compiled - compiled)
