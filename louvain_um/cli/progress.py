@@ -107,3 +107,11 @@ def progress_reporter(*, quiet: bool) -> Iterator[Reporter]:
     )
     with Progress(*columns, console=safe_console(stderr=True), transient=True) as progress:
         yield Reporter(quiet=quiet, progress=progress)
+
+
+@contextmanager
+def timed(seconds: dict[str, float], key: str, reporter: Reporter) -> Iterator[None]:
+    """Note the seconds of a block in a mapping, less those of compiling."""
+    start, compiled = time.perf_counter(), reporter.compiled
+    yield
+    seconds[key] = time.perf_counter() - start - (reporter.compiled - compiled)

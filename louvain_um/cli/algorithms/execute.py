@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +15,6 @@ from louvain_um.cli.exit_codes import print_note
 from louvain_um.cli.reading import Reading, source_column
 
 if TYPE_CHECKING:
-    from louvain_um.cli.progress import Reporter
     from louvain_um.graph.graph import Graph
 
 WEIGHING = {"sssp": "every edge has length 1", "mst": "every edge weighs 1"}
@@ -56,7 +53,7 @@ def execute(
 ) -> None:
     """Read the graph, run the algorithm, write its table, print what was found."""
     from louvain_um.cli import tables
-    from louvain_um.cli.progress import progress_reporter
+    from louvain_um.cli.progress import progress_reporter, timed
     from louvain_um.gpu.runtime.device import pick
     from louvain_um.options import Options
     from louvain_um.placement.policy.find import find_policy
@@ -128,11 +125,3 @@ def execute(
     console.print(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})", soft_wrap=True)
     if output is not None and not running.quiet:
         console.print(f"\nwritten to {output}", soft_wrap=True)
-
-
-@contextmanager
-def timed(seconds: dict[str, float], key: str, reporter: Reporter) -> Iterator[None]:
-    """Add the seconds of a block to a mapping, less those of compiling."""
-    start, compiled = time.perf_counter(), reporter.compiled
-    yield
-    seconds[key] = time.perf_counter() - start - (reporter.compiled - compiled)

@@ -1,0 +1,1 @@
+"""What ``louvain-um detect`` reads, writes and prints."""

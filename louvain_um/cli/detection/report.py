@@ -1,0 +1,113 @@
+"""The communities found, as JSON and in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.cli.messages import with_flags
+
+if TYPE_CHECKING:
+    from louvain_um.distributed.files.writing import PartitionedLabels
+    from louvain_um.results.communities import Communities
+
+
+def summary(
+    result: Communities | PartitionedLabels,
+    seconds: dict[str, float],
+    seed: int,
+    notes: Iterable[str],
+) -> dict[str, Any]:
+    """Return what ``--json`` prints."""
+    from louvain_um.cli import tables
+    from louvain_um.results.communities import Communities
+    from louvain_um.version import __version__
+
+    return {
+        "schema": 1,
+        "version": __version__,
+        "graph": tables.numbers_of(result),
+        "method": result.method,
+        **(
+            {"objective": result.objective, "value": result.value}
+            if result.objective != "modularity"
+            else {}
+        ),
+        "modularity": result.modularity,
+        "communities": result.n_communities,
+        "sizes": result.sizes.tolist(),
+        "levels": [
+            {
+                "vertices": level.vertices,
+                "arcs": level.arcs,
+                "modularity": level.modularity,
+                "iterations": level.iterations,
+                "seconds": level.seconds,
+            }
+            for level in result.levels
+        ],
+        "seconds": seconds,
+        "device": result.provenance.get("device"),
+        "policy": result.provenance.get("policy"),
+        "budget_bytes": result.provenance.get("budget_bytes"),
+        "peak_bytes": {
+            group: int(result.memory.get(group, 0))
+            for group in ("graph", "hash", "community", "scratch")
+        },
+        "seed": seed,
+        "notes": [with_flags(note) for note in notes],
+        **({} if isinstance(result, Communities) else {"files": result.files}),
+    }
+
+
+def show(
+    result: Communities | PartitionedLabels,
+    source: str,
+    output: Path | None,
+    compiling: float,
+    *,
+    top: int,
+    verbose: bool,
+) -> None:
+    """Print the graph, the result and where the labels are."""
+    from louvain_um.cli import tables
+    from louvain_um.results.communities import Communities
+    from louvain_um.results.display import count
+
+    console = tables.console()
+    name = "standard input" if source == "-" else source
+    many = count(result.n_vertices, "vertex", "vertices")
+    if result.graph is None:
+        size = tables.numbers_of(result)
+        arcs = "" if size["arcs"] is None else f", {count(size['arcs'], 'arc', 'arcs')}"
+        console.print(f"{name}: {many}{arcs}, read by the ranks", soft_wrap=True)
+    else:
+        console.print(tables.graph_line(result.graph, name), soft_wrap=True)
+    show_result(result, compiling, top)
+    if verbose:
+        console.print()
+        console.print(tables.levels_table(result))
+        for line in tables.cost_lines(result, compiling):
+            console.print(line, soft_wrap=True)
+    if not isinstance(result, Communities):
+        files = count(len(result.files), "file", "files")
+        folder = result.files[0].rpartition("/")[0]
+        console.print(f"\nlabels of {many} written to {folder} ({files})", soft_wrap=True)
+    if output is not None:
+        from louvain_um.formats.file_types import holds_communities
+
+        what = "graph with communities" if holds_communities(str(output)) else "labels"
+        console.print(f"\n{what} of {many} written to {output}", soft_wrap=True)
+
+
+def show_result(result: Communities | PartitionedLabels, compiling: float, top: int) -> None:
+    """Print the result; `compiling` is the number of seconds to exclude."""
+    from louvain_um.cli import tables
+    from louvain_um.results.communities import Communities
+
+    console = tables.console()
+    console.print(tables.result_line(result, compiling), soft_wrap=True)
+    if isinstance(result, Communities) and result.n_communities and top:
+        console.print()
+        console.print(tables.communities_table(result, console.width, top))
