@@ -13,8 +13,9 @@ from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.memory.paging.schedule import PageBudget
 from louvain_um.placement.model.cost import blocking_factor
-from louvain_um.placement.model.forecast import Forecast, Workload
+from louvain_um.placement.model.forecast import Forecast
 from louvain_um.placement.model.remote_access import has_targets24
+from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import no_more_arrays
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 

@@ -14,7 +14,7 @@ from louvain_um.placement.arena_spec import MANAGED, device_bytes, guarded_bytes
 from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.layout import placed
 from louvain_um.placement.model.cost import HIDDEN
-from louvain_um.placement.model.forecast import Workload, corrected, forecast
+from louvain_um.placement.model.forecast import corrected, forecast
 from louvain_um.placement.model.time_range import (
     TimeRange,
     bus_seconds,
@@ -22,6 +22,7 @@ from louvain_um.placement.model.time_range import (
     levels_after,
     time_range,
 )
+from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.auto import choose
 from louvain_um.placement.policy.candidate import Candidate, best_of, candidate
 from louvain_um.placement.policy.policy import AUTO

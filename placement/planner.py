@@ -10,7 +10,7 @@ from louvain_um.options import Budget
 from louvain_um.placement.decision import Declare, Request
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.forecast import Source, work_for
+from louvain_um.placement.model.workload import Source, work_for
 from louvain_um.placement.plan import Plan, plan_for
 from louvain_um.placement.policy.candidate import no_more_arrays
 from louvain_um.placement.policy.find import find_policy

@@ -11,8 +11,9 @@ from louvain_um.placement.arena_spec import BLOCK, device_bytes
 from louvain_um.placement.decision import Decision
 from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
 from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
-from louvain_um.placement.model.forecast import Workload, coming
+from louvain_um.placement.model.forecast import coming
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
+from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.policy import AUTO, Placement
 from louvain_um.placement.units import seconds, size
 

@@ -14,7 +14,8 @@ from typing import Final
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.model.forecast import Forecast, Workload
+from louvain_um.placement.model.forecast import Forecast
+from louvain_um.placement.model.workload import Workload
 
 Kept = tuple[float, float, float]
 """Share of the input's arcs that level 1 keeps: low, expected, high."""

@@ -9,7 +9,7 @@ from typing import Final
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.arena_spec import guarded_bytes
 from louvain_um.placement.memory.paging.pages import LEAST_PAGE
-from louvain_um.placement.model.forecast import Workload
+from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import (
     Candidate,
     best_of,

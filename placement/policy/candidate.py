@@ -19,7 +19,8 @@ from louvain_um.placement.layout import (
     with_slack,
 )
 from louvain_um.placement.memory.paging.pages import page_bytes
-from louvain_um.placement.model.forecast import Forecast, Workload, forecast
+from louvain_um.placement.model.forecast import Forecast, forecast
+from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.policy import Policy
 
 

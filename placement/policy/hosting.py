@@ -10,8 +10,8 @@ from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.layout import ALIGNED, aligned, is_made_first, with_slack
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import exposed
-from louvain_um.placement.model.forecast import Workload
 from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
+from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import Candidate, candidate, wasted_bytes
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 

@@ -11,9 +11,10 @@ from louvain_um.placement.layout import fit, lay_out
 from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.model import cost, remote_access
 from louvain_um.placement.model.cost import Estimate, blocking_factor, launches, tune
-from louvain_um.placement.model.forecast import corrected, forecast, work_for
+from louvain_um.placement.model.forecast import corrected, forecast
 from louvain_um.placement.model.graph_kinds import GRAPH_KINDS, kind_of, seconds_in_core, sweeps
 from louvain_um.placement.model.remote_access import remote_seconds
+from louvain_um.placement.model.workload import work_for
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement
 
