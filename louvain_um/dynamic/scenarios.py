@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -237,9 +236,3 @@ def _drawn(rng: np.random.Generator, of: U32, labels: U32, inside: float, outsid
     u, v = np.concatenate([within, beyond]), np.concatenate([mates, others])
     proper = u != v
     return u[proper], v[proper]
-
-
-SCENARIOS: Mapping[str, Callable[..., Scenario]] = MappingProxyType(
-    {"churn": churn, "growth": growth, "rmat": rmat, "vertices": vertices, "planted": planted}
-)
-"""Generated streams by name."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from louvain_um.events import Phase
 
-SCHEMA_VERSION = 1
-
 
 class Source(IntEnum):
     """The source that recorded an event."""

@@ -17,9 +17,6 @@ from louvain_um.results.frame import hierarchy_columns
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 """Text that can be read as an integer; `int` also accepts underscores and other digits."""
 
-MAX_DIGITS = 20
-"""Digits of the largest 64-bit integer."""
-
 
 def columns(result: Communities | Labels, *, hierarchy: bool = False) -> dict[str, NDArray[Any]]:
     """Return the columns of a label file, each as integers or as an object array of strings.
