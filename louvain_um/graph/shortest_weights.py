@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.graph.build import largest_shift
 from louvain_um.graph.graph_data import GraphData
+from louvain_um.graph.integer_weights import largest_shift
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 MOST_DIGITS = 16

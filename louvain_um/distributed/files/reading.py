@@ -25,7 +25,7 @@ from louvain_um.distributed.files.edge_pieces import (
 from louvain_um.distributed.partition import RowBlock, cut_by_arcs
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.read_options import Column, ReadOptions
-from louvain_um.graph.build import TOO_LARGE, largest_shift, scaled
+from louvain_um.graph.integer_weights import TOO_LARGE, largest_shift, scaled
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 
 I64 = NDArray[np.int64]
@@ -194,7 +194,7 @@ def _kinds(ranks: Communicator, listed: list[Any], edges: int) -> str:
 
 
 def quantise(ranks: Communicator, weights: Array, *, real: bool) -> tuple[I64, float]:
-    """Turn all ranks' weights into integers, as `louvain_um.graph.build.quantise` does."""
+    """Turn all ranks' weights into integers, as `louvain_um.graph.integer_weights` does."""
     bad = ranks.sum_exact([np.count_nonzero(~(weights >= 0) | (weights == np.inf))])
     if bad[0]:
         raise GraphError("weights must be finite and not negative; correct them")

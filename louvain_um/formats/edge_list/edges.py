@@ -17,8 +17,8 @@ from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.edge_list.scan import WEIGHT, scan_numbers
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.graph.build import TOO_LARGE
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.integer_weights import TOO_LARGE
 
 SMALL_ID = 2**32 - 1
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import name_array
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.graph.build import TOO_LARGE
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.integer_weights import TOO_LARGE
 
 DIRECTED = (
     "the graph is directed; pass symmetrize=True (--symmetrize) to read its arcs as "

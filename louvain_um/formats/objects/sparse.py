@@ -10,8 +10,8 @@ import numpy as np
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.symmetric import undirected, without_zeros
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.graph.build import TOO_LARGE
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.integer_weights import TOO_LARGE
 from louvain_um.graph.limits import MAX_VERTICES
 
 WIDE = {"i": np.int64, "u": np.uint64, "f": np.float64}

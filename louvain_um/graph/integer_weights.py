@@ -1,0 +1,166 @@
+"""Weights turned into integers, by a power of two as large as an exact total allows."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core import parallel
+from louvain_um.core.compiled import kernel
+from louvain_um.errors import GraphError
+from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
+
+SMALL = 1 << 15
+"""Edges below which a second thread costs more than it saves."""
+
+TOO_LARGE = ", above 2^52; pass allow_rounding=True (--allow-rounding) to round them"
+"""End of the error for integer weights that a graph cannot hold exactly."""
+
+NEGATIVE = "negative; to keep signs, pass signed=True (--signed) and objective='signed'"
+
+MOST_SHIFT = 1023
+"""The largest power of two among the doubles: a graph's scale is one of them."""
+
+
+def quantise(
+    weights: NDArray[Any], allow_rounding: bool = False
+) -> tuple[NDArray[np.int64], float, tuple[str, ...]]:
+    """Turn weights into int64, by a power of two as large as an exact total allows.
+
+    The result does not depend on the order of the weights. Integers are kept, divided by the
+    largest power of two that divides all of them if their total is too large; `allow_rounding`
+    scales those of a still larger total like real numbers.
+
+    Returns
+    -------
+    integers : int64 array
+    scale : float
+        Power of two that was multiplied in.
+    notes : tuple of str
+        How integers were rounded, and how many positive weights rounded to 0, if any.
+    """
+    notes: tuple[str, ...] = ()
+    if weights.dtype.kind in "biu":
+        refuse(weights < 0, weights, NEGATIVE)
+        total = float(weights.sum(dtype=np.float64))
+        if 2 * total < MAX_TOTAL_WEIGHT:
+            return weights.astype(np.int64), 1.0, ()
+        bits = int(np.bitwise_or.reduce(weights))
+        spare = (bits & -bits).bit_length() - 1
+        if 2 * total < MAX_TOTAL_WEIGHT * 2.0**spare:
+            return (weights >> weights.dtype.type(spare)).astype(np.int64), 2.0**-spare, ()
+        if not allow_rounding:
+            raise GraphError(f"integer weights add up to {total:.3g}{TOO_LARGE}")
+        weights = weights.astype(np.float64)
+        notes = (f"integer weights add up to {total:.3g}, above 2^52: they are rounded",)
+    if weights.dtype.kind != "f":
+        raise GraphError(f"weights must be numbers, not {weights.dtype}")
+    weights = np.ascontiguousarray(weights, np.float64)
+    threads = parallel.default_threads() if len(weights) > SMALL else 1
+    good, largest = np.ones(threads, np.bool_), np.zeros(threads, np.float64)
+    parallel.run(_look, threads, weights, good, largest)
+    if not good.all():
+        refuse(np.isnan(weights), weights, "not a number")
+        refuse(np.isinf(weights), weights, "infinite")
+        refuse(weights < 0, weights, NEGATIVE)
+    if largest.max() == 0.0:
+        return np.zeros(len(weights), np.int64), 1.0, ()
+
+    # A coarse total in integers first: a float sum would depend on the order.
+    bits_left = 61 - len(weights).bit_length()
+    coarse = bits_left - int(np.frexp(largest.max())[1])
+    total, _, _ = scaled(weights, coarse, threads, np.empty(0, np.int64))
+    shift = largest_shift(total, coarse, len(weights))
+    integers = np.empty(len(weights), np.int64)
+    _, bits, vanished = scaled(weights, shift, threads, integers)
+
+    # Drop common trailing zeros: whole numbers need no scale.
+    spare = min((bits & -bits).bit_length() - 1, shift)
+    if spare > 0:
+        integers >>= spare
+        shift -= spare
+    if vanished:
+        notes += (
+            f"{vanished} of {len(weights)} positive weights are so small beside the total "
+            f"that they count as 0 (below {0.5 / 2.0**shift:.3g})",
+        )
+    return integers, 2.0**shift, notes
+
+
+def largest_shift(total: int, at: int, listed: int) -> int:
+    """Return the largest power of two that keeps the total of the scaled weights exact.
+
+    Parameters
+    ----------
+    total : int
+        Sum of the weights, times 2^at; above 0.
+    at : int
+    listed : int
+        Number of weights; each may be rounded up.
+    """
+    shift = at
+    while 2 * _shifted(total, shift - at) + 2 * listed >= MAX_TOTAL_WEIGHT:
+        shift -= 1
+    while 2 * _shifted(total, shift + 1 - at) + 2 * listed < MAX_TOTAL_WEIGHT:
+        shift += 1
+    return min(shift, MOST_SHIFT)
+
+
+def scaled(
+    weights: NDArray[np.float64], shift: int, threads: int, out: NDArray[np.int64]
+) -> tuple[int, int, int]:
+    """Return total, bits in use and number of zeros of ``weights * 2**shift``, rounded.
+
+    They are written to `out` unless it is empty; weights that were 0 before do not count.
+    """
+    totals, bits, vanished = (np.zeros(threads, np.int64) for _ in range(3))
+    # In two factors: 2^shift itself may lie outside the doubles.
+    half = shift // 2
+    factors = float(np.ldexp(1.0, half)), float(np.ldexp(1.0, shift - half))
+    parallel.run(_scale, threads, weights, *factors, out, totals, bits, vanished)
+    return int(totals.sum()), int(np.bitwise_or.reduce(bits)), int(vanished.sum())
+
+
+def refuse(bad: NDArray[np.bool_], values: NDArray[Any], why: str, what: str = "weight") -> None:
+    """Raise an error naming the first entry where `bad` holds."""
+    if bad.any():
+        first = int(np.argmax(bad))
+        reason, semicolon, remedy = why.partition(";")
+        raise GraphError(
+            f"{what} at index {first} is {reason} ({values[first]}){semicolon}{remedy}"
+        )
+
+
+def _shifted(value: int, shift: int) -> int:
+    return value << shift if shift >= 0 else -(-value >> -shift)
+
+
+@kernel()
+def _look(t, threads, weights, good, largest):
+    """Store a thread's largest weight, and whether all its weights are finite and not negative."""
+    most, fine = 0.0, True
+    for i in range(len(weights) * t // threads, len(weights) * (t + 1) // threads):
+        weight = weights[i]
+        fine = fine and 0.0 <= weight < np.inf
+        most = max(most, weight)
+    good[t] = fine
+    largest[t] = most
+
+
+@kernel()
+def _scale(t, threads, weights, factor, factor2, out, totals, bits, vanished):
+    """Scale a thread's weights by both factors and round to integers, ties to even."""
+    total, used, lost = np.int64(0), np.int64(0), np.int64(0)
+    for i in range(len(weights) * t // threads, len(weights) * (t + 1) // threads):
+        integer = np.int64(np.rint(weights[i] * factor * factor2))
+        if len(out) > 0:
+            out[i] = integer
+        total += integer
+        used |= integer
+        lost += integer == 0 and weights[i] > 0
+    totals[t], bits[t], vanished[t] = total, used, lost
