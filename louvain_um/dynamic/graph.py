@@ -14,7 +14,7 @@ from louvain_um.core import parallel
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic import net
 from louvain_um.dynamic.batches.batch import read_batch, read_ids
-from louvain_um.dynamic.batches.changes import EdgeChanges, arc_changes, net_changes
+from louvain_um.dynamic.batches.changes import EdgeChanges, EdgeError, arc_changes, net_changes
 from louvain_um.dynamic.batches.device_batch import DeviceChanges, net_changes_there
 from louvain_um.dynamic.batches.edge_columns import edge_columns
 from louvain_um.dynamic.batches.names import Names, are_names, as_list
@@ -335,10 +335,13 @@ class DynamicGraph(Contents):
                 )
                 for what, columns in given.items()
             }
-        except BaseException:
+        except BaseException as error:
+            told = error.named(self._names.of) if isinstance(error, EdgeError) else None
             if self.epoch == epoch:  # else it came after the batch
                 self._drop_vertices(count)
                 self._names = names
+            if told:
+                raise told from None
             raise
 
     def _new_names(self, k: Any) -> list[Any]:

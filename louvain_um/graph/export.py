@@ -28,8 +28,9 @@ def to_networkx(graph: GraphData, attributes: Attributes) -> Any:
     u, v, w = all_edges(graph)
     found = networkx.Graph()
     vertices = vertex_names(graph)
-    found.add_nodes_from(vertices)
-    if len(found) < len(vertices):
+    there = [name for name in vertices if name is not None]  # without removed ones
+    found.add_nodes_from(there)
+    if len(found) < len(there):
         raise GraphError("two vertices have the same name; rename one")
     ends = ([vertices[place] for place in column.tolist()] for column in (u, v))
     if w is None:

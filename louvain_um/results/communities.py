@@ -321,7 +321,7 @@ class Communities:
         return compare(self, other)
 
     def to_frame(self, *, levels: bool = False, hierarchy: bool = False) -> pd.DataFrame:
-        """Return a pandas frame with one row per vertex.
+        """Return a pandas frame with one row per vertex, without those that lost their name.
 
         Parameters
         ----------
@@ -424,18 +424,27 @@ class Communities:
         return cls(graph=graph, **saving.load_fields(path, graph))
 
     def require_graph(self) -> Graph:
-        """Return the graph; the error of a result without one says how to pass it."""
+        """Return the graph; the error of a result without one says how to pass it.
+
+        Results that were loaded have none, nor have those of graphs that change or lie on a device.
+        """
         if self.graph is None:
             raise GraphError(
-                "this result was loaded without its graph; pass it: "
-                "Communities.load(path, graph=...)"
+                "this result was loaded without its graph, or has none since that changes or lies "
+                "on a device; pass it: Communities.load(path, graph=...) or "
+                "Communities.of(graph, result)"
             )
         return self.graph
 
     def to_dict(self) -> dict[Any, int]:
-        """Return the community of each vertex, by its id, or its name where the source had one."""
+        """Return the community of each vertex, by its id, or its name where the source had one.
+
+        Vertices that were removed from a changing graph with names have none, and are left out.
+        """
         vertices = range(self.n_vertices) if self.names is None else self.names.tolist()
-        return dict(zip(vertices, self.labels.tolist(), strict=True))
+        found = dict(zip(vertices, self.labels.tolist(), strict=True))
+        found.pop(None, None)
+        return found
 
     def _number(self, community: int) -> int:
         """Return the number of a community, negative ones counted from the last.

@@ -34,8 +34,24 @@ def to_frame(result: Result, *, levels: bool, hierarchy: bool) -> pd.DataFrame:
         columns |= {_column(k, cycle): result.at_level(k) for k, cycle in enumerate(cycles)}
     if hierarchy:
         columns |= hierarchy_columns(result)
-    frame: pd.DataFrame = require_pandas().DataFrame(columns)
+    frame: pd.DataFrame = require_pandas().DataFrame(named(columns, result.names))
     return frame
+
+
+def named(columns: dict[str, Any], names: NDArray[Any] | None) -> dict[str, Any]:
+    """Return columns without the rows of removed vertices, whose name is None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.results.frame import named
+    >>> named({"community": np.array([0, 1])}, np.array(["ann", None], object))
+    {'community': array([0])}
+    """
+    if names is None or names.dtype != object:
+        return columns
+    there = np.array([name is not None for name in names.tolist()], bool)
+    return columns if there.all() else {name: column[there] for name, column in columns.items()}
 
 
 def hierarchy_columns(result: Result) -> dict[str, NDArray[np.uint32]]:

@@ -124,6 +124,11 @@ def _in_order(graph: Graph, vertices: list[Any], labels: NDArray[Any]) -> NDArra
     names = range(graph.n_vertices) if graph.names is None else graph.names.tolist()
     place = {name: at for at, name in enumerate(names)}
     found = np.full(graph.n_vertices, -1, np.int64)
+    if None in place:  # vertices that were removed: each in a community of its own
+        gone = [at for at, name in enumerate(names) if name is None]
+        found[gone] = len(labels) + np.arange(len(gone))
+        fresh = int(labels.max(initial=-1)) + 1 + np.arange(len(gone))
+        labels = np.concatenate([labels.astype(np.int64), fresh])
     try:
         for number, vertex in enumerate(vertices):
             at = place[vertex]

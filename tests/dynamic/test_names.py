@@ -10,6 +10,7 @@ import pytest
 import louvain_um as lu
 from louvain_um import DynamicGraph
 from louvain_um.errors import GraphError, MemoryBudgetError
+from louvain_um.formats.labels import write_labels
 
 
 def friends() -> DynamicGraph:
@@ -120,3 +121,62 @@ def test_bad_names_are_one_line(call, text):
         call()
     assert text in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("names", [["ann", "bob", "cid"], [10, 20, 40]])
+def test_a_name_of_another_kind_is_no_new_vertex(names):
+    g = DynamicGraph(lu.as_graph(pd.DataFrame({"source": names[:2], "target": names[1:]})))
+    wrong = 7 if names[0] == "ann" else "7"
+    for other in (wrong, 1.5):
+        before = g.digest()
+        with pytest.raises(GraphError, match=f"such as {names[0]!r}, and {other!r} is none"):
+            g.apply(insert=([other], [names[0]]))
+        assert (g.digest(), g.n_vertices) == (before, 3)
+
+
+def test_names_of_several_kinds_may_get_any():
+    g = DynamicGraph(lu.as_graph(nx.Graph([("ann", 1), (1, (2, 3))])))
+    g.apply(insert=([7, "bob"], ["ann", 1]))
+    assert g.n_vertices == 5
+
+
+def test_errors_about_edges_name_their_ends():
+    g = DynamicGraph(lu.as_graph([("ann", "bob", 2), ("bob", "cid", 1)]))
+    with pytest.raises(GraphError, match=r"first \('ann', 'cid'\); pass missing='count'"):
+        g.apply(delete=(["cid"], ["ann"]), missing="raise")
+    with pytest.raises(GraphError, match=r"edge \('ann', 'bob'\) has weight 2, and 5 are"):
+        g.apply(decrease=(["ann"], ["bob"], [5]), insert=(["zoe"], ["ann"]))
+    assert g.names.tolist() == ["ann", "bob", "cid"]
+    with pytest.raises(GraphError, match=r"first \(0, 2\); pass"):
+        DynamicGraph(3).apply(delete=([0], [2]), missing="raise")
+
+
+def test_what_has_lost_its_name_is_not_exported(tmp_path):
+    g = DynamicGraph(lu.as_graph(nx.les_miserables_graph()))
+    tracker = lu.Tracker(g)
+    found = tracker.update(g.remove_vertices(["Valjean", "Javert"]))
+    left = {name for name in g.names if name is not None}
+    assert len(left) == 75
+    assert set(g.snapshot().to_networkx()) == left
+    assert set(found.to_dict()) == set(found.to_frame().vertex) == left
+    result = lu.louvain(g.snapshot(), device="cpu")
+    assert set(result.to_networkx()) == left
+    write_labels(tmp_path / "labels.csv", found)
+    assert set(pd.read_csv(tmp_path / "labels.csv").vertex) == left
+    wrapped = lu.Communities.of(g, found.to_dict())
+    assert wrapped.modularity == pytest.approx(found.modularity)
+    assert wrapped.compare(found).identical
+    for changing in (found, lu.louvain(g, device="cpu")):
+        with pytest.raises(GraphError, match=r"or Communities\.of\(graph, result\)"):
+            changing.table()
+    assert len(lu.Communities.of(g, found).table()) == len(found.sizes)
+
+
+def test_real_weights_in_a_graph_of_whole_numbers_are_told():
+    g = DynamicGraph(3, weighted=True)
+    with pytest.warns(lu.GraphWarning, match="rounded to whole numbers, as the scale"):
+        g.apply(insert=([0], [1], [1.5]))
+    g.apply(insert=([0], [2], [3.0]))
+    fine = DynamicGraph(3, weighted=True, scale=2**20)
+    fine.apply(insert=([0], [1], [1.5]))
+    assert fine.snapshot().to_pandas().weight.tolist() == [1.5]

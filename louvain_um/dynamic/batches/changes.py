@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,20 @@ from louvain_um.cpu.dynamic import net
 from louvain_um.dynamic.batches.batch import HALF, Batch
 from louvain_um.dynamic.stores.store import EMPTY_I64, NO_CHANGES, ArcChanges, Store
 from louvain_um.errors import GraphError
+
+
+class EdgeError(GraphError):
+    """An error about an edge: `text` has ``{edge}`` where its ends stand, which `key` packs."""
+
+    def __init__(self, text: str, key: int = 0) -> None:
+        self.text, self.key = text, key
+        super().__init__(text.replace("{edge}", f"({key >> 32}, {key & 0xFFFFFFFF})"))
+
+    def named(self, names: Sequence[Any]) -> GraphError:
+        """Return the error with the names of the ends."""
+        u, v = names[self.key >> 32], names[self.key & 0xFFFFFFFF]
+        return GraphError(self.text.replace("{edge}", f"({u!r}, {v!r})"))
+
 
 LOW = np.uint64(0xFFFFFFFF)
 HIGH = np.uint64(32)
@@ -101,27 +116,25 @@ def net_changes(
 
 def refuse_below_zero(key: int, weight: int, less: int) -> NoReturn:
     """Raise for an edge of which more is to be subtracted than is there."""
-    raise GraphError(
-        f"decrease: edge {_shown(key)} has weight {weight}, and {less} are to be subtracted; use "
-        "delete to remove it"
+    raise EdgeError(
+        f"decrease: edge {{edge}} has weight {weight}, and {less} are to be subtracted; use "
+        "delete to remove it",
+        key,
     )
 
 
 def refuse_heavy(key: int) -> NoReturn:
     """Raise for an edge that would become too heavy."""
-    raise GraphError(f"edge {_shown(key)} would weigh more than 2^52; use smaller weights")
+    raise EdgeError("edge {edge} would weigh more than 2^52; use smaller weights", key)
 
 
 def refuse_absent(key: int, count: int) -> NoReturn:
     """Raise for edges that are not there."""
-    raise GraphError(
+    raise EdgeError(
         f"{count:,} of the edges to delete or decrease are not in the graph, first "
-        f"{_shown(key)}; pass missing='count' to pass over them"
+        "{edge}; pass missing='count' to pass over them",
+        key,
     )
-
-
-def _shown(key: int) -> str:
-    return f"({key >> 32}, {key & 0xFFFFFFFF})"
 
 
 def arc_changes(edges: EdgeChanges) -> ArcChanges:

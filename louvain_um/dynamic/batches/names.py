@@ -27,6 +27,7 @@ class Names:
         self.of: list[Any] = list(names)
         named = [(name, place) for place, name in enumerate(self.of) if name is not None]
         self.ids: dict[Any, int] = dict(named)
+        self.kinds = {_kind(name) for name in self.ids}
         if len(self.ids) != len(named):
             raise GraphError("some vertices have the same name; make the names different")
 
@@ -34,6 +35,7 @@ class Names:
         """Name the next vertices; the caller has made sure that the names are new."""
         self.ids.update(zip(names, range(len(self.of), len(self.of) + len(names)), strict=True))
         self.of += names
+        self.kinds |= {_kind(name) for name in names}
 
     def drop(self, count: int) -> None:
         """Forget the last `count` vertices."""
@@ -56,10 +58,26 @@ class Names:
         for name in new:
             if name is None or name != name:
                 raise GraphError("the name of a vertex is missing; leave the edge out")
+            self._refuse_other(name)
         try:
             return sorted(new)
         except TypeError:
             return sorted(new, key=lambda name: (str(type(name)), str(name)))
+
+    def _refuse_other(self, name: Any) -> None:
+        """Raise for a name of another kind than all others: most likely the same one, unconverted.
+
+        Beside "7", a vertex 7 would be another one.
+        """
+        kind = _kind(name)
+        if self.kinds in ({"text"}, {"numbers"}) and kind not in self.kinds:
+            (known,) = self.kinds
+            raise GraphError(
+                f"vertices are named by {known}, such as {next(iter(self.ids))!r}, and "
+                f"{name!r} is none; convert it"
+            )
+        if kind == "reals" and not self.kinds:
+            raise GraphError(f"a vertex has the real number {name!r} for a name; use whole numbers")
 
     def ids_of(self, column: Any, what: str) -> NDArray[np.int64]:
         """Return the vertices of some names."""
@@ -75,6 +93,14 @@ class Names:
     def array(self) -> NDArray[Any]:
         """Return the name of each vertex; None for removed ones."""
         return name_array(self.of) if self.of else np.empty(0, object)
+
+
+def _kind(name: Any) -> str:
+    if isinstance(name, str):
+        return "text"
+    if isinstance(name, int | np.integer):
+        return "numbers"
+    return "reals" if isinstance(name, float | np.floating) else "others"
 
 
 def as_list(column: Any) -> list[Any]:

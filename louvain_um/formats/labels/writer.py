@@ -14,6 +14,7 @@ from louvain_um.formats.labels.table import check_table_path, write_table
 from louvain_um.formats.labels.text import spreadsheet_safe
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
+from louvain_um.results.frame import named
 
 SCHEMA = "louvain-um/labels"
 VERSION = 1
@@ -29,6 +30,8 @@ def write_labels(
     safe_csv: bool = False,
 ) -> None:
     """Write one row per vertex: its name in the source, or its id, and its community.
+
+    Vertices that were removed from a changing graph with names are left out.
 
     Parameters
     ----------
@@ -64,7 +67,8 @@ def write_labels(
     >>> out.read_text().split()
     ['vertex,community', '0,0', '1,0', '2,1']
     """
-    found = columns(communities, hierarchy=hierarchy) | dict(more or {})
+    names = communities.vertices if isinstance(communities, Labels) else communities.names
+    found = named(columns(communities, hierarchy=hierarchy) | dict(more or {}), names)
     if safe_csv:
         _check_text(path)
         found = {name: spreadsheet_safe(column) for name, column in found.items()}
