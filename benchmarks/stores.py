@@ -2,9 +2,10 @@
 
     python benchmarks/stores.py [--scale 16] [--batches 1000,10000,100000] [--steps 3]
                                 [--trials 20000] [--trial-scale 16] [--passes 3]
+                                [--device cpu|cuda]
 
 A grid of roads, a graph with power-law degrees and one with communities, of 2^scale vertices each.
-Random edges are deleted and as many inserted, as `louvain-um stores` does, on the CPU. Then all
+Random edges are deleted and as many inserted, as `louvain-um stores` does. Then all
 else that `--also all` measures, on smaller graphs of the same kinds: batches that come sorted or
 meet at few vertices, PageRank, triangles, vertices added and removed. Stores take turns there, so
 that other work on the machine slows all of them.
@@ -25,7 +26,7 @@ from louvain_um.analysis.stores.comparison import Comparison, compare_stores
 from louvain_um.analysis.stores.trials import TRIALS, Trials
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn
-from louvain_um.dynamic.stores import STORES
+from louvain_um.dynamic.stores import DEVICE_STORES, STORES
 from louvain_um.graph.graph import Graph
 
 
@@ -37,12 +38,15 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--trial-scale", type=int, default=16)
     parser.add_argument("--passes", type=int, default=3)
-    parser.add_argument("--stores", default=",".join(STORES))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--stores", help="by default all that the device has")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     graphs = graphs_of(args.scale)
+    every_store = STORES if args.device == "cpu" else DEVICE_STORES
     settings = Comparison(
-        stores=tuple(args.stores.split(",")),
+        stores=tuple(args.stores.split(",") if args.stores else every_store),
+        device=args.device,
         batches=tuple(map(int, args.batches.split(","))),
         steps=args.steps,
     )
@@ -62,7 +66,7 @@ def main() -> None:
         for record in trials(name, graph, settings, args)
     ]
     record = {"machine": machine(), "graphs": about, "results": results, "trials": tried}
-    save("stores", record, args.out)
+    save("stores" if args.device == "cpu" else "stores_gpu", record, args.out)
 
 
 def graphs_of(scale: int) -> dict[str, Graph]:
@@ -79,7 +83,10 @@ def trials(
     name: str, graph: Graph, settings: Comparison, args: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Return the fastest of each trial, the stores in turns: other work slows all of them."""
-    graphs = {store: DynamicGraph(graph, store=store, names=False) for store in settings.stores}
+    graphs = {
+        store: DynamicGraph(graph, store=store, device=settings.device, names=False)
+        for store in settings.stores
+    }
     for held in graphs.values():
         for step in churn(graph, batch=args.trials, steps=1).steps():
             step.apply(held)
@@ -89,7 +96,7 @@ def trials(
         print(name, "trials", run)
         for store, held in graphs.items():
             chosen = tuple(TRIALS) if run == args.passes - 1 else tuple(TRIALS)[:-1]
-            found = Trials(held, args.trials, "cpu", run).run(chosen)
+            found = Trials(held, args.trials, settings.device, run).run(chosen)
             best[store] |= {k: min(v, best[store].get(k, v)) for k, v in found.items()}
     assert len({held.digest() for held in graphs.values()}) == 1
     return list(best.values())

@@ -136,6 +136,8 @@ class Ouroboros:
         Bytes to manage, taken at once: 1 MiB to 64 GiB.
     variant : str
         One of `VARIANTS`.
+    memory : uint8[nbytes] on the device, optional
+        What to manage; by default memory of its own.
     ring : int, optional
         Entries of each ring, for ``"s-p"``: free pages that one size's queue holds, a power of two
         of at least 1024. Others are marked in their chunks, which takes longer. Default: 2²⁰, and
@@ -145,6 +147,10 @@ class Ouroboros:
     ----------
     argument : void[()]
         What kernels take.
+    handle : Struct
+        The same, for launches of this package.
+    chunks : int
+        Chunks of 8 KiB that the memory has room for.
     struct : str
         Its type in kernels, as ``OuroVLP``.
     include : str
@@ -177,7 +183,13 @@ class Ouroboros:
     """
 
     def __init__(
-        self, nbytes: int, variant: str = "vl-p", *, ring: int | None = None, device: Any = None
+        self,
+        nbytes: int,
+        variant: str = "vl-p",
+        *,
+        ring: int | None = None,
+        memory: Any = None,
+        device: Any = None,
     ) -> None:
         if variant not in VARIANTS:
             raise OptionError("variant", variant, f"must be one of {', '.join(VARIANTS)}")
@@ -188,7 +200,8 @@ class Ouroboros:
         self.include = '#include "ouroboros.cuh"\n'
         self.options = ("--std=c++17", f"-I{HEADERS}")
         self._device = device or _cuda()
-        self.reinitialise(nbytes)
+        self._place(int(nbytes), memory)
+        self.reinitialise()
 
     def reinitialise(self, nbytes: int | None = None) -> None:
         """Begin anew, with all memory free: what was allocated is void.
@@ -206,16 +219,21 @@ class Ouroboros:
             The device has less memory free. The heap then is as it was.
         """
         if nbytes is not None:
-            places = _places(int(nbytes), self.variant, self.ring)
-            memory = self._empty(int(nbytes))
-            self.nbytes, self._memory = int(nbytes), memory
-            address = self._device.address(memory)
-            self._layout = Struct(LAYOUT, memory=np.uint64(address), bytes=self.nbytes, **places)
-            self.argument = Struct(HEAP, control=np.uint64(address)).argument
-            self._heap = Struct(HEAP, control=np.uint64(address))
-        chunks = int(self._layout.value("chunks"))
-        self._launch("clear_heap", "", chunks * 32, self._layout)
+            self._place(int(nbytes), None)
+        self._launch("clear_heap", "", self.chunks * 32, self._layout)
         self._launch("begin_heap", "", 1, self._layout)
+
+    def moved(self, memory: Any) -> None:
+        """Go on in other memory, to which all of the heap has been copied.
+
+        Addresses of what was allocated move by the same distance. Kernels take the new `argument`.
+
+        Parameters
+        ----------
+        memory : uint8[nbytes] on the device
+        """
+        self._place(self.nbytes, memory)
+        self._launch("move_heap", "", 1, self._layout)
 
     def malloc(self, sizes: Any) -> Any:
         """Allocate memory from the host: many pieces at once, by a thread each.
@@ -233,7 +251,7 @@ class Ouroboros:
         sizes = self._device.xp.ascontiguousarray(sizes, np.uint64)
         found = self._device.xp.zeros(sizes.size, np.uint64)
         count = np.uint64(sizes.size)
-        self._launch("malloc_each", self.struct, sizes.size, self._heap, count, sizes, found)
+        self._launch("malloc_each", self.struct, sizes.size, self.handle, count, sizes, found)
         return found
 
     def free(self, addresses: Any) -> None:
@@ -246,14 +264,13 @@ class Ouroboros:
         """
         addresses = self._device.xp.ascontiguousarray(addresses, np.uint64)
         count = np.uint64(addresses.size)
-        self._launch("free_each", self.struct, addresses.size, self._heap, count, addresses)
+        self._launch("free_each", self.struct, addresses.size, self.handle, count, addresses)
 
     def statistics(self) -> HeapStatistics:
         """Return what the memory holds, while no kernel uses the heap."""
         xp = self._device.xp
         kinds, marked = xp.zeros(64, np.uint64), xp.zeros(64, np.uint64)
-        chunks = int(self._layout.value("chunks"))
-        self._launch("survey_heap", "", chunks, self._heap, kinds, marked)
+        self._launch("survey_heap", "", self.chunks, self.handle, kinds, marked)
         control = self._device.get(self._memory[: CONTROL.itemsize]).view(CONTROL)[0]
         counts = [int(count) for count in self._device.get(kinds)]
         free = [int(count) for count in self._device.get(marked)]
@@ -263,11 +280,21 @@ class Ouroboros:
             free[: len(queued)] = [int(f + q) for f, q in zip(free, queued, strict=False)]
         return HeapStatistics(
             nbytes=self.nbytes,
-            chunks=chunks,
+            chunks=self.chunks,
             page_chunks=tuple(counts[: len(PAGE_BYTES)]),
             queue_chunks=counts[33],
             free_pages=tuple(free[: len(PAGE_BYTES)]),
         )
+
+    def _place(self, nbytes: int, memory: Any) -> None:
+        """Divide memory, taken here if none is given."""
+        places = _places(nbytes, self.variant, self.ring)
+        self._memory = self._empty(nbytes) if memory is None else memory
+        self.nbytes, self.chunks = nbytes, places["chunks"]
+        address = np.uint64(self._device.address(self._memory))
+        self._layout = Struct(LAYOUT, memory=address, bytes=nbytes, **places)
+        self.handle = Struct(HEAP, control=address)
+        self.argument = self.handle.argument
 
     def _launch(self, kernel: str, types: str, items: int, *args: Any) -> None:
         self._device.launch("ouroboros", kernel, types, items, *args)

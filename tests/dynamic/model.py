@@ -118,3 +118,26 @@ def apply(g: DynamicGraph, batch: dict[str, list], order: np.random.Generator | 
         if edges or name == "insert":
             given[name] = columns(edges, width)
     return g.apply(**given, duplicates=batch["duplicates"])
+
+
+def follow(data: st.DataObject, g: DynamicGraph, model: Model) -> None:
+    """Change a graph and its model a few times, in any way; they hold the same each time."""
+    for _ in range(data.draw(st.integers(1, 5))):
+        step = data.draw(st.sampled_from(["batch", "batch", "add", "remove", "compact"]))
+        if step == "batch":
+            batch = data.draw(batches(model))
+            expected, missing = model.apply(**batch)
+            change = apply(g, batch)
+            assert (len(change), change.missing) == (len(expected), missing)
+        elif step == "add":
+            model.n = g.add_vertices(3)[-1] + 1
+        elif step == "remove":
+            living = sorted(set(range(model.n)) - model.dead)
+            ids = data.draw(st.lists(st.sampled_from(living), max_size=3)) if living else []
+            g.remove_vertices(np.array(ids, np.int64))
+            model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(ids)}
+            model.dead |= set(ids)
+        else:
+            g.compact()
+        g.check()
+        same_contents(g, model)

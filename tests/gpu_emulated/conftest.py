@@ -17,7 +17,7 @@ from louvain_um.gpu.runtime.image_cache import cache_folder
 HERE = Path(__file__).parent
 SOURCES = (
     "move", "aggregate", "relabel", "algorithms", "extended", "batches", "follow", "any_moving",
-    "any_aggregating", "any_relabelling", "ouroboros", "interleavings",
+    "any_aggregating", "any_relabelling", "ouroboros", "interleavings", "queued",
 )  # fmt: skip
 REPLACED = {
     # The one line that is not C++; times of sweeps are not emulated.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um import DynamicGraph
-from louvain_um.dynamic.stores import device_rows
+from louvain_um.dynamic.stores import device_store
 from louvain_um.gpu.dynamic.pool import Copied
 from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.structs import Struct
@@ -18,6 +18,7 @@ from louvain_um.placement.memory.growing_range import GrowingRange
 Libraries = dict[str, ctypes.CDLL]
 
 KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
+KINDS |= {name: kind for kind, name in enumerate(kernel_list.HEAPS)}
 KINDS |= {f"Spans<{name}>, u64": kind for name, kind in KINDS.items()}
 
 IN = {"merge": "batches"}
@@ -46,6 +47,8 @@ class Emulated:
             elif isinstance(arg, np.ndarray):
                 assert arg.flags.c_contiguous, kernel
                 given.append(ctypes.c_void_p(arg.ctypes.data))
+            elif isinstance(arg, np.uint64):
+                given.append(ctypes.c_uint64(int(arg)))
             elif isinstance(arg, np.float64):
                 given.append(ctypes.c_double(arg))
             else:
@@ -130,5 +133,5 @@ def on_device(
 ) -> None:
     """Move the rows of a graph to an emulated device."""
     rows = g._store.compressed()
-    g._store = device_rows.STORES[store](rows, 1, budget, device, share=share)
+    g._store = device_store(store)(rows, 1, budget, device, share=share)
     g._hand_over()

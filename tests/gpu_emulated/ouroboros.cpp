@@ -51,6 +51,9 @@ extern "C" void clear_heap_as(int blocks, int, const Layout* layout) {
 extern "C" void begin_heap_as(int, int, const Layout* layout) {
   fibres::launch(1, [=] { begin_heap(*layout); });
 }
+extern "C" void move_heap_as(int blocks, int, const Layout* layout) {
+  fibres::launch(blocks, [=] { move_heap(*layout); });
+}
 extern "C" void survey_heap_as(int blocks, int, void** heap, Words* kinds, Words* marked) {
   fibres::launch(blocks, [=] { survey_heap((ouroboros::Control*)*heap, kinds, marked); });
 }

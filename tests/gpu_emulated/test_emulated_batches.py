@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um import DynamicGraph
-from louvain_um.dynamic.stores import device_rows
-from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError
+from louvain_um.dynamic.stores import DEVICE_STORES
+from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic.batch_arrays import LONG_ROW
-from tests.dynamic.model import Model, apply, batches, same_contents
+from tests.dynamic.model import Model, follow
 from tests.dynamic.test_batches import REFUSED
 from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
+
+OURO = tuple(name for name in DEVICE_STORES if name.startswith("ouro-"))
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,7 @@ def library(emulated: Libraries) -> Libraries:
     return emulated
 
 
-@pytest.mark.parametrize("store", device_rows.STORES)
+@pytest.mark.parametrize("store", DEVICE_STORES)
 @pytest.mark.parametrize("weighted", [False, True])
 @settings(max_examples=20, deadline=None)
 @given(data=st.data(), blocks=st.sampled_from([1, 3]))
@@ -29,28 +31,10 @@ def test_a_device_store_holds_what_a_dict_does(library, store, weighted, data, b
     model = Model(data.draw(st.integers(1, 24)), weighted)
     g = DynamicGraph(model.n, weighted=weighted)
     on_device(g, Emulated(library, blocks), store)
-    for _ in range(data.draw(st.integers(1, 5))):
-        step = data.draw(st.sampled_from(["batch", "batch", "add", "remove", "compact"]))
-        if step == "batch":
-            batch = data.draw(batches(model))
-            expected, missing = model.apply(**batch)
-            change = apply(g, batch)
-            assert (len(change), change.missing) == (len(expected), missing)
-        elif step == "add":
-            model.n = g.add_vertices(3)[-1] + 1
-        elif step == "remove":
-            living = sorted(set(range(model.n)) - model.dead)
-            ids = data.draw(st.lists(st.sampled_from(living), max_size=3)) if living else []
-            g.remove_vertices(np.array(ids, np.int64))
-            model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(ids)}
-            model.dead |= set(ids)
-        else:
-            g.compact()
-        g.check()
-        same_contents(g, model)
+    follow(data, g, model)
 
 
-@pytest.mark.parametrize("store", device_rows.STORES)
+@pytest.mark.parametrize("store", DEVICE_STORES)
 def test_hubs_large_batches_and_budgets(library, store):
     rng = np.random.default_rng(3)
     n = 2500
@@ -76,23 +60,26 @@ def test_hubs_large_batches_and_budgets(library, store):
         first, last = whole.offsets[vertex : vertex + 2]
         assert np.array_equal(row, whole.targets[first:last])
     small = DynamicGraph(n, weighted=True)
-    on_device(small, Emulated(library, 1), store, budget=17 * n + 20_000)
+    # The smallest heap takes 1 MiB, and as much for its weights.
+    room, count = (2 << 20, 9000) if store in OURO else (0, 90)
+    on_device(small, Emulated(library, 1), store, budget=17 * n + 20_000 + room)
     with pytest.raises(MemoryBudgetError):  # noqa: PT012
         for _ in range(40):
             before = small.digest()
-            small.apply(insert=(rng.integers(0, n, 90), rng.integers(0, n, 90)))
+            small.apply(insert=(rng.integers(0, n, count), rng.integers(0, n, count)))
     assert small.digest() == before
     assert small.epoch > 0
     small.check()
 
 
+@pytest.mark.parametrize("store", ["rows", "ouro-va-c"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_that_all_blocks_merge(library, weighted):
+def test_rows_that_all_blocks_merge(library, weighted, store):
     n = 3 * LONG_ROW
     rng = np.random.default_rng(7)
     host = DynamicGraph(n, weighted=weighted)
     g = DynamicGraph(n, weighted=weighted)
-    on_device(g, Emulated(library, 2), "rows")
+    on_device(g, Emulated(library, 2), store)
     hub, leaves = np.zeros(n - 1, np.int64), np.arange(1, n)
     few = rng.choice(leaves, 300, replace=False)
     for batch in (
@@ -105,6 +92,42 @@ def test_rows_that_all_blocks_merge(library, weighted):
             graph.apply(**batch)
         g.check()
         assert g.digest() == host.digest()
+
+
+@pytest.mark.parametrize("budget", [None, 2_700_000])
+@pytest.mark.parametrize("store", OURO)
+def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(library, store, budget):
+    n = 56_000
+    pairs = np.arange(0, n, 2)
+    gone = np.random.default_rng(2).permutation(pairs)[: -n // 50]
+    g, host = DynamicGraph(n), DynamicGraph(n)
+    on_device(g, Emulated(library, 3), store, budget=budget)
+    # A page of the smallest size for each row, nearly all of the smallest heap; then most are free,
+    # but on chunks that others share.
+    for graph in (g, host):
+        graph.apply(insert=(pairs, pairs + 1))
+        graph.apply(delete=(gone, gone + 1))
+    heap, before = g._store.heap, g.digest()
+    assert before == host.digest()
+    hubs = np.repeat(np.arange(30), 1500), np.tile(np.arange(100, 1600), 30)
+    if budget:
+        with pytest.raises(MemoryBudgetError):
+            g.apply(insert=hubs)
+        assert g._store.heap is heap
+        g.check()
+        assert g.digest() == before
+        hubs = gone[:99], gone[:99] + 1
+    for graph in (g, host):
+        graph.apply(insert=hubs)
+    assert (g._store.heap is heap) == bool(budget)
+    g.check()
+    assert g.digest() == host.digest()
+
+
+def test_a_heap_stays_on_the_device(library):
+    g = DynamicGraph(5)
+    with pytest.raises(OptionError, match="use memory='auto' or 'device', or store='rows'"):
+        on_device(g, Emulated(library, 1), "ouro-s-p", share=0.0)
 
 
 @pytest.mark.parametrize("case", REFUSED)

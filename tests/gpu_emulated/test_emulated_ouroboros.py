@@ -147,6 +147,23 @@ def test_it_begins_anew_also_with_more_memory(begin):
     assert_apart(again, sizes)
 
 
+def test_a_heap_goes_on_where_it_is_copied_to(begin):
+    heap = begin(MIB)
+    sizes = np.full(3000, 64, np.uint64)
+    first = heap.malloc(sizes)
+    old = heap._memory
+    new = old.copy()
+    heap.moved(new)
+    shift = np.uint64((new.ctypes.data - old.ctypes.data) % 2**64)
+    old.fill(7)
+    second = heap.malloc(sizes)
+    found = np.concatenate([first + shift, second])
+    assert_apart(found, np.full(6000, 64))
+    assert ((found >= new.ctypes.data) & (found < new.ctypes.data + MIB)).all()
+    heap.free(found)
+    assert heap.statistics().used_bytes == 0
+
+
 def test_overhead_is_small(begin):
     heap = begin(64 * MIB)
     assert heap.statistics().overhead_bytes < 0.03 * heap.nbytes

@@ -76,7 +76,7 @@ def stores(
     seed: common.Seed = 0,
     device: Annotated[
         str,
-        typer.Option(metavar="cpu|cuda", help="Where the graphs are; a GPU has rows and csr."),
+        typer.Option(metavar="cpu|cuda", help="Where the graphs are; a GPU has rows, csr, ouro-…."),
     ] = "cpu",
     json: common.Json = False,
     force: common.Force = False,
@@ -95,14 +95,14 @@ def stores(
     import_numba()
     from louvain_um.analysis.stores.comparison import Comparison, compare_stores
     from louvain_um.analysis.stores.trials import TRIALS
-    from louvain_um.dynamic.stores import STORES, device_rows
+    from louvain_um.dynamic.stores import DEVICE_STORES, STORES
     from louvain_um.dynamic.streams import read_stream
     from louvain_um.dynamic.windows import span
 
     for option, value in (("every", every), ("window", window)):
         if value is not None:
             span(option, value)
-    every_store = STORES if device == "cpu" else device_rows.STORES
+    every_store = STORES if device == "cpu" else DEVICE_STORES
     names = tuple(every_store) if chosen == "all" else tuple(n.strip() for n in chosen.split(","))
     settings = Comparison(
         stores=tuple(dict.fromkeys(names)),

@@ -26,6 +26,9 @@ STORES: Final = {
 }
 """Every store with what it is; the module is named like the store, up to a dash."""
 
+DEVICE_STORES: Final = ("rows", "csr", *(name for name in STORES if name.startswith("ouro-")))
+"""The stores that a device has."""
+
 
 def store_class(name: str, device: str = "cpu") -> type[Store]:
     """Return the class of a store on a device.
@@ -78,10 +81,14 @@ def _on_device(name: str, device: str) -> type[Store]:
 
     if chosen.index != getDevice():
         raise OptionError("device", device, f"must be the current device, cuda:{getDevice()}")
-    from louvain_um.dynamic.stores import device_rows
+    if name not in DEVICE_STORES:
+        there = ", ".join(map(repr, DEVICE_STORES))
+        raise OptionError("store", name, f"must be one of {there} on a device")
+    found: type[Store] = device_store(name)
+    return found
 
-    if name not in device_rows.STORES:
-        raise OptionError("store", name, "must be 'rows' or 'csr' on a device")
-    found: Any = device_rows.STORES[name]  # takes `DeviceChanges`, not `ArcChanges`
-    chosen_store: type[Store] = found
-    return chosen_store
+
+def device_store(name: str) -> Any:
+    """Return the class of a store on devices; it takes `DeviceChanges`, not `ArcChanges`."""
+    where = "device_ouro" if name.startswith("ouro-") else "device_rows"
+    return import_module(f"louvain_um.dynamic.stores.{where}").STORES[name]

@@ -37,6 +37,22 @@ class Rebuilt:
     frontier: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaidOut:
+    """Where all rows go, and how much they take up: in the pool, and of pages from queues."""
+
+    batch: Any
+    held: Any
+    """What the batch points to."""
+    rows: int
+    arcs: int
+    spans: Any
+    offsets: Any
+    classes: Any
+    places: int
+    queued: int
+
+
 class DeviceRows(DevicePools):
     """Contiguous ascending rows in pages of size classes, or without gaps, on a device.
 
@@ -182,22 +198,26 @@ class DeviceRows(DevicePools):
         if reserved is not None:
             self._take(reserved, counts["gained"])
         elif rows:
-            frontier = self.frontier + counts["fresh"]
-            most = self.device.threads("merge", "merge_rows", self.types)
-            each = max(1, min(32, 32 * rows // most))
-            self.device.launch(
-                "merge", "merge_rows", self.types, 32 * -(-rows // each), batch, np.int64(rows),
-                np.int64(each), np.int64(frontier), self.targets, self.weights, self.spans,
-                self.classes,
-            )  # fmt: skip
-            self.frontier = frontier
-            self.free_arcs += counts["freed"]
-            self.n_arcs += counts["gained"]
-            self.moved_bytes += self._bytes(counts["moved"])
+            self._merge(batch, counts)
         self.device.launch(
             "batches", "end_batch", self.types, counts["arcs"] + counts["edges"], batch,
             self.loops, changes.u, changes.v, changes.before, changes.after,
         )  # fmt: skip
+
+    def _merge(self, batch: Any, counts: dict[str, int]) -> None:
+        """Merge the changes into the touched rows."""
+        rows, frontier = counts["rows"], self.frontier + counts["fresh"]
+        most = self.device.threads("merge", "merge_rows", self.types)
+        each = max(1, min(32, 32 * rows // most))
+        self.device.launch(
+            "merge", "merge_rows", self.types, 32 * -(-rows // each), batch, np.int64(rows),
+            np.int64(each), np.int64(frontier), self.targets, self.weights, self.spans,
+            self.classes,
+        )  # fmt: skip
+        self.frontier = frontier
+        self.free_arcs += counts["freed"]
+        self.n_arcs += counts["gained"]
+        self.moved_bytes += self._bytes(counts["moved"])
 
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
@@ -305,6 +325,27 @@ class DeviceRows(DevicePools):
 
         Compressed rows are in arrays of the device, or, `aside`, in a pool on the host.
         """
+        kind, pool = None if self.weights is None else self.weights.dtype, None
+        laid = self._laid_out(changes, compressed=compressed)
+        if compressed and not aside:
+            targets = self.xp.empty(laid.places, np.uint32)
+            weights = None if kind is None else self.xp.empty(laid.places, kind)
+        else:
+            pool = self._new_pool(laid.places, kind, 0 if aside else None)
+            targets, weights = self._arrays(pool)
+        self._copy_rows(laid, targets, weights)
+        return Rebuilt(
+            spans=laid.spans,
+            offsets=laid.offsets,
+            classes=laid.classes,
+            targets=targets,
+            weights=weights,
+            pool=pool,
+            frontier=laid.places,
+        )
+
+    def _laid_out(self, changes: DeviceChanges | None, *, compressed: bool = False) -> LaidOut:
+        """Return where all rows go in the order of their vertices, after a batch or as they are."""
         xp, n = self.xp, len(self.spans) // 2
         offsets = xp.empty(n + 1, np.int64) if compressed else None
         spans = None if compressed else xp.empty(2 * n, np.int64)
@@ -317,38 +358,33 @@ class DeviceRows(DevicePools):
             batch = batch_struct(
                 **self.batch_fields(), listed=0, long_rows=self.device.address(listed)
             )
+            held = listed
         else:
             arcs, rows, gained = (changes.counts[name] for name in ("arcs", "rows", "gained"))
-            batch = changes.batch
+            batch, held = changes.batch, changes.held
         self.device.launch(
             "merge", "lay_out_rows", "", n, batch, np.int64(n), np.int64(rows), spans,
             offsets, classes,
         )  # fmt: skip
-        frontier = self.n_arcs + gained
+        places, queued = self.n_arcs + gained, 0
         if paged:
-            frontier = self.read_counts()["frontier"]
-        kind, pool = None if self.weights is None else self.weights.dtype, None
-        if compressed and not aside:
-            targets = xp.empty(frontier, np.uint32)
-            weights = None if kind is None else xp.empty(frontier, kind)
-        else:
-            pool = self._new_pool(frontier, kind, 0 if aside else None)
-            targets, weights = self._arrays(pool)
+            counts = self.read_counts()
+            places, queued = counts["frontier"], counts["held"]
+        return LaidOut(
+            batch=batch, held=held, rows=rows, arcs=arcs, spans=spans, offsets=offsets,
+            classes=classes, places=places, queued=queued,
+        )  # fmt: skip
+
+    def _copy_rows(self, laid: LaidOut, targets: Any, weights: Any) -> None:
+        """Copy all rows to where they go, with the changes of a batch merged in."""
+        n = len(self.spans) // 2
         if n:
             self.device.launch(
-                "merge", "rebuild_rows", self.types, self.n_arcs + arcs + n, batch, np.int64(n),
-                np.int64(rows), offsets if compressed else spans, np.int64(1 if compressed else 2),
-                targets, weights,
+                "merge", "rebuild_rows", self.types, self.n_arcs + laid.arcs + n, laid.batch,
+                np.int64(n), np.int64(laid.rows),
+                laid.spans if laid.offsets is None else laid.offsets,
+                np.int64(2 if laid.offsets is None else 1), targets, weights,
             )  # fmt: skip
-        return Rebuilt(
-            spans=spans,
-            offsets=offsets,
-            classes=classes,
-            targets=targets,
-            weights=weights,
-            pool=pool,
-            frontier=frontier,
-        )
 
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays."""

@@ -40,8 +40,11 @@ struct BatchCounts {
   i64 frontier;      // end of the pool after a rebuild
   u64 longest;       // most arcs of a row after the batch, of those touched
   u64 long_rows;     // rows that all blocks merge together
+  u64 taken, given;  // arcs of pages taken from queues, and of those given back to them
+  i64 held;          // arcs of all pages from queues after a rebuild
+  u64 lacking;       // pages that queues did not have
 };
-static_assert(sizeof(BatchCounts) == 168, "mirrored by COUNTS in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(BatchCounts) == 200, "mirrored by COUNTS in gpu/dynamic/batch_arrays.py");
 
 // Arrays of a batch; those with `arcs` entries belong to its changed arcs, those with `rows` to the
 // rows touched, others to the arcs listed.
@@ -60,6 +63,7 @@ struct Batch {
   const u32* targets;
   const void* weights;
   i64 frontier;
+  i64 queued;   // pages of classes below this come from queues; there, only powers of two are used
   u32* asked;   // bits of operations, by place of the first arc of each edge
   i64* less;    // sum of decreases
   u64* more;    // sum or maximum of insertions
@@ -81,7 +85,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 34 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 35 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1.
 template <class W>
@@ -137,6 +141,17 @@ __device__ __forceinline__ u8 class_for(i64 length) {
   if (length <= 4) return 0;
   const u32 top = 63 - __clzll(length - 1);  // 2^top < length <= 2^(top + 1)
   return length <= 3ll << (top - 1) ? 2 * (top - 2) + 1 : 2 * (top - 1);
+}
+
+// The same, of powers of two alone below class `queued`.
+__device__ __forceinline__ u8 class_for(i64 length, i64 queued) {
+  const u8 fits = class_for(length);
+  return fits < queued ? (fits + 1) & ~1 : fits;
+}
+
+// Arcs that a page takes up behind those of queues.
+__device__ __forceinline__ i64 laid_out(u32 size_class, i64 queued) {
+  return size_class < queued ? 0 : capacity_of(size_class);
 }
 
 // Returns what a block counted, to one thread of it; others get 0.

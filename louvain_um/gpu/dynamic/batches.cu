@@ -139,8 +139,13 @@ __device__ __forceinline__ i64 length_after(const Batch& b, i64 r) {
   return b.spans[b.rows[r]].arcs() + b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
 }
 
+// Arcs of pages that threads left and take, in the queues and behind them, and that move.
+struct Pages {
+  u64 freed = 0, moved = 0, taken = 0, given = 0;
+};
+
 // Chooses a page for row r: its own while it fits and fills half of it.
-__device__ __forceinline__ bool choose_page(const Batch& b, i64 r, u64& freed, u64& moved) {
+__device__ __forceinline__ bool choose_page(const Batch& b, i64 r, Pages& pages) {
   const u32 row = b.rows[r];
   const i64 length = b.spans[row].arcs();
   const i64 after = length_after(b, r);
@@ -149,10 +154,12 @@ __device__ __forceinline__ bool choose_page(const Batch& b, i64 r, u64& freed, u
   const bool stays = after > 0 && held / 2 <= after && after <= held;
   b.from[r] = b.spans[row].low;
   b.lengths[r] = length;
-  b.wanted[r] = stays ? own : class_for(after);
-  if (b.wanted[r] == own) return true;
-  freed += held;
-  moved += length;
+  const u8 wanted = stays ? own : class_for(after, b.queued);
+  b.wanted[r] = wanted;
+  if (wanted == own) return true;
+  (own < b.queued ? pages.given : pages.freed) += held;
+  if (wanted < b.queued) pages.taken += capacity_of(wanted);
+  pages.moved += length;
   return false;
 }
 
@@ -224,14 +231,15 @@ __global__ void BOUNDS net_batch(const Batch b) {
   longest = warp_max(longest);
   if (lane_index() == 0 && longest) atomicMax(&counts->longest, longest);
   if (b.classes == nullptr) return;
-  u64 freed = 0, moved = 0;
+  Pages pages;
   // As above: these threads also sum.
   for (i64 r = stretch_begin(rows) + threadIdx.x; r < stretch_end(rows); r += THREADS) {
-    const bool stays = choose_page(b, r, freed, moved);
+    const bool stays = choose_page(b, r, pages);
     b.pages[r] = stays ? b.from[r] : -1;
   }
-  add_counted(&counts->freed, freed);
-  add_counted(&counts->moved, moved);
+  add_counted(&counts->freed, pages.freed);
+  add_counted(&counts->moved, pages.moved);
+  if (b.queued) add_counted(&counts->taken, pages.taken), add_counted(&counts->given, pages.given);
   scan_many<i64>(
       rows,
       [=](i64 r) {
@@ -245,7 +253,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
       },
       b.partials, barrier);
   scan_many<i64>(
-      rows, [=](i64 r) { return b.rooms[r] < 0 ? capacity_of(b.wanted[r]) : 0; },
+      rows, [=](i64 r) { return b.rooms[r] < 0 ? laid_out(b.wanted[r], b.queued) : 0; },
       [=](i64 r, i64 sum, i64) {
         if (r == rows)
           counts->fresh = sum;

@@ -203,7 +203,8 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
 
 // Where all rows lie after a batch of `rows` touched ones, in the order of vertices: in pages if
 // `classes` is not null, else without gaps. Written to `spans`, or if that is null to `offsets`,
-// which has n + 1 entries. Cooperative.
+// which has n + 1 entries. Rows whose pages come from queues take up nothing: their spans only tell
+// their lengths. Cooperative.
 __global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, i64* offsets,
                                     u8* classes) {
   Barrier* barrier = &b.counts->barrier;
@@ -220,17 +221,23 @@ __global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, 
       n,
       [=](i64 v) {
         const i64 length = length_of(v);
-        return classes ? capacity_of(class_for(length)) : length;
+        return classes ? laid_out(class_for(length, b.queued), b.queued) : length;
       },
       [=](i64 v, i64 sum, i64) {
         if (v == n) b.counts->frontier = sum;
         if (offsets) offsets[v] = sum;
         if (offsets || v == n) return;
         const i64 length = length_of(v);
-        if (classes) classes[v] = class_for(length);
+        if (classes) classes[v] = class_for(length, b.queued);
         spans[v] = {sum, sum + length};
       },
       b.partials, barrier);
+  if (classes == nullptr || b.queued == 0) return;
+  // Each thread of a block counts what any of the block wrote.
+  u64 held = 0;
+  for (i64 v = stretch_begin(n) + threadIdx.x; v < stretch_end(n); v += THREADS)
+    if (classes[v] < b.queued) held += capacity_of(classes[v]);
+  add_counted((u64*)&b.counts->held, held);
 }
 
 // Returns, for 32 vertices from `low` on, one per lane, the place of each in ascending `rows`; -1

@@ -18,6 +18,18 @@ static_assert(sizeof(Queue) == 640 && sizeof(Control) == 384 + CLASSES * 640, "t
 __device__ inline u64 thread() { return blockIdx.x * (u64)blockDim.x + threadIdx.x; }
 __device__ inline u64 threads() { return gridDim.x * (u64)blockDim.x; }
 
+// Notes where the heap's arrays are.
+__device__ inline void point(const Layout& layout) {
+  Control& control = *(Control*)layout.memory;
+  control.chunks.first = layout.memory + layout.chunks_at;
+  control.chunks.free.ring = (u32*)(layout.memory + layout.free_at);
+  char* entries = layout.memory + layout.entries_at;
+  for (u32 k = 0; k < CLASSES; ++k) {
+    control.queues[k].ring = (u32*)entries + k * layout.entries;
+    control.queues[k].table = (u64*)entries + k * layout.entries;
+  }
+}
+
 }  // namespace ouroboros
 
 // Clears all that is not data.
@@ -41,11 +53,10 @@ extern "C" __global__ void begin_heap(Layout layout) {
     control.bytes = layout.bytes;
     control.kind = layout.kind;
     control.classes = CLASSES;
-    chunks.first = layout.memory + layout.chunks_at;
+    point(layout);
     chunks.count = layout.chunks;
     chunks.cut = 0;
     chunks.free.count = chunks.free.front = chunks.free.back = 0;
-    chunks.free.ring = (u32*)(layout.memory + layout.free_at);
     chunks.free.mask = layout.free_entries - 1;
   }
   __threadfence();
@@ -59,12 +70,14 @@ extern "C" __global__ void begin_heap(Layout layout) {
   queue.reading = queue.writing = queue.last = 0;
   queue.parked = EMPTY_STACK;
   queue.mask = layout.entries - 1;
-  char* entries = layout.memory + layout.entries_at;
-  queue.ring = (u32*)entries + threadIdx.x * layout.entries;
-  queue.table = (u64*)entries + threadIdx.x * layout.entries;
   if (layout.kind == 0) Ring::begin(chunks, queue);
   if (layout.kind == 1) Array::begin(chunks, queue);
   if (layout.kind == 2) List::begin(chunks, queue);
+}
+
+// Lets a heap go on in memory to which it has been copied, by one thread.
+extern "C" __global__ void move_heap(Layout layout) {
+  if (ouroboros::thread() == 0) ouroboros::point(layout);
 }
 
 // Counts chunks by what they are, and the free pages marked in headers by class; while no kernel

@@ -126,6 +126,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             **dict.fromkeys(("find_arcs", "merge_rows", "rebuild_rows"), ANY_WEIGHTS),
             "lay_out_rows": NO_TEMPLATE,
         },
+        "queued": dict.fromkeys(("take_pages", "free_pages", "place_rows"), HEAPS),
         "follow": {
             **dict.fromkeys(
                 ("mark_changes", "split_flagged", "list_differing", "release_touched", "flag_left"),
@@ -134,7 +135,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             "settle_names": ANY_WEIGHTS,
         },
         "ouroboros": {
-            **dict.fromkeys(("clear_heap", "begin_heap", "survey_heap"), NO_TEMPLATE),
+            **dict.fromkeys(("clear_heap", "begin_heap", "move_heap", "survey_heap"), NO_TEMPLATE),
             **dict.fromkeys(("malloc_each", "free_each"), HEAPS),
         },
         "generate": dict.fromkeys(

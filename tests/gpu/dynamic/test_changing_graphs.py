@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um import DynamicGraph
 from louvain_um.analysis.stores.comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
-from louvain_um.dynamic.stores import device_rows
+from louvain_um.dynamic.stores import DEVICE_STORES
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.generators import rmat
+from tests.dynamic.model import Model, follow
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 
-@pytest.mark.parametrize("store", device_rows.STORES)
+@pytest.mark.parametrize("store", DEVICE_STORES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_digests_and_labels_are_those_of_the_host(store, weighted):
     import cupy
@@ -54,6 +57,42 @@ def test_digests_and_labels_are_those_of_the_host(store, weighted):
     assert np.array_equal(lu.leiden(there).labels, lu.leiden(host, device="cpu").labels)
 
 
+@pytest.mark.parametrize("store", DEVICE_STORES)
+@pytest.mark.parametrize("weighted", [False, True])
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_a_device_store_holds_what_a_dict_does(store, weighted, data):
+    model = Model(data.draw(st.integers(1, 24)), weighted)
+    follow(data, DynamicGraph(model.n, weighted=weighted, store=store, device="cuda"), model)
+
+
+@pytest.mark.parametrize("budget", [None, "14MiB"])
+@pytest.mark.parametrize("store", [name for name in DEVICE_STORES if name.startswith("ouro-")])
+def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(store, budget):
+    n = 200_000
+    rng = np.random.default_rng(2)
+    g = DynamicGraph(n, store=store, device="cuda", device_budget=budget, memory="device")
+    host = DynamicGraph(n)
+    # Pages of the smallest size for each row, of which few stay, on chunks that others left.
+    pairs = rng.permutation(n).reshape(-1, 2)
+    for graph in (g, host):
+        graph.apply(insert=pairs)
+        graph.apply(delete=pairs[3000:])
+    before = g.digest()
+    assert before == host.digest()
+    hubs = np.repeat(np.arange(200), 1500), 1000 + rng.integers(0, 50_000, 300_000)
+    if budget:
+        with pytest.raises(MemoryBudgetError):
+            g.apply(insert=hubs)
+        g.check()
+        assert (g.digest(), g.epoch) == (before, 2)
+        hubs = pairs[3000:3099]
+    for graph in (g, host):
+        graph.apply(insert=hubs)
+    g.check()
+    assert g.digest() == host.digest()
+
+
 def test_refused_batches_change_nothing():
     g = DynamicGraph(
         50, weighted=True, device="cuda", device_budget=50 * 40 + 4000, memory="device"
@@ -76,7 +115,7 @@ def test_refused_batches_change_nothing():
         DynamicGraph(3, store="pages", device="cuda")
 
 
-@pytest.mark.parametrize("store", device_rows.STORES)
+@pytest.mark.parametrize("store", ["rows", "csr"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(store, weighted):
     n, room = 20_000, 8 << 20
@@ -167,7 +206,7 @@ def test_stores_are_compared_on_a_device(tmp_path):
     found = [
         compare_stores(
             [("rmat", base)],
-            Comparison(stores=("rows", "csr"), batches=(50, 900), steps=2, device=device),
+            Comparison(stores=DEVICE_STORES, batches=(50, 900), steps=2, device=device),
             tmp_path / device,
         )
         for device in ("cpu", "cuda")

@@ -1,0 +1,254 @@
+"""ouroGraph on a device: each row in one page of an Ouroboros heap, by its concurrent queues.
+
+The kernels of a batch are those of `rows`; what differs is where rows lie. Threads take pages of
+4·2ᵏ arcs side by side before a batch is merged, and free afterwards those that rows left. A batch
+for which the heap lacks a page gives back what it took, and rebuilds the store in a larger heap, or
+is refused. Rows longer than a page of 8 KiB lie behind the heap, by prefix sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
+from louvain_um.dynamic.ouroboros import (
+    CHUNK,
+    LEAST_BYTES,
+    MOST_CHUNKS,
+    PAGE_BYTES,
+    STRIDE,
+    VARIANTS,
+    Ouroboros,
+)
+from louvain_um.dynamic.stores.device_rows import DeviceRows, LaidOut, Rebuilt
+from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
+from louvain_um.dynamic.stores.store import NARROW, Compressed
+from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.gpu.dynamic.pool import Pool
+
+if TYPE_CHECKING:
+    from louvain_um.dynamic.batches.device_batch import DeviceChanges
+    from louvain_um.dynamic.stores.device_pools import Device
+
+QUEUED: Final = 2 * len(PAGE_BYTES) - 1
+"""Classes below this are pages of the heap; of these only the even ones, 4·2ᵏ arcs."""
+
+CHUNK_ARCS: Final = CHUNK // 4
+
+OTHER_CHUNKS: Final = 32
+"""Chunks beside full ones: queues begin with ten, and each size may leave one begun."""
+
+QUEUE_BYTES: Final = 256
+"""Bytes of rings and tables for each chunk, or more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved(Rebuilt):
+    """The whole store after a batch, in a heap of its own."""
+
+    heap: Ouroboros
+    taken: int
+
+
+class DeviceOuro(DeviceRows):
+    """Rows in pages of an Ouroboros heap on a device, in one of six variants.
+
+    What is in the store depends on its batches alone; where it lies also depends on how threads
+    met at the queues.
+
+    Parameters
+    ----------
+    rows : Compressed
+    threads : int
+        Not used.
+    budget : int, optional
+        Bytes of the device for arcs and rows.
+    device : Device, optional
+        By default the current CUDA device.
+    share : float, optional
+        Share of what arcs may take before they go to the host: 1. What does not fit the device is
+        refused.
+
+    Raises
+    ------
+    OptionError
+        A share below 1.
+    """
+
+    variant: ClassVar[str]
+    heap: Ouroboros
+    taken: int
+    """Arcs that the pages of rows have room for."""
+
+    def __init__(
+        self,
+        rows: Compressed,
+        threads: int,
+        budget: int | None,
+        device: Device | None = None,
+        *,
+        share: float | None = None,
+    ) -> None:
+        if share is not None and share < 1:
+            raise OptionError(
+                remedy=f"the store {self.name!r} keeps its arcs on the device: use memory='auto' "
+                "or 'device', or store='rows'"
+            )
+        super().__init__(rows, threads, budget, device)
+
+    def batch_fields(self) -> dict[str, int]:
+        """Return what kernels of a batch read of the store; see `Batch` in batch.cuh."""
+        return {**super().batch_fields(), "queued": QUEUED}
+
+    def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
+        """Take memory and pages for a batch; return the store in a new heap if this one is full."""
+        counts, batch = changes.counts, changes.batch
+        if batch is None:
+            return None
+        if self.weights is not None and counts["heaviest"] >= NARROW:
+            self._widen(batch)
+            self._follow()
+        frontier = self.frontier + counts["fresh"]
+        free, behind = self.free_arcs + counts["freed"], frontier - self.heap.nbytes // 4
+        crowded = free > max(MOST_FREE * behind, LEAST_FREE)
+        if crowded or self.taken + counts["taken"] > self.heap.chunks * CHUNK_ARCS:
+            return self._rebuilt(changes)
+        self._afford(frontier + counts["room"], self.weights)
+        self.free_spare()
+        assert self.pool is not None
+        self.pool.grow(frontier + counts["room"], self._here())
+        self.targets, self.weights = self._arrays(self.pool)
+        self._follow()
+        places = {name: self.device.address(getattr(self, name)) for name in ("targets", "weights")}
+        batch.set(**places)
+        if counts["taken"] and not self._take_pages(batch, counts):
+            return self._rebuilt(changes)
+        return None
+
+    def check(self) -> None:
+        """Raise AssertionError unless rows add up and each has a page of its own."""
+        begins, ends = self.device.get(self.spans).reshape(-1, 2).T
+        lengths, classes = ends - begins, self.device.get(self.classes)
+        assert int(lengths.sum()) == self.n_arcs, "the rows do not add up to the arcs"
+        assert ((lengths > 0) == (classes != NONE)).all(), "a page without a row, or the reverse"
+        held = np.flatnonzero(lengths)
+        held = held[np.argsort(begins[held])]
+        sizes = CAPACITIES[classes[held]]
+        assert (lengths[held] <= sizes).all(), "a row is too long"
+        limits = np.append(begins[held][1:], self.frontier)
+        assert (begins[held] + sizes <= limits).all(), "pages overlap"
+        queued = classes[held] < QUEUED
+        assert ((begins[held] < self.heap.nbytes // 4) == queued).all(), "a row is out of place"
+        assert self.taken == sizes[queued].sum(), "pages of the heap do not add up"
+        pages = np.bincount(classes[held][queued], minlength=QUEUED)
+        assert not pages[1::2].any(), "a page is no power of two"
+        assert self.heap.statistics().used_pages == tuple(pages[::2].tolist()), "pages are lost"
+        behind = self.frontier - self.heap.nbytes // 4
+        assert self.free_arcs == behind - sizes[~queued].sum(), "free pages do not add up"
+
+    def _merge(self, batch: Any, counts: dict[str, int]) -> None:
+        """Merge the changes into the touched rows; free the pages that they left."""
+        super()._merge(batch, counts)
+        if counts["given"]:
+            self._free_pages(batch, counts["rows"], undo=False)
+        self.taken += counts["taken"] - counts["given"]
+
+    def _take_pages(self, batch: Any, counts: dict[str, int]) -> bool:
+        """Take pages for the rows of a batch: all of them, or none."""
+        rows = counts["rows"]
+        self.device.launch(
+            "queued", "take_pages", self.heap.struct, rows, batch, self.heap.handle, np.int64(rows)
+        )
+        if self.read_counts()["lacking"] == 0:
+            return True
+        self._free_pages(batch, rows, undo=True)
+        return False
+
+    def _free_pages(self, batch: Any, rows: int, *, undo: bool) -> None:
+        """Free pages that rows of a batch left, or that they would have moved to."""
+        self.device.launch(
+            "queued", "free_pages", self.heap.struct, rows, batch, self.heap.handle,
+            np.int64(rows), np.int64(undo), np.int64(self.heap.nbytes // 4),
+        )  # fmt: skip
+
+    def _follow(self) -> None:
+        """Let the heap know where the pool is, which moves where memory cannot be mapped."""
+        memory = self.targets[: self.heap.nbytes // 4].view(np.uint8)
+        if self.device.address(memory) != int(self.heap.handle.value("control")):
+            self.heap.moved(memory)
+
+    def _rebuilt_arcs(self, gained: int) -> int:
+        """Return 0: `_rebuilt` refuses what does not fit."""
+        return 0
+
+    def _rebuilt(
+        self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False
+    ) -> Rebuilt:
+        """Return the store after a batch, or as it is, in a new heap; or compressed rows."""
+        if compressed:
+            return super()._rebuilt(changes, compressed=True, aside=aside)
+        laid = self._laid_out(changes)
+        lacking = self.read_counts()["lacking"]
+        n, end, spare = len(self.spans) // 2, 0, OTHER_CHUNKS
+        while True:
+            pool, heap = self._begun(laid, spare)
+            shift, end = heap.nbytes // 4 - end, heap.nbytes // 4
+            if n:
+                self.device.launch(
+                    "queued", "place_rows", heap.struct, n, self.counts, heap.handle, np.int64(n),
+                    np.int64(QUEUED), np.int64(shift), laid.classes, laid.spans,
+                )  # fmt: skip
+            before, lacking = lacking, self.read_counts()["lacking"]
+            if lacking == before:
+                break
+            spare += heap.chunks
+        targets, weights = self._arrays(pool)
+        self._copy_rows(laid, targets, weights)
+        return Moved(
+            spans=laid.spans,
+            offsets=None,
+            classes=laid.classes,
+            targets=targets,
+            weights=weights,
+            pool=pool,
+            frontier=end + laid.places,
+            heap=heap,
+            taken=laid.queued,
+        )
+
+    def _begun(self, laid: LaidOut, spare: int) -> tuple[Pool, Ouroboros]:
+        """Return a new pool that begins with a heap, with room to grow if that fits the budget."""
+        beside = laid.places + (self.frontier if self.pool else 0)
+        for room in (ROOM, 1.0):
+            chunks = spare + -(-int(room * laid.queued) // CHUNK_ARCS)
+            nbytes = max(LEAST_BYTES, 2 * LEAST_BYTES // 16 + chunks * (STRIDE + QUEUE_BYTES))
+            if self.budget is None or self._bytes(beside + nbytes // 4) <= self.budget:
+                break
+        if chunks > MOST_CHUNKS:
+            most = MOST_CHUNKS * STRIDE
+            raise MemoryBudgetError(nbytes, most, [("heap", nbytes)], "use store='rows'")
+        self._afford(beside + nbytes // 4, self.weights)
+        kind = None if self.weights is None else self.weights.dtype
+        pool = self._new_pool(nbytes // 4 + laid.places, kind)
+        memory = pool.arrays[0][: nbytes // 4].view(np.uint8)
+        return pool, Ouroboros(nbytes, self.variant, memory=memory, device=self.device)
+
+    def _take(self, built: Rebuilt, gained: int) -> None:
+        """Replace the store's arrays, and its heap."""
+        assert isinstance(built, Moved)
+        super()._take(built, gained)
+        self.heap, self.taken = built.heap, built.taken
+
+
+STORES: Final = {
+    f"ouro-{variant}": type(
+        f"DeviceOuro{variant.title().replace('-', '')}",
+        (DeviceOuro,),
+        {"name": f"ouro-{variant}", "variant": variant},
+    )
+    for variant in VARIANTS
+}
+"""The six variants by name."""
