@@ -6,7 +6,8 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,10 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 DOTTED = re.compile(r"\blouvain_um(?:\.\w+)+")
 
 
-def messages() -> Iterator[tuple[str, str]]:
-    """Yield the place and text of every string that is no docstring, f-strings whole."""
+@cache
+def messages() -> list[tuple[str, str]]:
+    """Return place and text of every string that is no docstring, f-strings whole."""
+    found = []
     for path in SOURCES:
         tree = ast.parse(path.read_text("utf-8"))
         plain = {
@@ -67,15 +70,15 @@ def messages() -> Iterator[tuple[str, str]]:
             for part in ([node.value] if isinstance(node, ast.Expr) else node.values)
         }
         for node in ast.walk(tree):
-            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
             if isinstance(node, ast.JoinedStr):
                 parts = node.values
-                yield where, "".join(p.value if isinstance(p, ast.Constant) else "…" for p in parts)
+                text = "".join(p.value if isinstance(p, ast.Constant) else "…" for p in parts)
             elif isinstance(node, ast.Constant) and id(node) not in plain:
-                yield where, str(node.value)
-
-
-MESSAGES = list(messages())
+                text = str(node.value)
+            else:
+                continue
+            found.append((f"{path.relative_to(ROOT)}:{node.lineno}", text))
+    return found
 
 
 def flags() -> set[str]:
@@ -88,13 +91,13 @@ def flags() -> set[str]:
         for parameter in one.params:
             found |= {*parameter.opts, *parameter.secondary_opts}
     # Commands of `generate` are made when they are called.
-    return found | {"--help"} | {text for _, text in MESSAGES if FLAG.fullmatch(text)}
+    return found | {"--help"} | {text for _, text in messages() if FLAG.fullmatch(text)}
 
 
 def test_arguments_in_messages_exist_and_have_options() -> None:
     known = {name for function in FUNCTIONS for name in inspect.signature(function).parameters}
     seen = set()
-    for where, text in MESSAGES:
+    for where, text in messages():
         for found in ARGUMENT.finditer(text):
             assert found[1] in known, f"{where}: {found[0]}"
             if found[0] not in PYTHON_ONLY:
@@ -105,14 +108,14 @@ def test_arguments_in_messages_exist_and_have_options() -> None:
 
 def test_options_in_messages_exist() -> None:
     known = flags() | OTHER_TOOLS
-    shown = [(where, flag) for where, text in MESSAGES for flag in FLAG.findall(with_flags(text))]
+    shown = [(where, flag) for where, text in messages() for flag in FLAG.findall(with_flags(text))]
     assert len(shown) > 50
     for where, flag in shown:
         assert flag in known or flag.startswith(OTHER_PREFIXES), f"{where}: {flag}"
 
 
 def test_functions_in_messages_exist() -> None:
-    for where, text in MESSAGES:
+    for where, text in messages():
         for name in DOTTED.findall(text):
             module, _, attribute = name.rpartition(".")
             assert exists(module, attribute), f"{where}: {name}"
