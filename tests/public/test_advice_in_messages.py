@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import louvain_um as lu
 from louvain_um.cli import app
 from louvain_um.cli.messages import with_flags
+from louvain_um.distributed.run import detect_on_rank
 from louvain_um.placement.policy.policy import register
 from louvain_um.profiling.record import jupyter
 from louvain_um.profiling.session.storage import save as save_session
@@ -38,7 +39,7 @@ SOURCES = [
 FUNCTIONS = (
     lu.read_graph, lu.as_graph, lu.louvain, lu.plan, lu.profile, lu.write_graph, Communities.load,
     Communities.save, register, save_session, simulate, lu.DynamicGraph, lu.DynamicGraph.apply,
-    lu.DynamicGraph.add_vertices, lu.read_stream,
+    lu.DynamicGraph.add_vertices, lu.read_stream, detect_on_rank,
 )  # fmt: skip
 PYTHON_ONLY = {
     "replace=True",
@@ -47,6 +48,8 @@ PYTHON_ONLY = {
     "missing='count'",
     "reuse=True",
     "sort=True",
+    "exchange='host'",
+    "store='rows'",
 }
 OTHER_TOOLS = {
     "--type", "--trace", "--std", "--fmad", "--generate-line-info", "--relocatable-device-code",
