@@ -30,6 +30,7 @@ def louvain(
     cluster: Any = None,
     checkpoint: str | Path | None = None,
     on_loss: Literal["raise", "resume"] = "raise",
+    exchange: Literal["host", "nccl"] = "host",
     **options: Unpack[OptionValues],
 ) -> Communities:
     """Detect communities by the Louvain method.
@@ -48,6 +49,9 @@ def louvain(
         Folder, shared by all workers of the cluster, from which an interrupted run goes on.
     on_loss : {"raise", "resume"}
         Whether the loss of a worker is an error, or the others go on from the checkpoint.
+    exchange : {"host", "nccl"}
+        How ranks with ``device="cuda"`` exchange what is on their GPUs: by way of the hosts, or
+        through NCCL, which needs a GPU for each rank.
 
     Returns
     -------
@@ -78,7 +82,9 @@ def louvain(
     >>> lu.louvain(g, device="cpu").labels.tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    clustered = ClusterRun(cluster=cluster, checkpoint=checkpoint, on_loss=on_loss)
+    clustered = ClusterRun(
+        cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, exchange=exchange
+    )
     return run(graph, Options(method="louvain", **options), observer, clustered)
 
 
@@ -90,6 +96,7 @@ def leiden(
     cluster: Any = None,
     checkpoint: str | Path | None = None,
     on_loss: Literal["raise", "resume"] = "raise",
+    exchange: Literal["host", "nccl"] = "host",
     **options: Unpack[OptionValues],
 ) -> Communities:
     """Detect communities by the Leiden method, which guarantees that each is connected.
@@ -110,6 +117,9 @@ def leiden(
         Folder, shared by all workers of the cluster, from which an interrupted run goes on.
     on_loss : {"raise", "resume"}
         Whether the loss of a worker is an error, or the others go on from the checkpoint.
+    exchange : {"host", "nccl"}
+        How ranks with ``device="cuda"`` exchange what is on their GPUs: by way of the hosts, or
+        through NCCL, which needs a GPU for each rank.
 
     Returns
     -------
@@ -127,7 +137,9 @@ def leiden(
     >>> lu.leiden(g, device="cpu").sizes.tolist()
     [3, 3]
     """
-    clustered = ClusterRun(cluster=cluster, checkpoint=checkpoint, on_loss=on_loss)
+    clustered = ClusterRun(
+        cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, exchange=exchange
+    )
     return run(graph, Options(method="leiden", **options), observer, clustered)
 
 
@@ -141,6 +153,7 @@ def detect_partitioned(
     observer: Observer | None = None,
     checkpoint: str | Path | None = None,
     on_loss: Literal["raise", "resume"] = "raise",
+    exchange: Literal["host", "nccl"] = "host",
     force: bool = False,
     **options: Unpack[OptionValues],
 ) -> PartitionedLabels:
@@ -155,7 +168,7 @@ def detect_partitioned(
         For Parquet files with the columns vertex and community, which readers of folders take as
         one table; made if needed. Every rank must be able to write to it; remote ones ("s3://…")
         through fsspec.
-    cluster, checkpoint, on_loss
+    cluster, checkpoint, on_loss, exchange
         As in `louvain`.
     method : {"louvain", "leiden"}
     **options
@@ -182,8 +195,9 @@ def detect_partitioned(
     >>> found.files[0], found.n_communities, found.modularity  # doctest: +SKIP
     """
     clustered = ClusterRun(
-        cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, labels=folder, force=force
-    )
+        cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, labels=folder, force=force,
+        exchange=exchange,
+    )  # fmt: skip
     given = Options(method=method, **options)
     return write_on_cluster(clustered, graph_for(clustered, graph), given, observer or ignore)
 

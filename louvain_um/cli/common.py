@@ -108,6 +108,13 @@ class OnLoss(StrEnum):
     resume = "resume"
 
 
+class Exchange(StrEnum):
+    """How ranks with GPUs exchange what is on them."""
+
+    host = "host"
+    nccl = "nccl"
+
+
 class Objective(StrEnum):
     """What detection maximises."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
+from louvain_um.distributed.communicator import Exchange
 from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Observer, ignore
@@ -49,6 +50,9 @@ class ClusterRun:
         Folder to which each rank writes the communities of its own vertices.
     force : bool
         Whether these files may replace others.
+    exchange : {"host", "nccl"}
+        How ranks with ``device="cuda"`` exchange what is on their GPUs: by way of the hosts'
+        memory, or through NCCL, which needs a GPU for each rank.
 
     Raises
     ------
@@ -61,6 +65,7 @@ class ClusterRun:
     on_loss: Literal["raise", "resume"] = "raise"
     labels: str | os.PathLike[str] | None = None
     force: bool = False
+    exchange: Exchange = "host"
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("raise", "resume"):
@@ -71,6 +76,11 @@ class ClusterRun:
         if self.cluster is None and self.checkpoint is not None:
             problem = "checkpoints are written by the ranks of a cluster"
             raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
+        if self.exchange not in ("host", "nccl"):
+            raise OptionError("exchange", self.exchange, "must be 'host' or 'nccl'")
+        if self.cluster is None and self.exchange != "host":
+            problem = "the ranks of a cluster exchange arrays"
+            raise OptionError("cluster", None, "pass cluster='mpi', say", problem=problem)
         if self.cluster is None and self.labels is not None:
             problem = "labels are written by the ranks of a cluster"
             raise OptionError("cluster", None, "pass cluster='local:2', say", problem=problem)
@@ -88,7 +98,7 @@ class ClusterRun:
     @property
     def values(self) -> dict[str, Any]:
         """What every rank is told, of paths that hold wherever it runs."""
-        values: dict[str, Any] = {"checkpoint": self.folder}
+        values: dict[str, Any] = {"checkpoint": self.folder, "exchange": self.exchange}
         if self.labels is not None:
             path = os.fspath(self.labels)
             values["labels"] = path if "://" in path else os.path.abspath(path)
@@ -179,6 +189,9 @@ def started(
     refuse_extended_rule(options)
     if options.device == "cuda":
         refuse_policies(options)
+    elif run.exchange == "nccl":
+        problem = "NCCL connects GPUs"
+        raise OptionError("device", options.device, "use device='cuda'", problem=problem)
     if run.cluster == "mpi":
         require("mpi4py.MPI", "mpi4py", "mpi")
         from louvain_um.distributed.carriers.mpi import detect_with_mpi

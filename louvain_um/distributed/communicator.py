@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[Any]
+Exchange = Literal["host", "nccl"]
+"""How ranks with GPUs exchange what is on them: by way of the hosts, or through NCCL."""
 
 
 @dataclass(slots=True)
@@ -47,6 +49,8 @@ class Communicator(Protocol):
     size : int
         Number of ranks.
     traffic : Traffic
+    patience : float
+        Seconds that a rank waits for another one.
 
     Raises
     ------
@@ -57,6 +61,7 @@ class Communicator(Protocol):
     rank: int
     size: int
     traffic: Traffic
+    patience: float
 
     def allgatherv(self, array: Array) -> list[Array]:
         """Return every rank's one-dimensional array, by rank; lengths may differ."""
@@ -70,6 +75,9 @@ class Communicator(Protocol):
     def sum_exact(self, values: ArrayLike) -> NDArray[np.int64]:
         """Return the sums of all ranks' int64 arrays of equal length."""
 
+    def check(self) -> None:
+        """Raise if the run was aborted, as far as this rank knows."""
+
     def abort(self, reason: str) -> None:
         """Make every rank's collectives raise, now and later."""
 
@@ -81,6 +89,7 @@ class Collectives(ABC):
         self.rank = rank
         self.size = size
         self.traffic = Traffic()
+        self.patience = 600.0
 
     @abstractmethod
     def exchange(self, arrays: list[Array]) -> list[Array]:
@@ -92,6 +101,9 @@ class Collectives(ABC):
     @abstractmethod
     def abort(self, reason: str) -> None:
         """Make every rank's collectives raise, now and later."""
+
+    def check(self) -> None:  # noqa: B027 - where a rank's abort ends all of them
+        """Raise if the run was aborted, as far as this rank knows."""
 
     def gather(self, array: Array) -> list[Array]:
         """Return every rank's array, by rank."""
@@ -125,10 +137,14 @@ class Collectives(ABC):
         return sums
 
     def _count(self, sent: int, received: list[Array], since: float) -> None:
+        self.note(sent, sum(map(_bytes, received)) - received[self.rank].nbytes, since)
+
+    def note(self, sent: int, received: int, since: float) -> None:
+        """Count a collective that began at `since`, by `time.perf_counter`."""
         traffic = self.traffic
         traffic.collectives += 1
         traffic.sent += sent
-        traffic.received += sum(map(_bytes, received)) - received[self.rank].nbytes
+        traffic.received += received
         traffic.seconds += time.perf_counter() - since
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.core.objectives.problem import takes_extended_rule
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
 from louvain_um.distributed.checkpoint import Checkpoint
-from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.communicator import Communicator, Exchange
 from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
 from louvain_um.distributed.files.writing import RankParts
 from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
@@ -26,9 +26,6 @@ from louvain_um.events import Observer, ignore
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
-
-if TYPE_CHECKING:
-    from louvain_um.distributed.gpu_ranks.visible import Exchange
 
 
 def detect_on_rank(
@@ -93,12 +90,16 @@ def device_ranks(
     stack: ExitStack, ranks: Communicator, exchange: Exchange
 ) -> tuple[Communicator, Callable[..., RankEngine]]:
     """Take this rank's GPU until a stack ends; return how ranks speak, and what makes an engine."""
+    from louvain_um.distributed.carriers.nccl import NcclCommunicator, NcclLink
     from louvain_um.distributed.carriers.staged import StagedLink
     from louvain_um.distributed.gpu_ranks.engine import DeviceRankEngine
     from louvain_um.distributed.gpu_ranks.visible import on_device
 
     device = stack.enter_context(on_device(ranks, exchange))
-    return ranks, partial(DeviceRankEngine, device=device, link=StagedLink(ranks))
+    if exchange == "host":
+        return ranks, partial(DeviceRankEngine, device=device, link=StagedLink(ranks))
+    own = stack.enter_context(NcclCommunicator(ranks))
+    return own, partial(DeviceRankEngine, device=device, link=NcclLink(own))
 
 
 def refuse_mixed_versions(ranks: Communicator) -> None:

@@ -107,8 +107,11 @@ def test_a_rank_that_is_broken_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> No
         ({"device": "cuda", "memory": "base"}, "use one device"),
         ({"device": "cuda", "device_budget": "50%"}, "use one device"),
         ({"device": "cuda", "peer_memory": "cuda:1"}, "use one device"),
+        ({"device": "cpu", "exchange": "nccl"}, "use device='cuda'"),
+        ({"device": "cuda", "exchange": "tcp"}, "'host' or 'nccl'"),
+        ({"device": "cuda", "exchange": "nccl", "cluster": None}, "cluster='mpi'"),
     ],
 )
 def test_options_that_ranks_do_not_take(options: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        lu.louvain(graph_named("lfr"), cluster="local:2", **options)
+        lu.louvain(graph_named("lfr"), **{"cluster": "local:2", **options})

@@ -137,6 +137,13 @@ def detect(
         common.OnLoss,
         typer.Option(help="What to do when a worker of --cluster is lost."),
     ] = common.OnLoss.fail,
+    exchange: Annotated[
+        common.Exchange,
+        typer.Option(
+            help="How ranks of --cluster with --device cuda exchange what is on their GPUs: by way "
+            "of the hosts, or through NCCL, which needs a GPU for each."
+        ),
+    ] = common.Exchange.host,
     labels_folder: Annotated[
         str | None,
         typer.Option(
@@ -184,6 +191,7 @@ def detect(
         on_loss=on_loss.value,
         labels=labels_folder,
         force=force,
+        exchange=exchange.value,
     )
     if labels_folder is not None and output is not None:
         raise OptionError(remedy="pass -o or --labels-folder, not both")

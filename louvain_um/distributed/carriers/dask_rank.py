@@ -88,6 +88,7 @@ class DaskCommunicator(Collectives):
     def __init__(self, session: Session, rank: int) -> None:
         super().__init__(rank, len(session.addresses))
         self.session = session
+        self.patience = session.patience
         self.step = 0
         self._worker = get_worker()
         self._mailbox = mailbox(session.name)
@@ -128,6 +129,10 @@ class DaskCommunicator(Collectives):
         finally:
             sending.cancel()
         return received
+
+    def check(self) -> None:
+        """Raise if the client, or this rank, aborted the run."""
+        self._mailbox.check()
 
     def abort(self, reason: str) -> None:
         """Make this rank's collectives raise; the client tells the others."""

@@ -37,6 +37,12 @@ class Mailbox:
             self._reason = self._reason or reason
             self._changed.notify_all()
 
+    def check(self) -> None:
+        """Raise if the session was aborted."""
+        with self._changed:
+            if self._reason:
+                raise WorkerLostError(self._reason)
+
     def take(
         self, step: int, sender: int, patience: float, check: Callable[[], None], name: str
     ) -> Array:

@@ -62,6 +62,7 @@ class ThreadCommunicator(Collectives):
     def __init__(self, meeting: Meeting, rank: int) -> None:
         super().__init__(rank, meeting.size)
         self.meeting = meeting
+        self.patience = meeting.patience
 
     def exchange(self, arrays: list[Array]) -> list[Array]:
         """Send array r to rank r; return what each rank sent here, by rank."""
@@ -72,6 +73,11 @@ class ThreadCommunicator(Collectives):
         received = [array.copy() for array in meeting.boxes[self.rank] if array is not None]
         meeting.wait()  # the sender may write to its array again
         return received
+
+    def check(self) -> None:
+        """Raise if the run was aborted."""
+        if self.meeting.reason:
+            raise WorkerLostError(self.meeting.reason)
 
     def abort(self, reason: str) -> None:
         """Make every rank's collectives raise, now and later."""

@@ -7,17 +7,13 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 import numpy as np
 
-from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.communicator import Communicator, Exchange
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.placement.memory import cuda_calls
-
-Exchange = Literal["host", "nccl"]
-"""How ranks with GPUs exchange what is on them: by way of the hosts, or through NCCL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +57,8 @@ def nccl_problem() -> str:
     try:
         from cupy.cuda import nccl
 
+        if not getattr(nccl, "available", True):
+            return "CuPy finds no NCCL"
         nccl.get_version()
     except Exception as error:  # CuPy without NCCL fails in several ways
         line = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__

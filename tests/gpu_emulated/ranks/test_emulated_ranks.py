@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
+from louvain_um.distributed.carriers.nccl import NcclCommunicator
 from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
 from louvain_um.distributed.gpu_ranks import visible
 from louvain_um.distributed.gpu_ranks.visible import Visible
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.run import detect_on_rank
+from louvain_um.errors import WorkerLostError
 from louvain_um.events import ignore
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
+from tests.distributed.conformance import conforms
 from tests.distributed.runs import assert_equal
 from tests.gpu_emulated.emulated_engine import EmulatedKernels, emulated_devices
+from tests.gpu_emulated.ranks.emulated_nccl import EmulatedNccl
 from tests.gpu_emulated.test_emulated_devices import KINDS
 
 
@@ -79,3 +85,69 @@ def test_ranks_with_and_without_devices_resume_each_other(
             again = on_ranks(*run, second, ("a",), 3, collapse_arcs=0, checkpoint=folder)
         assert_equal(again[0], one)
         assert again[0].provenance["replayed"] > 0
+
+
+@pytest.mark.parametrize(("kind", "ranks"), [*((kind, 2) for kind in KINDS), ("weighted", 3)])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_ranks_through_nccl(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str, method: str,
+    ranks: int,
+) -> None:  # fmt: skip
+    graph, devices = KINDS[kind](), ("a", "b", "c")[:ranks]
+    options: Any = Options(method=method, seed=3, device="cuda", threads=1)
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    nccl = EmulatedNccl(as_bytes=kind == "lfr")
+    with emulated_devices(monkeypatch, emulated, ranks) as kernels:
+        nccl.install(monkeypatch)
+        run = (monkeypatch, kernels, graph, options, devices, ranks)
+        found = on_ranks(*run, collapse_arcs=0, exchange="nccl")
+    for each in found:
+        assert_equal(each, one)
+    assert len(nccl.made) == ranks
+    assert not any(each.live for each in nccl.made)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_nccl_does_what_a_communicator_promises(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], size: int
+) -> None:
+    def task(own: ThreadCommunicator) -> int:
+        with NcclCommunicator(own) as ranks:
+            return conforms(ranks)
+
+    with emulated_devices(monkeypatch, emulated, size):
+        EmulatedNccl().install(monkeypatch)
+        assert len(set(run_threads(task, size, patience=60))) == 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [("silent", "did not answer for 0.5 s"), ("aborts", "on purpose"), ("network", "NCCL failed")],
+)
+def test_a_rank_that_fails_ends_those_that_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], broken: str, message: str
+) -> None:
+    nccl, ended = EmulatedNccl(), threading.Event()
+
+    def task(own: ThreadCommunicator) -> None:
+        if broken == "silent":
+            own.patience = 0.5
+        with NcclCommunicator(own) as ranks:
+            ranks.allgatherv(np.arange(3))
+            if own.rank:
+                if broken == "aborts":
+                    own.abort("on purpose")
+                if broken == "network":
+                    nccl.failing.append(1)
+                assert ended.wait(30)
+                return
+            try:
+                with pytest.raises(WorkerLostError, match=message):
+                    ranks.allgatherv(np.arange(3))
+                assert not nccl.made[0].live or not nccl.made[1].live
+            finally:
+                ended.set()
+
+    with emulated_devices(monkeypatch, emulated, 2):
+        nccl.install(monkeypatch)
+        run_threads(task, 2, patience=60)

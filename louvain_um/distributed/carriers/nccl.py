@@ -1,0 +1,239 @@
+"""Ranks with a GPU each, in processes of their own: arrays travel from GPU to GPU through NCCL.
+
+NCCL has neither gathering of unequal lengths nor an or of bits: both are made of groups of sends
+and receives, so that only integers are ever added up by it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.distributed.communicator import Array, Collectives, Communicator
+from louvain_um.errors import WorkerLostError
+from louvain_um.gpu.aggregate.coarse_rows import copy
+
+EAGER_SECONDS: Final = 1e-3
+PAUSE_SECONDS: Final = 1e-4
+"""How long to poll without a pause, longer than a small exchange takes; the pause after that."""
+
+
+class NcclCommunicator(Collectives):
+    """One rank's end of the connections between the GPUs of all ranks.
+
+    Its GPU is current in the thread that calls. Arrays of the host are copied to it and back.
+    A context manager: leaving it gives the connections up.
+
+    Parameters
+    ----------
+    ranks : Communicator
+        What connects the ranks already: passes NCCL's id on, and tells if the run was aborted.
+
+    Raises
+    ------
+    WorkerLostError
+        NCCL cannot connect the GPUs.
+    """
+
+    def __init__(self, ranks: Communicator) -> None:
+        from cupy.cuda import nccl
+
+        super().__init__(ranks.rank, ranks.size)
+        self.ranks = ranks
+        self.patience = ranks.patience
+        self.nccl = nccl
+        try:
+            self.connection: Any = nccl.NcclCommunicator(self.size, shared_id(ranks), self.rank)
+        except RuntimeError as error:
+            raise failed(error) from error
+
+    def exchange(self, arrays: list[Array]) -> list[Array]:
+        """Send array r to rank r; return what each rank sent here, by rank."""
+        return self.pass_on([on_device(array) for array in arrays], arrays[0].dtype)
+
+    def gather(self, array: Array) -> list[Array]:
+        """Return every rank's array, by rank."""
+        return self.pass_on([on_device(array)] * self.size, array.dtype)
+
+    def pass_on(self, sent: list[Any], dtype: Any) -> list[Array]:
+        """Send array r, of bytes on the GPU, to rank r; return what came, on the host."""
+        import cupy
+
+        lengths = self.lengths([array.nbytes for array in sent])
+        received = [cupy.empty(length, np.uint8) for length in lengths]
+        self.swap([[array] for array in sent], [[array] for array in received])
+        return [array.get().view(dtype) for array in received]
+
+    def lengths(self, own: Sequence[int]) -> list[int]:
+        """Tell rank r number r; return what each rank told."""
+        import cupy
+
+        sent, received = on_device(np.array(own, np.int64)), cupy.empty(8 * self.size, np.uint8)
+        parts = [slice(8 * rank, 8 * rank + 8) for rank in range(self.size)]
+        self.swap([[sent[part]] for part in parts], [[received[part]] for part in parts])
+        found: list[int] = received.get().view(np.int64).tolist()
+        return found
+
+    def swap(self, sent: Sequence[Sequence[Any]], received: Sequence[Sequence[Any]]) -> None:
+        """Send rank r the arrays `sent[r]`; fill `received[r]` with those that it sends.
+
+        Arrays are on the GPU and contiguous; their lengths are known to both sides.
+        """
+        import cupy
+
+        stream, kind = cupy.cuda.get_current_stream().ptr, self.nccl.NCCL_UINT8
+        try:
+            self.nccl.groupStart()
+            for other in range(self.size):
+                if other == self.rank:
+                    continue
+                for array in sent[other]:
+                    if array.nbytes:
+                        self.connection.send(array.data.ptr, array.nbytes, kind, other, stream)
+                for array in received[other]:
+                    if array.nbytes:
+                        self.connection.recv(array.data.ptr, array.nbytes, kind, other, stream)
+            self.nccl.groupEnd()
+        except RuntimeError as error:
+            raise failed(error) from error
+        for source, target in zip(sent[self.rank], received[self.rank], strict=True):
+            if source.data.ptr != target.data.ptr:
+                copy(source, target)
+        self.wait()
+
+    def sum_exact(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Return the sums of all ranks' int64 arrays of equal length."""
+        import cupy
+
+        since = time.perf_counter()
+        own = np.ascontiguousarray(values, np.int64)
+        sums = on_device(own)
+        if own.size:
+            stream, at = cupy.cuda.get_current_stream().ptr, sums.data.ptr
+            kind, add = self.nccl.NCCL_INT64, self.nccl.NCCL_SUM
+            try:
+                self.connection.allReduce(at, at, own.size, kind, add, stream)
+            except RuntimeError as error:
+                raise failed(error) from error
+            self.wait()
+        others = own.nbytes * (self.size - 1)
+        self.note(others, others, since)
+        found: NDArray[np.int64] = sums.get().view(np.int64).reshape(own.shape)
+        return found
+
+    def wait(self) -> None:
+        """Wait for the GPU, without ever waiting longer for a rank than its patience.
+
+        Raises
+        ------
+        WorkerLostError
+            A rank is gone, has aborted, or does not answer.
+        """
+        import cupy
+
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record()
+        since = time.monotonic()
+        try:
+            while not event.done:
+                waited = time.monotonic() - since
+                if waited < EAGER_SECONDS:
+                    continue
+                self.check()
+                self.connection.check_async_error()
+                if waited > self.patience:
+                    raise WorkerLostError(f"a rank did not answer for {self.patience:g} s")
+                time.sleep(PAUSE_SECONDS)
+        except (RuntimeError, WorkerLostError) as error:
+            # Otherwise the GPU would wait for the others for ever, and freeing memory for it.
+            self.connection.abort()
+            raise (error if isinstance(error, WorkerLostError) else failed(error)) from error
+
+    def check(self) -> None:
+        """Raise if the run was aborted."""
+        self.ranks.check()
+
+    def abort(self, reason: str) -> None:
+        """Make every rank's collectives raise, now and later."""
+        self.ranks.abort(reason)
+
+    def __enter__(self) -> NcclCommunicator:
+        return self
+
+    def __exit__(self, kind: object, *failure: object) -> None:
+        # To give connections up in order waits for the others, which may have failed.
+        if kind is None:
+            self.connection.destroy()
+        else:
+            self.connection.abort()
+
+
+class NcclLink:
+    """Exchanges arrays that are on the GPUs of all ranks (`louvain_um.gpu.ranks.link.Link`)."""
+
+    def __init__(self, ranks: NcclCommunicator) -> None:
+        self.ranks = ranks
+
+    def gather(self, columns: Sequence[Any], into: Sequence[Any]) -> int:
+        """Fill the beginning of `into` with each column of all ranks; return their entries."""
+        ranks, since = self.ranks, time.perf_counter()
+        counts = ranks.lengths([columns[0].size] * ranks.size)
+        starts = np.concatenate(([0], np.cumsum(counts))).tolist()
+        parts = [[array[low:high] for array in into] for low, high in pairwise(starts)]
+        ranks.swap([columns] * ranks.size, parts)
+        width = sum(column.itemsize for column in columns)
+        others = starts[-1] - counts[ranks.rank]
+        ranks.note(width * counts[ranks.rank] * (ranks.size - 1), width * others, since)
+        return int(starts[-1])
+
+    def or_bits(self, words: Any) -> None:
+        """Set an array, of equal length on all ranks, to the bitwise or of all."""
+        import cupy
+
+        ranks, since = self.ranks, time.perf_counter()
+        bounds = [words.size * rank // ranks.size for rank in range(ranks.size + 1)]
+        parts = [words[low:high] for low, high in pairwise(bounds)]
+        own = parts[ranks.rank]
+        found = [cupy.empty(own.size, own.dtype) for _ in parts]
+        ranks.swap([[part] for part in parts], [[array] for array in found])
+        for array in found:
+            own |= array
+        ranks.swap([[own]] * ranks.size, [[part] for part in parts])
+        others = words.nbytes - own.nbytes
+        each = own.nbytes * (ranks.size - 1)
+        ranks.note(others + each, each + others, since)
+
+    def sum_exact(self, values: Sequence[int]) -> list[int]:
+        """Return the sums of all ranks' integers."""
+        sums: list[int] = self.ranks.sum_exact(values).tolist()
+        return sums
+
+
+def on_device(array: Array) -> Any:
+    """Return the bytes of an array on the current GPU."""
+    import cupy
+
+    return cupy.asarray(np.ascontiguousarray(array).view(np.uint8))
+
+
+def shared_id(ranks: Communicator) -> Any:
+    """Return NCCL's id of the first rank: bytes, or in CuPy before 14 a tuple of numbers."""
+    from cupy.cuda import nccl
+
+    own = np.zeros(0, np.int16)
+    if ranks.rank == 0:
+        made = nccl.get_unique_id()
+        own = np.array([isinstance(made, bytes), *made], np.int16)
+    as_bytes, *numbers = ranks.allgatherv(own)[0].tolist()
+    return bytes(numbers) if as_bytes else tuple(numbers)
+
+
+def failed(error: Exception) -> WorkerLostError:
+    """Return the error of a run whose GPUs NCCL does not connect any more."""
+    line = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
+    return WorkerLostError(f"NCCL failed ({line}); see NCCL_DEBUG=INFO, or use exchange='host'")

@@ -1,0 +1,99 @@
+"""Ranks that are processes of this machine, without Dask and MPI."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from louvain_um.distributed.communicator import Array, Collectives, Communicator, Exchange
+from louvain_um.distributed.partition import blocks_of
+from louvain_um.distributed.run import detect_on_rank
+from louvain_um.errors import WorkerLostError
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+from tests.distributed.runs import graph_named
+
+
+class QueueCommunicator(Collectives):
+    """A process' end of one queue for each sender and receiver."""
+
+    def __init__(self, rank: int, queues: list[list[Any]], patience: float) -> None:
+        super().__init__(rank, len(queues))
+        self.queues, self.patience = queues, patience
+
+    def exchange(self, arrays: list[Array]) -> list[Array]:
+        """Send array r to rank r; return what each rank sent here, by rank."""
+        for to, array in enumerate(arrays):
+            self.queues[self.rank][to].put(array)
+        received = list[Array]()
+        for sender in range(self.size):
+            try:
+                received.append(self.queues[sender][self.rank].get(timeout=self.patience))
+            except queue.Empty:
+                raise WorkerLostError(f"rank {sender} did not answer") from None
+        return received
+
+    def abort(self, reason: str) -> None:
+        """Nothing: `run_processes` ends all processes."""
+
+
+def run_processes(
+    task: Callable[..., Any], size: int, *arguments: Any, patience: float = 60.0
+) -> list[Any]:
+    """Call `task(ranks, *arguments)` in processes; return the results by rank.
+
+    `task` is a function of a module, since new processes import it. The first failure ends all.
+    """
+    context = multiprocessing.get_context("spawn")
+    queues = [[context.Queue() for _ in range(size)] for _ in range(size)]
+    answers = context.Queue()
+    processes = [
+        context.Process(
+            target=run, args=(task, rank, queues, answers, patience, arguments), daemon=True
+        )
+        for rank in range(size)
+    ]
+    found = dict[int, Any]()
+    try:
+        for process in processes:
+            process.start()
+        deadline = time.monotonic() + patience
+        while len(found) < size:
+            try:
+                rank, failure, result = answers.get(timeout=0.2)
+            except queue.Empty:
+                assert time.monotonic() < deadline, "the ranks took too long"
+                gone = [p.exitcode for p in processes if p.exitcode not in (None, 0)]
+                assert not gone, f"a rank ended with status {gone[0]}"
+                continue
+            assert not failure, f"rank {rank}: {failure}"
+            found[rank] = result
+    finally:
+        for process in processes:
+            if len(found) < size and process.is_alive():
+                process.kill()
+            process.join()
+    return [found[rank] for rank in range(size)]
+
+
+def run(
+    task: Callable[..., Any], rank: int, queues: Any, answers: Any, patience: float, arguments: Any
+) -> None:
+    """Call the task in a process of its own; tell what it returned or raised."""
+    try:
+        answers.put((rank, "", task(QueueCommunicator(rank, queues, patience), *arguments)))
+    except BaseException:
+        answers.put((rank, traceback.format_exc(), None))
+
+
+def found_on(
+    ranks: Communicator, kind: str, method: str, device: str, exchange: Exchange
+) -> Communities:
+    """Detect the communities of a graph of `runs.GRAPHS`, every level dealt over the ranks."""
+    block = blocks_of(graph_named(kind), ranks.size)[ranks.rank]
+    options = Options(method=method, device=device, threads=1)
+    return detect_on_rank(ranks, block, options, collapse_arcs=0, exchange=exchange)

@@ -1,0 +1,93 @@
+"""Ranks that are processes: two on one GPU by way of the host, and two GPUs through NCCL."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from louvain_um.distributed.carriers.nccl import NcclCommunicator
+from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.gpu_ranks.visible import nccl_problem, on_device
+from louvain_um.errors import WorkerLostError
+from louvain_um.gpu.runtime.device import Choice, capabilities
+from tests.distributed.conformance import conforms
+from tests.distributed.processes import QueueCommunicator, found_on, run_processes
+from tests.distributed.runs import GRAPHS, METHODS, assert_equal, one_process
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def one_gpu(gpu: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let new processes see the first GPU only."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", first)
+
+
+@pytest.fixture
+def two_gpus(gpu: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip unless there are two GPUs, and NCCL."""
+    if len(capabilities()) < 2:
+        pytest.skip("there is one device only")
+    if problem := nccl_problem():
+        pytest.skip(problem)
+    # Multicast over NVLink changes how GPUs that other programs use are connected.
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_two_processes_on_one_gpu(one_gpu: None, kind: str, method: str) -> None:
+    for found in run_processes(found_on, 2, kind, method, "cuda", "host", patience=120):
+        assert_equal(found, one_process(kind, method))
+        assert found.provenance["device"] == "cuda:0"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_two_gpus_through_nccl(two_gpus: None, kind: str, method: str) -> None:
+    every = run_processes(found_on, 2, kind, method, "cuda", "nccl", patience=120)
+    for rank, found in enumerate(every):
+        assert_equal(found, one_process(kind, method))
+        assert found.provenance["device"] == f"cuda:{rank}"
+
+
+def test_two_gpus_by_way_of_the_host(two_gpus: None) -> None:
+    for found in run_processes(found_on, 2, "rmat", "leiden", "cuda", "host", patience=120):
+        assert_equal(found, one_process("rmat", "leiden"))
+
+
+def test_nccl_does_what_a_communicator_promises(two_gpus: None) -> None:
+    assert len(set(run_processes(through_nccl, 2, patience=120))) == 1
+
+
+def through_nccl(ranks: Communicator) -> int:
+    with on_device(ranks, "nccl"), NcclCommunicator(ranks) as own:
+        return conforms(own)
+
+
+def test_nccl_on_one_gpu_is_refused(one_gpu: None) -> None:
+    if problem := nccl_problem():
+        pytest.skip(problem)
+    with pytest.raises(AssertionError, match="would share the GPU"):
+        run_processes(found_on, 2, "lfr", "louvain", "cuda", "nccl", patience=120)
+
+
+def test_a_rank_that_goes_away_ends_the_others(two_gpus: None) -> None:
+    told = run_processes(until_alone, 2, patience=120)
+    assert "did not answer for 5 s" in told[0] or "NCCL failed" in told[0]
+
+
+def until_alone(ranks: QueueCommunicator) -> str:
+    with on_device(ranks, "nccl"):
+        own = NcclCommunicator(ranks)
+        own.patience = 5
+        own.sum_exact([1])
+        if ranks.rank:
+            return ""
+        try:
+            own.sum_exact([1])
+        except WorkerLostError as error:
+            return str(error)
+        return "no error"

@@ -1,0 +1,119 @@
+"""NCCL between threads: what is sent arrives when its receiver waits for its device."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.gpu_emulated.emulated_engine import HostArray
+
+BYTES = {0: 1, 4: 8}
+"""Bytes of a number of NCCL's types, of which two are used."""
+
+
+class EmulatedNccl(SimpleNamespace):
+    """The module `cupy.cuda.nccl`, for ranks that are threads of this process."""
+
+    def __init__(self, *, as_bytes: bool = False) -> None:
+        own = threading.local()
+        number = bytes(range(128)) if as_bytes else tuple(range(-64, 64))
+
+        class Connection:
+            """One rank's end; the n-th message to a rank is received by its n-th receive."""
+
+            def __init__(self, size: int, id_: Any, rank: int) -> None:
+                assert id_ == number
+                self.size, self.rank, self.live = size, rank, True
+                made.append(self)
+
+            def send(self, at: int, count: int, kind: int, other: int, stream: int) -> None:
+                assert own.grouped
+                sent.setdefault((self.rank, other), deque()).append(read(at, count * BYTES[kind]))
+
+            def recv(self, at: int, count: int, kind: int, other: int, stream: int) -> None:
+                assert own.grouped
+                queue, size = sent.setdefault((other, self.rank), deque()), count * BYTES[kind]
+                self.later(lambda: write(at, queue.popleft(), size) if queue else False)
+
+            def allReduce(  # noqa: N802 - as CuPy has it
+                self, at: int, to: int, count: int, kind: int, add: int, stream: int
+            ) -> None:
+                assert (kind, add) == (4, 0)
+                turn = own.__dict__.setdefault("turn", 0)
+                own.turn += 1
+                found = sums.setdefault(turn, {})
+                found[self.rank] = np.frombuffer(read(at, 8 * count), np.int64)
+
+                def finish() -> bool:
+                    if len(found) < self.size:
+                        return False
+                    total = np.sum(list(found.values()), axis=0, dtype=np.int64)
+                    return write(to, total.tobytes(), 8 * count)
+
+                self.later(finish)
+
+            def later(self, step: Callable[[], bool]) -> None:
+                own.__dict__.setdefault("pending", deque()).append(step)
+
+            def check_async_error(self) -> None:
+                if failing:
+                    raise RuntimeError("NCCL_ERROR_SYSTEM_ERROR: unhandled system error")
+
+            def abort(self) -> None:
+                self.live = False
+
+            destroy = abort
+
+        class Event:
+            """An event that has come once all that was received before it has arrived."""
+
+            def __init__(self, **_: Any) -> None:
+                pass
+
+            def record(self) -> None:
+                pass
+
+            @property
+            def done(self) -> bool:
+                pending = own.__dict__.setdefault("pending", deque())
+                while pending and pending[0]():
+                    pending.popleft()
+                return not pending
+
+        sent: dict[tuple[int, int], deque[bytes]] = {}
+        sums: dict[int, dict[int, Any]] = {}
+        made, failing = list[Connection](), list[int]()
+        super().__init__(
+            NCCL_UINT8=0, NCCL_INT64=4, NCCL_SUM=0, available=True, made=made, failing=failing,
+            event=Event, NcclCommunicator=Connection, get_version=lambda: 22800,
+            get_unique_id=lambda: number,
+            groupStart=lambda: setattr(own, "grouped", True),
+            groupEnd=lambda: setattr(own, "grouped", False),
+        )  # fmt: skip
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the emulated CuPy have it."""
+        cupy: Any = sys.modules["cupy"]
+        monkeypatch.setattr(cupy.cuda, "nccl", self, raising=False)
+        monkeypatch.setattr(cupy.cuda, "Event", self.event)
+        cupy.cuda.get_current_stream().ptr = 0
+        cupy.empty = lambda size, dtype: np.full(size, 0xA5, dtype).view(HostArray)
+        cupy.asarray = lambda array: np.array(array).view(HostArray)
+
+
+def read(address: int, nbytes: int) -> bytes:
+    return ctypes.string_at(address, nbytes)
+
+
+def write(address: int, held: bytes, nbytes: int) -> bool:
+    assert len(held) == nbytes  # NCCL would hang, or write behind the end
+    ctypes.memmove(address, held, nbytes)
+    return True
