@@ -54,13 +54,6 @@ def renumber(labels, ranks):
 
 
 @kernel()
-def add_masses(masses, numbers, sums):
-    """Add each vertex's mass to its community's."""
-    for v in range(len(numbers)):
-        sums[numbers[v]] += masses[v]
-
-
-@kernel()
 def group_members(begins, ends, labels, members, starts, arc_starts):
     """List the members of each community, ascending; return the largest number of arcs of one.
 

@@ -14,6 +14,7 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.numbering import number_by_size
+from louvain_um.core.objectives.community_sums import add_masses, sum_of_squares
 from louvain_um.core.objectives.objective import Sums, masses_of
 from louvain_um.core.objectives.problem import Problem, problem_of
 from louvain_um.cpu import aggregate, move, refine
@@ -33,7 +34,6 @@ from louvain_um.events import Event, Observer, Phase, array_listener
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
-from louvain_um.results.quality import sum_of_squares
 
 VERTEX_BYTES: Final = 25
 """Bytes per vertex that moving on level 0 takes: labels, totals, sizes, queue, moves, flags."""
@@ -306,7 +306,7 @@ class CpuEngine:
             if name == "fixed":
                 masses[name][numbers[array > 0]] = 1
             else:
-                aggregate.add_masses(array, numbers, masses[name])
+                add_masses(array, numbers, masses[name])
         coarse = replace(self.coarse_level(level, numbers, masses["degrees"]), **masses)
         coarse.start = start
         # Levels stay alive until the end of the cycle; keep only what the result needs.
@@ -376,7 +376,7 @@ class CpuEngine:
         used = np.zeros(level.vertices, np.bool_)
         used[level.start] = True
         if len(level.second):
-            aggregate.add_masses(level.second, level.start, second_totals)
+            add_masses(level.second, level.start, second_totals)
         squares, second = sum_of_squares(totals), sum_of_squares(second_totals)
         return Sums(int(inside), squares, int(np.count_nonzero(used)), second)
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from louvain_um.core import parallel, rules
 from louvain_um.core.hierarchy import MoveStats
+from louvain_um.core.objectives.community_sums import add_masses
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.core.objectives.problem import problem_of
-from louvain_um.cpu import aggregate, move, refine
+from louvain_um.cpu import move, refine
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.extended import ACTIVE
 from louvain_um.cpu.level import I64, U8, U32, CpuLevel, max_degree
@@ -137,7 +138,7 @@ class RankEngine(CpuEngine):
         level.labels = self.memory.empty(name, "community", n, np.uint32)
         level.labels[:] = found[0]
         level.totals = np.zeros(n, np.int64)
-        aggregate.add_masses(level.degrees, level.labels, level.totals)
+        add_masses(level.degrees, level.labels, level.totals)
         return MoveStats(**found[1])
 
     def refine(self, level: CpuLevel) -> None:

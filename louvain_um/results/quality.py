@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import community_sizes, dense_uint32
+from louvain_um.core.objectives.community_sums import (
+    community_masses,
+    community_weights,
+    sum_of_squares,
+)
 from louvain_um.core.objectives.objective import Sums, masses_of, objective_of
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName
@@ -250,72 +255,9 @@ def value_of(
     return chosen.value(Sums(int(inside.sum()), sum_of_squares(own), len(volumes), squares))
 
 
-def community_masses(
-    labels: NDArray[np.uint32], masses: NDArray[np.int64], communities: int
-) -> NDArray[np.int64]:
-    """Return the sum of the masses of each community's vertices, int64[communities]."""
-    totals = np.zeros(communities, np.int64)
-    _add_masses(labels, masses, totals)
-    return totals
-
-
 def dense_labels(graph: Graph, labels: Given) -> NDArray[np.uint32]:
     """Return labels as small integers, or raise if they do not fit the graph."""
     return dense_uint32(labels_of(graph, labels))
-
-
-def community_weights(
-    graph: Graph, labels: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for each community, arcs' weight inside (loops twice) and total degree."""
-    k = int(labels.max()) + 1 if len(labels) else 0
-    inside, totals = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    weights: NDArray[Any] = np.zeros(0, np.uint32) if graph.weights is None else graph.weights
-    _community_weights(
-        graph.offsets, graph.targets, weights, graph.weighted, graph.loops, labels, inside, totals
-    )
-    return inside, totals
-
-
-def sum_of_squares(values: NDArray[np.int64]) -> int:
-    """Return Σ values² exactly, for values below 2⁵³."""
-    parts = _squares(values, np.zeros(4, np.int64)).tolist()
-    return sum(int(part) << shift for part, shift in zip(parts, (54, 28, 27, 0), strict=True))
-
-
-@kernel()
-def _squares(values, parts):
-    """Sum the products of the halves of each value."""
-    for value in values:
-        high, low = value >> 27, value & (2**27 - 1)
-        # Σ low² may pass 2⁶⁴: its halves are summed apart.
-        square = low * low
-        parts[0] += high * high
-        parts[1] += high * low
-        parts[2] += square >> 27
-        parts[3] += square & (2**27 - 1)
-    return parts
-
-
-@kernel()
-def _add_masses(labels, masses, totals):
-    for v in range(len(labels)):
-        totals[labels[v]] += masses[v]
-
-
-@kernel()
-def _community_weights(offsets, targets, weights, weighted, loops, labels, inside, totals):
-    for v in range(len(labels)):
-        own = labels[v]
-        within = 2 * loops[v]
-        degree = 2 * loops[v]
-        for j in range(offsets[v], offsets[v + 1]):
-            weight = np.int64(weights[j]) if weighted else np.int64(1)
-            degree += weight
-            if labels[targets[j]] == own:
-                within += weight
-        inside[own] += within
-        totals[own] += degree
 
 
 @kernel()

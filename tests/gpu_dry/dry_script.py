@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.hierarchy import MoveStats, detect
+from louvain_um.core.objectives.community_sums import sum_of_squares
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.results.quality import sum_of_squares
 
 I64 = NDArray[np.int64]
 

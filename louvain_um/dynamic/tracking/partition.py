@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy
+from louvain_um.core.objectives.community_sums import add_masses, sum_of_squares
 from louvain_um.core.objectives.objective import Objective, Sums
-from louvain_um.cpu import aggregate, follow
+from louvain_um.cpu import follow
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
 from louvain_um.dynamic.change import Change
 from louvain_um.events import ignore
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
-from louvain_um.results.quality import sum_of_squares
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -86,7 +86,7 @@ def loaded(view: RowView, options: Options) -> tuple[CpuEngine, CpuLevel]:
 def squares_of(view: RowView, names: U32) -> int:
     """Return Σ degree_c² over communities, from a pass over the vertices."""
     totals = np.zeros(len(names), np.int64)
-    aggregate.add_masses(view.degrees, names, totals)
+    add_masses(view.degrees, names, totals)
     return sum_of_squares(totals)
 
 

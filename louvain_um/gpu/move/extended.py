@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import rules
+from louvain_um.core.objectives.community_sums import sum_of_squares
 from louvain_um.core.objectives.objective import Sums, masses_of
 from louvain_um.core.objectives.problem import Problem
 from louvain_um.gpu.level import GpuLevel
@@ -17,7 +18,6 @@ from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.structs import Struct, pointers
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.results.quality import sum_of_squares
 
 
 def extended_layout(base: np.dtype[Any], **fields: Any) -> np.dtype[Any]:
