@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from louvain_um.core.ledger import GROUPS, Group
-from louvain_um.placement.arena_spec import MANAGED, device_bytes, guarded_bytes, size_of
+from louvain_um.core.ledger import Group
+from louvain_um.placement.arena_spec import device_bytes
 from louvain_um.placement.decision import Decision, Request
-from louvain_um.placement.layout import placed
-from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.model.forecast import corrected, forecast
 from louvain_um.placement.model.time_range import (
     TimeRange,
@@ -23,10 +21,11 @@ from louvain_um.placement.model.time_range import (
     time_range,
 )
 from louvain_um.placement.model.workload import Workload
+from louvain_um.placement.plan_data import plain_data
 from louvain_um.placement.policy.auto import choose
 from louvain_um.placement.policy.candidate import Candidate, best_of, candidate
 from louvain_um.placement.policy.policy import AUTO
-from louvain_um.placement.reasons import Reason, explain, verdict
+from louvain_um.placement.reasons import Reason, explain, notes, verdict
 from louvain_um.placement.refusal import refusal
 from louvain_um.placement.units import seconds as readable
 
@@ -36,9 +35,6 @@ device waits meanwhile."""
 
 AGAIN: Final = {"louvain": 0.25, "leiden": 0.5}
 """Seconds of another cycle, relative to the first's: of level 0 alone, or of all levels."""
-
-INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
-"""Types by bytes of an element; arrays of records are counted in bytes."""
 
 EARLIER_NAMES: Final[Mapping[str, str]] = {
     "tight": "low_scratch",
@@ -108,43 +104,7 @@ class Plan(Decision):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the figures are based on."""
-        machine, kind = self.work.machine, self.work.kind
-        there = {array.name for array in self.arrays}
-        lost = [name for name in self.request.policy.arrays if name not in there]
-        unused = f"policy {self.policy} names arrays that this run does not have: "
-        return (
-            f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
-            f"kind of graph: {kind.name} ({kind.about}); moving visits each arc about "
-            f"{self.work.visited:.1f} times",
-            *([unused + ", ".join(lost)] if lost else []),
-            *self._compact(),
-            *self._beyond(),
-        )
-
-    def _compact(self) -> tuple[str, ...]:
-        """Return how the input takes fewer bytes."""
-        if not self.compact:
-            return ()
-        if self.targets24:
-            return ("targets of level 0 take 24 bits instead of 32",)
-        return ("offsets of level 0 take 32 bits instead of 64, and degrees follow from them",)
-
-    def _beyond(self) -> tuple[str, ...]:
-        """Return what happens if managed memory, with all other memory, exceeds what is free."""
-        free = self.request.free
-        managed = [spec for spec in self.layout if spec.placement.kind in MANAGED]
-        if not managed or free is None:
-            return ()
-        wanted = sum(
-            size_of(spec) for spec in self.layout if spec.placement.kind not in ("pinned", "peer")
-        )
-        if free and wanted <= free:
-            return ()
-        few = f"since {wanted:,} bytes in all exceed the {free:,} bytes free"
-        why = few if free else "which the device lacks"
-        if guarded_bytes(self.layout) <= free:
-            return (f"some host memory is page-locked, no managed memory, {why}",)
-        return (f"a run is refused: it needs managed memory, {why}; use memory='auto'",)
+        return notes(self)
 
     @property
     def verdict(self) -> str:
@@ -195,89 +155,7 @@ class Plan(Decision):
 
         ``louvain-um plan --json`` prints this.
         """
-        work = self.work
-        return {
-            "schema": 1,
-            "vertices": work.vertices,
-            "arcs": work.arcs,
-            "method": work.method,
-            "machine": work.machine.name,
-            "kind": work.kind.name,
-            "policy": self.policy,
-            "budget_bytes": self.budget,
-            "limit_bytes": self.limit,
-            "in_core_bytes": self.in_core_bytes,
-            "fits": self.fits,
-            "seconds": self.seconds,
-            "seconds_in_core": self.seconds_in_core,
-            "seconds_range": [
-                self.seconds_range.low,
-                self.seconds_range.expected,
-                self.seconds_range.high,
-            ],
-            "stage_seconds": self.stage_seconds,
-            "seconds_by_cause": {
-                "computing": dict(self.expected.core),
-                "bus": dict(self.expected.remote),
-                "blocks": dict(self.expected.out_of_core),
-                "arrival": dict(self.expected.arrival),
-            },
-            "inputs": {
-                "visited": work.visited,
-                "mean_degree": work.mean_degree,
-                "widest": work.max_degree or None,
-                "passes_in_blocks": work.passes,
-                "hidden": HIDDEN,
-                "source": work.source,
-                "core_scale": work.core_scale,
-                "bus_scale": work.bus_scale,
-                "machine": work.machine.to_dict(),
-            },
-            "cliff_arcs": self.cliff_arcs,
-            "peak_bytes": self.peak_bytes,
-            "stage_bytes": self.bytes_by_stage,
-            "device_bytes": self.device_bytes,
-            "host_bytes": self.host_bytes,
-            "placements": {group: str(self.placements[group]) for group in GROUPS},
-            "reasons": {
-                group: {
-                    "phi": reason.phi,
-                    "tau": reason.tau,
-                    "sigma": reason.sigma,
-                    "net": reason.net,
-                    "sentence": reason.sentence,
-                }
-                for group, reason in self.reasons.items()
-            },
-            "tight": self.low_scratch,
-            "packed": self.targets24,
-            "blocks": self.blocks,
-            "blocking": self.blocking,
-            "paged": dict(self.out_of_core),
-            "layout": [
-                {
-                    "name": spec.name,
-                    "group": spec.group,
-                    "bytes": spec.capacity,
-                    "placement": str(spec.placement),
-                    "members": None if spec.members is None else list(spec.members),
-                }
-                for spec in self.layout
-            ],
-            "arrays": [
-                {
-                    "name": array.name,
-                    "group": array.group,
-                    "dtype": INTEGERS.get(array.itemsize, f"V{array.itemsize}"),
-                    "bytes": array.nbytes,
-                    "phases": list(array.stages),
-                    "placement": str(placed(array, self.chosen)),
-                }
-                for array in self.arrays
-            ],
-            "notes": list(self.notes),
-            "verdict": self.verdict,
-        }
+        return plain_data(self, self.reasons, self.seconds_range)
 
 
 def plan_for(request: Request, work: Workload) -> Plan:

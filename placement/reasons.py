@@ -1,4 +1,4 @@
-"""Why each group has its placement: the model's terms, and a sentence."""
+"""Why each group has its placement: the model's terms, and what is said of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS, Group
-from louvain_um.placement.arena_spec import BLOCK, device_bytes
+from louvain_um.placement.arena_spec import BLOCK, MANAGED, device_bytes, guarded_bytes, size_of
 from louvain_um.placement.decision import Decision
 from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
 from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
@@ -181,3 +181,46 @@ def verdict(plan: Decision) -> str:
         f"{'Would fit in core' if plan.fits else needed}. Under {plan.policy}: about {took} "
         f"({times:.1f} times as long as in core), with {size(plan.device_bytes)} on the device."
     )
+
+
+def notes(plan: Decision) -> tuple[str, ...]:
+    """Return what the figures are based on."""
+    machine, kind = plan.work.machine, plan.work.kind
+    there = {array.name for array in plan.arrays}
+    lost = [name for name in plan.request.policy.arrays if name not in there]
+    unused = f"policy {plan.policy} names arrays that this run does not have: "
+    return (
+        f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
+        f"kind of graph: {kind.name} ({kind.about}); moving visits each arc about "
+        f"{plan.work.visited:.1f} times",
+        *([unused + ", ".join(lost)] if lost else []),
+        *_compact(plan),
+        *_beyond(plan),
+    )
+
+
+def _compact(plan: Decision) -> tuple[str, ...]:
+    """Return how the input takes fewer bytes."""
+    if not plan.compact:
+        return ()
+    if plan.targets24:
+        return ("targets of level 0 take 24 bits instead of 32",)
+    return ("offsets of level 0 take 32 bits instead of 64, and degrees follow from them",)
+
+
+def _beyond(plan: Decision) -> tuple[str, ...]:
+    """Return what happens if managed memory, with all other memory, exceeds what is free."""
+    free = plan.request.free
+    managed = [spec for spec in plan.layout if spec.placement.kind in MANAGED]
+    if not managed or free is None:
+        return ()
+    wanted = sum(
+        size_of(spec) for spec in plan.layout if spec.placement.kind not in ("pinned", "peer")
+    )
+    if free and wanted <= free:
+        return ()
+    few = f"since {wanted:,} bytes in all exceed the {free:,} bytes free"
+    why = few if free else "which the device lacks"
+    if guarded_bytes(plan.layout) <= free:
+        return (f"some host memory is page-locked, no managed memory, {why}",)
+    return (f"a run is refused: it needs managed memory, {why}; use memory='auto'",)
