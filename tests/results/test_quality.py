@@ -104,7 +104,7 @@ def test_long_paths_are_one_piece() -> None:
     assert "2 of 2 communities disconnected" in repr(split)
 
 
-@pytest.mark.parametrize("labels", [[0], [0, 1, 2], [0.5, 0.5], ["a", "b"]])
+@pytest.mark.parametrize("labels", [[0], [0, 1, 2], [0.5, 0.5], ["a", None]])
 def test_labels_that_do_not_fit(labels: list[Any]) -> None:
     with pytest.raises(lu.GraphError):
         modularity(lu.Graph.from_edges([0], [1]), labels)
