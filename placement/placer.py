@@ -24,6 +24,7 @@ from louvain_um.options import Budget, Options
 from louvain_um.placement.arena_spec import SLACK
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_choice import machine_for
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
@@ -95,7 +96,7 @@ class Placer:
         memory: str | Path | Policy = "auto",
         device: str | int = "auto",
         peer_memory: str | None = None,
-        machine: Machine | None = None,
+        machine: Machine | str | Path | None = None,
         phases: Sequence[Phase | str] = (),
         name: str = "program",
         feedback: bool = True,
@@ -107,7 +108,10 @@ class Placer:
             named = f"cuda:{device}" if isinstance(device, int) else device
             Options(device=named, peer_memory=peer_memory)  # checks both
         self.store = store_of(device, peer_memory)
-        self.machine = machine or machine_for(getattr(self.store, "device", None))
+        if machine is None:
+            self.machine = machine_for(getattr(self.store, "device", None))
+        else:
+            self.machine = machine if isinstance(machine, Machine) else load_machine(machine)
         if peer_memory is not None and self.store.room() is not None:
             self.machine = self.machine.with_peer()
         self.declared = Declarations(name, phases)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session import storage
 from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.summary import summary
@@ -83,6 +84,27 @@ class Session(SessionData):
         from louvain_um.profiling.views.html import write
 
         write(self, path, other=other, force=force)
+
+    def timeline(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the phases, arrays and events over time, to be opened in Perfetto.
+
+        Parameters
+        ----------
+        path : path
+            Ends in ``.json``, ``.json.gz`` or ``.pftrace``.
+        force : bool
+            Replace the file if it exists.
+
+        Raises
+        ------
+        LouvainUmError
+            The suffix is another, the file exists and `force` is off, or it cannot be written.
+        """
+        from louvain_um.profiling.views import perfetto
+
+        if not str(path).lower().endswith(perfetto.SUFFIXES):
+            raise LouvainUmError(f"{path}: must end in {', '.join(perfetto.SUFFIXES)}; rename it")
+        perfetto.write(self, path, force=force)
 
 
 def load(path: str | Path) -> Session:

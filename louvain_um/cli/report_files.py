@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from louvain_um.profiling.sweep.results import Sweep
 
 PAGES = (".html", ".htm")
-TRACES = (".json", ".json.gz", ".pftrace")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,8 +92,11 @@ def _check(
     """Raise for output that cannot be written, before anything is read."""
     if output is not None and output.suffix.lower() not in PAGES:
         raise OptionError("output", output.name, "must end in .html")
-    if trace is not None and not trace.name.lower().endswith(TRACES):
-        raise OptionError("trace", trace.name, f"must end in {', '.join(TRACES)}")
+    if trace is not None:
+        from louvain_um.profiling.views.perfetto import SUFFIXES
+
+        if not trace.name.lower().endswith(SUFFIXES):
+            raise OptionError("trace", trace.name, f"must end in {', '.join(SUFFIXES)}")
     for path in (output, trace):
         if path is not None:
             for source in (first, second):

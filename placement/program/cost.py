@@ -311,7 +311,7 @@ class ProgramCost:
         phi = sum(self.phases(there).values()) - sum(self.phases(here).values())
         mine = [self.program.phase(name) for name in self.program.phases_of(array)]
         runs = sum(phase.passes for phase in mine)
-        rounds = launches(array.nbytes, room)
+        rounds = launches(array.nbytes, max(room, BLOCK))
         copied = self.arrival(array, Placement("device")) - self.arrival(array, hosted)
         fresh = 0.0 if array.given or array.name in self.here else self._fresh_on_host(array)
         saved = copied + fresh

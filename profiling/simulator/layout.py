@@ -111,7 +111,7 @@ def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[
         raise OptionError(
             "policy",
             found.name,
-            "use louvain_um.profiling.sweep.replay.run, which plans for a capacity",
+            "call louvain_um.profiling.sweep.replay.run(trace, 'auto', machine, capacity)",
             problem="auto has no placements of its own",
         )
     return {

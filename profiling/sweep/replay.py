@@ -15,6 +15,7 @@ from louvain_um.options import Method
 from louvain_um.placement.decision import Declare
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.model.graph_kinds import kind_of
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
@@ -128,13 +129,13 @@ def replay(
 def run(
     trace: Trace,
     policy: str | Path | Policy,
-    machine: Machine,
+    machine: Machine | str | Path,
     capacity: int,
     driver: Driver | None = None,
     *,
     peer: bool = False,
 ) -> Simulation:
-    """Simulate a trace under a policy; "auto" uses the plan for this capacity.
+    """Simulate a trace under a policy; "auto" uses the plan for this capacity, in bytes.
 
     With `Driver(eviction="program")` this program runs within a budget: it moves blocks of level 0
     itself, and its plan may refuse the run. Otherwise the driver evicts.
@@ -145,7 +146,19 @@ def run(
         `eviction="program"` needs a recording of this program.
     MemoryBudgetError
         The policy needs more device memory than there is.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
+    >>> from louvain_um.profiling.access.declared_trace import trace_of
+    >>> from louvain_um.profiling.sweep.replay import run
+    >>> data = ProgramArray(name="data", shape=1 << 20, reads=Stream(5), from_host=1)
+    >>> trace = trace_of(Program(name="scan", arrays=[data], phases=[Phase(name="go", passes=5)]))
+    >>> run(trace, "auto", "p4000", trace.peak_bytes // 2).total("evictions")
+    0
     """
+    if not isinstance(machine, Machine):
+        machine = load_machine(machine)
     policy = find_policy(policy)
     if policy.name != AUTO.name:
         placements: dict[str, Any] = dict(placements_of(trace.arrays, policy))

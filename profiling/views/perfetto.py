@@ -12,6 +12,8 @@ from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.pftrace import encode
 from louvain_um.profiling.views.timeline import Counter, items, merged_events
 
+SUFFIXES = (".json", ".json.gz", ".pftrace")
+
 
 def write(session: SessionData, path: str | Path, *, force: bool = False) -> None:
     """Write a trace: JSON as `.json` or `.json.gz`, Perfetto's own protobuf otherwise.

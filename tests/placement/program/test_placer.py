@@ -367,3 +367,22 @@ def test_without_feedback_arrays_stay_where_they_are(place, monkeypatch):
         with placer.phase("iterate"):
             clock.now += 0.2
         assert placer.moved == []
+
+
+def test_a_machine_may_be_a_name_as_for_plans(tmp_path):
+    H200.save(tmp_path / "mine.toml")
+    for machine in ("p4000", H200, tmp_path / "mine.toml"):
+        with lu.Placer(device="cpu", machine=machine) as place:
+            place.array("x", 1000, reads=Stream(2))
+            assert place.solve().seconds > 0
+    with pytest.raises(LouvainUmError, match="a100"):
+        lu.Placer(device="cpu", machine="a100")
+
+
+def test_launches_saved_are_believable_where_all_memory_is_taken():
+    with on_host(budget="8MiB", phases=[Phase(name="go", passes=10)]) as place:
+        place.array("x", 1 << 20, np.float64, reads=Stream(10))
+        place.array("y", 1 << 20, np.float64, writes=Stream(10), reads=Gather(1 << 20))
+        plan = place.solve()
+    assert {str(p) for p in plan.placements.values()} == {"pinned", "device"}
+    assert abs(plan.reasons["x"].sigma) < plan.seconds

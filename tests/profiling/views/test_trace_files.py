@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling import Session
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views import timeline
 from louvain_um.profiling.views.perfetto import trace, write
@@ -150,3 +151,15 @@ def test_nothing_of_a_session_is_left_out():
     assert len(shown) == expected
     assert max(item.time + item.duration for item in shown) == 100 * MS
     assert Kind.KERNEL in session.events["kind"]
+
+
+def test_a_session_writes_its_timeline(tmp_path: Path):
+    session = Session.of(paged_run())
+    for name in ("run.json", "run.json.gz", "run.pftrace"):
+        session.timeline(tmp_path / name)
+        write(paged_run(), tmp_path / f"same-{name}")
+        assert (tmp_path / name).stat().st_size == (tmp_path / f"same-{name}").stat().st_size
+    with pytest.raises(LouvainUmError, match="exists already"):
+        session.timeline(tmp_path / "run.json")
+    with pytest.raises(LouvainUmError, match=r"must end in \.json, \.json\.gz, \.pftrace"):
+        session.timeline(tmp_path / "run.txt")
