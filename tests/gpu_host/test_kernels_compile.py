@@ -1,12 +1,12 @@
 """Every kernel compiles, which takes a compiler and no GPU.
 
-Images go through the engine's own cache on disk, so that a second run compiles what has changed.
-Each is a test of its own, so that pytest-xdist compiles side by side.
+Here for one generation of devices; `compiled_units` compiles for the others. Images go through the
+engine's own cache on disk, so that a second run compiles what has changed. Each is a test of its
+own, so that pytest-xdist compiles side by side.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,20 +14,7 @@ import pytest
 from louvain_um.algorithms.expressions import Expression
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.runtime import compile, kernel_list, nvrtc
-
-ALL = bool(os.environ.get("LOUVAIN_UM_ALL_KERNELS"))
-"""Whether kernels are compiled for all generations of devices, as `.ci/run` does: takes longer."""
-
-ARCHITECTURES = (75, 80, 90, 100) if ALL else (90,)
-
-UNITS = [
-    (source, types)
-    for source, kernels in sorted(kernel_list.CATALOGUE.items())
-    for types in dict.fromkeys(types for known in kernels.values() for types in known)
-]
-"""Source and types: the kernels that are compiled together, and cached as one image."""
-
-JOBS = [(source, types, architecture) for architecture in ARCHITECTURES for source, types in UNITS]
+from tests.gpu_host.compiled_units import OTHERS, TESTED, UNITS, compile_unit, note
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,16 +25,12 @@ def _compiler() -> None:
         pytest.skip(error.reason)
 
 
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
-def test_kernels_compile(job: tuple[str, str, int]) -> None:
-    source, types, architecture = job
-    names = kernel_list.together(source, types)
-    image = compile.cached_image(source, names, compile.target(architecture))
-    assert image.code.startswith(b"\x7fELF")
-    assert sorted(image.names) == sorted(names)
+@pytest.mark.parametrize("unit", UNITS, ids="-".join)
+def test_kernels_compile(unit: tuple[str, str]) -> None:
+    compile_unit((*unit, TESTED))
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", [TESTED, *OTHERS])
 def test_expressions_of_users_compile(architecture: int) -> None:
     along = Expression("min(x // max(w, 1), y % 7) if u != v else -x", tuple("uvwxy"), "along")
     condition = Expression("not a or 3 < a <= v", ("a", "v"), "condition")
@@ -69,6 +52,23 @@ def test_units_cover_every_kernel() -> None:
             for name in kernel_list.together(source, types)
         ]
         assert sorted(compiled) == sorted(kernel_list.everything(source))
+
+
+def test_a_note_is_of_all_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = note("bfs", 80), note("move", 80)
+    assert note("bfs", 75) != before[0]
+    files = {**compile.sources(), "grid.cuh": compile.sources()["grid.cuh"] + "// changed\n"}
+    with monkeypatch.context() as patch:
+        patch.setattr(compile, "sources", lambda _: files)
+        assert note("bfs", 80) != before[0], "a header changed"
+    with monkeypatch.context() as patch:
+        patch.setattr(compile, "OPTIONS", (*compile.OPTIONS, "--maxrregcount=64"))
+        assert note("bfs", 80) != before[0], "an option changed"
+    kernels = {**kernel_list.CATALOGUE["move"], "more": ("u32, u32",)}
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_list, "CATALOGUE", {**kernel_list.CATALOGUE, "move": kernels})
+        assert note("move", 80) != before[1], "a kernel is new"
+        assert note("bfs", 80) == before[0]
 
 
 def test_every_source_is_in_the_catalogue() -> None:

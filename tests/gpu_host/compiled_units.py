@@ -1,0 +1,69 @@
+"""Compile every kernel for the generations of devices that tests leave out, and note that.
+
+    python -m tests.gpu_host.compiled_units
+
+What a compiler makes of a source depends on the source, its headers, the kernels asked for, the
+options and the compiler's version. `compiled.txt` keeps a digest of them for each source and
+architecture, so that only what has changed since is compiled. Without the file, everything is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from louvain_um.gpu.runtime import compile, kernel_list
+
+TESTED: Final = 90
+"""The architecture for which tests compile every kernel, always."""
+
+OTHERS: Final = (75, 80, 100)
+
+UNITS: Final = [
+    (source, types)
+    for source, kernels in sorted(kernel_list.CATALOGUE.items())
+    for types in dict.fromkeys(types for known in kernels.values() for types in known)
+]
+"""Source and types: the kernels that are compiled together, and cached as one image."""
+
+NOTES: Final = Path(__file__).with_name("compiled.txt")
+
+
+def note(source: str, architecture: int) -> str:
+    """Return a line for what compiling all units of a source would make."""
+    target, total = compile.target(architecture), hashlib.sha256()
+    for name, types in UNITS:
+        if name == source:
+            names = kernel_list.together(source, types)
+            total.update(compile.digest(source, names, target, compile.FOLDER).encode())
+    return f"{source} {architecture} {total.hexdigest()[:40]}"
+
+
+def compile_unit(job: tuple[str, str, int]) -> None:
+    """Compile the kernels of a source with these types, unless their image is cached."""
+    source, types, architecture = job
+    names = kernel_list.together(source, types)
+    image = compile.cached_image(source, names, compile.target(architecture))
+    assert image.code.startswith(b"\x7fELF")
+    assert sorted(image.names) == sorted(names)
+
+
+def main() -> None:
+    """Compile what is not noted, on all processors, and note it."""
+    noted = set(NOTES.read_text().splitlines()) if NOTES.exists() else set()
+    notes = {(s, a): note(s, a) for s in kernel_list.CATALOGUE for a in OTHERS}
+    jobs = [(s, t, a) for s, t in UNITS for a in OTHERS if notes[s, a] not in noted]
+    print(f"{len(jobs)} of {len(UNITS) * len(OTHERS)} images to compile", file=sys.stderr)
+    # NVRTC releases the GIL, so that threads compile side by side.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for _ in pool.map(compile_unit, jobs):
+            pass
+    NOTES.write_text("".join(f"{line}\n" for line in sorted(notes.values())))
+
+
+if __name__ == "__main__":
+    main()
