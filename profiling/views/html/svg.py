@@ -1,4 +1,4 @@
-"""Small charts as SVG inside a page; every text passes through markupsafe's escaping."""
+"""Small charts as SVG inside a page; `marks` has what they are drawn of."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from louvain_um.profiling.views.colours import POLICIES, colour
+from louvain_um.profiling.views.html import marks
+from louvain_um.profiling.views.html.marks import BAND, LETTER, WIDTH
 from louvain_um.profiling.views.html.ticks import decades, tick_label, ticks
 from louvain_um.profiling.views.table import ValueFormat, format_short, format_value
 
-WIDTH = 1100
 LABEL = 150
 ROW, GAP = 22, 7
-BAND = 22
-"""Height of the band of phases above a chart over time."""
 
 NARROW = 620
 """Width of charts that stand side by side."""
 
 LINE = 14
-"""Height of one of them."""
-
-LETTER = 7.0
-"""Approximate width of a character."""
+"""Height of a name beside the end of its line."""
 
 DASHES = ("none", "6 3", "2 3")
 """Dashes of lines that share a colour, such as a policy measured and modelled."""
@@ -53,7 +49,7 @@ def bars(
         y, x = at * (ROW + GAP), float(LABEL)
         total = sum(parts.values())
         scale = room / ((total or 1.0) if share else longest)
-        body.append(_text(LABEL - 8, y + ROW - 5, label, "end"))
+        body.append(marks.text(LABEL - 8, y + ROW - 5, label, "end"))
         for name, value in parts.items():
             if value <= 0:
                 continue
@@ -69,10 +65,10 @@ def bars(
             )
             label_text = format_value(value / total, "share") if share and total else name
             if value * scale > LETTER * len(label_text) + 8:
-                body.append(_inside(x + value * scale / 2, y + ROW / 2, label_text))
+                body.append(marks.inside(x + value * scale / 2, y + ROW / 2, label_text))
             x += value * scale
-        body.append(_text(x + 6, y + ROW - 5, format_short(total, kind), "start"))
-    return _svg(len(rows) * (ROW + GAP), body) + legend(names)
+        body.append(marks.text(x + 6, y + ROW - 5, format_short(total, kind), "start"))
+    return marks.svg(len(rows) * (ROW + GAP), body) + marks.legend(names)
 
 
 def areas(
@@ -95,8 +91,8 @@ def areas(
     total = np.sum(list(values.values()), axis=0)
     top = float(total.max()) or 1.0
     x = left + (WIDTH - left - 10) * (times - times[0]) / max(times[-1] - times[0], 1e-12)
-    body = [*_grid(top, kind, left, height), *_clock(times, left, height)]
-    body += _band(phases, times, left)
+    body = [*marks.grid(top, kind, left, height), *marks.clock(times, left, height)]
+    body += marks.band(phases, times, left)
     base = np.zeros_like(total)
     for at, (name, value) in enumerate(values.items()):
         upper = base + value
@@ -110,7 +106,9 @@ def areas(
             )
         )
         base = upper
-    return _svg(height + bottom, body, above=BAND if phases else 0) + legend(list(values))
+    return marks.svg(height + bottom, body, above=BAND if phases else 0) + marks.legend(
+        list(values)
+    )
 
 
 def lines(
@@ -154,17 +152,17 @@ def lines(
     for tick in decades(low, high * 1.2) if logarithmic else ticks(high or 1.0, kind):
         y = height_of(tick)
         body += [
-            _rule(left, y, width - beside + 10),
-            _text(left - 6, y + 4, tick_label(tick, kind), "end"),
+            marks.rule(left, y, width - beside + 10),
+            marks.text(left - 6, y + 4, tick_label(tick, kind), "end"),
         ]
     clock = x_title == "seconds"
     if clock:
-        body += _clock(np.array([first, last]), left, height, room)
+        body += marks.clock(np.array([first, last]), left, height, room)
     else:
         for tick in np.unique(xs)[:: max(1, len(np.unique(xs)) // 12)]:
             x = left + room * (tick - first) / max(last - first, 1e-12)
-            body.append(_text(x, height + 15, f"{tick:g}", "middle"))
-        body.append(_text(left + room, height + 30, x_title, "end"))
+            body.append(marks.text(x, height + 15, f"{tick:g}", "middle"))
+        body.append(marks.text(left + room, height + 30, x_title, "end"))
     ends: list[tuple[float, float, str, str]] = []
     seen: list[str] = []
     for name, (x_values, y_values) in series.items():
@@ -193,12 +191,12 @@ def lines(
         for a, b, x, y in points[:600]:
             where = format_value(x, "seconds") if clock else f"{x:g}"
             tip = f"{name}: {format_value(y, kind)} at {where}"
-            body.append(_circle(a, b, fill, tip))
+            body.append(marks.circle(a, b, fill, tip))
     if labelled:
         body += _end_labels(ends, height, left + room)
-        return _svg(height + bottom, body, width=width)
-    chart = _svg(height + bottom, body, width=width)
-    return chart + _legend(dict(looks[name] for name in series))
+        return marks.svg(height + bottom, body, width=width)
+    chart = marks.svg(height + bottom, body, width=width)
+    return chart + marks.legend_of(dict(looks[name] for name in series))
 
 
 def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Markup:
@@ -209,11 +207,12 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
     left, head, cell = LABEL, 24, (WIDTH - LABEL - 10) / max(1, len(columns))
     height = 26
     body = [
-        _text(left + cell * (at + 0.5), head - 8, name, "middle") for at, name in enumerate(columns)
+        marks.text(left + cell * (at + 0.5), head - 8, name, "middle")
+        for at, name in enumerate(columns)
     ]
     for line, (name, factors) in enumerate(zip(rows, values, strict=True)):
         y = head + line * height
-        body.append(_text(left - 8, y + 17, name, "end"))
+        body.append(marks.text(left - 8, y + 17, name, "end"))
         for at, factor in enumerate(factors):
             x = left + cell * at
             missing = not math.isfinite(factor)
@@ -230,8 +229,8 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
                 )
             )  # fmt: skip
             text = "–" if missing else f"{factor:.2f}×" if factor < 10 else f"{factor:.1f}×"
-            body.append(_text(x + cell / 2, y + 17, text, "middle"))
-    return _svg(head + height * len(rows) + 4, body)
+            body.append(marks.text(x + cell / 2, y + 17, text, "middle"))
+    return marks.svg(head + height * len(rows) + 4, body)
 
 
 def _end_labels(
@@ -263,19 +262,6 @@ def _legend_name(name: str) -> str:
     return policy if policy in POLICIES else name
 
 
-def legend(names: Sequence[str]) -> Markup:
-    """Return the legend of colours."""
-    return _legend({name: colour(name, at) for at, name in enumerate(names)})
-
-
-def _legend(colours: Mapping[str, str]) -> Markup:
-    items = [
-        Markup('<span><i style="background:{}"></i>{}</span>').format(fill, name)
-        for name, fill in colours.items()
-    ]
-    return Markup('<p class="legend">{}</p>').format(Markup("").join(items))
-
-
 def _steps(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, float]]:
     """Return the corners of a curve that holds its value until the next point."""
     keep = np.flatnonzero(np.diff(y, prepend=np.nan, append=np.nan) != 0)
@@ -288,78 +274,3 @@ def _steps(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, 
         corners.append((float(x[at]), float(y[at])))
     corners.append((float(x[-1]), float(y[-1])))
     return corners
-
-
-def _grid(top: float, kind: ValueFormat, left: int, height: int) -> list[Markup]:
-    body = []
-    for value in ticks(top, kind):
-        y = height - height * value / top
-        body += [_rule(left, y), _text(left - 6, y + 4, tick_label(value, kind), "end")]
-    return body
-
-
-def _clock(times: NDArray[np.float64], left: int, y: int, room: int = 0) -> list[Markup]:
-    room = room or WIDTH - left - 10
-    first, length = float(times[0]), max(float(times[-1] - times[0]), 1e-12)
-    step = (*ticks(length, "seconds", 10), length)[1]
-    body = []
-    for number in range(math.ceil(first / step - 1e-9), int((first + length) / step + 1e-9) + 1):
-        time = float(f"{number * step:.12g}")
-        x = left + room * (time - first) / length
-        body.append(_text(min(x, WIDTH - 24), y + 16, tick_label(time, "seconds"), "middle"))
-    return body
-
-
-def _band(
-    phases: Sequence[tuple[str, str, float, float]], times: NDArray[np.float64], left: int
-) -> list[Markup]:
-    """Return phases as a band above a chart, labelled where wide enough; slivers are left out."""
-    first, length = float(times[0]), max(float(times[-1] - times[0]), 1e-12)
-    room = WIDTH - left - 10
-    body = []
-    for label, phase, start, end in phases:
-        x, wide = left + room * (start - first) / length, room * (end - start) / length
-        if wide < 0.3:
-            continue
-        tip = f"{label}: {format_value(end - start, 'seconds')}"
-        body.append(
-            Markup(
-                '<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}" fill="{}">'
-                "<title>{}</title></rect>"
-            ).format(x, -BAND - 3, max(wide - 0.5, 0.3), BAND - 4, colour(phase, 0), tip)
-        )
-        if wide > LETTER * len(label) + 6:
-            body.append(_inside(x + wide / 2, -BAND - 3 + (BAND - 4) / 2, label))
-    return body
-
-
-def _circle(x: float, y: float, fill: str, tip: str) -> Markup:
-    return Markup(
-        '<circle cx="{:.1f}" cy="{:.1f}" r="2.6" fill="{}"><title>{}</title></circle>'
-    ).format(x, y, fill, tip)
-
-
-def _inside(x: float, y: float, text: str) -> Markup:
-    return Markup(
-        '<text x="{:.1f}" y="{:.1f}" text-anchor="middle" class="inside">{}</text>'
-    ).format(x, y + 4, text)
-
-
-def _rule(left: int, y: float, right: float = WIDTH - 10) -> Markup:
-    return Markup('<line x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}" class="rule"/>').format(
-        left, right, y, y
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> Markup:
-    short = text if len(text) < 34 else f"{text[:32]}…"
-    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(
-        x, y, anchor, short
-    )
-
-
-def _svg(height: float, body: Sequence[Markup], above: int = 0, width: int = WIDTH) -> Markup:
-    return Markup(
-        '<div class="plot"><svg class="chart" viewBox="0 {} {} {}" role="img" '
-        'preserveAspectRatio="xMinYMin">{}</svg></div>'
-    ).format(-6 - above, width, height + 10 + above, Markup("").join(body))
