@@ -17,7 +17,7 @@ from louvain_um.dynamic.batches.batch import read_batch, read_ids
 from louvain_um.dynamic.batches.changes import EdgeChanges, EdgeError, arc_changes, net_changes
 from louvain_um.dynamic.batches.device_batch import DeviceChanges, net_changes_there
 from louvain_um.dynamic.batches.edge_columns import edge_columns
-from louvain_um.dynamic.batches.names import Names, are_names, as_list
+from louvain_um.dynamic.batches.names import Names, are_names
 from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.contents import Contents
@@ -242,7 +242,7 @@ class DynamicGraph(Contents):
         >>> lu.DynamicGraph(3).add_vertices(2)
         range(3, 5)
         """
-        given, fresh_names = k, self._new_names(k)
+        given, fresh_names = k, self._names.fresh(k) if self._names else []
         try:
             k = len(fresh_names) if self._names else operator.index(k)  # type: ignore[arg-type]
         except TypeError:
@@ -327,15 +327,7 @@ class DynamicGraph(Contents):
         try:
             self.add_vertices(fresh)
             count = len(fresh)
-            translated = self._names
-            yield {
-                what: columns
-                and (
-                    *(translated.ids_of(ends, what) for ends in columns[:2]),
-                    *columns[2:],
-                )
-                for what, columns in given.items()
-            }
+            yield self._names.translated(given)
         except BaseException as error:
             told = error.named(self._names.of) if isinstance(error, EdgeError) else None
             if self.epoch == epoch:  # else it came after the batch
@@ -344,17 +336,6 @@ class DynamicGraph(Contents):
             if told:
                 raise told from None
             raise
-
-    def _new_names(self, k: Any) -> list[Any]:
-        """Return the names of vertices to add; none in a graph without names."""
-        if self._names is None:
-            return []
-        if isinstance(k, int | np.integer | str):
-            raise GraphError("vertices of this graph have names; pass add_vertices([name, …])")
-        listed = as_list(k)
-        if len(set(listed)) != len(listed) or any(name in self._names.ids for name in listed):
-            raise GraphError("a vertex of one of these names is there; leave it out")
-        return listed
 
     def _drop_vertices(self, count: int) -> None:
         """Undo adding the last vertices, which have no edges."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,22 @@ class Names:
         for place in ids.tolist():
             del self.ids[self.of[place]]
             self.of[place] = None
+
+    def fresh(self, given: Any) -> list[Any]:
+        """Return the names of vertices to add, a list; refuse those that there are."""
+        if isinstance(given, int | np.integer | str):
+            raise GraphError("vertices of this graph have names; pass add_vertices([name, …])")
+        listed = as_list(given)
+        if len(set(listed)) != len(listed) or any(name in self.ids for name in listed):
+            raise GraphError("a vertex of one of these names is there; leave it out")
+        return listed
+
+    def translated(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of a batch with vertices for the names at both ends."""
+        return {
+            what: columns and (*(self.ids_of(ends, what) for ends in columns[:2]), *columns[2:])
+            for what, columns in given.items()
+        }
 
     def unknown(self, *columns: Any) -> list[Any]:
         """Return the names that no vertex has, each once, sorted where they can be compared.
