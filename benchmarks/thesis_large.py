@@ -17,8 +17,9 @@ from typing import Any
 from common import machine, save
 
 from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.profiling.access.recorded_plan import peak_of
 from louvain_um.profiling.sweep.parsing import parse_policies
-from louvain_um.profiling.sweep.replay import FinishedReplays, Point, peak_of, replay
+from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.thesis.published import NON_FITTING
 from louvain_um.profiling.thesis.stand_ins import ABOUT, MACHINES, NON_FITTING_GRAPHS
 

@@ -129,14 +129,9 @@ def simulate(
 
     from louvain_um.options import Options
     from louvain_um.placement.machine.machine_files import load_machine
+    from louvain_um.profiling.access.recorded_plan import explain_peak, peak_of
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
-    from louvain_um.profiling.sweep.replay import (
-        FinishedReplays,
-        Point,
-        explain_peak,
-        peak_of,
-        replay,
-    )
+    from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
 
     profile = load_machine(machine)

@@ -12,6 +12,7 @@ from louvain_um.generators import lfr
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.access.declare import declared
+from louvain_um.profiling.access.recorded_plan import auto_placements, peak_of
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile
@@ -19,7 +20,7 @@ from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace
 from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
 from louvain_um.profiling.sweep.partial import is_partial
-from louvain_um.profiling.sweep.replay import Point, auto_placements, peak_of, replay, run
+from louvain_um.profiling.sweep.replay import Point, replay, run
 from louvain_um.profiling.sweep.replay_tables import fitting, in_hindsight, iterations, remarks
 from louvain_um.profiling.sweep.results import REQUIRED
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
