@@ -40,6 +40,9 @@ vertices, exchange and waiting. One number for all graphs, fitted to two devices
 MEASURED: Final = 2
 """Most devices that anything was measured on."""
 
+LARGE: Final = 10**8
+"""Arcs from which launches and small exchanges, which the model leaves out, matter little."""
+
 MOST_DEVICES: Final = 64
 
 
@@ -57,7 +60,7 @@ class DevicePlan(PlanOfOne):
         Of Louvain: work that is divided, work that every device repeats, and levels left to one
         device.
     evidence : {"fitted", "modelled"}
-        Whether so many devices have been measured.
+        Whether so many devices have been measured, on graphs as large.
     """
 
     devices: int
@@ -116,7 +119,7 @@ def plan_devices(
             "repeated": shared * REPEATED,
             "alone": whole * ALONE[kind],
         },
-        evidence="fitted" if devices <= MEASURED else "modelled",
+        evidence="fitted" if devices <= MEASURED and arcs >= LARGE else "modelled",
     )
 
 

@@ -9,13 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from louvain_um.cli import app
-from louvain_um.distributed.device_plan import device_choices, most_speedup, plan_devices
+from louvain_um.distributed.device_plan import LARGE, device_choices, most_speedup, plan_devices
 from louvain_um.errors import OptionError
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 KINDS = {"lfr": "community_structured", "rma": "power_law", "ste": "mesh"}
-LARGE = 10**8
-"""Arcs from which latency matters little; the model leaves it out."""
 
 
 def measured() -> list[tuple[str, int, int, int, float]]:

@@ -67,6 +67,32 @@ def test_the_command_line_names_the_best_number_of_ranks() -> None:
     assert "no number of ranks fits" in text
 
 
+def test_a_small_graph_is_fastest_on_one() -> None:
+    size = ("--vertices", "100", "--arcs", "400")
+    text = run(*size, "--ranks", "4")[1]
+    assert "fastest: 1 rank\n" in text
+    assert "no number of ranks is as fast as one" in text
+    assert "times as fast" not in text
+    text = run(*size, "--devices", "2")[1]
+    assert "takes longer than this: launches and exchanges are left out" in text
+    assert "fitted" not in text
+
+
+@pytest.mark.parametrize("ignored", ["--kind=mesh", "--method=leiden", "--vertices=3", "--arcs=4"])
+def test_options_that_plans_of_programs_would_ignore(ignored: str) -> None:
+    command = ["plan", "example:les-miserables", "--program", "bfs", ignored]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 2
+    assert f"--program takes no {ignored.partition('=')[0]}" in done.stderr
+
+
+def test_quiet_plans_of_programs_are_one_line() -> None:
+    code, text = run("example:les-miserables", "--program", "bfs", "-q")
+    assert code == 0
+    assert text.count("\n") == 1
+    assert "bfs under auto" in text
+
+
 def test_ranks_are_planned_by_size() -> None:
     assert run("--ranks", "4")[0] == 2
 

@@ -170,8 +170,17 @@ def plan(
     if program is not None:
         if graph is None:
             raise OptionError(remedy="--program needs a GRAPH; name one")
+        refuse_given(
+            "--program",
+            {
+                "--vertices": vertices is not None,
+                "--arcs": arcs is not None,
+                "--kind": kind,
+                "--method": method is not Method.louvain,
+            },
+        )
         check_options(memory, machine)
-        plan_program(graph, program, reading, memory, device_budget, own, json=json)
+        plan_program(graph, program, reading, memory, device_budget, own, json=json, quiet=quiet)
         return
     graph_notes: tuple[str, ...] = ()
     if graph is None:
@@ -244,22 +253,27 @@ def plan_program(
     machine: Machine,
     *,
     json: bool,
+    quiet: bool,
 ) -> None:
-    """Print the plan of another algorithm."""
+    """Print the plan of another algorithm, or only its last line."""
     from louvain_um import planning
     from louvain_um.algorithms.programs import check_name, program_for
     from louvain_um.cli.progress import progress_reporter
 
     check_name(program)
-    with progress_reporter(quiet=json) as reporter:
+    with progress_reporter(quiet=quiet) as reporter:
         reporter.step(f"reading {graph}")
         loaded = reading.read(graph)
     declared = program_for(program, loaded)
     found = planning.plan(declared, memory=memory, device_budget=budget, machine=machine)
     if json:
         common.print_json({**found.to_dict(), "graph": graph})
-    else:
-        echo(str(found))
+        return
+    if not quiet:
+        for text in loaded.notes:
+            print_note(text)
+    text = str(found)
+    echo(text.splitlines()[-1] if quiet else text)
 
 
 def check_options(memory: str, machine: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli.tables import console, new_table
 from louvain_um.core.array_spec import STAGES
+from louvain_um.distributed.device_plan import LARGE
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.placement.layout import placed
 from louvain_um.placement.units import seconds, size
@@ -151,10 +152,15 @@ def print_ranks(found: dict[str, Any], vertices: int, arcs: int) -> None:
         if memory is not None:
             text += f"; fewest that fit into {size(memory)} each: {found['least']}"
         out.print(text, soft_wrap=True)
+    most = found["most_speedup"]
+    limit = (
+        f"no number of ranks is more than {most:.1f} times as fast as one"
+        if most > 1
+        else "on a graph as small no number of ranks is as fast as one"
+    )
     out.print(
-        "limits: every rank carries out and receives all moves, so that no number of ranks is "
-        f"more than {found['most_speedup']:.0f} times as fast as one; {size(held)} lie on every "
-        f"rank; vertices are numbered with 32 bits, so that {MAX_VERTICES:,} are the most",
+        f"limits: every rank carries out and receives all moves, so that {limit}; {size(held)} lie "
+        f"on every rank; vertices are numbered with 32 bits, so that {MAX_VERTICES:,} are the most",
         soft_wrap=True,
     )
 
@@ -185,6 +191,12 @@ def print_devices(found: dict[str, Any], vertices: int, arcs: int) -> None:
         "has in use at its peak",
         soft_wrap=True,
     )
+    if arcs < LARGE:
+        out.print(
+            f"a graph of fewer than {LARGE:,} arcs takes longer than this: launches and exchanges "
+            "are left out; one GPU is enough for it",
+            soft_wrap=True,
+        )
     out.print(
         "limits: all GPUs apply all moves and group all vertices, so that no number of them is "
         f"more than {found['most_speedup']:.1f} times as fast as one",
