@@ -17,7 +17,7 @@ from louvain_um.analysis.profile import (
     ResolutionPoint,
     ResolutionProfile,
 )
-from louvain_um.core.atomic_files import is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
 from louvain_um.core.plain_data import parse
 from louvain_um.errors import LouvainUmError
 
@@ -40,7 +40,7 @@ class ProfileStore:
     Raises
     ------
     LouvainUmError
-        The folder holds something else, or cannot be written.
+        The folder holds something else, cannot be written, or another run is writing there.
     """
 
     def __init__(self, folder: Path, setup: Mapping[str, Any], *, force: bool = False) -> None:
@@ -48,12 +48,20 @@ class ProfileStore:
         path = folder / POINTS
         setup = json.loads(json.dumps(setup))
         check_folder(folder, force=force)
+        self._own = OwnFolder(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            self._open(path, setup, force=force)
+        except BaseException:
+            self._own.close()
+            raise
+
+    def _open(self, path: Path, setup: Any, *, force: bool) -> None:
+        """Read the points that are there, and cut off what a kill left of another."""
+        try:
             self.file: BinaryIO = path.open("a+b")
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
-            raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
+            raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
         if force:
             self.file.truncate(0)
         self.points: dict[float, ResolutionPoint] = {}
@@ -75,7 +83,9 @@ class ProfileStore:
                 break  # cut short by a kill
             try:
                 found = parse(line)
-                if number == 0 and found["setup"] != setup:
+                # Versions before digests did not write any.
+                before = {name: value for name, value in setup.items() if name != "digest"}
+                if number == 0 and found["setup"] not in (setup, before):
                     raise LouvainUmError(
                         f"{self.folder}: holds a profile of another graph or other options; name "
                         "another folder, or pass --force (force=True) to start again"
@@ -101,6 +111,7 @@ class ProfileStore:
         trace: TracebackType | None,
     ) -> None:
         self.file.close()
+        self._own.close()
 
     def add(self, point: ResolutionPoint) -> None:
         """Keep a finished point."""

@@ -189,8 +189,7 @@ class Reading:
         from louvain_um.formats.reading import read
 
         options = {field.name: plain(getattr(self, field.name)) for field in fields(ReadOptions)}
-        if self.separator == r"\t":  # shells pass a tab unexpanded
-            options["separator"] = "\t"
+        options["separator"] = expanded(self.separator)
         return read(name, self.format, ReadOptions(**options))
 
 
@@ -214,6 +213,11 @@ class ColumnReading(Reading):
 def source_column(text: str) -> str:
     """Return advice of reading with the option that names a column of first ends."""
     return re.sub(r"source=…( \(--source\))?", "--source-column …", text)
+
+
+def expanded(separator: str | None) -> str | None:
+    r"""Return a separator; a tab for ``\t``, which shells pass as it is."""
+    return "\t" if separator == r"\t" else separator
 
 
 def plain(value: Any) -> Any:

@@ -241,6 +241,63 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+class OwnFolder:
+    """A folder that one run at a time writes to, where the system supports that.
+
+    Parameters
+    ----------
+    path : path
+        Created if missing.
+
+    Raises
+    ------
+    LouvainUmError
+        It cannot be created, or another run is writing there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from louvain_um.core.atomic_files import OwnFolder
+    >>> with tempfile.TemporaryDirectory() as path, OwnFolder(path):
+    ...     OwnFolder(path)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    louvain_um.errors.LouvainUmError: ...: another run is writing there; wait for it, or ...
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._descriptor: int | None = None
+        try:
+            Path(path).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = (error.strerror or "cannot be written").lower()
+            raise LouvainUmError(f"{path}: {reason}; name another folder") from None
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            return
+        with suppress(OSError):
+            self._descriptor = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.close()
+                raise LouvainUmError(
+                    f"{path}: another run is writing there; wait for it, or name another folder"
+                ) from None
+
+    def close(self) -> None:
+        """Let others write to the folder."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> OwnFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def _exchange(part: Path, real: Path) -> bool:
     """Exchange two names in one step; return False where the system cannot."""
     import ctypes

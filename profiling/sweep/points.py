@@ -55,7 +55,7 @@ class Subject:
     """Of the graph: graphs of one name and size are told apart by it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "digest", _digest(self.graph))
+        object.__setattr__(self, "digest", digest_of(self.graph))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def points(
                 }
 
 
-def _digest(graph: Graph) -> str:
+def digest_of(graph: Graph) -> str:
     """Return a digest of a graph's arrays."""
     found = hashlib.blake2b(digest_size=8)
     for array in (graph.offsets, graph.targets, graph.weights, graph.loops):

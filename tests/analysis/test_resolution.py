@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import louvain_um as lu
 from louvain_um.analysis.envelope import Line, envelope
 from louvain_um.analysis.resolution import PRECISION, ResolutionPoint
 from louvain_um.analysis.store import ProfileStore, summary
+from louvain_um.cli import app
 from tests.paths import ROOT
 
 FOOTBALL = ROOT.parent / "shared/data/football.gml"
@@ -198,6 +200,26 @@ def test_an_interrupted_search_continues(tmp_path: Path):
     assert again.points == whole.points
     assert summary(again) == json.loads((folder / "profile.json").read_text())
     assert (folder / "plateaus.csv").read_text().startswith("low,high,octaves,communities")
+
+
+def test_a_graph_of_the_same_size_is_another_graph(tmp_path: Path):
+    out, words = tmp_path / "out", ["resolution", str(tmp_path / "g.txt"), "--points", "2"]
+    run = [*words, "--runs", "1", "-o", str(out), "-q"]
+    (tmp_path / "g.txt").write_text("0 1\n1 2\n2 0\n3 4\n4 5\n")
+    assert CliRunner().invoke(app, run).exit_code == 0
+    (tmp_path / "g.txt").write_text("0 1\n1 2\n2 3\n3 4\n4 5\n")
+    done = CliRunner().invoke(app, run)
+    assert done.exit_code == 1
+    assert "holds a profile of another graph or other options" in done.output
+
+
+def test_a_folder_of_a_version_without_digests_goes_on(tmp_path: Path):
+    with ProfileStore(tmp_path, {"seed": 1}):
+        pass
+    with ProfileStore(tmp_path, {"seed": 1, "digest": "a"}):
+        pass
+    with pytest.raises(lu.LouvainUmError, match="another graph or other options"):
+        ProfileStore(tmp_path, {"seed": 2, "digest": "a"})
 
 
 def test_folders_of_others_are_left_alone(tmp_path: Path):

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any, Final
 
 from louvain_um.analysis.stores.trials import TRIALS, Trials, placed, wait
-from louvain_um.core.atomic_files import is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import churn
@@ -25,6 +25,9 @@ from louvain_um.graph.graph import Graph
 
 RESULTS: Final = "results.json"
 SCHEMA: Final = 1
+
+MOST: Final = 1_000_000_000
+"""Edges of a batch, and steps."""
 
 STREAM_BATCH: Final = 1000
 """Edges of a batch in trials on a stream's last window."""
@@ -71,10 +74,16 @@ class Comparison:
                 raise OptionError(named, error.value, error.remedy, error.problem) from None
         for name, values in (("batch", self.batches), ("steps", (self.steps,))):
             for value in values:
-                if value < 1:
-                    raise OptionError(name, value, "must be at least 1")
+                if not 1 <= value <= MOST:
+                    raise OptionError(name, value, f"must lie in 1 … {MOST:,}")
         if self.window is not None and self.every is None:
-            raise OptionError("window", self.window, "needs every")
+            raise OptionError(
+                "window",
+                remedy="pass every=… (--every) with it",
+                problem="a window is for timed streams",
+            )
+        if not 0 <= self.seed < 2**32:
+            raise OptionError("seed", self.seed, "must lie in 0 … 2^32 - 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +130,24 @@ def compare_stores(
 ) -> list[dict[str, Any]]:
     """Run every store on every source; write `results.json` after each point, and a table.
 
-    Points that the folder holds already, of the same graph and settings, are not run again.
+    Points that the folder holds already, of the same graph and settings, are not run again unless
+    `force` is on.
 
     Raises
     ------
     LouvainUmError
-        The folder holds results of other settings, and `force` is off.
+        The folder holds results of other settings, and `force` is off, or another run is writing
+        there.
     """
+    with OwnFolder(folder):
+        return _compare(sources, settings, folder, force=force, tell=tell)
+
+
+def _compare(
+    sources: Iterable[tuple[str, Graph | EdgeStream]], settings: Comparison, folder: Path, *,
+    force: bool, tell: Callable[[str], None],
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Run every store on every source in a folder of one's own."""
     settings_read = json.loads(json.dumps(asdict(settings)))
     kept = {k: settings_read[k] for k in ("steps", "seed", "every", "window")}
     if settings.device != "cpu":
@@ -158,15 +178,12 @@ def compare_stores(
 
 
 def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list[dict[str, Any]]:
-    """Return the points in a folder, which is made if it is missing."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or "cannot be written").lower()
-        raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
+    """Return the points in a folder; none with `force`."""
     file = folder / RESULTS
+    if force:
+        return []
     if not file.exists():
-        if not is_empty(folder) and not force:
+        if not is_empty(folder):
             raise LouvainUmError(f"{folder}: is not empty; name another folder, or pass --force")
         return []
     try:
@@ -175,7 +192,7 @@ def read_results(folder: Path, settings: dict[str, Any], *, force: bool) -> list
         results = [asdict(build(Record, record, "result")) for record in held["results"] if same]
     except (ValueError, KeyError, TypeError):
         same, results = False, []
-    if not same and not force:
+    if not same:
         raise LouvainUmError(
             f"{file}: holds results of other settings; name another folder, or pass --force"
         )

@@ -119,6 +119,7 @@ def search(
     """Return the profile; with a folder, keep each point there, and write tables and a picture."""
     from louvain_um.analysis.resolution import resolution_profile
     from louvain_um.analysis.store import ProfileStore
+    from louvain_um.profiling.sweep.points import digest_of
 
     run = {"method": options.method, "seed": options.seed, "device": options.device,
            "threads": options.threads, "objective": options.objective,
@@ -131,6 +132,7 @@ def search(
     if options.objective != "modularity":
         setup["objective"] = options.objective
     setup |= {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "weight": graph.total_weight}
+    setup["digest"] = digest_of(graph)
     with ProfileStore(output, setup, force=force) as store:
         profile = resolution_profile(graph, **asked, **run, known=store.points, on_point=store.add)
         store.write(profile)

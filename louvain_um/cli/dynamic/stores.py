@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
+from louvain_um.cli.plans.several import refuse_given
+from louvain_um.cli.reading import DEFAULT_READING, Reading, expanded, with_reading
 from louvain_um.errors import OptionError
 
+if TYPE_CHECKING:
+    from louvain_um.analysis.stores.comparison import Comparison
+    from louvain_um.graph.graph import Graph
+
 DEFAULT = "rows,csr"
+BATCH, STEPS = "10000", 5
 
 
 @with_exit_code
@@ -45,10 +52,10 @@ def stores(
         typer.Option(
             metavar="LIST", help="Edges inserted, and as many deleted, in a step: 1000,100000."
         ),
-    ] = "10000",
+    ] = BATCH,
     steps: Annotated[
         int, typer.Option(metavar="N", help="Steps of each batch size; medians are shown.")
-    ] = 5,
+    ] = STEPS,
     every: Annotated[
         str | None,
         typer.Option(
@@ -92,6 +99,22 @@ def stores(
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cli.tables import console
 
+    if every is None:
+        refuse_given("a comparison on graphs", {"--sort": sort})
+    else:
+        columns = replace(
+            reading, source=None, target=None, time=None, weight=None, header=None,
+            separator=None, trusted=False,
+        )  # fmt: skip
+        refuse_given(
+            "--every",
+            {
+                "--batch": batch != BATCH,
+                "--steps": steps != STEPS,
+                "reading options but columns, --header, --separator and --trusted": columns
+                != DEFAULT_READING,
+            },
+        )
     import_numba()
     from louvain_um.analysis.stores.comparison import Comparison, compare_stores
     from louvain_um.analysis.stores.trials import TRIALS
@@ -112,7 +135,9 @@ def stores(
         every=every,
         window=window,
         device=device,
-        also=tuple(TRIALS) if also == "all" else tuple(filter(None, also.split(","))),
+        also=tuple(TRIALS)
+        if also == "all"
+        else tuple(filter(None, map(str.strip, also.split(",")))),
     )
     with progress_reporter(quiet=quiet) as reporter:
         sources: list[tuple[str, Any]] = []
@@ -123,12 +148,14 @@ def stores(
             else:
                 loaded = read_stream(
                     source, source=reading.source, target=reading.target, time=reading.time,
-                    weight=reading.weight, header=reading.header, separator=reading.separator,
+                    weight=reading.weight, header=reading.header,
+                    separator=expanded(reading.separator),
                     sort=sort, trusted=reading.trusted,
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
         records = compare_stores(sources, settings, output, force=force, tell=reporter.step)
-    notes = [draw(records, output / "rates.svg"), write_page(records, output)]
+    notes = [few_edges(name, source, settings) for name, source in sources if every is None]
+    notes += [draw(records, output / "rates.svg"), write_page(records, output)]
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return
@@ -139,6 +166,13 @@ def stores(
         for note in filter(None, notes):
             print_note(note)
         print_note(f"results.json and results.csv are in {output}")
+
+
+def few_edges(name: str, source: Graph, settings: Comparison) -> str:
+    """Return a note where batches are larger than the graph; nothing otherwise."""
+    if max(settings.batches) <= source.n_arcs // 2:
+        return ""
+    return f"{name} has {source.n_arcs // 2:,} edges: a larger batch replaces all of them"
 
 
 def numbers(option: str, text: str) -> tuple[int, ...]:

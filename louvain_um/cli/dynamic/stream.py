@@ -11,6 +11,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.reading import expanded
 from louvain_um.cli.terminal.output import echo
 from louvain_um.core import interrupts
 
@@ -99,7 +100,7 @@ def stream(
     separator: Annotated[
         str | None,
         typer.Option(
-            metavar="C", help="Character between fields.", show_default=False,
+            metavar="C", help=r"Character between fields; \t for a tab.", show_default=False,
             rich_help_panel=COLUMNS,
         ),
     ] = None,
@@ -133,7 +134,7 @@ def stream(
         "target": target,
         "time": time,
         "weight": weight,
-        "separator": separator,
+        "separator": expanded(separator),
     }
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
         edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)

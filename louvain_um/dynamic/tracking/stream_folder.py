@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
-from louvain_um.core.atomic_files import is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
@@ -70,7 +70,7 @@ class StreamFolder:
     Raises
     ------
     LouvainUmError
-        The folder holds something else, or cannot be written.
+        The folder holds something else, cannot be written, or another run is writing there.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class StreamFolder:
         force: bool = False,
     ) -> None:
         self.folder, self.names = Path(folder), names
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = (error.strerror or "cannot be written").lower()
-            raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
         self.tables: dict[str, BinaryIO] = {}
-        self._check(dict(settings), force=force)
         self._lengths: dict[str, dict[str, int]] = {}
+        self._own = OwnFolder(folder)
+        try:
+            self._check(dict(settings), force=force)
+        except BaseException:
+            self._own.close()
+            raise
 
     def _check(self, settings: dict[str, Any], *, force: bool) -> None:
         """Refuse a folder of something else; write down what this one is of."""
@@ -233,6 +233,7 @@ class StreamFolder:
         """Close the tables."""
         for file in self.tables.values():
             file.close()
+        self._own.close()
 
     def _write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         text = _Encoded(self.tables[name])
