@@ -80,6 +80,8 @@ def detect_on_rank(
         times = RankTimes(ranks.traffic, observer)
         result = detect(engine, graph, options, times)
         found = {"replayed": engine.replayed, "by_rank": times.of_all(ranks)}
+        if options.device == "cuda":
+            found["exchange"] = exchange
         result = replace(result, vertex_names=block.names)
         if parts is not None:
             found["files"] = parts.write(result, block)

@@ -52,7 +52,7 @@ def local_client(workers: int) -> Iterator[Client]:
         "nthreads": threads,
         "memory_limit": 0,
         "death_timeout": START_SECONDS,
-        "silence_logs": logging.ERROR,
+        "silence_logs": logging.CRITICAL,  # the client raises what a rank raised
     }
     spec: dict[str, Any] = {"worker_class": "distributed.Worker", "worker_kwargs": options}
     cluster = SpecCluster(

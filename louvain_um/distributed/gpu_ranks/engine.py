@@ -21,12 +21,16 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.move import tell_sweeps
 from louvain_um.gpu.ranks.aggregate import sum_own
 from louvain_um.gpu.ranks.link import Link
+from louvain_um.gpu.ranks.loading import ROOM, arena_bytes
 from louvain_um.gpu.ranks.share import Share
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.preflight import refuse_high_degrees
 from louvain_um.options import Options
+from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.policy.policy import Placement
 
 ROWS: Final = ("offsets", "targets", "weights", "degrees")
 """Arrays of the level whose rows are on the GPU."""
@@ -81,7 +85,7 @@ class DeviceRankEngine(RankEngine):
         """Return a copy of an array on the GPU."""
         array = self.there.empty(name, group, len(values), values.dtype)
         if len(values):
-            array.set(np.ascontiguousarray(values))
+            self.there.fill(name, np.ascontiguousarray(values))
         return array
 
     def drop(self, *names: str) -> None:
@@ -105,6 +109,8 @@ class DeviceRankEngine(RankEngine):
         # The same on all ranks, which exchange sums.
         short = weights.dtype == np.uint32 and self.total < 2**32
         sums = np.dtype(np.uint32 if short else np.uint64)
+        if not self.there.arenas:
+            self.there = Allocator([self.arena_for(level, 4 + sums.itemsize)], self.device)
         there = GpuLevel(
             cycle=level.cycle,
             number=level.number,
@@ -118,9 +124,21 @@ class DeviceRankEngine(RankEngine):
             degrees=self.put("degrees", "community", level.degrees.astype(sums)),
             max_degree=level.max_degree,
         )
+        kernels.prepare([(name, there.types) for name in ("ranks", "aggregate")], self.observer)
         return Share(
             device=self.device, memory=self.there, level=there, first=first, last=last, arcs=arcs
         )
+
+    def arena_for(self, level: CpuLevel, width: int) -> ArenaSpec:
+        """Return one arena for about what the first level on the GPU, and smaller ones, take.
+
+        What exceeds it is allocated apart. `width` is the bytes of a target and a sum of weights.
+        """
+        arcs = len(level.targets)
+        wanted = width * arcs + arena_bytes(level.vertices, arcs, arcs, width)
+        room = int(guard.room(self.device) * ROOM)
+        placement = Placement("device")
+        return ArenaSpec(name="run", group=None, capacity=min(wanted, room), placement=placement)
 
     def drop_rows(self) -> None:
         """Free a level's rows on the GPU."""
@@ -143,9 +161,10 @@ class DeviceRankEngine(RankEngine):
         run = (kernels, [share], self.options, self.total)
         moved, sweeps = move_shared(*run, link=self.link)
         tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
-        level.labels = self.fetched(f"labels.{level.cycle}.{level.number}", there.labels)
-        level.totals = there.totals.get().astype(np.int64)
-        self.drop("start", "totals", f"labels.{level.cycle}.{level.number}")
+        name = f"labels.{level.cycle}.{level.number}"
+        level.labels = self.fetched(name)
+        level.totals = self.there.fetch("totals").astype(np.int64)
+        self.drop("start", "totals", name)
         return moved
 
     def refinement(self, level: CpuLevel) -> None:
@@ -159,7 +178,7 @@ class DeviceRankEngine(RankEngine):
         there.totals = self.put("totals", "community", level.totals.astype(there.sums))
         refine_shared(kernels, [share], self.options, self.total, self.link)
         name = f"refined.{level.cycle}.{level.number}"
-        level.refined = self.fetched(name, there.refined)
+        level.refined = self.fetched(name)
         self.drop("labels", "totals", name)
 
     def coarse_rows(
@@ -175,10 +194,10 @@ class DeviceRankEngine(RankEngine):
         self.drop_rows()
         return targets, weights.astype(self.weights(0).dtype, copy=False)
 
-    def fetched(self, name: str, array: Any) -> U32:
-        """Return a copy in host memory of an array with an entry per vertex."""
-        here: U32 = self.memory.empty(name, "community", array.size, np.uint32)
-        here[:] = array.get()
+    def fetched(self, name: str) -> U32:
+        """Return a copy in host memory of an array on the GPU with an entry per vertex."""
+        here: U32 = self.memory.empty(name, "community", self.there.live[name].size, np.uint32)
+        here[:] = self.there.fetch(name)
         return here
 
     @property
@@ -189,7 +208,7 @@ class DeviceRankEngine(RankEngine):
     @property
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget, threads, ranks."""
-        return {**super().provenance, "device": f"cuda:{self.device}"}
+        return {**super().provenance, "device": f"cuda:{self.device}", "policy": "device"}
 
 
 def unsigned(weights: Any) -> Any:

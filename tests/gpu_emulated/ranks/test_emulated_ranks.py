@@ -65,6 +65,7 @@ def test_ranks_by_way_of_the_host(
         assert_equal(each, one)
     used = [each.provenance["device"] for each in found]
     assert used == [f"cuda:{rank % len(devices)}" for rank in range(ranks)]
+    assert {each.provenance["exchange"] for each in found} == {"host"}
     if graph.n_arcs:
         launched = {device for device, kernel in kernels.launched if kernel == "move_round"}
         assert launched == set(range(len(devices)))
