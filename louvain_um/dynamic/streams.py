@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges
+from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges, timed_edges_in
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
 from louvain_um.formats.read_options import Column, ReadOptions
 
@@ -115,7 +115,7 @@ def scale_of(weights: NDArray[np.float64]) -> float:
 
 
 def read_stream(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     source: Column | None = None,
     target: Column | None = None,
@@ -130,7 +130,7 @@ def read_stream(
 
     Parameters
     ----------
-    path : path
+    path : path, or a table of pandas, Arrow or Polars
         Text, possibly gzipped, whose comments begin with ``#`` or ``%``; or a ``.parquet`` table.
         ``-`` is standard input.
     source, target, time, weight : str or int, optional
@@ -174,4 +174,6 @@ def read_stream(
         separator=separator,
         trusted=trusted,
     )
-    return EdgeStream(read_timed_edges(os.fspath(path), options, sort=sort))
+    if isinstance(path, str | os.PathLike):
+        return EdgeStream(read_timed_edges(os.fspath(path), options, sort=sort))
+    return EdgeStream(timed_edges_in(path, options, sort=sort))

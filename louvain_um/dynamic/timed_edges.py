@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, Final
 
 import numpy as np
@@ -78,6 +80,38 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
         raise file.error(str(error)) from None
 
 
+def timed_edges_in(table: Any, options: ReadOptions, *, sort: bool) -> TimedEdges:
+    """Take timed edges from a table of pandas, Arrow or Polars."""
+    arrow = require("pyarrow", "a table of timed edges")
+    if hasattr(table, "iloc"):
+        table = arrow.Table.from_pandas(table, preserve_index=False)
+    elif hasattr(table, "to_arrow"):
+        table = table.to_arrow()
+    if not isinstance(table, arrow.Table):
+        raise GraphError(
+            f"cannot read timed edges from {type(table).__name__}; pass a path, or a table of "
+            "pandas, Arrow or Polars"
+        )
+    file = GraphFile(BytesIO(), "the table")
+    try:
+        return _timed(
+            file, _columns_of(table.column_names, table.column, options), no_line, sort=sort
+        )
+    except (GraphFormatError, HostMemoryError):
+        raise
+    except GraphError as error:
+        raise file.error(str(error)) from None
+
+
+def _columns_of(titles: list[str], column: Callable[[str], Any], options: ReadOptions) -> Columns:
+    """Return the columns that are read, by their role."""
+    roles = roles_of(titles, len(titles), options)
+    return {
+        role: from_arrow(column(titles[place]), titles[place])
+        for role, place in places_of(roles).items()
+    }
+
+
 def no_line(_: Any) -> None:
     """Return the line of an edge of a table, which has none."""
 
@@ -88,11 +122,7 @@ def _parquet_columns(file: GraphFile, options: ReadOptions) -> Columns:
     try:
         table = parquet.ParquetFile(file.seekable())
         titles = list(table.schema_arrow.names)
-        roles = roles_of(titles, len(titles), options)
-        return {
-            role: from_arrow(table.read(columns=[titles[place]]).column(0), titles[place])
-            for role, place in places_of(roles).items()
-        }
+        return _columns_of(titles, lambda name: table.read(columns=[name]).column(0), options)
     except GraphError:
         raise
     except Exception as error:  # pyarrow raises several types for damaged files

@@ -65,8 +65,8 @@ def quantise(
     good, largest = np.ones(threads, np.bool_), np.zeros(threads, np.float64)
     parallel.run(_look, threads, weights, good, largest)
     if not good.all():
-        refuse(np.isnan(weights), weights, "not a number")
-        refuse(np.isinf(weights), weights, "infinite")
+        refuse(np.isnan(weights), weights, "not a number; fill it, or leave the edge out")
+        refuse(np.isinf(weights), weights, "infinite; correct it, or leave the edge out")
         refuse(weights < 0, weights, NEGATIVE)
     if largest.max() == 0.0:
         return np.zeros(len(weights), np.int64), 1.0, ()

@@ -270,3 +270,15 @@ def test_a_recording_says_what_each_rank_did() -> None:
     events = trace(recorded.session)["traceEvents"]
     lanes = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert lanes >= {"rank 0", "rank 1"}
+
+
+def test_a_closed_client_and_a_dask_table_lead_on(start: Callable[[int], Any]) -> None:
+    frame = pytest.importorskip("dask.dataframe").from_pandas(
+        lu.read_graph("example:karate").to_pandas(), npartitions=2
+    )
+    with pytest.raises(lu.GraphError, match=r"pass read_partitioned\(frame\)"):
+        lu.louvain(frame)
+    client = start(1)
+    client.close()
+    with pytest.raises(LouvainUmError, match="the client of the cluster is closed; connect"):
+        lu.louvain("example:karate", cluster=client)

@@ -237,3 +237,45 @@ def test_a_real_stream(shared_data):
     with pytest.raises(GraphFormatError, match="run backwards"):
         lu.read_stream(shared_data / "sx-mathoverflow.txt.gz")
     assert len(lu.read_stream(shared_data / "sx-mathoverflow.txt.gz", sort=True)) == 506_550
+
+
+@pytest.mark.parametrize("library", ["pandas", "arrow", "polars"])
+def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
+    table = pd.DataFrame(
+        {
+            "caller": ["ann", "bob", "cid", "ann"],
+            "callee": ["bob", "cid", "ann", "dan"],
+            "date": pd.date_range("2026-01-01", periods=4, freq="6h"),
+            "weight": [1.5, 2.0, 1.0, 0.25],
+        }
+    )
+    table.to_csv(tmp_path / "calls.csv", index=False)
+    expected = lu.read_stream(tmp_path / "calls.csv")
+    given = table
+    if library == "arrow":
+        given = pa.Table.from_pandas(table)
+    elif library == "polars":
+        given = pytest.importorskip("polars").from_pandas(table)
+    found = lu.read_stream(given)
+    for name in ("u", "v", "times", "weights", "names"):
+        assert np.array_equal(getattr(found.edges, name), getattr(expected.edges, name))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"a": [1], "b": [2]}), "the table: has no column named time"),
+        (
+            pd.DataFrame({"a": [1, 2], "b": [2, None], "time": [1, 2]}),
+            "the table: 1 values are missing; drop those rows",
+        ),
+        (
+            pd.DataFrame({"a": [1, 2], "b": [2, 3], "time": [2, 1]}),
+            "the table: time 1 comes after 2",
+        ),
+        ([(1, 2, 3)], "cannot read timed edges from list; pass a path, or a table"),
+    ],
+)
+def test_bad_tables_are_one_line(table, message):
+    with pytest.raises(lu.GraphError, match=message):
+        lu.read_stream(table)

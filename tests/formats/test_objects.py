@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -322,3 +323,77 @@ def test_sums_beyond_64_bits_are_refused(dtype: type) -> None:
     entries = np.full(4, 2**62, dtype), ([0, 0, 1, 1], [1, 1, 0, 0])
     with pytest.raises(GraphError, match="allow_rounding=True"):
         as_graph(sparse.coo_array(entries, shape=(2, 2)))
+
+
+@pytest.mark.parametrize("graph", [nx.les_miserables_graph(), nx.karate_club_graph()])
+def test_a_table_with_labelled_rows_and_columns_is_a_matrix(graph: nx.Graph) -> None:
+    frame = nx.to_pandas_adjacency(graph)
+    expected = as_graph(graph)
+    thin = frame.astype(pd.SparseDtype(float, 0))
+    for given in (frame, thin):
+        found = as_graph(given)
+        assert same(found, expected)
+        assert (found.names is None) == (expected.names is None)
+        if found.names is not None and expected.names is not None:
+            assert found.names.tolist() == expected.names.tolist()
+    lopsided = frame.copy()
+    lopsided.iloc[0, 1] += 1
+    with pytest.raises(GraphError, match="the matrix is not symmetric"):
+        as_graph(lopsided)
+    frame.index = frame.columns = ["x"] * len(frame)
+    with pytest.raises(GraphError, match="two rows have the same label"):
+        as_graph(frame)
+
+
+def test_two_edges_in_a_table_are_no_matrix() -> None:
+    assert as_graph(pd.DataFrame([[0, 1], [1, 2]])).n_edges == 2
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, None], "the weight in row 1 is missing; fill it, or drop the row"),
+        ([2, pd.NA], "the weight in row 1 is missing"),
+        (["2", "x"], r"the weight in row 0 is text \('2'\); convert the column"),
+        ([{1}, {2}], "weights must be numbers, not set; convert the column"),
+    ],
+)
+def test_weights_that_are_none_are_told_by_row(weights: list[Any], message: str) -> None:
+    edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+    edges["weight"] = pd.Series(weights, dtype=object)
+    with pytest.raises(GraphError, match=message):
+        as_graph(edges)
+
+
+def test_decimals_are_weights() -> None:
+    edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+    edges["weight"] = [Decimal("0.5"), Decimal(2)]
+    assert as_graph(edges).to_pandas().weight.tolist() == [0.5, 2.0]
+
+
+def test_missing_weights_lead_to_a_remedy() -> None:
+    for weights in ([1.0, np.nan], [1.0, np.inf]):
+        with pytest.raises(GraphError, match=r"at index 1 .*; .* leave the edge out"):
+            as_graph(([0, 1], [1, 2], weights))
+
+
+def test_two_vertices_with_one_name_are_refused() -> None:
+    import igraph
+
+    graph = igraph.Graph([(0, 1), (1, 2)], vertex_attrs={"name": ["a", "b", "a"]})
+    with pytest.raises(GraphError, match=r"vertices 0 and 2 both have the name 'a'"):
+        as_graph(graph)
+    del graph.vs["name"]
+    assert as_graph(graph).n_edges == 2
+
+
+def test_other_forms_of_edges_lead_to_those_that_are_read() -> None:
+    edges = np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
+    with pytest.raises(GraphError, match=r"pass edges as tuple\(array\)$"):
+        as_graph(edges)
+    assert as_graph(tuple(edges)).n_edges == 4
+    with pytest.raises(GraphError, match=r"pass edges as \(array\[:, 0\], array\[:, 1\]\)$"):
+        as_graph(edges.T)
+    cells = type("AnnData", (), {"__module__": "anndata._core.anndata"})()
+    with pytest.raises(GraphError, match=r"pass adata.obsp\['connectivities'\]$"):
+        as_graph(cells)

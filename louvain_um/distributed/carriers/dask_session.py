@@ -94,6 +94,8 @@ def client_of(cluster: Any) -> Iterator[Client]:
         with client:
             yield client
     elif isinstance(cluster, Client):
+        if cluster.status in ("closing", "closed"):
+            raise LouvainUmError("the client of the cluster is closed; connect another one")
         yield cluster
     elif hasattr(cluster, "get_client"):
         with cluster.get_client() as client:

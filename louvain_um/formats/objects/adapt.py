@@ -62,6 +62,13 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
                 "numpy.array(...) for a matrix, a tuple (source, target, weights) for edges"
             )
         return _from_arrays(parts, options)
+    if libraries & {"dask", "dask_expr"}:
+        raise GraphError(
+            "a Dask DataFrame is read by the ranks of a cluster; pass "
+            "read_partitioned(frame) and cluster='local:2', say"
+        )
+    if libraries & {"anndata"}:
+        raise GraphError("an AnnData holds its graph in obsp; pass adata.obsp['connectivities']")
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
 
 
@@ -78,9 +85,10 @@ def _from_array(array: Any, options: ReadOptions) -> Graph:
 
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         return from_dense(array, options)
+    wide = array.ndim == 2 and array.shape[0] in (2, 3)
+    edges = "tuple(array)" if wide else "(array[:, 0], array[:, 1])"
     raise GraphError(
-        f"an array of shape {array.shape} is not a square adjacency matrix; pass edges as "
-        "(array[:, 0], array[:, 1])"
+        f"an array of shape {array.shape} is not a square adjacency matrix; pass edges as {edges}"
     )
 
 
@@ -130,6 +138,8 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
     from louvain_um.formats.objects.frames import from_columns
 
     if "pandas" in libraries and hasattr(obj, "columns"):
+        if _is_matrix(obj) and not options.names_columns:
+            return _from_matrix(obj, options)
         kinds = dict(zip(obj.columns, obj.dtypes, strict=True))
 
         def series(name: Any) -> Any:
@@ -163,6 +173,27 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
             options,
         )
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _is_matrix(frame: Any) -> bool:
+    """Return whether a frame is an adjacency matrix: its rows and columns have the same labels."""
+    numbered = type(frame.index).__name__ == "RangeIndex"  # rows without labels
+    return len(frame) > 0 and not numbered and bool(frame.index.equals(frame.columns))
+
+
+def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
+    from louvain_um.formats.objects.frames import name_array
+    from louvain_um.formats.objects.sparse import from_dense, from_sparse
+
+    names = frame.index.tolist()
+    if len(set(names)) < len(names):
+        raise GraphError("two rows have the same label; make the labels different")
+    named = None if names == list(range(len(names))) else name_array(names)
+    if problem := options.unsuited("a square table"):
+        raise GraphError(problem)
+    if all(hasattr(kind, "fill_value") for kind in frame.dtypes):
+        return from_sparse(frame.sparse.to_coo(), options, named)
+    return from_dense(frame.to_numpy(), options, named)
 
 
 def _chunked(array: Any) -> Any:

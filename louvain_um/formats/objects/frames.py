@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -87,7 +89,7 @@ def from_ids(
         raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
     names: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
-    if w is not None and w.dtype == object:
+    if w is not None and w.dtype.kind in "OUT":
         w = _numbers(w)
     integers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
     if integers:
@@ -194,11 +196,21 @@ def own_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Return weights held as objects as an array of integers or floats."""
+    """Return weights held as objects as an array of integers or floats; decimals become floats."""
+    listed = [float(w) if isinstance(w, Decimal | Fraction) else w for w in values.tolist()]
+    for row, weight in enumerate(listed):
+        if weight is None or type(weight).__name__ in ("NAType", "NaTType"):
+            raise GraphError(f"the weight in row {row} is missing; fill it, or drop the row")
+        if isinstance(weight, str):
+            raise GraphError(
+                f"the weight in row {row} is text ({weight!r}); convert the column to numbers, as "
+                "pandas.to_numeric does"
+            )
     try:
-        numbers = np.array(values.tolist())
+        numbers = np.array(listed)
     except ValueError:
         numbers = values
     if numbers.dtype.kind not in "biuf":
-        raise GraphError("weights must be numbers; some are missing or of another type")
+        kinds = ", ".join(sorted({type(weight).__name__ for weight in listed}))
+        raise GraphError(f"weights must be numbers, not {kinds}; convert the column")
     return numbers

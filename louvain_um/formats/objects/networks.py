@@ -63,7 +63,19 @@ def from_igraph(graph: Any, options: ReadOptions) -> Graph:
     elif options.weight is not None:
         raise GraphError(_no_attribute(weight, graph.es.attributes()))
     names = graph.vs["name"] if "name" in graph.vs.attributes() else list(range(graph.vcount()))
+    _refuse_twins(names)
     return _build(ends[:, 0].copy(), ends[:, 1].copy(), weights, names, options)
+
+
+def _refuse_twins(names: list[Any]) -> None:
+    """Raise if two vertices have the same name: results by name would hold one of them only."""
+    first: dict[Any, int] = {}
+    for vertex, name in enumerate(names):
+        if (other := first.setdefault(name, vertex)) != vertex:
+            raise GraphError(
+                f"vertices {other} and {vertex} both have the name {name!r}; make names different, "
+                "or delete them: del graph.vs['name']"
+            )
 
 
 def _check_direction(graph: Any, options: ReadOptions) -> None:

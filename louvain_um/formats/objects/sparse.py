@@ -84,7 +84,8 @@ def _check_numbers(values: Any) -> None:
         raise GraphError(f"an adjacency matrix must hold real numbers, not {values.dtype}")
     if values.dtype.kind == "f" and np.isnan(values).any():
         # A NaN equals nothing, so the comparison would report an asymmetry instead.
-        raise GraphError(f"weight at index {int(np.argmax(np.isnan(values)))} is not a number")
+        first = int(np.argmax(np.isnan(values)))
+        raise GraphError(f"weight at index {first} is not a number; fill it, or remove the entry")
 
 
 def _are_weights(values: Any, options: ReadOptions) -> bool:
