@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_a_remote_folder_without_fsspec_names_what_to_install(
 
 def test_nothing_is_overwritten_unasked(tmp_path: Path, result: Communities) -> None:
     write_labels_partitioned(result, tmp_path / "out")
-    with pytest.raises(LouvainUmError, match="pass force"):
+    with pytest.raises(LouvainUmError, match="pass --force"):
         write_labels_partitioned(result, tmp_path / "out")
     assert len(write_labels_partitioned(result, tmp_path / "out", force=True)) == 1
     write_labels_partitioned(result, tmp_path / "out", parts=3, force=True)
@@ -112,7 +113,7 @@ def test_every_rank_writes_its_own_vertices(
     assert len(own.files) >= max(ranks, graph.n_vertices // 300)
     assert (own.n_communities, own.modularity) == (one.n_communities, one.modularity)
     assert pq.read_table(tmp_path / "out")["community"].to_pylist() == one.labels.tolist()
-    with pytest.raises(LouvainUmError, match="pass force"):
+    with pytest.raises(LouvainUmError, match="pass --force"):
         detect_in_threads(graph, options, ranks=2, labels=str(tmp_path / "out"))
     again = detect_in_threads(graph, options, ranks=2, labels=str(tmp_path / "out"), force=True)
     assert read_all(again.provenance["files"])[1] == one.labels.tolist()
@@ -138,6 +139,68 @@ def test_files_get_their_names_when_all_are_whole(
     monkeypatch.undo()
     found = detect_in_threads(graph_named("lfr"), options, ranks=2, labels=str(tmp_path))
     assert len(list(tmp_path.iterdir())) == len(found.provenance["files"]) == 2
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process."""
+
+
+class Mortal:
+    """A file system of a process that is killed before one of its changes."""
+
+    def __init__(self, system: Any, changes: int) -> None:
+        self.system, self.left = system, changes
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("move", "delete_file", "open_output_stream"):
+            self.left -= 1
+            if self.left < 0:
+                raise KilledError
+        return getattr(self.system, name)
+
+
+def rows_in(folder: Path) -> list[tuple[int, int]]:
+    files = [str(file) for file in sorted(folder.glob("*.parquet"))]
+    return list(zip(*read_all(files), strict=True)) if files else []
+
+
+@pytest.mark.parametrize("before", [0, 2, 5])
+def test_a_kill_at_any_time_leaves_no_parts_of_two_results(
+    tmp_path: Path, result: Communities, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = Communities.of(result.graph, np.arange(6))
+    one, other = (list(enumerate(each.labels.tolist())) for each in (result, new))
+    init, seen = PartFolder.__init__, []
+    monkeypatch.setattr(PartFolder, "drop", lambda *_: None)  # the dead clean up nothing
+    for changes in range(30):
+        folder = tmp_path / str(changes)
+        folder.mkdir()
+        (folder / "notes.txt").write_text("kept")
+        if before:
+            write_labels_partitioned(result, folder, parts=before, force=True)
+
+        def mortal(self: PartFolder, path: Any, changes: int = changes) -> None:
+            init(self, path)
+            self.system = Mortal(self.system, changes)
+
+        with monkeypatch.context() as patch, suppress(KilledError):
+            patch.setattr(PartFolder, "__init__", mortal)
+            write_labels_partitioned(new, folder, parts=3, force=True)
+            seen.append("whole")
+        rows = set(rows_in(folder))
+        assert rows <= set(one) or rows <= set(other)
+        # Another run finds the result before, or finishes the new one.
+        with pytest.raises(LouvainUmError, match="pass --force"):
+            write_labels_partitioned(result, folder, parts=1)
+        found = rows_in(folder)
+        assert found in (other, one if before else [])
+        assert all(path.suffix in (".txt", ".parquet") for path in folder.iterdir())
+        seen.append("new" if found == other else "before")
+        if seen[-2:] == ["whole", "new"]:
+            break
+    assert seen[-2:] == ["whole", "new"]
+    assert seen.count("new") > 3
+    assert "before" in seen
 
 
 @pytest.mark.parametrize("scheme", ["file://", "memory://"])

@@ -14,6 +14,9 @@ from louvain_um.formats.optional_dependencies import require
 UNFINISHED: Final = ".unfinished"
 """Ends the name of a file until all are whole. A folder's readers take names in .parquet."""
 
+NAMING: Final = f"naming{UNFINISHED}"
+"""Says how many files are whole while they get their names."""
+
 
 class PartFolder:
     """Files of consecutive rows; they get their names when all of them are whole.
@@ -44,7 +47,7 @@ class PartFolder:
             self.system = self.files.LocalFileSystem()
 
     def claim(self, *, force: bool) -> None:
-        """Make the folder if needed; remove what an interrupted run left in it.
+        """Make the folder if needed; finish or remove what an interrupted run left in it.
 
         Raises
         ------
@@ -53,13 +56,17 @@ class PartFolder:
         """
         with self._failures():
             self.system.create_dir(self.root, recursive=True)
-            for name in self.names():
+            finished = self._finish()
+            names = self.names()
+            for name in names:
                 if name.endswith(UNFINISHED):
-                    self.system.delete_file(posixpath.join(self.root, name))
-                elif not force:
-                    raise LouvainUmError(
-                        f"{self.path} has files already; choose another folder, or pass force"
-                    )
+                    self._delete(name)
+            if not force and not all(name.endswith(UNFINISHED) for name in names):
+                held = "holds the result of a run that was stopped as it named its files"
+                raise LouvainUmError(
+                    f"{self.path} {held if finished else 'has files already'}; choose another "
+                    "folder, or pass --force (force=True)"
+                )
 
     def write(self, part: int, columns: Mapping[str, Any]) -> None:
         """Write a file under a name that readers skip."""
@@ -67,10 +74,36 @@ class PartFolder:
         with self._failures(), self.system.open_output_stream(self._at(part) + UNFINISHED) as file:
             parquet.write_table(arrow.table(columns), file)
 
-    def publish(self, part: int) -> None:
-        """Give a file its name."""
+    def publish(self, parts: int) -> None:
+        """Give all files their names, once those of an earlier result are gone.
+
+        The folder is read as one table: at no time it has files of two results. What is stopped
+        here is finished by the next `claim`.
+        """
         with self._failures():
-            self.system.move(self._at(part) + UNFINISHED, self._at(part))
+            with self.system.open_output_stream(self._path(NAMING)) as file:
+                file.write(f"{parts}\n".encode())
+            self._finish()
+
+    def _finish(self) -> bool:
+        """Give files their names, if all of them are whole; return whether they were."""
+        names = set(self.names())
+        if NAMING not in names:
+            return False
+        with self.system.open_input_stream(self._path(NAMING)) as file:
+            text = file.read()
+        if not text.endswith(b"\n"):  # stopped while it was written
+            return False
+        new = [part_name(part) for part in range(int(text))]
+        waiting = [name for name in new if name + UNFINISHED in names]
+        named = set(new).difference(waiting)
+        for name in sorted(names - named):
+            if name.startswith("part-") and name.endswith(".parquet"):
+                self._delete(name)
+        for name in waiting:
+            self.system.move(self._path(name + UNFINISHED), self._path(name))
+        self._delete(NAMING)
+        return True
 
     def name(self, part: int) -> str:
         """Return a file's name, with its folder."""
@@ -82,21 +115,19 @@ class PartFolder:
         with suppress(OSError):
             self.system.delete_file(self._at(part) + UNFINISHED)
 
-    def keep(self, parts: int) -> None:
-        """Remove what an earlier result left: the folder is read as one table."""
-        kept = {part_name(part) for part in range(parts)}
-        with self._failures():
-            for name in self.names():
-                if name.startswith("part-") and name.endswith(".parquet") and name not in kept:
-                    self.system.delete_file(posixpath.join(self.root, name))
-
     def names(self) -> list[str]:
         """Return the names in the folder, in order."""
         found = self.system.get_file_info(self.files.FileSelector(self.root))
         return sorted(each.base_name for each in found)
 
     def _at(self, part: int) -> str:
-        return posixpath.join(self.root, part_name(part))
+        return self._path(part_name(part))
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self.root, name)
+
+    def _delete(self, name: str) -> None:
+        self.system.delete_file(self._path(name))
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -121,9 +121,7 @@ class RankParts:
             raise
         parts = range(int(counts.sum()))
         if self.ranks.rank == 0:  # alone, so that no other rank's death leaves a part of them
-            for part in parts:
-                self.folder.publish(part)
-            self.folder.keep(len(parts))
+            self.folder.publish(len(parts))
         self._meet()
         return [self.folder.name(part) for part in parts]
 
@@ -182,9 +180,7 @@ def write_labels_partitioned(
         for part in range(parts):
             target.drop(part)
         raise
-    for part in range(parts):
-        target.publish(part)
-    target.keep(parts)
+    target.publish(parts)
     return [target.name(part) for part in range(parts)]
 
 
