@@ -6,7 +6,7 @@ import multiprocessing
 import queue
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from louvain_um.distributed.communicator import Array, Collectives, Communicator, Exchange
@@ -16,6 +16,9 @@ from louvain_um.errors import WorkerLostError
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 from tests.distributed.runs import graph_named
+
+END_SECONDS = 10
+"""In which a process that has answered may end by itself."""
 
 
 class QueueCommunicator(Collectives):
@@ -74,7 +77,8 @@ def run_processes(
             found[rank] = result
     finally:
         for process in processes:
-            if len(found) < size and process.is_alive():
+            process.join(END_SECONDS if len(found) == size else 0)
+            if process.is_alive():
                 process.kill()
             process.join()
     return [found[rank] for rank in range(size)]
@@ -91,9 +95,15 @@ def run(
 
 
 def found_on(
-    ranks: Communicator, kind: str, method: str, device: str, exchange: Exchange
-) -> Communities:
-    """Detect the communities of a graph of `runs.GRAPHS`, every level dealt over the ranks."""
-    block = blocks_of(graph_named(kind), ranks.size)[ranks.rank]
-    options = Options(method=method, device=device, threads=1)
-    return detect_on_rank(ranks, block, options, collapse_arcs=0, exchange=exchange)
+    ranks: Communicator, cases: Sequence[tuple[str, str]], device: str, exchange: Exchange
+) -> list[Communities]:
+    """Detect the communities of graphs of `runs.GRAPHS`, each by a method, in turn.
+
+    Every level is dealt over the ranks.
+    """
+    found = []
+    for kind, method in cases:
+        block = blocks_of(graph_named(kind), ranks.size)[ranks.rank]
+        options = Options(method=method, device=device, threads=1)
+        found.append(detect_on_rank(ranks, block, options, collapse_arcs=0, exchange=exchange))
+    return found

@@ -43,8 +43,10 @@ def test_processes() -> None:
 
 
 def test_processes_find_the_labels_of_one() -> None:
-    for found in run_processes(found_on, 2, "weighted rmat", "leiden", "cpu", "host"):
-        assert_equal(found, one_process("weighted rmat", "leiden"))
+    cases = [("weighted rmat", "leiden"), ("lfr", "louvain")]
+    for found in run_processes(found_on, 2, cases, "cpu", "host"):
+        for case, each in zip(cases, found, strict=True):
+            assert_equal(each, one_process(*case))
 
 
 def broken(ranks: Communicator) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from louvain_um.distributed.gpu_ranks.visible import (
     Visible,
     device_of,
     gather_visible,
+    nccl_problem,
     visible_here,
 )
 from louvain_um.distributed.run import detect_in_threads
@@ -66,6 +68,12 @@ def test_nccl_that_is_missing_is_told_of() -> None:
     assert device_of(1, seen, "host") == 0
     with pytest.raises(DeviceUnavailableError, match=r"rank 1 of 2 \(on node8\).*nvidia-nccl-cu13"):
         device_of(0, seen, "nccl")
+
+
+def test_a_machine_without_cupy_has_no_nccl() -> None:
+    if importlib.util.find_spec("cupy") is not None:
+        pytest.skip("CuPy is installed")
+    assert nccl_problem() == "CuPy finds no NCCL (No module named 'cupy')"
 
 
 def test_what_ranks_see_is_told_to_all() -> None:

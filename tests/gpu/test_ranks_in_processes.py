@@ -17,6 +17,8 @@ from tests.distributed.runs import GRAPHS, METHODS, assert_equal, one_process
 
 pytestmark = pytest.mark.gpu
 
+CASES = [(kind, method) for kind in GRAPHS for method in METHODS]
+
 
 @pytest.fixture
 def one_gpu(gpu: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,26 +38,26 @@ def two_gpus(gpu: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", GRAPHS)
-def test_two_processes_on_one_gpu(one_gpu: None, kind: str, method: str) -> None:
-    for found in run_processes(found_on, 2, kind, method, "cuda", "host", patience=120):
-        assert_equal(found, one_process(kind, method))
-        assert found.provenance["device"] == "cuda:0"
+def assert_found(exchange: str, devices: list[str]) -> None:
+    """Two processes find what one does, of every graph and by both methods."""
+    every = run_processes(found_on, 2, CASES, "cuda", exchange, patience=200)
+    for found, device in zip(every, devices, strict=True):
+        for case, each in zip(CASES, found, strict=True):
+            assert_equal(each, one_process(*case))
+            assert each.provenance["device"] == device
+            assert each.provenance["exchange"] == exchange
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", GRAPHS)
-def test_two_gpus_through_nccl(two_gpus: None, kind: str, method: str) -> None:
-    every = run_processes(found_on, 2, kind, method, "cuda", "nccl", patience=120)
-    for rank, found in enumerate(every):
-        assert_equal(found, one_process(kind, method))
-        assert found.provenance["device"] == f"cuda:{rank}"
+def test_two_processes_on_one_gpu(one_gpu: None) -> None:
+    assert_found("host", ["cuda:0", "cuda:0"])
 
 
 def test_two_gpus_by_way_of_the_host(two_gpus: None) -> None:
-    for found in run_processes(found_on, 2, "rmat", "leiden", "cuda", "host", patience=120):
-        assert_equal(found, one_process("rmat", "leiden"))
+    assert_found("host", ["cuda:0", "cuda:1"])
+
+
+def test_two_gpus_through_nccl(two_gpus: None) -> None:
+    assert_found("nccl", ["cuda:0", "cuda:1"])
 
 
 def test_nccl_does_what_a_communicator_promises(two_gpus: None) -> None:
@@ -71,7 +73,7 @@ def test_nccl_on_one_gpu_is_refused(one_gpu: None) -> None:
     if problem := nccl_problem():
         pytest.skip(problem)
     with pytest.raises(AssertionError, match="would share the GPU"):
-        run_processes(found_on, 2, "lfr", "louvain", "cuda", "nccl", patience=120)
+        run_processes(found_on, 2, CASES[:1], "cuda", "nccl", patience=120)
 
 
 def test_a_rank_that_goes_away_ends_the_others(two_gpus: None) -> None:
