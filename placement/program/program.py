@@ -25,6 +25,7 @@ from louvain_um.placement.program.accesses import (
     flat,
     frozen,
 )
+from louvain_um.placement.units import size
 
 ALIGNED: Final = 256
 """Bytes to whose multiples arrays are counted."""
@@ -208,6 +209,13 @@ class Program:
     name: str
     arrays: Sequence[ProgramArray]
     phases: Sequence[Phase] = (ONLY,)
+
+    def __repr__(self) -> str:
+        phases = ", ".join(phase.name for phase in self.phases)
+        return (
+            f"Program({self.name}: {len(self.arrays)} arrays of {size(self.peak_bytes)}, "
+            f"phases {phases})"
+        )
 
     def __post_init__(self) -> None:
         check_name("name", self.name)

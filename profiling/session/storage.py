@@ -78,6 +78,11 @@ def load(path: str | Path) -> SessionData:
     arrays = _arrays(Path(path))
     try:
         header = json.loads(bytes(arrays["header"]))
+        if "name" not in header and "steps" in header:
+            raise LouvainUmError(
+                f"{path}: a recording of accesses, not a session; replay it with louvain-um "
+                "simulate"
+            )
         name, schema = header["name"], int(header["schema"])
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
         raise LouvainUmError(_foreign(path)) from None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.placement.units import seconds
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.simulator.trace import Array, Trace
 
@@ -82,6 +83,12 @@ class Simulation:
     load_seconds: float
     launch_seconds: NDArray[np.float64]
     provenance: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return (
+            f"Simulation({len(self.arrays)} arrays, {len(self.trace.steps):,} steps: "
+            f"{seconds(self.seconds)}, {self.total('evictions'):,} evictions, modelled)"
+        )
 
     @property
     def arrays(self) -> tuple[Array, ...]:

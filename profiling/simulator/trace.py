@@ -14,6 +14,7 @@ import numpy as np
 
 from louvain_um.core.plain_data import Within, check_fields
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.units import size
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES
 from louvain_um.profiling.simulator.steps import (
     MOST_ARRAYS,
@@ -77,6 +78,12 @@ class Trace:
             self._check()
         except ValueError as error:
             raise OptionError(remedy=f"no valid trace: {error}") from None
+
+    def __repr__(self) -> str:
+        return (
+            f"Trace({len(self.arrays)} arrays of {size(self.peak_bytes)} at most, "
+            f"{len(self.steps):,} steps)"
+        )
 
     def _check(self) -> None:
         """Raise ValueError for anything that is not as documented."""

@@ -278,6 +278,7 @@ def test_a_closed_client_and_a_dask_table_lead_on(start: Callable[[int], Any]) -
     )
     with pytest.raises(lu.GraphError, match=r"pass read_partitioned\(frame\)"):
         lu.louvain(frame)
+    assert repr(lu.read_partitioned(frame)) == "PartitionedGraph(a Dask DataFrame)"
     client = start(1)
     client.close()
     with pytest.raises(LouvainUmError, match="the client of the cluster is closed; connect"):

@@ -56,6 +56,12 @@ class PartitionedGraph:
     options: ReadOptions = field(default_factory=ReadOptions)
     n_vertices: int | None = None
 
+    def __repr__(self) -> str:
+        if self.frame is not None:
+            return "PartitionedGraph(a Dask DataFrame)"
+        files = len({piece.path for piece in self.pieces})
+        return f"PartitionedGraph({len(self.pieces):,} pieces of {files:,} files)"
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Nothing is guessed before ranks read."""

@@ -13,10 +13,13 @@ from session_cases import a_session, life
 
 from louvain_um.core import atomic_files
 from louvain_um.errors import LouvainUmError
+from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
 from louvain_um.profiling import Session, load
+from louvain_um.profiling.access.declared_trace import trace_of
 from louvain_um.profiling.session import PageMap, SessionData
 from louvain_um.profiling.session.data import SCHEMA
 from louvain_um.profiling.session.events import COLUMNS
+from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
 
 
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet"])
@@ -229,3 +232,22 @@ def test_a_damaged_session_is_named(tmp_path: Path):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(LouvainUmError, match="not a session"):
         load(path)
+
+
+def test_a_recording_of_accesses_leads_to_simulate(tmp_path: Path):
+    data = Array(name="data", group="graph", nbytes=1 << 20)
+    trace = Trace((data,), (Launch(touches=Touches.runs(0, 0, data.pages)),))
+    trace.save(tmp_path / "data.npz")
+    with pytest.raises(LouvainUmError, match="a recording of accesses, not a session; replay"):
+        load(tmp_path / "data.npz")
+
+
+def test_what_is_large_is_shown_in_a_line():
+    reads = ProgramArray(name="data", shape=1 << 20, reads=Stream(50))
+    program = Program(name="scan", arrays=[reads], phases=[Phase(name="go", passes=50)])
+    assert repr(program) == "Program(scan: 1 arrays of 4.0 MiB, phases go)"
+    trace = trace_of(program)
+    assert repr(trace).startswith("Trace(1 arrays of 4.0 MiB at most, ")
+    found = simulate(trace, "p4000", policy="base", capacity=trace.peak_bytes)
+    assert repr(found).startswith(f"Simulation(1 arrays, {len(trace.steps)} steps: ")
+    assert repr(found).endswith(" 0 evictions, modelled)")
