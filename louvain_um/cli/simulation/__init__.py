@@ -1,0 +1,1 @@
+"""What ``louvain-um simulate`` writes."""
