@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
 from numbers import Number
 from pathlib import Path
@@ -206,6 +208,14 @@ class KernelCompileError(LouvainUmError):
 
 class GraphWarning(UserWarning):
     """A remark on a graph that was read nevertheless."""
+
+
+def warn(text: str) -> None:
+    """Warn with a `GraphWarning`, at the first line outside the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("louvain_um."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(GraphWarning(text), stacklevel=level)
 
 
 class Doubt(str):

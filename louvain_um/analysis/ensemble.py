@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +14,7 @@ from louvain_um.analysis.agreement import adjusted_rand
 from louvain_um.analysis.consensus import certainty, find_consensus
 from louvain_um.analysis.seeds import Progress, seeds_of
 from louvain_um.api import run
-from louvain_um.errors import GraphWarning
+from louvain_um.errors import warn
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
@@ -282,13 +280,5 @@ def ensemble(
         converged=agreed.converged,
     )
     if np.count_nonzero(found.certainty < HALF) > DOUBTFUL * graph.n_vertices:
-        warnings.warn(GraphWarning(found.notes[0]), stacklevel=_outside())
+        warn(found.notes[0])
     return found
-
-
-def _outside() -> int:
-    """Return the stack level of the first caller outside the package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("louvain_um."):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
-import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
-from louvain_um.errors import Doubt, GraphError, GraphWarning, HostMemoryError
+from louvain_um.errors import Doubt, GraphError, HostMemoryError, warn
 from louvain_um.formats.file_types import READERS, check_format, format_of, format_of_content
 from louvain_um.formats.read_options import Column, ReadOptions, named
 
@@ -294,11 +292,8 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
 
 
 def _warned(graph: Graph) -> Graph:
-    """Warn of a graph's doubtful notes, at the first line outside the package."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("louvain_um."):
-        frame, level = frame.f_back, level + 1
+    """Warn of a graph's doubtful notes."""
     for note in graph.notes:
         if isinstance(note, Doubt):
-            warnings.warn(GraphWarning(note), stacklevel=level)
+            warn(note)
     return graph
