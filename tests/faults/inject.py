@@ -175,6 +175,8 @@ def inject(
     profiles = words[0] == "profile"  # it writes times, too
     child.same = lambda path: _is_session(path) if profiles else path.read_bytes() == expected
     problems, faults = [], 0
+    gc.collect()
+    gc.freeze()  # collections in children would copy every page
     for kind in kinds:
         # Which allocations are reused varies a little from run to run.
         counted = in_child(partial(child.run, KINDS[kind], NEVER, False))
