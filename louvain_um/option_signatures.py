@@ -38,8 +38,6 @@ ELSEWHERE: Final = {
     "initial_membership": "initial",
     "is_membership_fixed": "fixed",
     "max_comm_size": "max_size",
-    "max_iter": "threshold",
-    "n_iterations": "threshold",
     "n_jobs": "threads",
     "objective_function": "objective",
     "partition": "initial",
@@ -121,6 +119,8 @@ def _hint(shown: Signature, given: int, values: Collection[str]) -> str:
             continue
         if read := where_taken(["weight" if name == "weights" else name]):
             return read
+        if name in ("max_iter", "n_iterations"):
+            return "; it goes on until modularity gains no more than threshold=…"
         # Short words resemble others by chance.
         close = get_close_matches(name, shown.parameters, 1, 0.88) if len(name) > 5 else []
         known = ELSEWHERE.get(name) or (close[0] if close else None)

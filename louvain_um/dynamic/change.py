@@ -90,7 +90,11 @@ class Change:
             "changed": int(self.changed.sum()),
             "missing": self.missing,
         }
-        told = [f"{count:,} edges {what}" for what, count in counts.items() if count]
-        if len(self.removed):
-            told.append(f"{len(self.removed):,} vertices removed")
+        told = [
+            f"{count:,} {'edge' if count == 1 else 'edges'} {what}"
+            for what, count in counts.items()
+            if count
+        ]
+        if count := len(self.removed):
+            told.append(f"{count:,} {'vertex' if count == 1 else 'vertices'} removed")
         return f"Change(epoch {self.epoch}: {', '.join(told) or 'nothing changed'})"

@@ -88,7 +88,7 @@ class DynamicGraph(Contents):
     >>> lu.louvain(g, device="cpu").labels.tolist()
     [0, 0, 0, 1, 1]
     >>> g.apply(delete=([0, 0], [1, 4]))
-    Change(epoch 2: 1 edges deleted, 1 edges missing)
+    Change(epoch 2: 1 edge deleted, 1 edge missing)
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class DynamicGraph(Contents):
         >>> g.weights_of([0, 0], [1, 2]).tolist()
         [5, 1]
         >>> g.apply(decrease=([0, 0], [1, 2], [1, 1]))
-        Change(epoch 2: 1 edges deleted, 1 edges changed)
+        Change(epoch 2: 1 edge deleted, 1 edge changed)
         """
         if missing not in ("count", "raise"):
             raise GraphError(f"missing must be 'count' or 'raise', not {missing!r}")
@@ -289,7 +289,7 @@ class DynamicGraph(Contents):
         >>> import louvain_um as lu
         >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2], [1, 2, 0]))
         >>> g.remove_vertices([1])
-        Change(epoch 1: 2 edges deleted, 1 vertices removed)
+        Change(epoch 1: 2 edges deleted, 1 vertex removed)
         """
         if self._names:
             ids = self._names.ids_of(ids, "remove_vertices")

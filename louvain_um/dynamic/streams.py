@@ -36,7 +36,7 @@ class EdgeStream:
     ... )
     >>> graph = EdgeStream(edges).graph()
     >>> [step.apply(graph) for step in EdgeStream(edges).steps(every="1m", window="1m")]
-    [Change(epoch 1: 1 edges inserted), Change(epoch 2: 2 edges inserted, 1 edges deleted)]
+    [Change(epoch 1: 1 edge inserted), Change(epoch 2: 2 edges inserted, 1 edge deleted)]
     """
 
     def __init__(self, edges: TimedEdges) -> None:

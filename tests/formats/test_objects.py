@@ -394,6 +394,8 @@ def test_other_forms_of_edges_lead_to_those_that_are_read() -> None:
     assert as_graph(tuple(edges)).n_edges == 4
     with pytest.raises(GraphError, match=r"pass edges as \(array\[:, 0\], array\[:, 1\]\)$"):
         as_graph(edges.T)
+    with pytest.raises(GraphError, match=r"pass edges as \(array\[:, 0\], array\[:, 1\]\)$"):
+        as_graph(edges.T[:3])
     cells = type("AnnData", (), {"__module__": "anndata._core.anndata"})()
     with pytest.raises(GraphError, match=r"pass adata.obsp\['connectivities'\]$"):
         as_graph(cells)

@@ -85,7 +85,7 @@ def _from_array(array: Any, options: ReadOptions) -> Graph:
 
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         return from_dense(array, options)
-    wide = array.ndim == 2 and array.shape[0] in (2, 3)
+    wide = array.ndim == 2 and array.shape[0] in (2, 3) and array.shape[1] > 3
     edges = "tuple(array)" if wide else "(array[:, 0], array[:, 1])"
     raise GraphError(
         f"an array of shape {array.shape} is not a square adjacency matrix; pass edges as {edges}"
