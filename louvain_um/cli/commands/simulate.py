@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.plans.several import refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.simulation.files import (
     check_output_file,
@@ -76,7 +77,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Groups or arrays to evict only if nothing else is left, such as community,hash.",
+            help="Groups to evict only if nothing else is left, such as community,hash.",
             show_default=False,
             rich_help_panel=DRIVER,
         ),
@@ -152,6 +153,13 @@ def simulate(
     if session is not None:
         check_session(session, graph, output, points=len(names) * len(shares), force=force)
     trace = None if program else recording_in(graph)
+    if program or trace is not None:
+        ignored = {"--method": method is not Method.louvain, "--seed": seed != 0}
+        if program:
+            refuse_given("--program", ignored)
+        else:
+            ignored["reading options"] = reading != DEFAULT_READING
+            refuse_given(f"the recording {graph}", ignored)
     if program:
         trace = declared(graph, program, reading, quiet=quiet)
     elif trace is None:

@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.plans.several import refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates
 from louvain_um.cli.terminal.output import echo
@@ -134,7 +135,10 @@ def sweep(
                 remedy="--program runs an algorithm on graphs, with eviction by the driver; omit "
                 "--study and --eviction"
             )
+        refuse_given("--program", {"--method": method is not Method.louvain, "--seed": seed != 0})
         eviction = "driver"
+    if study is not None:
+        refuse_given("--study", {"reading options": reading != DEFAULT_READING})
     settings = settings_for(
         policies, rates, device, machine, study, method.value, seed, eviction, device_budget,
         energy=energy,

@@ -149,6 +149,11 @@ def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
     again = run("simulate", source, "-o", trace)
     assert again.code == 1
     assert "exists" in again.complaint()
+    for option in (("--method", "leiden"), ("--seed", "1"), ("--symmetrize",)):
+        ignored = run("simulate", trace, *option)
+        assert ignored.code == 2
+        named = "reading options" if option == ("--symmetrize",) else option[0]
+        assert f"takes no {named}" in ignored.complaint()
 
 
 @pytest.mark.parametrize(
@@ -163,6 +168,8 @@ def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
         (("--machine", "voodoo"), "voodoo"),
         (("--device-budget", "0.7"), "--device-budget"),
         (("--device-budget", "70%", "--oversubscription", "30"), "not both"),
+        (("--program", "bfs", "--method", "leiden"), "--program takes no --method"),
+        (("--program", "bfs", "--seed", "1"), "--program takes no --seed"),
     ],
 )
 def test_simulate_refuses_what_makes_no_sense(run, source, arguments, text):
@@ -270,6 +277,8 @@ def test_edited_results_are_kept(run, tmp_path, edit):
         (("example:karate", "--scale", "0.5"), "needs a --study"),
         (("--study", "thesis", "--scale", "-1"), "at most 1"),
         (("--study", "thesis", "--scale", "nan"), "not nan"),
+        (("--study", "thesis", "--symmetrize"), "--study takes no reading options"),
+        (("example:karate", "--program", "bfs", "--seed", "1"), "--program takes no --seed"),
     ],
 )
 def test_sweep_refuses_what_makes_no_sense(run, tmp_path, arguments, text):
