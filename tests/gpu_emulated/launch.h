@@ -21,7 +21,9 @@ Launch launch_of(void (*kernel)(P...)) {
 #define PLAIN(kernel) {#kernel, launch_of(kernel)}
 #define TYPED(kernel)                                                        \
   {#kernel "<Unweighted, u32>", launch_of(kernel<Unweighted, u32>)},         \
-      {#kernel "<u32, u32>", launch_of(kernel<u32, u32>)}
+      {#kernel "<u32, u32>", launch_of(kernel<u32, u32>)}, \
+      {#kernel "<u32, u64>", launch_of(kernel<u32, u64>)}, \
+      {#kernel "<u64, u64>", launch_of(kernel<u64, u64>)}
 // The same for kernels that also run on inputs in fewer bytes and on weights of a byte.
 #define PACKED(kernel)                                                       \
   TYPED(kernel), {#kernel "<Targets24, u32>", launch_of(kernel<Targets24, u32>)}, \

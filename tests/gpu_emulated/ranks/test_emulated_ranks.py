@@ -152,3 +152,20 @@ def test_a_rank_that_fails_ends_those_that_wait_for_it(
     with emulated_devices(monkeypatch, emulated, 2):
         nccl.install(monkeypatch)
         run_threads(task, 2, patience=60)
+
+
+@pytest.mark.parametrize(("least", "most"), [(1 << 30, 1 << 32), (1, 9), (1 << 33, 1 << 34)])
+def test_weights_of_every_width(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], least: int, most: int
+) -> None:
+    plain = KINDS["lfr"]()
+    ends = np.repeat(np.arange(plain.n_vertices), np.diff(plain.offsets)), plain.targets
+    once = ends[0] < ends[1]
+    weights = np.random.default_rng(3).integers(least, most, np.count_nonzero(once))
+    graph = Graph.from_edges(ends[0][once], ends[1][once], weights)
+    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    with emulated_devices(monkeypatch, emulated, 1) as kernels:
+        found = on_ranks(monkeypatch, kernels, graph, options, ("a",), 2, collapse_arcs=0)
+    for each in found:
+        assert_equal(each, one)
