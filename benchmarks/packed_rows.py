@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from common import machine, save
 
-from louvain_um.placement.memory.vmm_range import Stitched
+from louvain_um.placement.memory.vmm_range import VmmSplit
 
 BLOCK = 2 << 20
 VERTICES = 1 << 24
@@ -159,11 +159,11 @@ WAYS = {
 }
 
 
-def on_host(size: int) -> tuple[Stitched, Any]:
+def on_host(size: int) -> tuple[VmmSplit, Any]:
     """Return host memory mapped for the device, and a view of it."""
     import cupy
 
-    memory = Stitched("rows", BLOCK, -(-4 * size // BLOCK) * BLOCK, cupy.cuda.runtime.getDevice())
+    memory = VmmSplit("rows", BLOCK, -(-4 * size // BLOCK) * BLOCK, cupy.cuda.runtime.getDevice())
     plain = cupy.cuda.UnownedMemory(memory.address + BLOCK, 4 * size, memory)
     return memory, cupy.ndarray((size,), np.uint32, cupy.cuda.MemoryPointer(plain, 0))
 

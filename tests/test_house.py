@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import shlex
@@ -133,6 +134,45 @@ def test_arrows(room):
                 i for i in imports(path) if f"{i}.".startswith(tuple(f"{w}." for w in walls))
             }
             assert not crossed, f"{name} imports {crossed}"
+
+
+@functools.cache
+def names_in(module: str) -> set[str]:
+    """Return the names that a module's text binds, and the modules in it."""
+    path = dict(modules())[module]
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    found = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    found |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and module == "louvain_um":
+            found.add(str(node.value))  # names of the package are imported when asked for
+    inside = {name.removeprefix(f"{module}.") for name, _ in modules() if name != module}
+    return found | {name for name in inside if "." not in name}
+
+
+def code_of(path: Path) -> str:
+    """Return the code of a script, or of a notebook's cells."""
+    if path.suffix == ".py":
+        return path.read_text()
+    cells = json.loads(path.read_text())["cells"]
+    lines = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code").split("\n")
+    return "\n".join("" if line.startswith(("%", "!")) else line for line in lines)
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "notebooks"])
+def test_what_is_imported_elsewhere_is_there(folder):
+    # Most of these need a device, or minutes: no test runs them after each change.
+    known = {name for name, _ in modules()}
+    paths = [p for p in tracked() if folder in p.parts and p.suffix in (".py", ".ipynb")]
+    assert paths
+    for path in paths:
+        for node in ast.walk(ast.parse(code_of(path))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("louvain_um"):
+                assert node.module in known, f"{path.name} imports {node.module}"
+                missing = {alias.name for alias in node.names} - names_in(node.module)
+                assert not missing, f"{path.name} imports {missing} of {node.module}"
 
 
 def test_the_rule_needs_nothing():
