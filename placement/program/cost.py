@@ -135,17 +135,20 @@ class ProgramCost:
     left: Mapping[str, float] = field(default_factory=dict)
     here: Mapping[str, Placement] = field(default_factory=dict)
 
+    def uses(self, phase: Phase) -> list[Use]:
+        """Return what a phase accesses, one entry per array."""
+        return self._uses[phase.name]
+
     @cached_property
     def _uses(self) -> dict[str, list[Use]]:
-        """Return what each phase accesses."""
-        return {
-            phase.name: [
-                use
-                for array in self.program.arrays
-                if (use := self._use(array, phase)).local or any(use.hosted)
-            ]
-            for phase in self.program.phases
-        }
+        found: dict[str, list[Use]] = {phase.name: [] for phase in self.program.phases}
+        for array in self.program.arrays:
+            for name in self.program.phases_of(array):
+                if self.program.accesses(array, name):
+                    use = self._use(array, self.program.phase(name))
+                    if use.local or any(use.hosted):
+                        found[name].append(use)
+        return found
 
     def _use(self, array: ProgramArray, phase: Phase) -> Use:
         return Use(
@@ -227,7 +230,7 @@ class ProgramCost:
         if array.name in self.here:
             more = placement.on_device - self.here[array.name].on_device
             rate = machine.copy_to_device if more > 0 else machine.copy_to_host
-            return abs(more) * nbytes / rate
+            return (MAKING.get(kind, 0.0) if more else 0.0) + abs(more) * nbytes / rate
         # What the host writes in place is made before the program begins.
         begun = not nbytes or (array.from_host and not array.given)
         making = 0.0 if begun else MAKING.get(kind, 0.0)
@@ -267,7 +270,7 @@ class ProgramCost:
     def phase_seconds(self, phase: Phase, placements: Mapping[str, Placement]) -> float:
         """Return seconds of all runs of a phase."""
         local = up = down = 0.0
-        for use in self._uses[phase.name]:
+        for use in self.uses(phase):
             placement = placements[use.name]
             hosted = 1 - placement.on_device
             local += (1 - hosted) * use.local

@@ -6,7 +6,8 @@ lives. Names, groups and phases are the program's own words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -138,6 +139,11 @@ class ProgramArray:
             raise OptionError("dtype", self.dtype, f"of array {self.name} must be one of numbers")
         for what in ("from_host", "to_host"):
             check_amount(what, getattr(self, what))
+        phases = () if self.phases is None else self.phases
+        texts = isinstance(phases, Iterable) and not isinstance(phases, str)
+        if not texts or not all(isinstance(phase, str) for phase in phases):
+            problem = f"the phases of array {self.name} are no list of names"
+            raise OptionError("phases", phases, "pass names of phases, like ('run',)", problem)
         for name, value in (
             ("shape", tuple(map(int, shape))),
             ("dtype", kind),
@@ -147,22 +153,22 @@ class ProgramArray:
         ):
             object.__setattr__(self, name, value)
 
-    @property
+    @cached_property
     def itemsize(self) -> int:
         """Bytes of an element."""
         return int(np.dtype(self.dtype).itemsize)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Elements."""
         return prod(self.shape) if isinstance(self.shape, tuple) else self.shape
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Bytes."""
         return self.size * self.itemsize
 
-    @property
+    @cached_property
     def held(self) -> int:
         """Bytes that the array is counted with."""
         return -(-self.nbytes // ALIGNED) * ALIGNED
@@ -219,11 +225,19 @@ class Program:
 
     def __post_init__(self) -> None:
         check_name("name", self.name)
-        object.__setattr__(self, "arrays", tuple(self.arrays))
-        object.__setattr__(self, "phases", tuple(self.phases) or (ONLY,))
+        for what, kind in (("arrays", ProgramArray), ("phases", Phase)):
+            given = getattr(self, what)
+            values = tuple(given) if isinstance(given, Iterable) else (given,)
+            if not all(isinstance(value, kind) for value in values):
+                raise OptionError(
+                    what, given, f"pass a list of {kind.__name__}",
+                    problem=f"the {what} of program {self.name} are of another type",
+                )  # fmt: skip
+            object.__setattr__(self, what, values)
+        object.__setattr__(self, "phases", self.phases or (ONLY,))
         for what in ("arrays", "phases"):
-            names = [each.name for each in getattr(self, what)]
-            twice = next((name for name in names if names.count(name) > 1), None)
+            names = Counter(each.name for each in getattr(self, what))
+            twice = next((name for name, count in names.items() if count > 1), None)
             if twice is not None:
                 raise OptionError(
                     what, twice, "give each a name of its own",
@@ -242,7 +256,7 @@ class Program:
         OptionError
             There is no such phase.
         """
-        found = next((phase for phase in self.phases if phase.name == name), None)
+        found = self._phases.get(name) if isinstance(name, str) else None
         if found is None:
             whose = f"{asking}: " if asking else ""
             raise OptionError(
@@ -251,19 +265,34 @@ class Program:
             )  # fmt: skip
         return found
 
+    @cached_property
+    def _phases(self) -> dict[str, Phase]:
+        return {phase.name: phase for phase in self.phases}
+
     def phases_of(self, array: ProgramArray) -> tuple[str, ...]:
         """Return the phases in which an array lives, in the program's order."""
-        every = tuple(phase.name for phase in self.phases)
-        return every if array.phases is None else tuple(p for p in every if p in array.phases)
+        return self._lives(array)[0]
+
+    def _lives(self, array: ProgramArray) -> tuple[tuple[str, ...], float]:
+        """Return the phases in which an array lives, and how often they run in all."""
+        found = self._lives_in.get(array.phases)
+        if found is None:
+            names = tuple(n for n in self._phases if array.phases is None or n in array.phases)
+            found = names, sum(self._phases[name].passes for name in names)
+            self._lives_in[array.phases] = found
+        return found
+
+    @cached_property
+    def _lives_in(self) -> dict[tuple[str, ...] | None, tuple[tuple[str, ...], float]]:
+        return {}
 
     def accesses(self, array: ProgramArray, phase: str) -> list[tuple[Access, bool]]:
         """Return an array's accesses in a phase, and whether each writes."""
-        mine = [self.phase(name) for name in self.phases_of(array)]
-        passes = sum(p.passes for p in mine)
-        share = self.phase(phase).passes / passes if passes else 0.0
+        (mine, passes), here = self._lives(array), self.phase(phase).passes
         found = list[tuple[Access, bool]]()
-        if not any(p.name == phase for p in mine):
+        if phase not in mine:
             return found
+        share = here / passes if passes else 0.0
         for writes, accesses in ((False, array.reads), (True, array.writes)):
             for name, access in flat(accesses):
                 if name is None:

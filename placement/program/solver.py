@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.policy.policy import Kind, Placement
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.program import Program, ProgramArray
+from louvain_um.placement.program.solving.climb import climbed, device_bytes
+from louvain_um.placement.program.solving.standing import LEAST_GAIN, Standing
 
 HOSTED: Final = (Placement("host_mapped"), Placement("pinned"))
 """Placements without device memory; the first of equals is taken."""
@@ -24,25 +25,6 @@ BESIDE: Final = (Placement("peer"),)
 
 HERE: Final = tuple(Placement(k) for k in ("device", "managed", "prefetched", "read_mostly"))
 """Placements that may take device memory for the whole array; the first of equals is taken."""
-
-LEAST_GAIN: Final = 1e-9
-"""Relative gain below which two placements count as equal."""
-
-
-def device_bytes(array: ProgramArray, placement: Placement) -> int:
-    """Return the most bytes of the device that an array takes.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.policy.policy import Placement
-    >>> from louvain_um.placement.program import ProgramArray
-    >>> from louvain_um.placement.program.solver import device_bytes
-    >>> device_bytes(ProgramArray(name="x", shape=8 << 20, dtype="u1"), Placement("split", 0.4))
-    2097152
-    """
-    if placement.kind == "split" and placement.fraction < 1:
-        return int(array.nbytes * placement.fraction) // BLOCK * BLOCK
-    return array.held if placement.on_device else 0
 
 
 def held_by_phase(program: Program, placements: Mapping[str, Placement]) -> dict[str, int]:
@@ -110,14 +92,16 @@ def solve(
     others = (*hosted, *here)
     if fits(cost.program, everything, budget) and not may_pay(cost, everything, free, others):
         return {array.name: everything[array.name] for array in arrays}
+    begin = Standing(cost, placements)
     for array in free:
-        placements[array.name], _ = best(cost, placements, array, hosted)
-    chosen = greedy(cost, placements, free, here, budget)
-    for other in alternatives(cost, placements, free, here):
-        least = cost.seconds(chosen) * (1 - LEAST_GAIN)
-        if fits(cost.program, other, budget) and cost.seconds(other) < least:
-            chosen = other
-    return {array.name: chosen[array.name] for array in arrays}
+        begin.place(array, begin.best(array, hosted)[0])
+    chosen = climbed(begin, free, here, budget)
+    for other in alternatives(begin.placements, free, here):
+        if fits(cost.program, other, budget):
+            standing = Standing(cost, other, begin.accesses)
+            if standing.total < chosen.total * (1 - LEAST_GAIN):
+                chosen = standing
+    return {array.name: chosen.placements[array.name] for array in arrays}
 
 
 def fits(program: Program, placements: Mapping[str, Placement], budget: int) -> bool:
@@ -148,70 +132,12 @@ def best(
     array: ProgramArray,
     among: Iterable[Placement],
 ) -> tuple[Placement, float]:
-    """Return the placement of one array that takes least time, the first of equals, and that time.
-
-    Phases take the same under all placements in device memory, which differ in arrival alone.
-    """
-    found, least = HOSTED[0], float("inf")
-    others = sum(cost.arrival(a, placements[a.name]) for a in cost.program.arrays if a is not array)
-    phases = dict[tuple[float, bool], float]()
-    for placement in among:
-        key = placement.on_device, placement.kind == "pinned"
-        if key not in phases:
-            phases[key] = sum(cost.phases({**placements, array.name: placement}).values())
-        seconds = phases[key] + others + cost.arrival(array, placement)
-        if seconds < least * (1 - LEAST_GAIN):
-            found, least = placement, seconds
-    return found, least
-
-
-def greedy(
-    cost: ProgramCost,
-    begin: Mapping[str, Placement],
-    free: Iterable[ProgramArray],
-    here: tuple[Placement, ...],
-    budget: int,
-) -> dict[str, Placement]:
-    """Return placements after moving arrays to the device, most time saved per byte first."""
-    placements, left = dict(begin), {array.name: array for array in free if array.nbytes}
-    while left:
-        now = cost.seconds(placements)
-        held = held_by_phase(cost.program, placements)
-        offers = []
-        for name, array in left.items():
-            placement, seconds = best(cost, placements, array, here)
-            gain = now - seconds
-            if gain > now * LEAST_GAIN:
-                # Rounded, since the order of additions must not decide between equals.
-                offers.append((float(f"{-gain / array.held:.9e}"), name, placement))
-        if not offers:
-            break
-        _, name, placement = min(offers, key=lambda offer: offer[:2])
-        array = left.pop(name)
-        room = budget - max(held[phase] for phase in cost.program.phases_of(array))
-        if array.held <= room:
-            placements[name] = placement
-        elif (part := split(array, room)) is not None:
-            gain = now - cost.seconds({**placements, name: part})
-            if gain > now * LEAST_GAIN:
-                placements[name] = part
-    return placements
-
-
-def split(array: ProgramArray, room: int) -> Placement | None:
-    """Return a split that leaves as many whole blocks on the device as there is room for."""
-    blocks = room // BLOCK
-    if blocks <= 0:
-        return None
-    # Half a block more, so that rounding the product down gives so many.
-    return Placement("split", min(1.0, (blocks + 0.5) * BLOCK / array.nbytes))
+    """Return the placement of one array that takes least time, first of equals, and its time."""
+    return Standing(cost, placements).best(array, among)
 
 
 def alternatives(
-    cost: ProgramCost,
-    begin: Mapping[str, Placement],
-    free: Iterable[ProgramArray],
-    here: tuple[Placement, ...],
+    begin: Mapping[str, Placement], free: Iterable[ProgramArray], here: tuple[Placement, ...]
 ) -> Iterable[dict[str, Placement]]:
     """Yield placements of one kind for all arrays, as fixed policies have them."""
     kinds: tuple[Kind, ...] = tuple(placement.kind for placement in here)

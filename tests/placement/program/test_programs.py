@@ -143,3 +143,35 @@ def test_a_fixed_policy_beyond_the_budget_is_refused_to_the_byte():
         lu.plan(two_phases(), memory="device", device_budget=10 * MIB, machine="h200")
     assert error.value.needed == 12 * MIB
     assert error.value.largest[0] == ("both", 8 * MIB)
+
+
+@pytest.mark.parametrize("phases", ["run", 3, [["run"]], [None]])
+def test_phases_of_an_array_are_names(phases):
+    with pytest.raises(OptionError, match="phases of array x are no list of names"):
+        ProgramArray(name="x", shape=8, phases=phases)
+
+
+@pytest.mark.parametrize(
+    "parts", [{"arrays": ["x"]}, {"arrays": None}, {"arrays": [], "phases": ["run"]}]
+)
+def test_programs_are_made_of_arrays_and_phases(parts):
+    with pytest.raises(OptionError, match="of program p are of another type"):
+        Program(name="p", **parts)
+
+
+@pytest.mark.parametrize("budget", [1, "33%", "100%", "200%", None])
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        [],
+        [ProgramArray(name="x", shape=0, reads=Stream())],
+        [ProgramArray(name="x", shape=100, phases=(), reads=Stream())],
+        [ProgramArray(name="x", shape=(1 << 49, 1 << 49), dtype="f8", reads=Stream())],
+        [ProgramArray(name="x", shape=1, reads=Gather(1e30), to_host=1e30)],
+    ],
+)
+def test_plans_of_programs_of_any_shape(arrays, budget):
+    plan = lu.plan(Program(name="p", arrays=arrays), device_budget=budget, machine="h200")
+    assert max(plan.device_bytes.values()) <= plan.limit
+    assert plan.seconds >= 0
+    assert plan.to_dict()["seconds"] == plan.seconds
