@@ -13,7 +13,12 @@ from louvain_um.dynamic.arriving import NAME, ArrivingEdges, arriving
 from louvain_um.dynamic.live_stream import LiveStream
 from louvain_um.dynamic.streams import EdgeStream, read_stream
 from louvain_um.dynamic.timed_edges import timed_edges_of
-from louvain_um.dynamic.tracking.stream_folder import StreamFolder, damaged, fingerprint
+from louvain_um.dynamic.tracking.stream_folder import (
+    StreamFolder,
+    damaged,
+    fingerprint,
+    fingerprint_of_names,
+)
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats.graph_file import decompressed
 from louvain_um.formats.read_options import ReadOptions
@@ -80,6 +85,8 @@ class FileSource:
         self.title, self.edges, self.every, self.window = title, edges, every, window
         self.settings = {"edges": fingerprint(edges)}
         self.names = edges.edges.names
+        if self.names is not None:
+            self.settings["names"] = fingerprint_of_names(self.names)
         self.seen = 0
         self._begun = 0
         self._known = np.zeros(edges.edges.n_vertices, np.bool_)

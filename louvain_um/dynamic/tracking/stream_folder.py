@@ -95,13 +95,16 @@ class StreamFolder:
         """Refuse a folder of something else; write down what this one is of."""
         path = self.folder / SETTINGS
         if not force and path.exists():
-            if _read_json(path) != settings:
+            # Versions before digests of names did not write any.
+            before = {name: value for name, value in settings.items() if name != "names"}
+            if _read_json(path) in (settings, before):
+                return
+            if self._begun():
                 raise LouvainUmError(
                     f"{self.folder}: holds a stream of another file or with other options; name "
                     "another folder, or pass --force to start again"
                 )
-            return
-        if not force and not is_empty(self.folder):
+        elif not force and not is_empty(self.folder):
             raise LouvainUmError(
                 f"{self.folder}: is not empty; name another folder, or pass --force"
             )
@@ -109,6 +112,16 @@ class StreamFolder:
             left.unlink(missing_ok=True)
         with replacing(path, force=True) as part:
             part.write_text(json.dumps(settings), encoding="utf-8")
+
+    def _begun(self) -> bool:
+        """Return whether the folder holds a batch; a stream may have failed before its first."""
+        if (self.folder / STATE).exists():
+            return True
+        try:
+            with self.table("history").open("rb") as file:
+                return len(file.readlines(1 << 12)) > 1
+        except FileNotFoundError:
+            return False
 
     def resume(self, threads: int | None = None) -> Tracker | None:
         """Open the tables; return the tracker as it was last saved, None to begin.
@@ -257,6 +270,12 @@ def fingerprint(stream: EdgeStream) -> str:
         if column is not None:
             digest.update(np.ascontiguousarray(column).data)
     return digest.hexdigest()[:32]
+
+
+def fingerprint_of_names(names: NDArray[Any]) -> str:
+    """Return a digest of vertices' names."""
+    text = json.dumps(names.tolist(), default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

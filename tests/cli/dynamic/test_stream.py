@@ -136,6 +136,35 @@ def test_bad_options_are_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_stream_that_failed_before_its_first_batch_leaves_the_folder_free(
+    timed: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    failed = run(timed, "-o", folder, "--every", "0.001s")
+    assert failed.exit_code == 2
+    assert "--every must be longer" in failed.output
+    assert run(timed, "-o", folder, "--every", "2000").exit_code == 0
+    assert len(tables(folder)["history"]) == 2
+    (folder / "tracker.npz").unlink()  # as a kill before the first checkpoint leaves it
+    assert run(timed, "-o", folder, "--every", "1000").exit_code == 1
+
+
+def test_a_stream_of_other_names_is_another_stream(tmp_path: Path) -> None:
+    file, folder = tmp_path / "a.csv", tmp_path / "out"
+    file.write_text("ann,bob,1\nbob,cid,2\n")
+    assert run(file, "-o", folder).exit_code == 0
+    settings = json.loads((folder / "stream.json").read_text())
+    file.write_text("xav,yes,1\nyes,zoe,2\n")
+    result = run(file, "-o", folder)
+    assert result.exit_code == 1
+    assert "holds a stream of another file" in result.output
+    file.write_text("ann,bob,1\nbob,cid,2\n")
+    assert run(file, "-o", folder).exit_code == 0
+    del settings["names"]  # as versions before wrote it
+    (folder / "stream.json").write_text(json.dumps(settings))
+    assert run(file, "-o", folder).exit_code == 0
+
+
 def test_every_vertex_is_listed_with_its_first_edge(tmp_path: Path) -> None:
     path = tmp_path / "few.txt"
     path.write_text("a b 1\nb c 2\nd e 3\n\n  \n")  # blank lines at the end are nothing
