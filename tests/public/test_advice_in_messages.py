@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
 import louvain_um as lu
+from louvain_um.analysis.stores.comparison import Comparison
 from louvain_um.cli import app
 from louvain_um.cli.messages import with_flags
 from louvain_um.distributed.run import detect_on_rank
@@ -39,7 +40,7 @@ SOURCES = [
 FUNCTIONS = (
     lu.read_graph, lu.as_graph, lu.louvain, lu.plan, lu.profile, lu.write_graph, Communities.load,
     Communities.save, register, save_session, simulate, lu.DynamicGraph, lu.DynamicGraph.apply,
-    lu.DynamicGraph.add_vertices, lu.read_stream, detect_on_rank,
+    lu.DynamicGraph.add_vertices, lu.read_stream, detect_on_rank, Comparison,
 )  # fmt: skip
 PYTHON_ONLY = {
     "replace=True",
