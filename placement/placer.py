@@ -57,7 +57,7 @@ class Placer:
     peer_memory : str, optional
         Another GPU, such as "cuda:1", whose memory takes the place of the host's. Of no use where
         there is no GPU.
-    machine : Machine, optional
+    machine : Machine, str or path, optional
         Figures to decide by; the device's, if left out.
     phases : sequence of Phase or str
         The program's phases; if left out, those that arrays name. Without any, `phase` takes

@@ -28,7 +28,7 @@ def dense_uint32(labels: ArrayLike) -> NDArray[np.uint32]:
     if len(array) == 0:
         return np.zeros(0, np.uint32)
     if array.dtype.kind not in "biu":
-        raise GraphError(f"labels must be integers, not {array.dtype}")
+        raise GraphError(f"labels must be integers or text, not {array.dtype}; convert them")
     if array.min() >= 0 and array.max() < 2 * len(array):
         return np.ascontiguousarray(array, np.uint32)
     return np.unique(array, return_inverse=True)[1].astype(np.uint32)

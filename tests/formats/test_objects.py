@@ -399,3 +399,13 @@ def test_other_forms_of_edges_lead_to_those_that_are_read() -> None:
     cells = type("AnnData", (), {"__module__": "anndata._core.anndata"})()
     with pytest.raises(GraphError, match=r"pass adata.obsp\['connectivities'\]$"):
         as_graph(cells)
+
+
+def test_real_ids_are_told_from_missing_ones() -> None:
+    edges = pd.DataFrame({"a": [1, 2, None, 4], "b": [2, 3, 4, None]})
+    with pytest.raises(GraphError, match=r"row 2 is missing, of 1 in all; drop .* astype"):
+        as_graph(edges)
+    whole = edges.dropna()
+    with pytest.raises(GraphError, match=r"real numbers, such as 1.0; convert .* astype"):
+        as_graph(whole)
+    assert as_graph(whole.astype("int64")).n_edges == 2

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,8 +127,9 @@ def factorize(
     u: NDArray[Any], v: NDArray[Any]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[Any]]:
     """Return ids as positions in an array of names, sorted if the names can be compared."""
-    if len(u) and "f" in (u.dtype.kind, v.dtype.kind):
-        raise GraphError("ids are real numbers (or some are missing); pass integers or strings")
+    for ids in (u, v):
+        if len(ids) and ids.dtype.kind == "f":
+            _refuse_reals(ids)
     numbered = _number_with_arrow(u, v) if len(u) >= ARROW_EDGES else None
     codes, words = numbered or _number_with_dict(u, v)
     try:
@@ -139,6 +140,19 @@ def factorize(
     ranks[order] = np.arange(len(words), dtype=np.uint32)
     names = name_array([words[place] for place in order])
     return ranks[codes[: len(u)]], ranks[codes[len(u) :]], names
+
+
+def _refuse_reals(ids: NDArray[Any]) -> NoReturn:
+    """Raise for real numbers in place of ids: in pandas, integers of which some are missing."""
+    if (missing := np.isnan(ids)).any():
+        raise GraphError(
+            f"the id in row {int(np.argmax(missing))} is missing, of {np.count_nonzero(missing):,} "
+            "in all; drop these rows, then convert the column with astype('int64')"
+        )
+    raise GraphError(
+        f"ids are real numbers, such as {ids[0]}; convert the column with astype('int64'), or to "
+        "text"
+    )
 
 
 def _number_with_dict(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], list[Any]]:
