@@ -162,17 +162,13 @@ class Contents:
             return None
         from louvain_um.gpu.algorithms.launch import DeviceRows
 
-        store.free_spare()
-        n = self.n_vertices
-        loops = store.loops[:n] if bool(store.loops[:n].any()) else None
-        begins, ends = (
-            store.xp.ascontiguousarray(store.spans[side : 2 * n : 2]) for side in (0, 1)
-        )
+        loops = store.loops if bool(store.loops.any()) else None
+        begins, ends, targets, weights = store.contiguous_rows()
         return DeviceRows(
             begins=begins,
             ends=ends,
-            targets=store.targets,
-            weights=store.weights,
+            targets=targets,
+            weights=weights,
             loops=loops,
             n_arcs=self.n_arcs,
             total_weight=self.total_weight,

@@ -52,12 +52,13 @@ class DynamicGraph(Contents):
         How arcs are kept: `louvain_um.dynamic.stores.STORES` says what each is. "rows" suits
         everything; the others are for comparison.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where the arcs are; "auto" is the CPU. On a device there are the stores "rows", "csr" and
-        "ouro-…". `snapshot` is a `DeviceGraph` then, and `louvain` finds its communities there.
+        Where the arcs are; "auto" is the CPU. On a device there are the stores "rows", "csr",
+        "pages" and "ouro-…". `snapshot` is a `DeviceGraph` then, and `louvain` finds its
+        communities there.
     memory : str
         Memory policy of the arcs on a device: what it says of the group "graph". With "auto" arcs
         past the budget lie on the host, with "zero_copy" all do, with "device" none; those of
-        "ouro-…" never do.
+        "pages" and "ouro-…" never do.
     device_budget : int or str, optional
         Bytes that the graph may hold, such as "8GiB". A batch that needs more, on the CPU or with
         `memory="device"`, is refused before anything is changed.

@@ -2,6 +2,7 @@
 #include "cuda.h"  // first: it stands in for CUDA
 
 #include "batches.cu"
+#include "chains.cu"  // before merge.cu, which defines CHUNK
 #include "merge.cu"
 
 // kind: 0 unweighted, 1 weights of 32 bits, 2 of 64.
@@ -40,12 +41,12 @@ extern "C" void end_batch_as(int blocks, int kind, const Batch* b, u64* loops, u
 }
 
 extern "C" void find_arcs_as(int blocks, int kind, i64 count, const Row* spans, const u32* targets,
-                             void* weights, const u64* loops, const u32* u, const u32* v,
-                             i64* found) {
+                             void* weights, const u64* loops, i64 chained, const u32* u,
+                             const u32* v, i64* found) {
   typed(kind, weights, [&](auto* w) {
     using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      find_arcs<W>(count, spans, targets, (const W*)w, loops, u, v, found);
+      find_arcs<W>(count, spans, targets, (const W*)w, loops, chained, u, v, found);
     });
   });
 }
@@ -69,6 +70,37 @@ extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
       rebuild_rows<Bare<decltype(w)>>(*b, n, rows, begins, stride, targets, w);
+    });
+  });
+}
+
+extern "C" void edit_chains_as(int blocks, int kind, const Batch* b, PageQueue* queue, i64 rows,
+                               u32* targets, void* weights, Row* spans) {
+  typed(kind, weights, [&](auto* w) {
+    fibres::launch(blocks, [=] {
+      edit_chains<Bare<decltype(w)>>(*b, queue, rows, targets, w, spans);
+    });
+  });
+}
+
+extern "C" void fill_chains_as(int blocks, int kind, i64 n, const i64* offsets,
+                               const u32* from_targets, const void* from_weights, const i64* firsts,
+                               u32* targets, void* weights, Row* spans) {
+  typed(kind, weights, [&](auto* w) {
+    using W = Bare<decltype(w)>;
+    fibres::launch(blocks, [=] {
+      fill_chains<W>(n, offsets, from_targets, (const W*)from_weights, firsts, targets, w, spans);
+    });
+  });
+}
+
+extern "C" void gather_chains_as(int blocks, int kind, i64 count, const u32* ids, const i64* offsets,
+                                 const Row* spans, const u32* targets, const void* weights,
+                                 u64* keys, void* to_weights) {
+  typed(kind, to_weights, [&](auto* w) {
+    using W = Bare<decltype(w)>;
+    fibres::launch(blocks, [=] {
+      gather_chains<W>(count, ids, offsets, spans, targets, (const W*)weights, keys, w);
     });
   });
 }

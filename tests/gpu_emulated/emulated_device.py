@@ -21,7 +21,7 @@ KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
 KINDS |= {name: kind for kind, name in enumerate(kernel_list.HEAPS)}
 KINDS |= {f"Spans<{name}>, u64": kind for name, kind in KINDS.items()}
 
-IN = {"merge": "batches"}
+IN = {"merge": "batches", "chains": "batches"}
 """Libraries of sources that have none of their own."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from louvain_um import DynamicGraph
+from louvain_um import DynamicGraph, Tracker
 from louvain_um.dynamic.stores import DEVICE_STORES
 from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic.batch_arrays import LONG_ROW
@@ -60,9 +60,9 @@ def test_hubs_large_batches_and_budgets(library, store):
         first, last = whole.offsets[vertex : vertex + 2]
         assert np.array_equal(row, whole.targets[first:last])
     small = DynamicGraph(n, weighted=True)
-    # The smallest heap takes 1 MiB, and as much for its weights.
-    room, count = (2 << 20, 9000) if store in OURO else (0, 90)
-    on_device(small, Emulated(library, 1), store, budget=17 * n + 20_000 + room)
+    # The smallest heap takes 1 MiB, and as much for its weights; a page of a chain takes 128 bytes.
+    room, count = (2 << 20, 9000) if store in OURO else (40_000, 90)
+    on_device(small, Emulated(library, 1), store, budget=17 * n + room)
     with pytest.raises(MemoryBudgetError):  # noqa: PT012
         for _ in range(40):
             before = small.digest()
@@ -124,10 +124,33 @@ def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(library, store
     assert g.digest() == host.digest()
 
 
-def test_a_heap_stays_on_the_device(library):
+@pytest.mark.parametrize("store", ["ouro-s-p", "pages"])
+def test_queues_stay_on_the_device(library, store):
     g = DynamicGraph(5)
     with pytest.raises(OptionError, match="use memory='auto' or 'device', or store='rows'"):
-        on_device(g, Emulated(library, 1), "ouro-s-p", share=0.0)
+        on_device(g, Emulated(library, 1), store, share=0.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_chained_pages_that_rows_leave_serve_others(library, weighted):
+    n, rng = 400, np.random.default_rng(9)
+    g, host = DynamicGraph(n, weighted=weighted), DynamicGraph(n, weighted=weighted)
+    on_device(g, Emulated(library, 3), "pages")
+    window, most = [], 0
+    for _ in range(12):
+        # Each batch deletes the long rows of one before, and makes others long.
+        hubs = rng.choice(n, 6, replace=False)
+        edges = rng.choice(hubs, 900), rng.integers(0, n, 900)
+        window.append(edges)
+        gone = window.pop(0) if len(window) > 2 else None
+        for graph in (host, g):
+            graph.apply(insert=edges, delete=gone)
+        g.check()
+        assert g.digest() == host.digest()
+        most = max(most, int(np.ceil(np.diff(host.snapshot().offsets) / 15).sum()))
+    assert g.memory.held_bytes <= 2 * most * 64 * (2 if weighted else 1)
+    with pytest.raises(OptionError, match="use store='rows'"):
+        Tracker(g)
 
 
 @pytest.mark.parametrize("case", REFUSED)

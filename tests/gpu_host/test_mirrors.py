@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from louvain_um.core import rules
+from louvain_um.dynamic.stores.on_device import pages
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
@@ -86,6 +87,16 @@ CONSTANTS = {
         "BLOCK_ARCS": waits.BLOCK_ARCS,
     },
     RELABELLING: {"THREADS": launch.THREADS},
+    ("chains",): {
+        "PAGE": pages.PAGE,
+        "CHAINED": pages.CHAINED,
+        "sizeof(PageQueue)": pages.QUEUE.itemsize,
+        "__builtin_offsetof(PageQueue, cut)": pages.QUEUE.fields["cut"][1],
+        **{
+            f"__builtin_offsetof(ouroboros::FreeChunks, {name})": pages.QUEUE.fields[name][1]
+            for name in ("count", "front", "back", "ring", "mask")
+        },
+    },
     ALGORITHMS: {
         "THREADS": algorithms.THREADS,
         "STATE_BYTES": 8 * algorithms.STATE_WORDS,

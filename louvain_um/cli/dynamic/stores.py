@@ -83,7 +83,7 @@ def stores(
     seed: common.Seed = 0,
     device: Annotated[
         str,
-        typer.Option(metavar="cpu|cuda", help="Where the graphs are; a GPU has rows, csr, ouro-…."),
+        typer.Option(metavar="cpu|cuda", help="Where the graphs are; not all stores are on a GPU."),
     ] = "cpu",
     json: common.Json = False,
     force: common.Force = False,

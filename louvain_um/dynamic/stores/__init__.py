@@ -26,7 +26,7 @@ STORES: Final = {
 }
 """Every store with what it is; the module is named like the store, up to a dash."""
 
-DEVICE_STORES: Final = ("rows", "csr", *(name for name in STORES if name.startswith("ouro-")))
+DEVICE_STORES: Final = tuple(name for name in STORES if name not in ("bump", "vine", "bal"))
 """The stores that a device has."""
 
 
@@ -90,5 +90,5 @@ def _on_device(name: str, device: str) -> type[Store]:
 
 def device_store(name: str) -> Any:
     """Return the class of a store on devices; it takes `DeviceChanges`, not `ArcChanges`."""
-    where = "device_ouro" if name.startswith("ouro-") else "device_rows"
-    return import_module(f"louvain_um.dynamic.stores.{where}").STORES[name]
+    where = {"csr": "rows"}.get(name, name.partition("-")[0])
+    return import_module(f"louvain_um.dynamic.stores.on_device.{where}").STORES[name]

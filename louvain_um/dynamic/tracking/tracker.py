@@ -120,6 +120,11 @@ class Tracker:
             mode=mode, renew=renew, audit=audit, connected=connected, run=run
         )
         if graph.device_store is not None and mode == "follow":
+            if graph.device_store.chained:
+                raise OptionError(
+                    remedy=f"communities follow contiguous rows on a device, not {graph.store!r}: "
+                    "use store='rows'"
+                )
             self._follow_there(graph, DeviceRuns())
             return
         view = graph.view()

@@ -40,7 +40,7 @@ struct BatchCounts {
   i64 frontier;      // end of the pool after a rebuild
   u64 longest;       // most arcs of a row after the batch, of those touched
   u64 long_rows;     // rows that all blocks merge together
-  u64 taken, given;  // arcs of pages taken from queues, and of those given back to them
+  u64 taken, given;  // arcs of pages taken from queues and given back; of chains, the pages
   i64 held;          // arcs of all pages from queues after a rebuild
   u64 lacking;       // pages that queues did not have
 };
@@ -64,6 +64,7 @@ struct Batch {
   const void* weights;
   i64 frontier;
   i64 queued;   // pages of classes below this come from queues; there, only powers of two are used
+  i64 chained;  // whether rows are chains of pages
   u32* asked;   // bits of operations, by place of the first arc of each edge
   i64* less;    // sum of decreases
   u64* more;    // sum or maximum of insertions
@@ -85,7 +86,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 35 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 36 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1.
 template <class W>
@@ -120,12 +121,38 @@ __device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, u
   return low;
 }
 
+// Rows in chains: pages of CHAINED arcs, and the number of the next page behind them. A row's span
+// begins at its first page and is as long as the row.
+#define PAGE 16
+#define CHAINED (PAGE - 1)
+
+__device__ __forceinline__ i64 pages_for(i64 arcs) { return (arcs + CHAINED - 1) / CHAINED; }
+
+__device__ __forceinline__ i64 next_page(const u32* targets, i64 page) {
+  return (i64)targets[page + CHAINED] * PAGE;
+}
+
+// Returns where a target is in a chain; -1 where it is not.
+__device__ __forceinline__ i64 find_chained(const u32* targets, const Row& row, u32 target) {
+  i64 page = row.low;
+  for (i64 left = row.arcs(); left > 0; left -= CHAINED) {
+    for (u32 k = 0; k < CHAINED && k < left; ++k)
+      if (targets[page + k] == target) return page + k;
+    page = next_page(targets, page);
+  }
+  return -1;
+}
+
 // Returns the weight of arc u -> v, or of u's loop; 0 where there is none.
 template <class W>
 __device__ __forceinline__ i64 weight_of(const Row* spans, const u32* targets, const W* weights,
-                                         const u64* loops, u32 u, u32 v) {
+                                         const u64* loops, i64 chained, u32 u, u32 v) {
   if (u == v) return loops[u];
   const Row row = spans[u];
+  if (chained) {
+    const i64 place = find_chained(targets, row, v);
+    return place < 0 ? 0 : i64(weight_at(weights, place));
+  }
   const i64 at = lower_bound(targets, row.low, row.high, v);
   return at < row.high && targets[at] == v ? i64(weight_at(weights, at)) : 0;
 }

@@ -114,7 +114,7 @@ __device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
   const u32 asked = b.order ? b.asked[i] : b.deletions ? DELETED : INSERTED;
   const i64 less = b.order && asked & DECREASED ? b.less[i] : 0;
   const i64 more = b.order ? b.more[i] : 1;
-  const i64 before = weight_of(b.spans, b.targets, (const W*)b.weights, b.loops, u, v);
+  const i64 before = weight_of(b.spans, b.targets, (const W*)b.weights, b.loops, b.chained, u, v);
   const bool speaks = u <= v, below = before > 0 && !(asked & DELETED) && less > before;
   i64 after = asked & DELETED ? 0 : before;
   if (before > 0 && after > 0 && !below) after -= less;
@@ -230,6 +230,16 @@ __global__ void BOUNDS net_batch(const Batch b) {
     longest = max(longest, (u64)length_after(b, r));
   longest = warp_max(longest);
   if (lane_index() == 0 && longest) atomicMax(&counts->longest, longest);
+  if (b.chained) {
+    u64 taken = 0, given = 0;
+    for (i64 r = grid_thread(); r < rows; r += grid_threads()) {
+      const i64 before = pages_for(b.spans[b.rows[r]].arcs()), after = pages_for(length_after(b, r));
+      taken += max(after - before, 0ll);
+      given += max(before - after, 0ll);
+    }
+    add_counted(&counts->taken, taken);
+    add_counted(&counts->given, given);
+  }
   if (b.classes == nullptr) return;
   Pages pages;
   // As above: these threads also sum.

@@ -12,10 +12,10 @@
 // found[i] becomes the weight of edge u[i], v[i], 0 where there is none.
 template <class W>
 __global__ void BOUNDS find_arcs(i64 count, const Row* spans, const u32* targets, const W* weights,
-                                 const u64* loops, const u32* u, const u32* v,
+                                 const u64* loops, i64 chained, const u32* u, const u32* v,
                                  i64* found) {
   for (i64 i = grid_thread(); i < count; i += grid_threads())
-    found[i] = weight_of(spans, targets, weights, loops, u[i], v[i]);
+    found[i] = weight_of(spans, targets, weights, loops, chained, u[i], v[i]);
 }
 
 // A row and its changes.

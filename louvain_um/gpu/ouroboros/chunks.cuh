@@ -53,12 +53,31 @@ static_assert(sizeof(Chunk) <= HEADER, "the header holds a chunk's data");
 using Stack = u64;
 constexpr Stack EMPTY_STACK = NONE;
 
-// Free chunks: a ring with room for all.
+// Free chunks, or other things by number: a ring with room for all.
 struct alignas(128) FreeChunks {
   u64 count;
   u64 front, back;
   u32* ring;
   u64 mask;
+
+  // Returns the one that was freed first; NONE if none is free.
+  __device__ u32 take() {
+    if (!take_one(&count)) return NONE;
+    u32* at = &ring[add_together(&front, 1) & mask];
+    u32 number;
+    Wait wait;
+    while ((number = atomicExch(at, NONE)) == NONE) wait();
+    __threadfence();
+    return number;
+  }
+
+  __device__ void give(u32 number) {
+    __threadfence();
+    u32* at = &ring[add_together(&back, 1) & mask];
+    Wait wait;
+    while (atomicCAS(at, NONE, number) != NONE) wait();
+    add_together(&count, 1);
+  }
 };
 
 struct alignas(128) Chunks {
@@ -80,14 +99,8 @@ struct alignas(128) Chunks {
 
   // Returns a chunk, NONE if there is no more.
   __device__ u32 take() {
-    Wait wait;
-    if (take_one(&free.count)) {
-      u32* at = &free.ring[add_together(&free.front, 1) & free.mask];
-      u32 chunk;
-      while ((chunk = atomicExch(at, NONE)) == NONE) wait();
-      __threadfence();
-      return chunk;
-    }
+    const u32 again = free.take();
+    if (again != NONE) return again;
     if (load(&cut) >= count) return NONE;
     const u64 fresh = add_together(&cut, 1);
     return fresh < count ? (u32)fresh : NONE;
@@ -95,11 +108,7 @@ struct alignas(128) Chunks {
 
   __device__ void give(u32 chunk) {
     header(chunk).kind = FREE;
-    __threadfence();
-    u32* at = &free.ring[add_together(&free.back, 1) & free.mask];
-    Wait wait;
-    while (atomicCAS(at, NONE, chunk) != NONE) wait();
-    add_together(&free.count, 1);
+    free.give(chunk);
   }
 
   __device__ void push(Stack* stack, u32 chunk) {

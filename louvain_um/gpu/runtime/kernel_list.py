@@ -126,6 +126,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             **dict.fromkeys(("find_arcs", "merge_rows", "rebuild_rows"), ANY_WEIGHTS),
             "lay_out_rows": NO_TEMPLATE,
         },
+        "chains": dict.fromkeys(("edit_chains", "fill_chains", "gather_chains"), ANY_WEIGHTS),
         "queued": dict.fromkeys(("take_pages", "free_pages", "place_rows"), HEAPS),
         "follow": {
             **dict.fromkeys(

@@ -112,7 +112,7 @@ def test_refused_batches_change_nothing():
         g.apply(insert=(u, v))
     assert (g.digest(), g.epoch) == (before, 1)
     with pytest.raises(OptionError, match="rows"):
-        DynamicGraph(3, store="pages", device="cuda")
+        DynamicGraph(3, store="bump", device="cuda")
 
 
 @pytest.mark.parametrize("store", ["rows", "csr"])

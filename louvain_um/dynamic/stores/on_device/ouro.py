@@ -23,7 +23,7 @@ from louvain_um.dynamic.ouroboros import (
     VARIANTS,
     Ouroboros,
 )
-from louvain_um.dynamic.stores.device_rows import DeviceRows, LaidOut, Rebuilt
+from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, Rebuilt
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, Compressed
 from louvain_um.errors import MemoryBudgetError, OptionError
@@ -31,7 +31,7 @@ from louvain_um.gpu.dynamic.pool import Pool
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
-    from louvain_um.dynamic.stores.device_pools import Device
+    from louvain_um.dynamic.stores.on_device.pools import Device
 
 QUEUED: Final = 2 * len(PAGE_BYTES) - 1
 """Classes below this are pages of the heap; of these only the even ones, 4·2ᵏ arcs."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
-from louvain_um.dynamic.stores.device_pools import Device, DevicePools
+from louvain_um.dynamic.stores.on_device.pools import Device, DevicePools
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE
 from louvain_um.dynamic.stores.store import I64, NARROW, U32, Compressed
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS, batch_struct, long_rows
@@ -74,6 +74,7 @@ class DeviceRows(DevicePools):
 
     name: ClassVar[str] = "rows"
     paged: ClassVar[bool] = True
+    chained: ClassVar[bool] = False
     spans: Any
     classes: Any
     targets: Any
@@ -144,7 +145,7 @@ class DeviceRows(DevicePools):
         if len(u):
             self.device.launch(
                 "merge", "find_arcs", self.types, len(u), np.int64(len(u)), self.spans,
-                self.targets, self.weights, self.loops, u, v, found,
+                self.targets, self.weights, self.loops, np.int64(self.chained), u, v, found,
             )  # fmt: skip
         return found
 
@@ -158,7 +159,7 @@ class DeviceRows(DevicePools):
             )
         }  # fmt: skip
         places = {name: self.device.address(array) for name, array in arrays.items()}
-        return {**places, "frontier": self.frontier}
+        return {**places, "frontier": self.frontier, "chained": int(self.chained)}
 
     def read_counts(self) -> dict[str, int]:
         """Return what kernels counted; waits for them."""
@@ -258,6 +259,12 @@ class DeviceRows(DevicePools):
 
     def rows(self) -> None:
         """Return None: the rows are not in host memory."""
+
+    def contiguous_rows(self) -> tuple[Any, Any, Any, Any]:
+        """Return begins, ends, targets and weights, where they lie on the device."""
+        self.free_spare()
+        begins, ends = (self.xp.ascontiguousarray(self.spans[side::2]) for side in (0, 1))
+        return begins, ends, self.targets, self.weights
 
     def device_rows(self) -> tuple[Any, Any, Any]:
         """Return offsets, targets and weights of compressed rows, on the device."""

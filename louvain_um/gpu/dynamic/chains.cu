@@ -1,0 +1,200 @@
+// Rows of a changing graph as chains of pages, which threads take from a queue and give back to it
+// (Winter, Mlakar, Zayer, Seidel, Steinberger: faimGraph, SC 2018).
+//
+// Entries of a row are in no order. A deletion leaves a hole, which an insertion or the row's last
+// entry fills: rows stay dense. A warp edits a row; hubs take as long as their chains are.
+#include "batch.cuh"
+#include "chunks.cuh"
+
+#define NO_NEXT 0xFFFFFFFFu
+
+// Free pages, and how many have ever been in use.
+struct PageQueue {
+  ouroboros::FreeChunks free;
+  u64 cut;
+
+  __device__ __forceinline__ u32 take() {
+    const u32 again = free.take();
+    return again != ouroboros::NONE ? again : (u32)atomicAdd(&cut, 1ull);
+  }
+};
+static_assert(sizeof(PageQueue) == 256, "mirrored by QUEUE in dynamic/stores/on_device/pages.py");
+
+// A row and its changes.
+struct Chain {
+  i64 begin;
+  u32 length, after, first, last;
+};
+
+// Returns the place of a target's change; `last` if it has none.
+__device__ __forceinline__ u32 change_of(const Batch& b, const Chain& row, u32 target) {
+  const u32 k = lower_bound(b.arc_keys, row.first, row.last, target);
+  return k < row.last && u32(b.arc_keys[k]) == target ? k : row.last;
+}
+
+// What fills holes: entries of a row behind its new end, then arcs that are new. Whole warps call.
+template <class W>
+struct Filling {
+  const Batch& b;
+  const Chain& row;
+  const u32* targets;
+  const W* weights;
+  u32* ready;  // entries that wait, of this warp
+  u64* weighing;
+  i64 page;    // the next one to read, whose first entry is `at`
+  u32 at, change, count = 0, used = 0;
+
+  __device__ Filling(const Batch& b, const Chain& row, const u32* targets, const W* weights,
+                     u32* ready, u64* weighing)
+      : b(b), row(row), targets(targets), weights(weights), ready(ready), weighing(weighing),
+        page(row.begin), at(row.length), change(row.first) {
+    if (row.after >= row.length) return;
+    for (at = 0; at + CHAINED <= row.after; at += CHAINED) page = next_page(targets, page);
+  }
+
+  // Has at least one entry wait; there are as many as holes.
+  __device__ void more() {
+    const auto* old = (const Amount<W>*)b.arc_old;
+    const auto* fresh = (const Amount<W>*)b.arc_new;
+    const u32 lane = lane_index();
+    while (used == count) {
+      bool mine = false;
+      u32 target = 0;
+      u64 weight = 0;
+      if (at < row.length) {
+        const u32 i = at + lane;
+        if (lane < CHAINED && i >= row.after && i < row.length) {
+          target = targets[page + lane];
+          const u32 k = change_of(b, row, target);
+          mine = k == row.last || fresh[k] != 0;
+          weight = k == row.last ? u64(weight_at(weights, page + lane)) : u64(fresh[k]);
+        }
+        at += CHAINED;
+        if (at < row.length) page = next_page(targets, page);
+      } else {
+        const u32 k = change + lane;
+        mine = k < row.last && old[k] == 0;
+        if (mine) target = u32(b.arc_keys[k]), weight = fresh[k];
+        change += WARP;
+      }
+      const u32 found = __ballot_sync(FULL, mine);
+      if (mine) {
+        const u32 rank = __popc(found & lanes_below());
+        ready[rank] = target;
+        weighing[rank] = weight;
+      }
+      count = __popc(found);
+      used = 0;
+      __syncwarp();
+    }
+  }
+};
+
+// Edits a row; returns where it begins. Whole warps call.
+template <class W>
+__device__ __forceinline__ i64 edit_chain(const Batch& b, const Chain& row, PageQueue* queue,
+                                          u32* targets, W* weights, u32* ready, u64* weighing) {
+  const auto* fresh = (const Amount<W>*)b.arc_new;
+  const u32 lane = lane_index();
+  const u32 held = pages_for(row.length), wanted = pages_for(row.after);
+  Filling<W> filling(b, row, targets, weights, ready, weighing);
+  i64 begin = row.begin, page = row.begin, before = 0;
+  for (u32 j = 0; j < wanted; ++j) {
+    if (j >= held) {
+      u32 taken = 0;
+      if (lane == 0) {
+        taken = queue->take();
+        if (j) targets[before + CHAINED] = taken;
+      }
+      page = (i64)__shfl_sync(FULL, taken, 0) * PAGE;
+      if (j == 0) begin = page;
+    }
+    const u32 i = j * CHAINED + lane;
+    bool hole = lane < CHAINED && i < row.after;
+    if (hole && i < row.length) {
+      const u32 k = change_of(b, row, targets[page + lane]);
+      hole = k < row.last && fresh[k] == 0;
+      if (k < row.last && !hole) put_weight(weights, page + lane, u64(fresh[k]));
+    }
+    const u32 holes = __ballot_sync(FULL, hole), rank = __popc(holes & lanes_below());
+    for (u32 done = 0; done < __popc(holes);) {
+      filling.more();
+      const u32 now = min(filling.count - filling.used, __popc(holes) - done);
+      if (hole && rank >= done && rank < done + now) {
+        targets[page + lane] = ready[filling.used + rank - done];
+        put_weight(weights, page + lane, weighing[filling.used + rank - done]);
+      }
+      filling.used += now;
+      done += now;
+      __syncwarp();
+    }
+    before = page;
+    if (j + 1 < held) page = next_page(targets, page);
+  }
+  __syncwarp();
+  if (lane) return begin;
+  i64 left = page;  // the first page that the row leaves, if it leaves any
+  if (wanted) targets[before + CHAINED] = NO_NEXT;
+  for (u32 j = wanted; j < held; ++j) {
+    const i64 next = j + 1 < held ? next_page(targets, left) : 0;
+    queue->free.give(left / PAGE);
+    left = next;
+  }
+  return begin;
+}
+
+// Carries a batch out: `rows` touched rows, a warp each.
+template <class W>
+__global__ void BOUNDS edit_chains(const Batch b, PageQueue* queue, i64 rows, u32* targets,
+                                   W* weights, Row* spans) {
+  __shared__ u32 ready[THREADS / WARP][WARP];
+  __shared__ u64 weighing[THREADS / WARP][WARP];
+  const u32 warp = warp_index();
+  for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
+    const u32 v = b.rows[r], first = b.starts[r], last = b.starts[r + 1];
+    const u32 length = spans[v].arcs();
+    const Chain row = {spans[v].low, length, length + b.gained[last] - b.gained[first], first, last};
+    const i64 begin = edit_chain(b, row, queue, targets, weights, ready[warp], weighing[warp]);
+    __syncwarp();
+    if (lane_index() == 0) spans[v] = {begin, begin + row.after};
+  }
+}
+
+// Writes compressed rows as chains; row v begins with page firsts[v].
+template <class W>
+__global__ void BOUNDS fill_chains(i64 n, const i64* offsets, const u32* from_targets,
+                                   const W* from_weights, const i64* firsts, u32* targets,
+                                   W* weights, Row* spans) {
+  const u32 lane = lane_index();
+  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
+    const i64 low = offsets[v], length = offsets[v + 1] - low, begin = firsts[v] * PAGE;
+    for (i64 i = lane; i < length; i += WARP) {
+      const i64 to = begin + i / CHAINED * PAGE + i % CHAINED;
+      targets[to] = from_targets[low + i];
+      put_weight(weights, to, u64(weight_at(from_weights, low + i)));
+    }
+    for (i64 j = lane; j < pages_for(length); j += WARP)
+      targets[begin + j * PAGE + CHAINED] = (j + 1) * CHAINED < length ? firsts[v] + j + 1 : NO_NEXT;
+    if (lane == 0) spans[v] = {begin, begin + length};
+  }
+}
+
+// Lists the arcs of `count` rows, all of them or those of `ids`, as keys; row k's from offsets[k] on.
+template <class W>
+__global__ void BOUNDS gather_chains(i64 count, const u32* ids, const i64* offsets, const Row* spans,
+                                     const u32* targets, const W* weights, u64* keys,
+                                     W* to_weights) {
+  const u32 lane = lane_index();
+  for (i64 k = grid_thread() / WARP; k < count; k += grid_threads() / WARP) {
+    const u64 v = ids ? ids[k] : k;
+    const Row row = spans[v];
+    i64 page = row.low, to = offsets[k];
+    for (i64 left = row.arcs(); left > 0; left -= CHAINED, to += CHAINED) {
+      if (lane < CHAINED && lane < left) {
+        keys[to + lane] = v << 32 | targets[page + lane];
+        put_weight(to_weights, to + lane, u64(weight_at(weights, page + lane)));
+      }
+      if (left > CHAINED) page = next_page(targets, page);
+    }
+  }
+}
