@@ -44,6 +44,9 @@ OTHER_CHUNKS: Final = 32
 QUEUE_BYTES: Final = 256
 """Bytes of rings and tables for each chunk, or more."""
 
+FIXED_BYTES: Final = 1 << 17
+"""Bytes of a heap's counters and of the shortest rings and tables, or more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved(Rebuilt):
@@ -224,7 +227,7 @@ class DeviceOuro(DeviceRows):
         beside = laid.places + (self.frontier if self.pool else 0)
         for room in (ROOM, 1.0):
             chunks = spare + -(-int(room * laid.queued) // CHUNK_ARCS)
-            nbytes = max(LEAST_BYTES, 2 * LEAST_BYTES // 16 + chunks * (STRIDE + QUEUE_BYTES))
+            nbytes = max(LEAST_BYTES, FIXED_BYTES + chunks * (STRIDE + QUEUE_BYTES))
             if self.budget is None or self._bytes(beside + nbytes // 4) <= self.budget:
                 break
         if chunks > MOST_CHUNKS:
