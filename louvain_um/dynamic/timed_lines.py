@@ -114,6 +114,9 @@ class TimedLines:
                     "complete the line",
                     lines.line(np.argmax(missing)),
                 )
+        for place in ends:
+            if table[place].dtype != np.int64:  # blanks before a separator belong to no name
+                table[place] = table[place].str.rstrip(" \t")
         return {role: table[place].to_numpy() for role, place in self.places.items()}, lines.line
 
     def _table(self, lines: EdgeLines, *, names: bool) -> Any:

@@ -136,6 +136,12 @@ def test_ids_are_the_same_vertex_in_both_columns(tmp_path):
     assert lu.read_stream(tmp_path / "c.parquet").edges.names.tolist() == ["1", "2"]
 
 
+def test_blanks_around_separators_belong_to_no_name(tmp_path):
+    edges = read(tmp_path / "a.csv", "ann , bob  , 1 \nbob,ann ,2\n 7 , ann , 3\n")
+    assert edges.names.tolist() == ["7", "ann", "bob"]
+    assert read(tmp_path / "b.csv", "1 , 2 , 5\n2 ,1, 6\n").names.tolist() == [1, 2]
+
+
 def test_times_of_any_year_and_parts_of_seconds(tmp_path):
     text = "u,v,time\n1,2,2026-01-01T02:00:00+02:00\n1,3,2026-01-01T00:00:00.25Z\n"
     assert read(tmp_path / "a.csv", text).times.tolist() == [1767225600.0, 1767225600.25]
