@@ -13,6 +13,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -41,12 +42,34 @@ namespace fibres {
 constexpr int BLOCK_THREADS = 256, LANES = 32, STACK = 256 << 10;
 using Bits = unsigned long long;
 
+// Stacks that no fibre uses. The system takes longer to map and clear them than most launches last.
+struct Stacks {
+  std::mutex taken;
+  std::vector<std::unique_ptr<char[]>> free;
+  std::unique_ptr<char[]> take() {
+    const std::lock_guard<std::mutex> held(taken);
+    if (free.empty()) return std::unique_ptr<char[]>(new char[STACK]);
+    std::unique_ptr<char[]> stack = std::move(free.back());
+    free.pop_back();
+    return stack;
+  }
+  void give_back(std::unique_ptr<char[]> stack) {
+    const std::lock_guard<std::mutex> held(taken);
+    free.push_back(std::move(stack));
+  }
+};
+static Stacks& stacks() {
+  static Stacks* const all = new Stacks;  // outlives every thread
+  return *all;
+}
+
 // A fibre starts in a context of its own; later switches are jumps, which need no system call.
 struct Fibre {
   ucontext_t context;
   jmp_buf at;
-  std::unique_ptr<char[]> stack{new char[STACK]};
+  std::unique_ptr<char[]> stack = stacks().take();
   bool begun = false, alive = false;
+  ~Fibre() { stacks().give_back(std::move(stack)); }
 };
 static thread_local std::vector<Fibre> all(BLOCK_THREADS);
 static thread_local jmp_buf scheduler;
