@@ -132,6 +132,16 @@ def test_modularity_is_never_below_the_frontiers() -> None:
         assert renewing.update(change).modularity >= alone.update(change).modularity
 
 
+def test_an_audit_is_due_once_as_much_weight_has_turned_as_there_is() -> None:
+    rng = np.random.default_rng(4)
+    ends = [rng.integers(0, 120, (2, 900)) for _ in range(2)]
+    graph = lu.DynamicGraph(lu.Graph.from_edges(*ends[0], n_vertices=120))
+    tracker = lu.Tracker(graph)
+    tracker.update(graph.apply(delete=tuple(ends[0][:, :9])))
+    tracker.update(graph.apply(delete=tuple(ends[0]), insert=tuple(ends[1])))
+    assert tracker.to_frame()["audit_lead"].notna().tolist() == [False, True]
+
+
 def test_everything_goes_and_comes_back() -> None:
     graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3]))
     tracker = lu.Tracker(graph)

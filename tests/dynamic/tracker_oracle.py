@@ -56,13 +56,13 @@ class Following:
         self.aim = oracle.aim_of(graph, self.net, "modularity", self.resolution, None, None, None)
         new, names = edges_of(self.net), list(self.names)
         names += range(len(names), graph.n_vertices)
-        marks, loose = set[int](), set[int]()
+        marks, loose, turned = set[int](), set[int](), 0
         for u, v in sorted(old.keys() | new.keys()):
             delta = new.get((u, v), 0) - old.get((u, v), 0)
             if not delta:
                 continue
             against = (names[u] == names[v]) == (delta < 0)
-            self.turned += 2 * abs(delta) * against
+            turned += 2 * abs(delta) * against
             if against and u != v:
                 marks |= {u, v}
             common = self.net.neighbours[u].keys() & self.net.neighbours[v].keys()
@@ -72,8 +72,9 @@ class Following:
         whole = self.split(names, loose)
         marks |= {v for v in self.net.vertices if whole[v] != names[v]}
         self.touched |= marks
-        self.due -= 1
         total = self.aim.total
+        self.turned += turned
+        self.due -= max(1, self.period * turned // total if total else 1)
         found = self.cycle(whole, marks, levels=False) if marks and total else whole
         if self.turned > self.renew * total > 0:
             stay = smallest(

@@ -19,7 +19,13 @@ from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.device_runs import Runs
 from louvain_um.dynamic.tracking.device_steps import DeviceSteps, Members
-from louvain_um.dynamic.tracking.following import Followed, FollowOptions, Report, audited
+from louvain_um.dynamic.tracking.following import (
+    Followed,
+    FollowOptions,
+    Report,
+    audited,
+    due_after,
+)
 from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.listed_identity import ListedIdentity
 from louvain_um.dynamic.tracking.partition import Partition, Work
@@ -128,7 +134,7 @@ class DeviceFollower:
             touched=self.kept["touched"],
             turned=state.turned + int(counts["turned"]),
             period=state.period,
-            due=state.due - 1,
+            due=due_after(state, int(counts["turned"]), total),
         )
         if state.turned > options.renew * total > 0:
             report.renewed = True

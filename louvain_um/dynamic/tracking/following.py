@@ -55,7 +55,8 @@ class Followed:
     turned : int
         Weight changed since the last renewal, both directions.
     period, due : int
-        Batches between audits, and until the next one.
+        Batches between audits, and until the next one; a batch in which much weight turned counts
+        for several (`due_after`).
     """
 
     partition: Partition
@@ -126,7 +127,8 @@ def follow_batch(
     touched = np.zeros(n, np.bool_)
     touched[: len(state.touched)] = state.touched
     touched |= marks
-    state = replace(state, touched=touched, turned=state.turned + turned, due=state.due - 1)
+    due = due_after(state, turned, total)
+    state = replace(state, touched=touched, turned=state.turned + turned, due=due)
 
     with announcing("frontier"):
         found = STEPS[options.mode](view, state_with(state, whole), marks, options, report.work)
@@ -145,6 +147,15 @@ def follow_batch(
         with announcing("audit"):
             state, report.lead = audit(view, state, options, report.work)
     return state, report
+
+
+def due_after(state: Followed, turned: int, total: int) -> int:
+    """Return the batches until the next audit, after one in which this much weight turned.
+
+    Batches may be of any size: once as much weight has turned as the graph holds, little is left of
+    what the last audit saw, however few they were.
+    """
+    return state.due - max(1, state.period * turned // total if total else 1)
 
 
 def split_left(view: RowView, whole: Partition, found: Partition, work: Work) -> Partition:
