@@ -14,7 +14,7 @@ from louvain_um import api, cli
 from louvain_um.cli.terminal import signals
 from louvain_um.cli.terminal.signals import Interruption, handler
 from louvain_um.core import interrupts
-from tests.cli.failures.processes import start
+from tests.cli.failures.processes import start, wait_for_handlers
 from tests.paths import ROOT
 
 
@@ -39,7 +39,8 @@ def test_a_signal_leaves_no_file(tmp_path, number, code, word):
     process = start("detect", "-", "-o", out, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdin.write("1 2\n")
     process.stdin.flush()
-    time.sleep(2)  # by now it is reading its input
+    wait_for_handlers(process)
+    time.sleep(1)  # by now it is reading its input
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code
@@ -158,6 +159,7 @@ def test_a_signal_waits_until_compiled_code_is_made(handled):
 def test_interrupts_while_kernels_compile(two_triangles, tmp_path, seconds):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     process = start("detect", two_triangles, env=environment, stdout=subprocess.DEVNULL)
+    wait_for_handlers(process)
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
