@@ -132,7 +132,33 @@ def test_modularity_is_never_below_the_frontiers() -> None:
         assert renewing.update(change).modularity >= alone.update(change).modularity
 
 
-def test_an_audit_is_due_once_as_much_weight_has_turned_as_there_is() -> None:
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_no_audit_leaves_communities_behind_a_run_from_nothing(method: Any) -> None:
+    rng = np.random.default_rng(6)
+    group = rng.integers(0, 12, 240)
+    graph = lu.DynamicGraph(lu.Graph.from_edges(*rng.integers(0, 240, (2, 900)), n_vertices=240))
+    tracker = lu.Tracker(graph, 5, method=method)
+    run = lu.louvain if method == "louvain" else lu.leiden
+    led = []
+    for _ in range(60):  # groups emerge
+        u, v = rng.integers(0, 240, (2, 200))
+        near = group[u] == group[v]
+        old = graph.snapshot()
+        ends = np.repeat(np.arange(240), np.diff(old.offsets)), old.targets
+        apart = group[ends[0]] != group[ends[1]]
+        gone = rng.choice(np.flatnonzero(apart), 10)
+        change = graph.apply(insert=(u[near], v[near]), delete=tuple(e[gone] for e in ends))
+        found = tracker.update(change)
+        lead = tracker.to_frame()["audit_lead"].iloc[-1]
+        if not np.isnan(lead):
+            led.append(lead > 0.003)
+            fresh = run(graph.snapshot(), seed=5, device="cpu")
+            assert found.modularity >= (1 - 0.003) * fresh.modularity
+    assert any(led)
+    assert not all(led)
+
+
+def test_an_audit_is_due_once_half_as_much_weight_has_turned_as_there_is() -> None:
     rng = np.random.default_rng(4)
     ends = [rng.integers(0, 120, (2, 900)) for _ in range(2)]
     graph = lu.DynamicGraph(lu.Graph.from_edges(*ends[0], n_vertices=120))

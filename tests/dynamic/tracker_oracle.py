@@ -74,7 +74,7 @@ class Following:
         self.touched |= marks
         total = self.aim.total
         self.turned += turned
-        self.due -= max(1, self.period * turned // total if total else 1)
+        self.due -= max(1, 2 * self.period * turned // total if total else 1)
         found = self.cycle(whole, marks, levels=False) if marks and total else whole
         if self.turned > self.renew * total > 0:
             stay = smallest(
@@ -91,12 +91,13 @@ class Following:
             found = self.split(found, loose)
         self.names = found
         if self.audit is not None and self.due <= 0 and total:
-            fresh = self.cycle(list(self.net.vertices), None, levels=True)
+            fresh = self.static(graph)
             own, other = self.quality(found), self.quality(fresh)
             lead = (other - own) / abs(other) if other else 0.0
             if lead > self.audit:
                 self.names, self.touched, self.turned = fresh, set(), 0
-                self.period = max(8, self.period // 2)
+                soon = int(2 * self.period * self.audit / lead)
+                self.period = max(8, min(self.period, soon))
             elif lead < self.audit / 2:
                 self.period = min(1024, 2 * self.period)
             self.due = self.period

@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.core import hierarchy
-from louvain_um.cpu.engine import CpuEngine
 from louvain_um.dynamic.declared import DynamicSize, declare
 from louvain_um.dynamic.tracking import device_following, listed_identity
 from louvain_um.dynamic.tracking import partition as steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.events import ignore
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
 from tests.dynamic.test_tracker import grown, random_batch
 from tests.gpu_emulated.emulated_device import (
@@ -34,7 +31,7 @@ class HostRuns:
     """Runs of the engine on the CPU, in place of those on a device."""
 
     def detect(self, graph: Any, options: Any, work: Any) -> Any:
-        return hierarchy.detect(CpuEngine(options, ignore), graph.view(), options, ignore).labels
+        return steps.detect(graph.view(), options, work).names
 
     def cycle(self, graph: Any, start: Any, awake: Any, options: Any, work: Any) -> Any:
         marks = None if awake is None else np.array(awake, np.bool_)
@@ -45,6 +42,11 @@ class HostRuns:
 
 class ApartRuns(HostRuns):
     """Runs whose own memory, which is declared apart, is not counted."""
+
+    def detect(self, *args: Any) -> Any:
+        peak, found = DeviceArray.peak, super().detect(*args)
+        DeviceArray.peak = peak
+        return found
 
     def cycle(self, *args: Any) -> Any:
         peak, found = DeviceArray.peak, super().cycle(*args)

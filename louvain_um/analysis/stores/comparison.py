@@ -80,7 +80,7 @@ class Comparison:
             raise OptionError(
                 "window",
                 remedy="pass every=… (--every) with it",
-                problem="a window is for timed streams",
+                problem="a window (--window) is for timed streams",
             )
         if not 0 <= self.seed < 2**32:
             raise OptionError("seed", self.seed, "must lie in 0 … 2^32 - 1")

@@ -148,11 +148,10 @@ class DeviceFollower:
         state = replace(state, partition=found.partition)
         if options.audit is not None and state.due <= 0 and total:
             with announcing("audit"):
-                run = self.runs.cycle(graph, None, None, options.run, report.work)
-                fresh = None if run is None else self.steps.settle_labels(fields, *run)
-            other = None if fresh is None else fresh.partition
-            state, report.lead = audited(state, other, options, total)
-            if fresh and state.partition is fresh.partition:
+                labels = self.runs.detect(graph, options.run, report.work)
+                fresh = self.steps.settle_labels(fields, labels)
+            state, report.lead = audited(state, fresh.partition, options, total)
+            if state.partition is fresh.partition:
                 found = fresh
                 self.device.clear(self.kept["touched"])
         return report, self._end(fields, state, found)

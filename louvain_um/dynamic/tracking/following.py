@@ -152,10 +152,10 @@ def follow_batch(
 def due_after(state: Followed, turned: int, total: int) -> int:
     """Return the batches until the next audit, after one in which this much weight turned.
 
-    Batches may be of any size: once as much weight has turned as the graph holds, little is left of
-    what the last audit saw, however few they were.
+    Batches may be of any size: once half as much weight has turned as the graph holds, the last
+    audit says little, however few they were.
     """
-    return state.due - max(1, state.period * turned // total if total else 1)
+    return state.due - max(1, 2 * state.period * turned // total if total else 1)
 
 
 def split_left(view: RowView, whole: Partition, found: Partition, work: Work) -> Partition:
@@ -176,11 +176,8 @@ def state_with(state: Followed, partition: Partition) -> Followed:
 def audit(
     view: RowView, state: Followed, options: FollowOptions, work: Work
 ) -> tuple[Followed, float]:
-    """Compare with a cycle from single vertices; take its communities where they lead.
-
-    Further cycles would gain a little: the renewals that follow do so anyway.
-    """
-    fresh = steps.run_cycle(view, None, None, options.run, work)
+    """Compare with a run from single vertices; take its communities where they lead."""
+    fresh = steps.detect(view, options.run, work)
     state, lead = audited(state, fresh, options, view.total_weight)
     if state.partition is fresh:
         state = replace(state, touched=np.zeros(view.n_vertices, np.bool_))
@@ -188,22 +185,22 @@ def audit(
 
 
 def audited(
-    state: Followed, fresh: Partition | None, options: FollowOptions, total: int
+    state: Followed, fresh: Partition, options: FollowOptions, total: int
 ) -> tuple[Followed, float]:
-    """Return the state after an audit that found a partition, or none, and its lead.
+    """Return the state after an audit that found a partition, and its lead.
 
-    Where the partition is taken, the caller clears `touched`.
+    Where it led by more than `audit`, the next one is due when the lead would be twice that if it
+    grew as it did since the last one: about `audit` on average. The caller then clears `touched`,
+    since the partition is taken.
     """
     assert options.audit is not None
     gamma = options.run.resolution
-    if fresh is None:
-        return replace(state, due=state.period), 0.0
     own, other = state.partition.quality(total, gamma), fresh.quality(total, gamma)
     lead = (other - own) / abs(other) if other else 0.0
     period = state.period
     if lead > options.audit:
         state = replace(state, partition=fresh, turned=0)
-        period = max(MIN_PERIOD, period // 2)
+        period = max(MIN_PERIOD, min(period, int(2 * period * options.audit / lead)))
     elif lead < options.audit / 2:
         period = min(MAX_PERIOD, 2 * period)
     return replace(state, period=period, due=period), lead

@@ -55,7 +55,7 @@ SHORT = ("example:les-miserables", "--batch", "10", "--steps", "1", "--stores", 
     ("options", "told"),
     [
         (["--sort"], "takes no --sort"),
-        (["--window", "5"], "a window is for timed streams; pass --every"),
+        (["--window", "5"], "timed streams; pass --every"),
         (["--every", "5"], "--every takes no --batch, --steps"),
         (["--every", "5", "--batch", "10000", "--steps", "5", "--ids", "text"], "reading options"),
         (["--seed", "-1"], "--seed must lie in"),

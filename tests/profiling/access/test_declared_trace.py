@@ -116,7 +116,7 @@ def test_the_command_line_plans_and_simulates_algorithms(tmp_path):
                      "--json", "--machine", "h200"])  # fmt: skip
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["program"] == "pagerank"
-    done = run(app, ["plan", str(graph), "--program", "bfs", "-q", "--machine", "h200"])
+    done = run(app, ["plan", str(graph), "--program", "bfs", "--machine", "h200"])
     assert "next_front" in done.stdout
     trace = tmp_path / "bfs.npz"
     done = run(app, ["simulate", str(graph), "--program", "bfs", "--policies", "base,auto",
