@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError, OptionError
@@ -25,9 +25,6 @@ from louvain_um.profiling.simulator import Driver, Simulation, simulate
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES, PAGE_BYTES
 from louvain_um.profiling.simulator.layout import lay_out, placements_of
 from louvain_um.profiling.simulator.trace import Trace
-
-if TYPE_CHECKING:
-    pass
 
 FIGURES: Final = (
     "seconds", "bytes_to_device", "bytes_to_host", "bytes_remote", "fault_groups", "faults",

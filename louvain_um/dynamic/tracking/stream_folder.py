@@ -95,7 +95,7 @@ class StreamFolder:
         """Refuse a folder of something else; write down what this one is of."""
         path = self.folder / SETTINGS
         if not force and path.exists():
-            # Versions before digests of names did not write any.
+            # A stream that was begun without a digest of names may go on.
             before = {name: value for name, value in settings.items() if name != "names"}
             if _read_json(path) in (settings, before):
                 return

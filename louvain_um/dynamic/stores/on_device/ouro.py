@@ -208,6 +208,7 @@ class DeviceOuro(DeviceRows):
             if lacking == before:
                 break
             spare += heap.chunks
+            del pool, heap  # before a larger one is made
         targets, weights = self._arrays(pool)
         self._copy_rows(laid, targets, weights)
         return Moved(

@@ -35,6 +35,11 @@ QUEUE: Final = np.dtype(
 """`PageQueue` of chains.cu."""
 
 
+def places_of(pages: int) -> int:
+    """Return the places of a queue that holds so many pages: a power of two."""
+    return 1 << max(pages - 1, 0).bit_length()
+
+
 class DevicePages(DeviceRows):
     """Rows in chained pages on a device; targets within a row are in no order.
 
@@ -97,7 +102,8 @@ class DevicePages(DeviceRows):
             self._widen(batch)
         state = self._state()
         pages = int(state["cut"]) + max(0, counts["taken"] - int(state["count"]))
-        self._afford(pages * PAGE, self.weights)
+        ring = 4 * places_of(pages) if pages > len(self.ring) else 0  # beside the one in use
+        self._afford(pages * PAGE + -(-ring // self._bytes(1)), self.weights)
         self.free_spare()
         assert self.pool is not None
         self.pool.grow(pages * PAGE, self._here())
@@ -228,7 +234,7 @@ class DevicePages(DeviceRows):
     def _begin_queue(self, cut: int, pages: int, free: Any) -> None:
         """Make a queue with room for so many pages, of which some are free."""
         xp = self.xp
-        ring = xp.full(1 << max(pages - 1, 0).bit_length(), 0xFFFFFFFF, np.uint32)
+        ring = xp.full(places_of(pages), 0xFFFFFFFF, np.uint32)
         ring[: len(free)] = free
         state = np.zeros(1, QUEUE)
         state["count"] = state["back"] = len(free)
