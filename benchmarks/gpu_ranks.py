@@ -19,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ from louvain_um.distributed.run import detect_on_rank
 from louvain_um.options import Options
 
 PHASES = ("move", "refine", "aggregate")
+PATIENCE = 600.0
+"""Seconds that ranks wait, under MPI, while the first one makes all graphs."""
+
 BYTES = (8, 1 << 10, 1 << 17, 1 << 20, 1 << 24, 1 << 27)
 
 
@@ -80,9 +84,11 @@ def exchanged(ranks: Communicator, exchange: Any) -> list[dict[str, Any]]:
     import cupy
 
     found = []
-    with on_device(ranks, exchange):
-        own = NcclCommunicator(ranks) if exchange == "nccl" else None
-        link = StagedLink(ranks) if own is None else NcclLink(own)
+    with ExitStack() as stack:
+        stack.enter_context(on_device(ranks, exchange))
+        link: StagedLink | NcclLink = StagedLink(ranks)
+        if exchange == "nccl":
+            link = NcclLink(stack.enter_context(NcclCommunicator(ranks)))
         for nbytes in BYTES:
             sent = cupy.arange(nbytes // 4, dtype=cupy.uint32)
             into = cupy.empty(ranks.size * sent.size, cupy.uint32)
@@ -93,8 +99,6 @@ def exchanged(ranks: Communicator, exchange: Any) -> list[dict[str, Any]]:
                 times.append(time.perf_counter() - since)
             assert bool((into[-sent.size :] == sent).all())
             found.append({"bytes": nbytes, "seconds": statistics.median(times[1:])})
-        if own is not None:
-            own.__exit__(None)
     return found
 
 
@@ -129,7 +133,7 @@ def main() -> None:
     if options.mpi:
         from louvain_um.distributed.carriers.mpi import MpiCommunicator
 
-        ranks = MpiCommunicator(60.0)
+        ranks = MpiCommunicator(PATIENCE)
         options.ranks = ranks.size
     leads = ranks is None or ranks.rank == 0
     folder = tempfile.mkdtemp(prefix="gpu_ranks_")

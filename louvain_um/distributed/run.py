@@ -73,6 +73,8 @@ def detect_on_rank(
         if options.device == "cuda":
             ranks, make = device_ranks(stack, ranks, exchange)
         parts = None if labels is None else RankParts(ranks, labels, force=force)
+        if parts is not None:
+            stack.callback(parts.close)
         graph = join_blocks(ranks, block)
         saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
         engine = make(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
@@ -125,11 +127,17 @@ def refuse_extended_rule(options: Options) -> None:
 
 def refuse_policies(options: Options) -> None:
     """Raise for what runs on several devices do not do: policies, budgets, a neighbour's memory."""
-    given = options.memory if isinstance(options.memory, str) else options.memory.name
-    more = (options.device_budget, options.peer_memory, options.ballast)
-    if given not in ("auto", "device") or any(value is not None for value in more):
-        problem = "several devices hold everything in their own memory"
-        raise OptionError("memory", given, "drop it, or use one device", problem=problem)
+    policy = options.memory if isinstance(options.memory, str) else options.memory.name
+    given = {
+        "memory": None if policy in ("auto", "device") else policy,
+        "device_budget": options.device_budget,
+        "peer_memory": options.peer_memory,
+        "ballast": options.ballast,
+    }
+    for option, value in given.items():
+        if value is not None:
+            problem = "several devices hold everything in their own memory"
+            raise OptionError(option, value, "drop {option}, or use one device", problem=problem)
 
 
 def detect_in_threads(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from louvain_um.distributed.communicator import Communicator, gather_columns
 
@@ -50,6 +49,4 @@ def conforms(ranks: Communicator) -> int:
     if size > 1:
         assert ranks.traffic.received > 0
         assert ranks.traffic.sent > 0
-    with pytest.raises(AssertionError):
-        assert ranks.sum_exact([1]).tolist() == [size + 1]
     return ranks.traffic.collectives

@@ -17,7 +17,7 @@ from louvain_um.distributed.gpu_ranks.visible import (
     nccl_problem,
     visible_here,
 )
-from louvain_um.distributed.run import detect_in_threads
+from louvain_um.distributed.run import detect_in_threads, refuse_policies
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.options import Options
 from tests.distributed.runs import graph_named
@@ -112,9 +112,9 @@ def test_a_rank_that_is_broken_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ({"device": "cuda:1"}, "use device='cuda'"),
         ({"device": "cuda:0,1"}, "use device='cuda'"),
-        ({"device": "cuda", "memory": "base"}, "use one device"),
-        ({"device": "cuda", "device_budget": "50%"}, "use one device"),
-        ({"device": "cuda", "peer_memory": "cuda:1"}, "use one device"),
+        ({"device": "cuda", "memory": "base"}, "drop memory, or use one device"),
+        ({"device": "cuda", "device_budget": "50%"}, "drop device_budget, or use one device"),
+        ({"device": "cuda", "peer_memory": "cuda:1"}, "drop peer_memory, or use one device"),
         ({"device": "cpu", "exchange": "nccl"}, "use device='cuda'"),
         ({"device": "cuda", "exchange": "tcp"}, "'host' or 'nccl'"),
         ({"device": "cuda", "exchange": "nccl", "cluster": None}, "cluster='mpi'"),
@@ -123,3 +123,16 @@ def test_a_rank_that_is_broken_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> No
 def test_options_that_ranks_do_not_take(options: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         lu.louvain(graph_named("lfr"), **{"cluster": "local:2", **options})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("memory", "base"), ("device_budget", "50%"), ("peer_memory", "cuda:1"), ("ballast", "1GB")],
+)
+def test_what_several_devices_refuse_is_named(option: str, value: str) -> None:
+    options: Any = {option: value}
+    with pytest.raises(OptionError) as refused:
+        refuse_policies(Options(device="cuda", **options))
+    assert (refused.value.option, refused.value.value) == (option, value)
+    flag = f"--{option.replace('_', '-')}"
+    assert refused.value.message(flag).endswith(f"; drop {flag}, or use one device")

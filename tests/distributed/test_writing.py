@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import louvain_um as lu
+from louvain_um.distributed import run
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.communicator import Communicator
-from louvain_um.distributed.files import writing
+from louvain_um.distributed.files import part_folder, writing
 from louvain_um.distributed.files.edge_pieces import files_of
 from louvain_um.distributed.files.part_folder import UNFINISHED, PartFolder
 from louvain_um.distributed.files.writing import PartitionedLabels, write_labels_partitioned
@@ -139,6 +140,54 @@ def test_files_get_their_names_when_all_are_whole(
     monkeypatch.undo()
     found = detect_in_threads(graph_named("lfr"), options, ranks=2, labels=str(tmp_path))
     assert len(list(tmp_path.iterdir())) == len(found.provenance["files"]) == 2
+
+
+def test_one_run_at_a_time_writes_to_a_local_folder(tmp_path: Path, result: Communities) -> None:
+    one = PartFolder(tmp_path)
+    one.claim(force=False)
+    one.write(0, {"vertex": np.arange(6), "community": result.labels})
+    held = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(LouvainUmError, match="another run is writing there"):
+        write_labels_partitioned(result, tmp_path, force=True)
+    options = Options(device="cpu")
+    with pytest.raises(LouvainUmError, match="another run is writing there"):
+        detect_in_threads(graph_named("lfr"), options, ranks=2, labels=str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == held
+    one.publish(1)
+    one.close()
+    with pytest.raises(LouvainUmError, match="pass --force"):  # which lets others write, too
+        write_labels_partitioned(result, tmp_path)
+    assert len(write_labels_partitioned(result, tmp_path, force=True)) == 1
+
+
+def test_a_run_that_fails_lets_others_write(
+    tmp_path: Path, result: Communities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise LouvainUmError("broken on purpose")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "detect", failing)
+        with pytest.raises(LouvainUmError, match="on purpose"):
+            detect_in_threads(
+                graph_named("lfr"), Options(device="cpu"), ranks=2, labels=str(tmp_path)
+            )
+    assert len(write_labels_partitioned(result, tmp_path)) == 1
+
+
+def test_files_are_on_the_disk_before_they_are_named(
+    tmp_path: Path, result: Communities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed = list[str]()
+
+    def flush(path: Path) -> None:
+        assert not list(tmp_path.glob("*.parquet"))
+        flushed.append(path.name)
+
+    monkeypatch.setattr(part_folder, "flush", flush)
+    write_labels_partitioned(result, tmp_path, parts=2)
+    unfinished = [f"part-0000{part}.parquet{UNFINISHED}" for part in (0, 1)]
+    assert flushed == [*unfinished, part_folder.NAMING]
 
 
 class KilledError(BaseException):

@@ -7,27 +7,37 @@ and receives, so that only integers are ever added up by it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from louvain_um.core.threads import start_thread
 from louvain_um.distributed.communicator import Array, Collectives, Communicator
 from louvain_um.errors import WorkerLostError
+from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.gpu.aggregate.coarse_rows import copy
+from louvain_um.placement.memory import cuda_calls
 
 EAGER_SECONDS: Final = 1e-3
 PAUSE_SECONDS: Final = 1e-4
 """How long to poll without a pause, longer than a small exchange takes; the pause after that."""
+
+CONNECT_SECONDS: Final = 0.01
+"""Between looks at the other ranks while NCCL connects with them."""
 
 
 class NcclCommunicator(Collectives):
     """One rank's end of the connections between the GPUs of all ranks.
 
     Its GPU is current in the thread that calls. Arrays of the host are copied to it and back.
-    A context manager: leaving it gives the connections up.
+    A context manager: leaving it gives the connections up. Waiting for a rank ends after the
+    patience of `ranks`, but for what NCCL leaves to the first exchange between two GPUs: that
+    blocks until they are connected, which has no limit but NCCL's own.
 
     Parameters
     ----------
@@ -37,7 +47,7 @@ class NcclCommunicator(Collectives):
     Raises
     ------
     WorkerLostError
-        NCCL cannot connect the GPUs.
+        NCCL cannot connect the GPUs, or a rank is gone, has aborted, or does not answer.
     """
 
     def __init__(self, ranks: Communicator) -> None:
@@ -48,9 +58,41 @@ class NcclCommunicator(Collectives):
         self.patience = ranks.patience
         self.nccl = nccl
         try:
-            self.connection: Any = nccl.NcclCommunicator(self.size, shared_id(ranks), self.rank)
-        except RuntimeError as error:
+            self.connection = self.connected(shared_id(ranks))
+        except nccl.NcclError as error:
             raise failed(error) from error
+
+    def connected(self, run_id: Any) -> Any:
+        """Return the connection, made in another thread: NCCL waits for all ranks for ever."""
+        import cupy
+
+        device, found = cupy.cuda.Device().id, Future[Any]()
+
+        def connect() -> None:
+            try:
+                cuda_calls.bind(device)
+                connection = self.nccl.NcclCommunicator(self.size, run_id, self.rank)
+            except BaseException as error:
+                if found.set_running_or_notify_cancel():
+                    found.set_exception(error)
+                return
+            if found.set_running_or_notify_cancel():
+                found.set_result(connection)
+            else:
+                connection.abort()
+
+        thread = start_thread(connect, "louvain-um-nccl")
+        since = time.monotonic()
+        try:
+            while not found.done():
+                thread.join(CONNECT_SECONDS)
+                self.check()
+                self.lose_patience(since)
+            return found.result()
+        except BaseException:
+            if not found.cancel() and found.exception() is None:
+                found.result().abort()
+            raise
 
     def exchange(self, arrays: list[Array]) -> list[Array]:
         """Send array r to rank r; return what each rank sent here, by rank."""
@@ -87,24 +129,24 @@ class NcclCommunicator(Collectives):
         import cupy
 
         stream, kind = cupy.cuda.get_current_stream().ptr, self.nccl.NCCL_UINT8
-        try:
+        with self.or_abort():
             self.nccl.groupStart()
-            for other in range(self.size):
-                if other == self.rank:
-                    continue
-                for array in sent[other]:
-                    if array.nbytes:
-                        self.connection.send(array.data.ptr, array.nbytes, kind, other, stream)
-                for array in received[other]:
-                    if array.nbytes:
-                        self.connection.recv(array.data.ptr, array.nbytes, kind, other, stream)
-            self.nccl.groupEnd()
-        except RuntimeError as error:
-            raise failed(error) from error
-        for source, target in zip(sent[self.rank], received[self.rank], strict=True):
-            if source.data.ptr != target.data.ptr:
-                copy(source, target)
-        self.wait()
+            try:
+                for other in range(self.size):
+                    if other == self.rank:
+                        continue
+                    for array in sent[other]:
+                        if array.nbytes:
+                            self.connection.send(array.data.ptr, array.nbytes, kind, other, stream)
+                    for array in received[other]:
+                        if array.nbytes:
+                            self.connection.recv(array.data.ptr, array.nbytes, kind, other, stream)
+            finally:
+                self.nccl.groupEnd()
+            for source, target in zip(sent[self.rank], received[self.rank], strict=True):
+                if source.data.ptr != target.data.ptr:
+                    copy(source, target)
+            self.wait()
 
     def sum_exact(self, values: ArrayLike) -> NDArray[np.int64]:
         """Return the sums of all ranks' int64 arrays of equal length."""
@@ -116,11 +158,9 @@ class NcclCommunicator(Collectives):
         if own.size:
             stream, at = cupy.cuda.get_current_stream().ptr, sums.data.ptr
             kind, add = self.nccl.NCCL_INT64, self.nccl.NCCL_SUM
-            try:
+            with self.or_abort():
                 self.connection.allReduce(at, at, own.size, kind, add, stream)
-            except RuntimeError as error:
-                raise failed(error) from error
-            self.wait()
+                self.wait()
         others = own.nbytes * (self.size - 1)
         self.note(others, others, since)
         found: NDArray[np.int64] = sums.get().view(np.int64).reshape(own.shape)
@@ -139,20 +179,33 @@ class NcclCommunicator(Collectives):
         event = cupy.cuda.Event(disable_timing=True)
         event.record()
         since = time.monotonic()
+        while not event.done:
+            if time.monotonic() - since < EAGER_SECONDS:
+                continue
+            self.check()
+            self.connection.check_async_error()
+            self.lose_patience(since)
+            time.sleep(PAUSE_SECONDS)
+
+    def lose_patience(self, since: float) -> None:
+        """Raise if the ranks' patience has passed since a time of the monotonic clock."""
+        if time.monotonic() - since > self.patience:
+            raise WorkerLostError(f"a rank did not answer for {self.patience:g} s")
+
+    @contextmanager
+    def or_abort(self) -> Iterator[None]:
+        """Abort the connection if an exchange fails or is interrupted.
+
+        Otherwise the GPU would wait for the others for ever, and freeing memory for it.
+        """
         try:
-            while not event.done:
-                waited = time.monotonic() - since
-                if waited < EAGER_SECONDS:
-                    continue
-                self.check()
-                self.connection.check_async_error()
-                if waited > self.patience:
-                    raise WorkerLostError(f"a rank did not answer for {self.patience:g} s")
-                time.sleep(PAUSE_SECONDS)
-        except (RuntimeError, WorkerLostError) as error:
-            # Otherwise the GPU would wait for the others for ever, and freeing memory for it.
+            yield
+        except self.nccl.NcclError as error:
             self.connection.abort()
-            raise (error if isinstance(error, WorkerLostError) else failed(error)) from error
+            raise failed(error) from error
+        except BaseException:
+            self.connection.abort()
+            raise
 
     def check(self) -> None:
         """Raise if the run was aborted."""
@@ -235,5 +288,6 @@ def shared_id(ranks: Communicator) -> Any:
 
 def failed(error: Exception) -> WorkerLostError:
     """Return the error of a run whose GPUs NCCL does not connect any more."""
-    line = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
-    return WorkerLostError(f"NCCL failed ({line}); see NCCL_DEBUG=INFO, or use exchange='host'")
+    return WorkerLostError(
+        f"NCCL failed ({first_line_of(error)}); see NCCL_DEBUG=INFO, or use exchange='host'"
+    )

@@ -6,8 +6,10 @@ import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
+from louvain_um.core.atomic_files import OwnFolder, flush, flush_folder
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.optional_dependencies import require
 
@@ -24,7 +26,8 @@ class PartFolder:
     Parameters
     ----------
     folder : path
-        A local one needs no further library; others ("s3://…") are reached through fsspec.
+        A local one needs no further library, and is written to by one run at a time; others
+        ("s3://…") are reached through fsspec, and have no lock.
 
     Raises
     ------
@@ -34,8 +37,10 @@ class PartFolder:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = os.fspath(folder)
+        self.local = "://" not in self.path
         self.files = require("pyarrow.fs", self.path)
-        if "://" in self.path:
+        self._own: OwnFolder | None = None
+        if not self.local:
             core = require("fsspec.core", self.path)
             try:
                 remote, self.root = core.url_to_fs(self.path)
@@ -49,13 +54,17 @@ class PartFolder:
     def claim(self, *, force: bool) -> None:
         """Make the folder if needed; finish or remove what an interrupted run left in it.
 
+        No other run can claim a local one until `close`.
+
         Raises
         ------
         LouvainUmError
-            It has files, and `force` is off, or it cannot be made.
+            It has files, and `force` is off, it cannot be made, or another run writes to it.
         """
         with self._failures():
             self.system.create_dir(self.root, recursive=True)
+            if self.local:
+                self._own = OwnFolder(self.path)
             finished = self._finish()
             names = self.names()
             for name in names:
@@ -73,6 +82,7 @@ class PartFolder:
         arrow, parquet = require("pyarrow", self.path), require("pyarrow.parquet", self.path)
         with self._failures(), self.system.open_output_stream(self._at(part) + UNFINISHED) as file:
             parquet.write_table(arrow.table(columns), file)
+        self._settle(part_name(part) + UNFINISHED)
 
     def publish(self, parts: int) -> None:
         """Give all files their names, once those of an earlier result are gone.
@@ -80,10 +90,25 @@ class PartFolder:
         The folder is read as one table: at no time it has files of two results. What is stopped
         here is finished by the next `claim`.
         """
+        with self._failures(), self.system.open_output_stream(self._path(NAMING)) as file:
+            file.write(f"{parts}\n".encode())
+        self._settle(NAMING)
         with self._failures():
-            with self.system.open_output_stream(self._path(NAMING)) as file:
-                file.write(f"{parts}\n".encode())
             self._finish()
+
+    def close(self) -> None:
+        """Let other runs write to the folder."""
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def _settle(self, *names: str) -> None:
+        """Wait until files, and the names in the folder, are on the disk, if it is local."""
+        if self.local:
+            with self._failures():
+                for name in names:
+                    flush(Path(self.root, name))
+                flush_folder(Path(self.root))
 
     def _finish(self) -> bool:
         """Give files their names, if all of them are whole; return whether they were."""
@@ -100,8 +125,10 @@ class PartFolder:
         for name in sorted(names - named):
             if name.startswith("part-") and name.endswith(".parquet"):
                 self._delete(name)
+        self._settle()
         for name in waiting:
             self.system.move(self._path(name + UNFINISHED), self._path(name))
+        self._settle()
         self._delete(NAMING)
         return True
 

@@ -95,15 +95,20 @@ class RankParts:
     Raises
     ------
     LouvainUmError
-        From the first rank: the folder has files, and `force` is off, or it cannot be made.
+        From the first rank: the folder has files, and `force` is off, it cannot be made, or
+        another run writes to it.
     """
 
     def __init__(self, ranks: Communicator, folder: str | os.PathLike[str], *, force: bool) -> None:
         self.ranks = ranks
         self.folder = PartFolder(folder)
-        if ranks.rank == 0:
-            self.folder.claim(force=force)
-        self._meet()
+        try:
+            if ranks.rank == 0:
+                self.folder.claim(force=force)
+            self._meet()
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, result: Communities, block: RowBlock) -> list[str]:
         """Write own vertices' communities; return all ranks' files, once all are whole."""
@@ -124,6 +129,10 @@ class RankParts:
             self.folder.publish(len(parts))
         self._meet()
         return [self.folder.name(part) for part in parts]
+
+    def close(self) -> None:
+        """Let other runs write to the folder."""
+        self.folder.close()
 
     def _meet(self) -> None:
         """Wait for all ranks; raises where one of them failed."""
@@ -156,7 +165,8 @@ def write_labels_partitioned(
     OptionError
         Not a number of parts.
     LouvainUmError
-        The folder has files, and `force` is off, or it cannot be written to.
+        The folder has files, and `force` is off, another run writes to it, or it cannot be
+        written to.
 
     Examples
     --------
@@ -172,15 +182,18 @@ def write_labels_partitioned(
     if not 1 <= parts <= 1 << 16:
         raise OptionError("parts", parts, "must lie in 1 … 65,536")
     target = PartFolder(folder)
-    target.claim(force=force)
     try:
-        for part, (low, high) in enumerate(pairwise(cuts_of(0, n, parts))):
-            target.write(part, columns_of(result, low, high))
-    except BaseException:
-        for part in range(parts):
-            target.drop(part)
-        raise
-    target.publish(parts)
+        target.claim(force=force)
+        try:
+            for part, (low, high) in enumerate(pairwise(cuts_of(0, n, parts))):
+                target.write(part, columns_of(result, low, high))
+        except BaseException:
+            for part in range(parts):
+                target.drop(part)
+            raise
+        target.publish(parts)
+    finally:
+        target.close()
     return [target.name(part) for part in range(parts)]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from louvain_um.distributed.communicator import Communicator, Exchange
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.placement.memory import cuda_calls
 
@@ -61,8 +62,7 @@ def nccl_problem() -> str:
             return "CuPy finds no NCCL"
         nccl.get_version()
     except Exception as error:  # CuPy without NCCL fails in several ways
-        line = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
-        return f"CuPy finds no NCCL ({line})"
+        return f"CuPy finds no NCCL ({first_line_of(error)})"
     return ""
 
 

@@ -19,6 +19,10 @@ BYTES = {0: 1, 4: 8}
 """Bytes of a number of NCCL's types, of which two are used."""
 
 
+class NcclError(RuntimeError):
+    """What NCCL's functions raise."""
+
+
 class EmulatedNccl(SimpleNamespace):
     """The module `cupy.cuda.nccl`, for ranks that are threads of this process."""
 
@@ -31,11 +35,15 @@ class EmulatedNccl(SimpleNamespace):
 
             def __init__(self, size: int, id_: Any, rank: int) -> None:
                 assert id_ == number
+                if gate:
+                    assert gate[0].wait(30)
                 self.size, self.rank, self.live = size, rank, True
                 made.append(self)
 
             def send(self, at: int, count: int, kind: int, other: int, stream: int) -> None:
                 assert own.grouped
+                if unsendable:
+                    raise unsendable[0]
                 sent.setdefault((self.rank, other), deque()).append(read(at, count * BYTES[kind]))
 
             def recv(self, at: int, count: int, kind: int, other: int, stream: int) -> None:
@@ -65,7 +73,7 @@ class EmulatedNccl(SimpleNamespace):
 
             def check_async_error(self) -> None:
                 if failing:
-                    raise RuntimeError("NCCL_ERROR_SYSTEM_ERROR: unhandled system error")
+                    raise NcclError("NCCL_ERROR_SYSTEM_ERROR: unhandled system error")
 
             def abort(self) -> None:
                 self.live = False
@@ -90,9 +98,11 @@ class EmulatedNccl(SimpleNamespace):
 
         sent: dict[tuple[int, int], deque[bytes]] = {}
         sums: dict[int, dict[int, Any]] = {}
-        made, failing = list[Connection](), list[int]()
+        made, failing, unsendable = list[Connection](), list[int](), list[BaseException]()
+        gate = list[threading.Event]()
         super().__init__(
             NCCL_UINT8=0, NCCL_INT64=4, NCCL_SUM=0, available=True, made=made, failing=failing,
+            unsendable=unsendable, gate=gate, own=own, NcclError=NcclError,
             event=Event, NcclCommunicator=Connection, get_version=lambda: 22800,
             get_unique_id=lambda: number,
             groupStart=lambda: setattr(own, "grouped", True),

@@ -28,7 +28,7 @@ from louvain_um.results.communities import Communities
 from tests.distributed.conformance import conforms
 from tests.distributed.runs import assert_equal
 from tests.gpu_emulated.emulated_engine import EmulatedKernels, emulated_devices
-from tests.gpu_emulated.ranks.emulated_nccl import EmulatedNccl
+from tests.gpu_emulated.ranks.emulated_nccl import EmulatedNccl, NcclError
 from tests.gpu_emulated.test_emulated_devices import KINDS
 
 
@@ -152,6 +152,85 @@ def test_a_rank_that_fails_ends_those_that_wait_for_it(
     with emulated_devices(monkeypatch, emulated, 2):
         nccl.install(monkeypatch)
         run_threads(task, 2, patience=60)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "message"),
+    [
+        (
+            NcclError("NCCL_ERROR_INVALID_USAGE: x"),
+            WorkerLostError,
+            r"NCCL failed \(NCCL_ERROR_INV",
+        ),
+        (RuntimeError("cudaErrorIllegalAddress: y"), RuntimeError, "^cudaErrorIllegalAddress: y$"),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    ],
+)
+def test_a_send_that_fails_closes_its_group_and_aborts(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], error: BaseException,
+    raised: type[BaseException], message: str,
+) -> None:  # fmt: skip
+    nccl = EmulatedNccl()
+
+    def task(own: ThreadCommunicator) -> None:
+        ranks = NcclCommunicator(own)
+        with pytest.raises(raised, match=message):
+            ranks.allgatherv(np.arange(3))
+        assert not nccl.own.grouped
+        assert not ranks.connection.live
+
+    with emulated_devices(monkeypatch, emulated, 2):
+        nccl.install(monkeypatch)
+        nccl.unsendable.append(error)
+        run_threads(task, 2, patience=60)
+
+
+def test_an_interrupt_while_the_gpu_waits_aborts_its_connection(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    def task(own: ThreadCommunicator) -> None:
+        ranks = NcclCommunicator(own)
+        if own.rank == 0:
+            monkeypatch.setattr(own, "check", interrupted)
+            for exchange in (ranks.allgatherv, ranks.sum_exact):
+                ranks.connection.live = True
+                with pytest.raises(KeyboardInterrupt):
+                    exchange(np.arange(3))
+                assert not ranks.connection.live
+
+    with emulated_devices(monkeypatch, emulated, 2):
+        EmulatedNccl().install(monkeypatch)
+        run_threads(task, 2, patience=60)
+
+
+@pytest.mark.parametrize("broken", ["silent", "aborts"])
+def test_connecting_ends_with_the_patience_or_the_run(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], broken: str
+) -> None:
+    nccl, opened = EmulatedNccl(), threading.Event()
+
+    def task(own: ThreadCommunicator) -> None:
+        own.patience = 0.2 if broken == "silent" else 60
+        if broken == "aborts":
+            threading.Timer(0.2, own.abort, ("on purpose",)).start()
+        message = "did not answer for 0.2 s" if broken == "silent" else "on purpose"
+        with pytest.raises(WorkerLostError, match=message):
+            NcclCommunicator(own)
+
+    with emulated_devices(monkeypatch, emulated, 2):
+        nccl.install(monkeypatch)
+        nccl.gate.append(opened)
+        run_threads(task, 2, patience=60)
+        late = [each for each in threading.enumerate() if each.name == "louvain-um-nccl"]
+        assert len(late) == 2
+        opened.set()
+        for thread in late:
+            thread.join(30)
+    assert len(nccl.made) == 2  # connected after all, and given up
+    assert not any(each.live for each in nccl.made)
 
 
 @pytest.mark.parametrize(("least", "most"), [(1 << 30, 1 << 32), (1, 9), (1 << 33, 1 << 34)])
