@@ -200,7 +200,9 @@ class ArrivingEdges:
             return b""
         lines = io.BytesIO(text).readlines()
         at = found.line(0) - 1
-        self._lines = TimedLines.begin(GraphFile(io.BytesIO(lines[at]), NAME), self.options)
+        self._lines = TimedLines.begin(
+            GraphFile(io.BytesIO(lines[at]), NAME), self.options, first=self._line + at
+        )
         header = not self._lines.sample
         self._line += at + header
         return b"".join(lines[at + header :])

@@ -323,9 +323,9 @@ class DynamicGraph(Contents):
             return
         epoch = self.epoch
         names, self._names = self._names, self._names or Names([])
-        fresh = self._names.unknown(*(given["insert"] or ())[:2])
         count = 0
         try:
+            fresh = self._names.unknown(*(given["insert"] or ())[:2])
             self.add_vertices(fresh)
             count = len(fresh)
             yield self._names.translated(given)

@@ -131,7 +131,8 @@ def read_stream(
     Parameters
     ----------
     path : path, or a table of pandas, Arrow or Polars
-        Text, possibly gzipped, whose comments begin with ``#`` or ``%``; or a ``.parquet`` table.
+        Text, possibly gzipped, whose comments begin with ``#``, ``%`` or ``//``; blank lines are
+        passed over. Or a ``.parquet`` table.
         ``-`` is standard input.
     source, target, time, weight : str or int, optional
         Columns, by name or number from 1. By default those with known names of a header or table

@@ -83,33 +83,46 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
 def timed_edges_in(table: Any, options: ReadOptions, *, sort: bool) -> TimedEdges:
     """Take timed edges from a table of pandas, Arrow or Polars."""
     arrow = require("pyarrow", "a table of timed edges")
-    if hasattr(table, "iloc"):
-        table = arrow.Table.from_pandas(table, preserve_index=False)
-    elif hasattr(table, "to_arrow"):
+    if hasattr(table, "to_arrow"):
         table = table.to_arrow()
-    if not isinstance(table, arrow.Table):
+    column: Callable[[int], Any]
+    if hasattr(table, "iloc"):
+        titles = [str(title) for title in table.columns]
+        column = lambda place: _arrow_column(arrow, table.iloc[:, [place]])  # noqa: E731
+    elif isinstance(table, arrow.Table):
+        titles, column = table.column_names, table.column
+    else:
         raise GraphError(
             f"cannot read timed edges from {type(table).__name__}; pass a path, or a table of "
             "pandas, Arrow or Polars"
         )
     file = GraphFile(BytesIO(), "the table")
     try:
-        return _timed(
-            file, _columns_of(table.column_names, table.column, options), no_line, sort=sort
-        )
+        return _timed(file, _columns_of(titles, column, options), no_line, sort=sort)
     except (GraphFormatError, HostMemoryError):
         raise
     except GraphError as error:
         raise file.error(str(error)) from None
 
 
-def _columns_of(titles: list[str], column: Callable[[str], Any], options: ReadOptions) -> Columns:
-    """Return the columns that are read, by their role."""
-    roles = roles_of(titles, len(titles), options)
-    return {
-        role: from_arrow(column(titles[place]), titles[place])
-        for role, place in places_of(roles).items()
-    }
+def _arrow_column(arrow: Any, frame: Any) -> Any:
+    """Return the column of a pandas frame that has one."""
+    try:
+        return arrow.Table.from_pandas(frame, preserve_index=False).column(0)
+    except Exception as error:  # pyarrow raises several types
+        raise GraphError(
+            f"column {frame.columns[0]} cannot be read ({first_line_of(error)}); convert its "
+            "values to one type"
+        ) from None
+
+
+def _columns_of(titles: list[str], column: Callable[[int], Any], options: ReadOptions) -> Columns:
+    """Return the columns that are read, by their role; `column` has them by their place."""
+    places = places_of(roles_of(titles, len(titles), options))
+    for place in places.values():
+        if titles.count(titles[place]) > 1:
+            raise GraphError(f"has several columns named {titles[place]}; rename them")
+    return {role: from_arrow(column(place), titles[place]) for role, place in places.items()}
 
 
 def no_line(_: Any) -> None:
@@ -122,7 +135,9 @@ def _parquet_columns(file: GraphFile, options: ReadOptions) -> Columns:
     try:
         table = parquet.ParquetFile(file.seekable())
         titles = list(table.schema_arrow.names)
-        return _columns_of(titles, lambda name: table.read(columns=[name]).column(0), options)
+        return _columns_of(
+            titles, lambda place: table.read(columns=[titles[place]]).column(0), options
+        )
     except GraphError:
         raise
     except Exception as error:  # pyarrow raises several types for damaged files
@@ -138,6 +153,11 @@ def _timed(file: GraphFile, columns: Columns, line: Line, *, sort: bool) -> Time
     if weights is not None:
         refuse_weights(file, weights, line)
     u, v = columns["source"], columns["target"]
+    numbers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
+    for ids in (u, v) if numbers else ():
+        if (negative := ids < 0).any():
+            at = int(np.argmax(negative))
+            raise file.error(f"the id {ids[at]} is negative; correct it", line(at))
     if (falls := times[1:] < times[:-1]).any():
         at = int(np.argmax(falls)) + 1
         if not sort:
@@ -150,11 +170,7 @@ def _timed(file: GraphFile, columns: Columns, line: Line, *, sort: bool) -> Time
         u, v, times = u[order], v[order], times[order]
         weights = None if weights is None else weights[order]
     names: NDArray[Any] | None
-    if u.dtype.kind in "iu" and v.dtype.kind in "iu":
-        for ids in (u, v):
-            if len(ids) and int(ids.min()) < 0:
-                at = int(np.argmax(ids < 0))
-                raise file.error(f"the id {ids[at]} is negative; correct it", line(at))
+    if numbers:
         u, v, n, names = number_vertices(own_ids(u), own_ids(v))
     else:
         if "O" in (u.dtype.kind, v.dtype.kind):  # 7 is the same vertex in both columns

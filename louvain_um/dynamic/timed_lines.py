@@ -26,6 +26,9 @@ SEPARATORS: Final = ("\t", ";", ",")
 BLANKS: Final = r"\s+"
 """Any white space, as pandas takes it."""
 
+DATE: Final = re.compile(r"\d{4}-\d\d")
+"""How a date begins."""
+
 Columns = dict[str, NDArray[Any]]
 Line = Callable[[Any], int | None]
 
@@ -54,9 +57,9 @@ class TimedLines:
     sample: bytes
 
     @classmethod
-    def begin(cls, file: GraphFile, options: ReadOptions) -> Self:
-        """Read comments and the first line that is none."""
-        line, text = 0, ""
+    def begin(cls, file: GraphFile, options: ReadOptions, *, first: int = 1) -> Self:
+        """Read comments and the first line that is none; `first` is the number of the next."""
+        line, text = first - 1, ""
         while not EdgeLines.of(text.encode()).text:
             text = file.read_line()
             line += 1
@@ -148,6 +151,10 @@ class TimedLines:
             ) from None
         if len(table) != len(lines):
             refuse_broken_lines(file, lines, self.separator)
+            raise file.error(
+                f"cannot be split into columns ({len(lines):,} lines become {len(table):,} rows); "
+                "check how lines end, or pass separator=…"
+            )
         return table
 
 
@@ -180,10 +187,6 @@ def places_of(roles: Roles) -> dict[str, int]:
     places = {"source": roles.source, "target": roles.target, "time": roles.time}
     places |= {"weight": roles.weight} if roles.weight is not None else {}
     return {role: place for role, place in places.items() if place is not None}
-
-
-DATE: Final = re.compile(r"\d{4}-\d\d")
-"""How a date begins."""
 
 
 def separator_of(line: str) -> str:

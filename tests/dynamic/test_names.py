@@ -134,6 +134,43 @@ def test_a_name_of_another_kind_is_no_new_vertex(names):
         assert (g.digest(), g.n_vertices) == (before, 3)
 
 
+@pytest.mark.parametrize("names", [["ann", "bob"], [10, 20]])
+def test_added_vertices_have_names_of_the_same_kind(names):
+    g = DynamicGraph(lu.as_graph(pd.DataFrame({"source": names[:1], "target": names[1:]})))
+    wrong = 7 if names[0] == "ann" else "7"
+    for others in ([wrong], [1.5], [None]):
+        with pytest.raises(GraphError, match=r"is none; convert it|name of a vertex is missing"):
+            g.add_vertices(others)
+        assert g.n_vertices == 2
+    assert g.add_vertices(["zoe" if names[0] == "ann" else 30]) == range(2, 3)
+
+
+def test_a_first_batch_has_names_of_one_kind():
+    g = DynamicGraph()
+    for batch in ((["7"], [7]), (["7", 7], ["8", 8]), (["ann"], [1.5])):
+        with pytest.raises(GraphError, match=r"such as 7, and '7' is none|real number 1\.5"):
+            g.apply(insert=batch)
+    assert (g.names, g.n_vertices, g.epoch) == (None, 0, 0)
+    g.add_vertices(2)  # it has no names yet
+    g.apply(insert=([0], [1]))
+    assert (g.names, g.n_edges) == (None, 1)
+
+
+def test_a_graph_whose_names_are_all_gone_takes_names_of_any_kind():
+    g = friends()
+    g.remove_vertices(["ann", "bob", "cid"])
+    g.apply(insert=([7], [8]))
+    assert g.names.tolist() == [None, None, None, 7, 8]
+    with pytest.raises(GraphError, match="such as 7, and 'ann' is none"):
+        g.apply(insert=(["ann"], [7]))
+    refused = friends()
+    refused.remove_vertices(["ann", "bob", "cid"])
+    with pytest.raises(GraphError, match="negative"):
+        refused.apply(insert=([7], [8], [-1]))
+    refused.apply(insert=(["ann"], ["bob"]))
+    assert refused.names.tolist() == [None, None, None, "ann", "bob"]
+
+
 def test_names_of_several_kinds_may_get_any():
     g = DynamicGraph(lu.as_graph(nx.Graph([("ann", 1), (1, (2, 3))])))
     g.apply(insert=([7, "bob"], ["ann", 1]))
@@ -174,8 +211,9 @@ def test_what_has_lost_its_name_is_not_exported(tmp_path):
 
 def test_real_weights_in_a_graph_of_whole_numbers_are_told():
     g = DynamicGraph(3, weighted=True)
-    with pytest.warns(lu.GraphWarning, match="rounded to whole numbers, as the scale"):
+    with pytest.warns(lu.GraphWarning, match="rounded to whole numbers, as the scale") as told:
         g.apply(insert=([0], [1], [1.5]))
+    assert told[0].filename == __file__
     g.apply(insert=([0], [2], [3.0]))
     fine = DynamicGraph(3, weighted=True, scale=2**20)
     fine.apply(insert=([0], [1], [1.5]))

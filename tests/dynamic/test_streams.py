@@ -83,6 +83,10 @@ BAD = {
     "header alone": ("u,v,time\n", "has no edges"),
     "time of 64 bits": ("1 2 18446744073709551615\n", ":1: time 18446744073709551615 is 2^62"),
     "weight of 64 bits": ("1 2 1 9223372036854775807\n", ":1: weight 9223372036854775807 is 2^52"),
+    "doubled returns": (
+        "1 2 10\r\r\n2 3 11\r\r\n",
+        "cannot be split into columns (2 lines become 4 rows); check how lines end, or pass",
+    ),
     "real weight": ("1 2 1 0.5\n1 3 2 1e308\n", ":2: weight 1e+308 is 2^52 or more"),
     "no number": ("1 2 1 5\n1 3 2 nan\n", ":2: weight nan is negative or not finite"),
 }
@@ -92,11 +96,28 @@ BAD = {
 def test_bad_files_are_one_line(case, tmp_path):
     text, expected = BAD[case]
     path = tmp_path / "edges.txt"
-    path.write_text(text)
+    path.write_text(text, newline="")
     with pytest.raises(GraphFormatError) as error:
         lu.read_stream(path)
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_line_of_a_bad_id_is_that_of_the_file(tmp_path):
+    path = tmp_path / "edges.txt"
+    path.write_text("1 2 30\n3 4 20\n-5 4 10\n")
+    with pytest.raises(GraphFormatError, match=":3: the id -5 is negative"):
+        lu.read_stream(path, sort=True)
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    table = pa.Table.from_arrays([pa.array([1, 2])] * 4, ["u", "u", "time", "note"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    for edges in (table, table.to_pandas(), tmp_path / "a.parquet"):
+        with pytest.raises(lu.GraphError, match="has several columns named u; rename them"):
+            lu.read_stream(edges, source=1, target=2)
+    spare = pa.Table.from_arrays([pa.array([1, 2])] * 5, ["u", "v", "time", "note", "note"])
+    assert len(lu.read_stream(spare.to_pandas())) == 2
 
 
 def read(path, text: str) -> TimedEdges:
@@ -278,6 +299,14 @@ def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
         (
             pd.DataFrame({"a": [1, 2], "b": [2, 3], "time": [2, 1]}),
             "the table: time 1 comes after 2",
+        ),
+        (
+            pd.DataFrame({"a": [1, "x"], "b": [2, 3], "time": [1, 2]}),
+            "the table: column a cannot be read .*; convert its values to one type",
+        ),
+        (
+            pd.DataFrame({"a": ["x", 1], "b": [2, 3], "time": [1, 2]}),
+            "the table: column a cannot be read .*; convert its values to one type",
         ),
         ([(1, 2, 3)], "cannot read timed edges from list; pass a path, or a table"),
     ],

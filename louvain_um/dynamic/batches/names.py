@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -27,26 +28,31 @@ class Names:
         self.of: list[Any] = list(names)
         named = [(name, place) for place, name in enumerate(self.of) if name is not None]
         self.ids: dict[Any, int] = dict(named)
-        self.kinds = {_kind(name) for name in self.ids}
+        self._counts = Counter(map(_kind, self.ids))
         if len(self.ids) != len(named):
             raise GraphError("some vertices have the same name; make the names different")
+
+    @property
+    def kinds(self) -> set[str]:
+        """Which kinds of names there are."""
+        return set(+self._counts)
 
     def add(self, names: list[Any]) -> None:
         """Name the next vertices; the caller has made sure that the names are new."""
         self.ids.update(zip(names, range(len(self.of), len(self.of) + len(names)), strict=True))
         self.of += names
-        self.kinds |= {_kind(name) for name in names}
+        self._counts.update(map(_kind, names))
 
     def drop(self, count: int) -> None:
         """Forget the last `count` vertices."""
-        for name in self.of[len(self.of) - count :]:
-            del self.ids[name]
+        self.remove(np.arange(len(self.of) - count, len(self.of), dtype=np.uint32))
         del self.of[len(self.of) - count :]
 
     def remove(self, ids: NDArray[np.uint32]) -> None:
         """Free the names of some vertices."""
         for place in ids.tolist():
             del self.ids[self.of[place]]
+            self._counts[_kind(self.of[place])] -= 1
             self.of[place] = None
 
     def fresh(self, given: Any) -> list[Any]:
@@ -56,6 +62,7 @@ class Names:
         listed = as_list(given)
         if len(set(listed)) != len(listed) or any(name in self.ids for name in listed):
             raise GraphError("a vertex of one of these names is there; leave it out")
+        self._refuse_others(listed)
         return listed
 
     def translated(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,29 +78,33 @@ class Names:
         In any case they are in an order that the order of the columns does not change.
         """
         new = {name for column in columns for name in as_list(column)} - self.ids.keys()
+        try:
+            listed = sorted(new)
+        except TypeError:
+            listed = sorted(new, key=lambda name: (str(type(name)), str(name)))
+        self._refuse_others(listed)
+        return listed
+
+    def _refuse_others(self, new: list[Any]) -> None:
+        """Raise for names of another kind than the others: most likely the same, unconverted.
+
+        Beside "7", a vertex 7 would be another one. Where names are of several kinds, any is fine.
+        """
+        known = self.kinds
         for name in new:
             if name is None or name != name:
                 raise GraphError("the name of a vertex is missing; leave the edge out")
-            self._refuse_other(name)
-        try:
-            return sorted(new)
-        except TypeError:
-            return sorted(new, key=lambda name: (str(type(name)), str(name)))
-
-    def _refuse_other(self, name: Any) -> None:
-        """Raise for a name of another kind than all others: most likely the same one, unconverted.
-
-        Beside "7", a vertex 7 would be another one.
-        """
-        kind = _kind(name)
-        if self.kinds in ({"text"}, {"numbers"}) and kind not in self.kinds:
-            (known,) = self.kinds
-            raise GraphError(
-                f"vertices are named by {known}, such as {next(iter(self.ids))!r}, and "
-                f"{name!r} is none; convert it"
-            )
-        if kind == "reals" and not self.kinds:
-            raise GraphError(f"a vertex has the real number {name!r} for a name; use whole numbers")
+            kind = _kind(name)
+            if not known and kind == "reals":
+                raise GraphError(
+                    f"a vertex has the real number {name!r} for a name; use whole numbers"
+                )
+            one = next(iter(self.ids)) if known else new[0]
+            if (known or {_kind(one)}) in ({"text"}, {"numbers"}) and kind != _kind(one):
+                raise GraphError(
+                    f"vertices are named by {_kind(one)}, such as {one!r}, and {name!r} is none; "
+                    "convert it"
+                )
 
     def ids_of(self, column: Any, what: str) -> NDArray[np.int64]:
         """Return the vertices of some names."""

@@ -248,6 +248,17 @@ def test_a_bad_line_is_one_message_and_what_came_before_is_kept(
     assert json.loads(result.stdout)["edges"] == 620
 
 
+@pytest.mark.parametrize("size", [7, 1 << 16])
+def test_a_bad_first_line_is_told_with_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(arriving, "READ_BYTES", size)
+    text = b'# a\n# another\n\n"ann bob 1\nbob cid 2\n'
+    result = run(text, tmp_path / "out", *OPTIONS)
+    assert result.exit_code == 1
+    assert "<stdin>:4: has a quote that is not closed" in result.output
+
+
 @pytest.mark.parametrize("size", [7, 64, 1 << 16])
 def test_comments_may_come_at_any_time(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
