@@ -13,6 +13,7 @@ from typing import Any, Final
 MODULES: Final[Mapping[str, str]] = {
     "louvain_um.communities": "louvain_um.results.communities",
     "louvain_um.comparison": "louvain_um.results.comparison",
+    "louvain_um.dynamic.stores.device_rows": "louvain_um.dynamic.stores.on_device.rows",
     "louvain_um.estimator": "louvain_um.interop.estimator",
     "louvain_um.formats.label_reader": "louvain_um.formats.labels.reader",
     "louvain_um.gpu.device": "louvain_um.gpu.runtime.device",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError, GraphWarning, LouvainUmError
+from louvain_um.errors import GraphError, LouvainUmError, warn
 from louvain_um.results.given_labels import FORMS, Given, named_labels
 from louvain_um.results.label_tables import indexed_communities, is_indexed
 from louvain_um.results.other_libraries import OVERLAPPING, plain_communities
@@ -222,7 +221,7 @@ def _matched(
             f"{names_b[0]!s}, …; {hint or 'both must use the same names'}"
         )
     if hint:
-        warnings.warn(GraphWarning(hint), stacklevel=3)
+        warn(hint)
     return a[at_a], b[at_b], (len(names_a) - len(common), len(names_b) - len(common))
 
 

@@ -86,3 +86,12 @@ def test_ami_is_left_out_where_it_would_take_too_long(monkeypatch: pytest.Monkey
     monkeypatch.setattr(comparison, "AMI_STEPS", steps - 1)
     assert math.isnan(compare(a, b).ami)
     assert compare(a, b).nmi > 0
+
+
+def test_ids_that_are_one_apart_are_told_at_the_callers_line() -> None:
+    ids, of = np.arange(4), np.array([0, 0, 1, 1])
+    zero, one = (Labels(vertices=ids + base, communities=of) for base in (0, 1))
+    for call in (lambda: compare(zero, one), lambda: compare(one, zero)):
+        with pytest.warns(lu.GraphWarning, match="one apart") as told:
+            call()
+        assert told[0].filename == __file__

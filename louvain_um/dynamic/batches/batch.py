@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.cpu.dynamic.net import edge_keys
-from louvain_um.errors import GraphError, GraphWarning
+from louvain_um.errors import GraphError, warn
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 HALF = MAX_TOTAL_WEIGHT // 2
@@ -231,12 +230,9 @@ def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int
             scaled >= HALF, given, what, f"is above 2^52 at scale {scale:g}; use a smaller scale"
         )
         if scale == 1.0 and (scaled != given).any():
-            warnings.warn(
-                GraphWarning(
-                    f"{what}: weights are rounded to whole numbers, as the scale of the graph is "
-                    "1; make it with DynamicGraph(…, weighted=True, scale=2**20), say, to keep them"
-                ),
-                stacklevel=2,
+            warn(
+                f"{what}: weights are rounded to whole numbers, as the scale of the graph is "
+                "1; make it with DynamicGraph(…, weighted=True, scale=2**20), say, to keep them"
             )
         return scaled.astype(np.int64)
     _refuse(given >= HALF, given, what, "is above 2^52; use smaller weights")
