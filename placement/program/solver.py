@@ -126,16 +126,6 @@ def may_pay(
     return saved > LEAST_GAIN * cost.seconds(everything)
 
 
-def best(
-    cost: ProgramCost,
-    placements: Mapping[str, Placement],
-    array: ProgramArray,
-    among: Iterable[Placement],
-) -> tuple[Placement, float]:
-    """Return the placement of one array that takes least time, first of equals, and its time."""
-    return Standing(cost, placements).best(array, among)
-
-
 def alternatives(
     begin: Mapping[str, Placement], free: Iterable[ProgramArray], here: tuple[Placement, ...]
 ) -> Iterable[dict[str, Placement]]:

@@ -25,13 +25,12 @@ from louvain_um.dynamic.ouroboros import (
 )
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, Rebuilt
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
-from louvain_um.dynamic.stores.store import NARROW, Compressed
-from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.dynamic.stores.store import NARROW
+from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.dynamic.pool import Pool
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
-    from louvain_um.dynamic.stores.on_device.pools import Device
 
 QUEUED: Final = 2 * len(PAGE_BYTES) - 1
 """Classes below this are pages of the heap; of these only the even ones, 4·2ᵏ arcs."""
@@ -61,46 +60,13 @@ class DeviceOuro(DeviceRows):
 
     What is in the store depends on its batches alone; where it lies also depends on how threads
     met at the queues.
-
-    Parameters
-    ----------
-    rows : Compressed
-    threads : int
-        Not used.
-    budget : int, optional
-        Bytes of the device for arcs and rows.
-    device : Device, optional
-        By default the current CUDA device.
-    share : float, optional
-        Share of what arcs may take before they go to the host: 1. What does not fit the device is
-        refused.
-
-    Raises
-    ------
-    OptionError
-        A share below 1.
     """
 
+    on_device_alone: ClassVar[bool] = True
     variant: ClassVar[str]
     heap: Ouroboros
     taken: int
     """Arcs that the pages of rows have room for."""
-
-    def __init__(
-        self,
-        rows: Compressed,
-        threads: int,
-        budget: int | None,
-        device: Device | None = None,
-        *,
-        share: float | None = None,
-    ) -> None:
-        if share is not None and share < 1:
-            raise OptionError(
-                remedy=f"the store {self.name!r} keeps its arcs on the device: use memory='auto' "
-                "or 'device', or store='rows'"
-            )
-        super().__init__(rows, threads, budget, device)
 
     def batch_fields(self) -> dict[str, int]:
         """Return what kernels of a batch read of the store; see `Batch` in batch.cuh."""
@@ -182,10 +148,6 @@ class DeviceOuro(DeviceRows):
         memory = self.targets[: self.heap.nbytes // 4].view(np.uint8)
         if self.device.address(memory) != int(self.heap.handle.value("control")):
             self.heap.moved(memory)
-
-    def _rebuilt_arcs(self, gained: int) -> int:
-        """Return 0: `_rebuilt` refuses what does not fit."""
-        return 0
 
     def _rebuilt(
         self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, Rebuilt
-from louvain_um.dynamic.stores.store import NARROW, U32, Compressed
-from louvain_um.errors import OptionError
+from louvain_um.dynamic.stores.store import NARROW, U32
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
-    from louvain_um.dynamic.stores.on_device.pools import Device
 
 PAGE: Final = 16
 """Words of a page: 15 targets, and the number of the next page."""
@@ -45,48 +43,14 @@ class DevicePages(DeviceRows):
 
     What is in the store depends on its batches alone; where it lies also depends on how threads
     met at the queue. Algorithms read a compressed copy.
-
-    Parameters
-    ----------
-    rows : Compressed
-    threads : int
-        Not used.
-    budget : int, optional
-        Bytes of the device for arcs and rows.
-    device : Device, optional
-        By default the current CUDA device.
-    share : float, optional
-        Share of what arcs may take before they go to the host: 1. What does not fit the device is
-        refused.
-
-    Raises
-    ------
-    OptionError
-        A share below 1.
     """
 
     name: ClassVar[str] = "pages"
     paged: ClassVar[bool] = False
     chained: ClassVar[bool] = True
-    ring: Any
+    on_device_alone: ClassVar[bool] = True
+    ring: Any = np.zeros(0, np.uint32)
     queue: Any
-
-    def __init__(
-        self,
-        rows: Compressed,
-        threads: int,
-        budget: int | None,
-        device: Device | None = None,
-        *,
-        share: float | None = None,
-    ) -> None:
-        if share is not None and share < 1:
-            raise OptionError(
-                remedy="the store 'pages' keeps its arcs on the device: use memory='auto' or "
-                "'device', or store='rows'"
-            )
-        self.ring = np.zeros(0, np.uint32)
-        super().__init__(rows, threads, budget, device)
 
     @property
     def row_bytes(self) -> int:
@@ -160,10 +124,6 @@ class DevicePages(DeviceRows):
         )  # fmt: skip
         self.n_arcs += counts["gained"]
         self.frontier = int(self._state()["cut"]) * PAGE
-
-    def _rebuilt_arcs(self, gained: int) -> int:
-        """Return 0: `_rebuilt` refuses what does not fit."""
-        return 0
 
     def _rebuilt(
         self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False

@@ -17,6 +17,7 @@ from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
 from louvain_um.dynamic.stores.on_device.pools import Device, DevicePools
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE
 from louvain_um.dynamic.stores.store import I64, NARROW, U32, Compressed
+from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS, batch_struct, long_rows
 from louvain_um.gpu.dynamic.pool import Pool
 
@@ -70,11 +71,18 @@ class DeviceRows(DevicePools):
     share : float, optional
         Share of the budget, or of the device, that arcs may take before they go to the host; by
         default they never do, and what does not fit is refused.
+
+    Raises
+    ------
+    OptionError
+        A share below 1, where arcs stay on the device.
     """
 
     name: ClassVar[str] = "rows"
     paged: ClassVar[bool] = True
     chained: ClassVar[bool] = False
+    on_device_alone: ClassVar[bool] = False
+    """Whether arcs cannot go to the host: what does not fit the device is refused."""
     spans: Any
     classes: Any
     targets: Any
@@ -91,12 +99,17 @@ class DeviceRows(DevicePools):
         *,
         share: float | None = None,
     ) -> None:
+        if self.on_device_alone and share is not None and share < 1:
+            raise OptionError(
+                remedy=f"the store {self.name!r} keeps its arcs on the device: use memory='auto' "
+                "or 'device', or store='rows'"
+            )
         if device is None:
             from louvain_um.gpu.dynamic.cuda import Cuda
 
             device = Cuda()
         self.device, self.xp, self.budget = device, device.xp, budget
-        self.share = share if device.maps else None
+        self.share = share if device.maps and not self.on_device_alone else None
         self.pool: Pool | None = None
         self.spare: Pool | None = None
         put, n = self.xp.asarray, len(rows.offsets) - 1
@@ -312,7 +325,12 @@ class DeviceRows(DevicePools):
             assert self.free_arcs == self.frontier - sizes.sum(), "free pages do not add up"
 
     def _rebuilt_arcs(self, gained: int) -> int:
-        """Return the places of the pool after a rebuild, at most: pages are half full or more."""
+        """Return the places of the pool after a rebuild, at most: pages are half full or more.
+
+        0 where the rebuild itself refuses what does not fit.
+        """
+        if self.on_device_alone:
+            return 0
         return (2 if self.paged else 1) * (self.n_arcs + max(gained, 0))
 
     def _prefix(self, lengths: Any) -> Any:
