@@ -1,7 +1,8 @@
 """A run of all tests uses all cores, if pytest-xdist is installed; ``-n 0`` turns that off.
 
 This is a hook instead of an option in pyproject.toml, so that a few tests run in one process, which
-starts faster, and so that pytest works without pytest-xdist.
+starts faster, and so that pytest works without pytest-xdist. Processes must agree on the names of
+all tests, so none holds what differs between them.
 """
 
 from __future__ import annotations
@@ -36,3 +37,9 @@ def selects_all(config: pytest.Config) -> bool:
     """Return whether the arguments of a run select every test."""
     folders = {(config.invocation_params.dir / argument).resolve() for argument in config.args}
     return bool(folders & {ROOT, ROOT / "tests"})
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name compressed bytes by their argument: they may hold the time of their making."""
+    compressed = isinstance(val, bytes) and (b"\0" in val or not val.isascii())
+    return argname if compressed else None

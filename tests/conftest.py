@@ -4,12 +4,15 @@ import gc
 from pathlib import Path
 
 import pytest
-from all_cores import pytest_cmdline_main
+from all_cores import pytest_cmdline_main, pytest_make_parametrize_id
 from gpu_evidence import pytest_runtest_logreport, pytest_sessionfinish
 
 from tests.paths import ROOT
 
-__all__ = ["pytest_cmdline_main", "pytest_runtest_logreport", "pytest_sessionfinish", "shared_data"]
+__all__ = [
+    "pytest_cmdline_main", "pytest_make_parametrize_id", "pytest_runtest_logreport",
+    "pytest_sessionfinish", "shared_data",
+]  # fmt: skip
 
 SHARED_DATA = ROOT / "../shared/data"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from all_cores import MAX_WORKERS, pytest_cmdline_main
+from all_cores import MAX_WORKERS, pytest_cmdline_main, pytest_make_parametrize_id
 
 from tests.paths import ROOT
 
@@ -30,7 +33,7 @@ def configured(*arguments: str, xdist: bool = True, **options: object) -> Simple
     return config.option
 
 
-@pytest.mark.parametrize("argument", ["tests", ".", str(ROOT)])
+@pytest.mark.parametrize("argument", ["tests", ".", str(ROOT)], ids=["tests", "dot", "root"])
 def test_all_tests_use_all_cores(argument):
     option = configured(argument)
     assert (option.numprocesses, option.maxprocesses) == ("logical", MAX_WORKERS)
@@ -56,6 +59,15 @@ def test_selected_files_use_one_process():
 @pytest.mark.parametrize("processes", [0, 1, 6])
 def test_a_given_number_of_processes_is_kept(processes):
     assert configured("tests", numprocesses=processes).numprocesses == processes
+
+
+def test_names_hold_nothing_that_differs_between_processes(request):
+    assert pytest_make_parametrize_id(gzip.compress(b"1 2\n"), "content") == "content"
+    assert pytest_make_parametrize_id(b"1 2\n", "content") is None
+    differs = re.compile(
+        rf"0x[0-9a-f]{{8}}|{re.escape(tempfile.gettempdir())}/|{re.escape(str(ROOT))}"
+    )
+    assert not [item.name for item in request.session.items if differs.search(item.name)]
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])
