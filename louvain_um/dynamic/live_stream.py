@@ -124,9 +124,11 @@ class LiveStream:
                 yield None
                 continue
             for step in self.windows.feed(block):
-                yield self._counted(step)
+                self._count()
+                yield step
         for step in self.windows.close():
-            yield self._counted(step)
+            self._count()
+            yield step
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return, as arrays, what it takes to go on after the last step."""
@@ -169,13 +171,11 @@ class LiveStream:
         if held is not None:
             self.windows.restore(held, place.inside)
 
-    def _counted(self, step: Step) -> Step:
-        """Note the edges of a step as followed."""
+    def _count(self) -> None:
+        """Note the edges of the last step as followed."""
         assert self.windows.ended is not None
         self.seen += len(self.windows.ended)
         self._digest.update(_written(self.windows.ended).encode())
-        time = step.time  # a real number only where another one is not whole
-        return replace(step, time=int(time)) if float(time).is_integer() else step
 
     def _beyond(self, blocks: Iterator[EdgeBlock | None]) -> Iterator[EdgeBlock | None]:
         """Yield the edges that were not followed before."""

@@ -51,6 +51,18 @@ class EdgeStream:
         span = f", times {e.times[0]} … {e.times[-1]}" if len(self) else ""
         return f"EdgeStream({len(self):,} edges of {e.n_vertices:,} vertices{span})"
 
+    @property
+    def block(self) -> EdgeBlock:
+        """All edges, as `Windows` takes them."""
+        e = self.edges
+        return EdgeBlock(u=e.u, v=e.v, times=e.times, weights=e.weights)
+
+    @property
+    def scale(self) -> float:
+        """By which weights are multiplied to become whole; 1 where they are."""
+        weights = self.edges.weights
+        return scale_of(weights) if weights is not None and weights.dtype.kind == "f" else 1.0
+
     def graph(self, **options: Any) -> DynamicGraph:
         """Return a graph of the stream's vertices without edges, weighted, for its steps.
 
@@ -62,9 +74,7 @@ class EdgeStream:
         """
         from louvain_um.dynamic.graph import DynamicGraph
 
-        weights = self.edges.weights
-        if weights is not None and weights.dtype.kind == "f":
-            options = {"scale": scale_of(weights), **options}
+        options = {"scale": self.scale, **options}
         return DynamicGraph(self.edges.n_vertices, weighted=True, **options)
 
     def steps(
@@ -90,8 +100,7 @@ class EdgeStream:
             Not a positive number or span, or above ten million steps.
         """
         windows = Windows(every, window)
-        e = self.edges
-        yield from windows.feed(EdgeBlock(u=e.u, v=e.v, times=e.times, weights=e.weights))
+        yield from windows.feed(self.block)
         yield from windows.close()
 
 

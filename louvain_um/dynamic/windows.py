@@ -210,6 +210,8 @@ class Windows:
     def _step(self, held: EdgeBlock, end: int) -> Step:
         """Let a step end before an edge."""
         time = self._stop() if self.by_time else held.times[end - 1].item()
+        if float(time).is_integer():  # a real number only where it is not whole
+            time = int(time)
         before, last = self._begin, self._end
         self.ended = held[last:end]
         self._end = end

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.dynamic.arriving import NAME, ArrivingEdges, arriving
+from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.live_stream import LiveStream
 from louvain_um.dynamic.streams import EdgeStream, read_stream
 from louvain_um.dynamic.timed_edges import timed_edges_of
@@ -19,14 +22,17 @@ from louvain_um.dynamic.tracking.stream_folder import (
     fingerprint,
     fingerprint_of_names,
 )
+from louvain_um.dynamic.windows import Windows
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats.graph_file import decompressed
 from louvain_um.formats.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
-    from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.dynamic.windows import Step
+
+NO_VERTEX: Final = 2**32 - 1
+"""The number of a vertex that has no edge yet."""
 
 
 class Source(Protocol):
@@ -56,10 +62,6 @@ class Source(Protocol):
     def unread(self) -> int:
         """Lines that have arrived and are lost if the stream stops now."""
 
-    @property
-    def appeared(self) -> NDArray[np.int64]:
-        """Vertices of the graph before the last batch that have their first edge in it."""
-
     def resume(self, begun: int, folder: StreamFolder) -> None:
         """Go on after some batches."""
 
@@ -77,42 +79,50 @@ class Source(Protocol):
 
 
 class FileSource:
-    """All edges of a file."""
+    """All edges of a file, followed as a pipe of the same lines would be.
+
+    A vertex comes with its first edge; those of one batch are numbered in the order of their names
+    as text, as a graph with names does it.
+    """
 
     live, unread = False, 0
 
     def __init__(self, title: str, edges: EdgeStream, every: str, window: str | None) -> None:
-        self.title, self.edges, self.every, self.window = title, edges, every, window
-        self.settings = {"edges": fingerprint(edges)}
-        self.names = edges.edges.names
-        if self.names is not None:
-            self.settings["names"] = fingerprint_of_names(self.names)
+        self.title, self.edges = title, edges
+        self.settings = {"edges": fingerprint(edges), "vertices": "by first edge"}
+        e = edges.edges
+        if e.names is not None:
+            self.settings["names"] = fingerprint_of_names(e.names)
+        self._name_of = np.arange(e.n_vertices) if e.names is None else e.names
+        self.names = np.empty_like(self._name_of)  # the first ones are those of the graph
         self.seen = 0
-        self._begun = 0
-        self._known = np.zeros(edges.edges.n_vertices, np.bool_)
-        self.appeared = np.zeros(0, np.int64)
+        self._begun = self._vertices = 0
+        self._number = np.full(e.n_vertices, NO_VERTEX, np.uint32)
+        self._windows = Windows(every, window)
 
     def resume(self, begun: int, folder: StreamFolder) -> None:
         """Go on after some batches."""
         self._begun = begun
 
     def graph(self, threads: int | None) -> DynamicGraph:
-        """Return a graph of all vertices."""
-        return self.edges.graph(threads=threads)
+        """Return a graph without vertices: each comes with its first edge."""
+        return DynamicGraph(0, weighted=True, scale=self.edges.scale, threads=threads)
 
     def steps(self) -> Iterator[Step | None]:
         """Yield the batches that are left."""
-        for number, step in enumerate(self.edges.steps(every=self.every, window=self.window), 1):
-            if step.insert is None:
-                self.appeared = np.zeros(0, np.int64)
-            else:
-                u, v = step.insert[:2]
-                self.seen += len(u)
-                vertices = np.union1d(u, v).astype(np.int64)
-                self.appeared = vertices[~self._known[vertices]]
-                self._known[vertices] = True
+        windows = self._windows
+        steps = chain(windows.feed(self.edges.block), windows.close())
+        for number, step in enumerate(steps, 1):
+            assert windows.ended is not None
+            self.seen += len(windows.ended)
+            new = self._add_vertices(step)
             if number > self._begun:
-                yield step
+                yield replace(
+                    step,
+                    insert=self._numbered(step.insert),
+                    decrease=self._numbered(step.decrease),
+                    new_vertices=new,
+                )
 
     def progress(self) -> str:
         """Return how many edges have been followed and how many wait."""
@@ -120,6 +130,26 @@ class FileSource:
 
     def place(self) -> None:
         """Return nothing: batches are counted."""
+
+    def _add_vertices(self, step: Step) -> int:
+        """Give numbers to vertices with their first edge in a batch; return how many there are."""
+        if step.insert is None:
+            return 0
+        found = np.union1d(*step.insert[:2])
+        new = found[self._number[found] == NO_VERTEX]
+        if self._name_of.dtype.kind in "iu":  # other names are in this order
+            new = new[np.argsort(self._name_of[new].astype(np.str_), kind="stable")]
+        first, self._vertices = self._vertices, self._vertices + len(new)
+        self._number[new] = np.arange(first, self._vertices, dtype=np.uint32)
+        self.names[first : self._vertices] = self._name_of[new]
+        return len(new)
+
+    def _numbered(self, edges: tuple[NDArray[Any], ...] | None) -> tuple[NDArray[Any], ...] | None:
+        """Return edges between the vertices of the graph."""
+        if edges is None:
+            return None
+        u, v, weights = edges
+        return self._number[u], self._number[v], weights
 
 
 class LiveSource:
@@ -132,7 +162,6 @@ class LiveSource:
     ) -> None:
         self.edges, self.every, self.window = edges, every, window
         self.settings = {"live": columns}
-        self.appeared = np.zeros(0, np.int64)  # the graph has no vertex before its first edge
         self.stream = LiveStream(edges, every, window)
 
     @property

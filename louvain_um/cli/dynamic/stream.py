@@ -209,7 +209,7 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
                 with interrupts.held():
                     found = tracker.update(step.apply(tracker.graph))
                     row = tracker.rows[-1]
-                    folder.add(step.time, edges.seen, found, row, edges.appeared)
+                    folder.add(step.time, edges.seen, found, row)
                     whole = True
                 inserted += 0 if step.insert is None else len(step.insert[0])
             now = clock.perf_counter()

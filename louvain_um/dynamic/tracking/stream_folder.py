@@ -101,8 +101,8 @@ class StreamFolder:
                 return
             if self._begun():
                 raise LouvainUmError(
-                    f"{self.folder}: holds a stream of another file or with other options; name "
-                    "another folder, or pass --force to start again"
+                    f"{self.folder}: holds a stream of another file, with other options or by an "
+                    "earlier version; name another folder, or pass --force to start again"
                 )
         elif not force and not is_empty(self.folder):
             raise LouvainUmError(
@@ -169,7 +169,6 @@ class StreamFolder:
         edges: int,
         found: TrackedCommunities,
         row: Mapping[str, Any],
-        appeared: NDArray[np.int64] | None = None,
     ) -> None:
         """Append what a batch changed.
 
@@ -182,10 +181,8 @@ class StreamFolder:
         found : TrackedCommunities
         row : mapping
             The batch's row of the tracker's history.
-        appeared : int64[k], optional
-            Vertices that are listed whether they changed or not.
         """
-        changed = found.changed if appeared is None else np.union1d(found.changed, appeared)
+        changed = found.changed
         names = found.vertex_names if self.names is None else self.names
         vertices = changed if names is None else names[changed]
         ids = found.ids[changed]

@@ -162,12 +162,27 @@ def test_parts_of_a_stream_give_what_the_whole_gives(
     same(tmp_path / "one", tmp_path / "two")
     file = tmp_path / "edges.txt"
     file.write_bytes(text)
-    # A file's vertices are numbered otherwise, but its batches are the same.
     arguments = ["stream", str(file), "-o", str(tmp_path / "three"), *options]
     assert CliRunner().invoke(app, arguments).exit_code == 0
-    one, three = (tables(tmp_path / name)["history"] for name in ("one", "three"))
-    columns = ["time", "epoch", "edges_changed"]
-    pd.testing.assert_frame_equal(one[columns], three[columns])
+    same(tmp_path / "one", tmp_path / "three")
+
+
+@pytest.mark.parametrize("window", [None, "30", "20m"])
+@pytest.mark.parametrize("content", ["numbers", "weights", "dates"])
+def test_a_file_gives_what_a_pipe_gives(tmp_path: Path, content: str, window: str | None) -> None:
+    edges = [line.replace("p", "").split() for line in edge_lines(300)]
+    if content == "dates":
+        edges = [[*ends, f"2026-01-01T{int(t) // 3600:02}:{int(t) // 60 % 60:02}:00.5Z"]
+                 for *ends, t in edges]  # fmt: skip
+    elif content == "weights":
+        edges = [[*edge, f"{1 + k % 7 / 4}"] for k, edge in enumerate(edges)]
+    file = tmp_path / "edges.csv"
+    file.write_text("".join(",".join(edge) + "\n" for edge in edges))
+    options = ["--every", "40", *(["--window", window] if window else []), "-q"]
+    assert run(file.read_text(), tmp_path / "pipe", *options).exit_code == 0
+    arguments = ["stream", str(file), "-o", str(tmp_path / "file"), *options]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    same(tmp_path / "pipe", tmp_path / "file")
 
 
 def test_progress_tells_rate_backlog_and_modularity(

@@ -60,12 +60,19 @@ def test_tables_hold_the_communities_as_they_change(timed: Path, tmp_path: Path)
     # The last row of each vertex is its community at the end.
     last = found["communities"].groupby("vertex")["community"].last()
     stream = lu.read_stream(timed)
-    tracker = lu.Tracker(graph := stream.graph())
+    name_of = stream.edges.names
+    assert name_of is not None
+    tracker = lu.Tracker(graph := lu.DynamicGraph(0, weighted=True))
     for step in stream.steps(every="2h", window="1d"):
-        r = tracker.update(step.apply(graph))
-    assert stream.edges.names is not None
-    expected = dict(zip(stream.edges.names.tolist(), r.ids.tolist(), strict=True))
+        insert, decrease = (
+            None if edges is None else (name_of[edges[0]], name_of[edges[1]], edges[2])
+            for edges in (step.insert, step.decrease)
+        )
+        r = tracker.update(graph.apply(insert=insert, decrease=decrease))
+    assert r.vertex_names is not None
+    expected = dict(zip(r.vertex_names.tolist(), r.ids.tolist(), strict=True))
     assert last.to_dict() == expected
+    assert found["history"]["communities"].tolist() == [row["communities"] for row in tracker.rows]
     assert about["modularity"] == pytest.approx(r.modularity)
     page = (folder / "report.html").read_text()
     assert "calls.txt" in page
@@ -174,7 +181,9 @@ def test_every_vertex_is_listed_with_its_first_edge(tmp_path: Path) -> None:
     assert found.groupby("vertex")["time"].min().to_dict() == {
         "a": 1, "b": 1, "c": 2, "d": 3, "e": 3
     }  # fmt: skip
-    # One whose community keeps its id never changes.
+    # Vertices that are still to come are no communities.
+    history = tables(tmp_path / "out")["history"]
+    assert history["communities"].tolist()[0] == 1
     last = found.groupby("vertex")["community"].last()
     assert last["a"] == last["b"]
     assert last["d"] == last["e"] != last["a"]
