@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         WorkerLostError,
     )
     from louvain_um.formats import as_graph, read_graph, write_graph
+    from louvain_um.formats.labels.reader import read_labels
+    from louvain_um.formats.labels.writer import write_labels
     from louvain_um.graph.graph import Graph
     from louvain_um.interop.estimator import Louvain
     from louvain_um.placement.placer import Placer
@@ -77,6 +79,8 @@ _HOMES = {
     "louvain_um.distributed.files.reading": ("read_partitioned",),
     "louvain_um.interop.estimator": ("Louvain",),
     "louvain_um.formats": ("as_graph", "read_graph", "write_graph"),
+    "louvain_um.formats.labels.reader": ("read_labels",),
+    "louvain_um.formats.labels.writer": ("write_labels",),
     "louvain_um.graph.graph": ("Graph",),
     "louvain_um.placement.placer": ("Placer",),
     "louvain_um.planning": ("plan",),
@@ -114,6 +118,7 @@ __all__ = [
     "plan",
     "profile",
     "read_graph",
+    "read_labels",
     "read_partitioned",
     "read_stream",
     "recording",
@@ -122,6 +127,7 @@ __all__ = [
     "sssp",
     "triangles",
     "write_graph",
+    "write_labels",
 ]
 
 

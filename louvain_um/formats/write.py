@@ -68,7 +68,7 @@ def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes)
     if attributes:
         raise GraphFormatError(
             f"{name} has no place for communities; use .gexf, .graphml or .cyjs, or write labels "
-            "(louvain_um.formats.labels.write_labels)",
+            "(louvain_um.write_labels)",
             path,
         )
     if name not in writers:

@@ -48,7 +48,7 @@ def save(result: Result, path: str | Path, *, force: bool = False) -> None:
     if Path(path).suffix != ".npz":
         raise LouvainUmError(
             f"{path}: a result is saved as .npz; for labels alone, call "
-            "louvain_um.formats.labels.write_labels(path, result)"
+            "louvain_um.write_labels(result, path)"
         )
     arrays: dict[str, NDArray[Any]] = {"labels": result.labels}
     arrays |= {f"map_{k}": map_ for k, map_ in enumerate(result.maps)}

@@ -90,7 +90,7 @@ def write(output: Path, found: Ensemble, *, force: bool) -> None:
     if holds_communities(str(output)):
         write_graph(output, found.consensus, attributes=extra, force=force)
     else:
-        write_labels(output, found.consensus, more=extra, force=force)
+        write_labels(found.consensus, output, more=extra, force=force)
 
 
 def summary(found: Ensemble) -> dict[str, Any]:

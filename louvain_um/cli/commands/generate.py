@@ -145,7 +145,7 @@ def write(
         # Numbered as in the graph's file: some formats count from 1.
         base = int(format_of(str(output)) in ("matrixmarket", "metis"))
         vertices = np.arange(base, generated.graph.n_vertices + base, dtype=np.int64)
-        write_labels(planted, Labels(vertices, generated.labels), force=force)
+        write_labels(Labels(vertices, generated.labels), planted, force=force)
     graph = generated.graph
     if json:
         common.print_json(

@@ -61,7 +61,7 @@ def write_output(
     if holds_communities(str(output)):
         write_graph(output, result, force=force)
     else:
-        write_labels(output, result, hierarchy=hierarchy, force=force, safe_csv=safe_csv)
+        write_labels(result, output, hierarchy=hierarchy, force=force, safe_csv=safe_csv)
 
 
 def with_constraints(options: Options, initial: Path | None, fixed: Path | None) -> Options:

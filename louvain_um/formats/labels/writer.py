@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.formats.labels.columns import columns
-from louvain_um.formats.labels.table import check_table_path, write_table
+from louvain_um.formats.labels.given import listed
+from louvain_um.formats.labels.table import check_table_path, write_table, writer_for
 from louvain_um.formats.labels.text import spreadsheet_safe
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 from louvain_um.results.frame import named
+from louvain_um.results.given_labels import Given
 
 SCHEMA = "louvain-um/labels"
 VERSION = 1
 
 
 def write_labels(
+    labels: Given | Labels,
     path: str | Path,
-    communities: Communities | Labels,
     *,
+    names: ArrayLike | None = None,
     hierarchy: bool = False,
     more: Mapping[str, NDArray[Any]] | None = None,
     force: bool = False,
@@ -31,14 +35,20 @@ def write_labels(
 ) -> None:
     """Write one row per vertex: its name in the source, or its id, and its community.
 
-    Vertices that were removed from a changing graph with names are left out.
+    Vertices that were removed from a changing graph with names are left out. `read_labels` reads
+    the file again.
 
     Parameters
     ----------
+    labels : Communities, Labels, dict, list of sets, array, Series or table
+        A result, or labels as `compare` takes them: integers or text, in vertex order or with
+        their vertices.
     path : path
         Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.npz`` or ``.json``. The columns (arrays,
-        keys) are ``vertex`` and ``community``.
-    communities : Communities or Labels
+        keys) are ``vertex`` and ``community``. A path as first argument and labels as second, the
+        former order, are the same.
+    names : array of length n, optional
+        Names of the vertices, for labels in vertex order; 0 … n − 1 if left out.
     hierarchy : bool
         Add the nested partitions of a result: columns ``hierarchy_0``, the finest,
         ``hierarchy_1`` …, as in `Communities.to_frame`.
@@ -52,6 +62,8 @@ def write_labels(
 
     Raises
     ------
+    GraphError
+        A label or a name is missing, no integer or text, or a vertex is listed twice.
     LouvainUmError
         The suffix is unknown, the file exists, the folder does not, or the disk is full.
         No partial file is left.
@@ -59,20 +71,26 @@ def write_labels(
     Examples
     --------
     >>> import louvain_um as lu, pathlib, tempfile
-    >>> from louvain_um.results.communities import Communities
-    >>> from louvain_um.formats.labels import write_labels
-    >>> result = Communities.of(lu.Graph.from_edges([0], [1], n_vertices=3), [0, 0, 1])
-    >>> out = pathlib.Path(tempfile.mkdtemp(), "labels.csv")
-    >>> write_labels(out, result)
-    >>> out.read_text().split()
-    ['vertex,community', '0,0', '1,0', '2,1']
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> lu.write_labels({"ann": 0, "bob": 0, "cid": 1}, folder / "labels.csv")
+    >>> (folder / "labels.csv").read_text().split()
+    ['vertex,community', 'ann,0', 'bob,0', 'cid,1']
+    >>> lu.write_labels([0, 0, 1], folder / "again.json", names=["ann", "bob", "cid"])
+    >>> lu.read_labels(folder / "again.json").vertices.tolist()
+    ['ann', 'bob', 'cid']
     """
-    names = communities.vertices if isinstance(communities, Labels) else communities.names
-    found = named(columns(communities, hierarchy=hierarchy) | dict(more or {}), names)
+    if isinstance(labels, str | PathLike):
+        labels, path = path, labels
+    writer_for(path)
+    found = listed(labels, names)
+    if hierarchy and not isinstance(found, Communities):
+        raise GraphError("only a result has a hierarchy; pass one, or leave hierarchy out")
+    named_by = found.vertices if isinstance(found, Labels) else found.names
+    table = named(columns(found, hierarchy=hierarchy) | dict(more or {}), named_by)
     if safe_csv:
         _check_text(path)
-        found = {name: spreadsheet_safe(column) for name, column in found.items()}
-    write_table(path, found, _about(communities), force=force)
+        table = {name: spreadsheet_safe(column) for name, column in table.items()}
+    write_table(path, table, _about(found), force=force)
 
 
 def _about(result: Communities | Labels) -> dict[str, Any]:

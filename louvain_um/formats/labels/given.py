@@ -1,0 +1,123 @@
+"""Labels as callers have them, listed by vertex as a file lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.errors import GraphError
+from louvain_um.formats.labels.columns import objects, typed
+from louvain_um.results.communities import Communities
+from louvain_um.results.comparison import Labels
+from louvain_um.results.given_labels import FORMS, Given, named_labels
+from louvain_um.results.label_tables import indexed_communities, is_indexed
+from louvain_um.results.other_libraries import OVERLAPPING, plain_communities
+from louvain_um.results.partition import Partition
+
+
+def listed(given: Given | Labels, names: ArrayLike | None = None) -> Communities | Labels:
+    """Return vertices and their communities; a result stays a result.
+
+    Parameters
+    ----------
+    given : Communities, Labels, dict, list of sets, array, Series or table
+        As `compare` takes them.
+    names : array of length n, optional
+        Names of the vertices, for labels that are in vertex order.
+
+    Raises
+    ------
+    GraphError
+        A label or a name is missing, of another type than integers and text, or listed twice; or
+        there are names for labels that name their vertices.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.labels.given import listed
+    >>> found = listed(["red", "red", "blue"], names=["ann", "bob", "cid"])
+    >>> found.vertices.tolist(), found.communities.tolist()
+    (['ann', 'bob', 'cid'], ['red', 'red', 'blue'])
+    """
+    if isinstance(given, Communities | Labels) and names is None:
+        return given
+    chosen = None if names is None else _names(names)
+    own, labels = _split(given, chosen)
+    column = _column(labels)
+    if own is not None and chosen is not None:
+        raise GraphError("these labels name their vertices; leave names out")
+    if own is None and chosen is not None and len(chosen) != len(column):
+        raise GraphError(
+            f"{len(chosen)} names for {len(column)} labels; pass one name for each label"
+        )
+    if isinstance(given, Communities):
+        return replace(given, graph=None, vertex_names=chosen)
+    vertices = chosen if own is None else _names(own)
+    return Labels(np.arange(len(column)) if vertices is None else vertices, column)
+
+
+def _split(given: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return vertices, or None for labels in vertex order, and labels."""
+    given = plain_communities(given)
+    if isinstance(given, Labels):
+        return given.vertices, given.communities
+    if isinstance(given, Partition):
+        return given.names, given.labels
+    if is_indexed(given):
+        known = given.index.tolist() if names is None else names.tolist()
+        given = indexed_communities(given, known)
+    if isinstance(given, Mapping):
+        return list(given), list(given.values())
+    members = named_labels(given)
+    if members is not None and len(set(members[0].tolist())) < len(members[0]):
+        raise GraphError(OVERLAPPING)
+    return (None, given) if members is None else members
+
+
+def _names(values: Any) -> NDArray[Any]:
+    """Return names as integers or objects, all different."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if any(map(_is_missing, listed)):
+        at = next(at for at, value in enumerate(listed) if _is_missing(value))
+        raise GraphError(f"the name at index {at} is missing ({listed[at]}); name every vertex")
+    try:
+        once = len(set(listed)) == len(listed)
+    except TypeError:
+        raise GraphError("names must be integers or text, one for each vertex") from None
+    if not once:
+        raise GraphError("some vertices are listed twice; list each once")
+    numbers = typed(listed)
+    return objects(listed) if numbers.dtype.kind == "O" else numbers
+
+
+def _column(values: Any) -> NDArray[Any]:
+    """Return communities as integers or text."""
+    try:
+        column = np.asarray(values)
+    except (TypeError, ValueError):  # ragged lists, arrays of a device
+        raise GraphError(f"communities must be integers or strings; {FORMS}") from None
+    if column.ndim != 1:
+        raise GraphError(f"labels must be one-dimensional, not of shape {column.shape}; {FORMS}")
+    if column.dtype.kind in "biu":
+        return column
+    found: Sequence[Any] = column.tolist()
+    for at, value in enumerate(found):
+        if _is_missing(value):
+            raise GraphError(f"the label at index {at} is missing ({value}); give it one")
+        if not isinstance(value, int | str | np.integer | float):
+            raise GraphError(f"communities must be integers or strings; {FORMS}")
+        if isinstance(value, float) and not value.is_integer():
+            raise GraphError(f"the label at index {at} is {value}; label by integers or strings")
+    # pandas makes integers real where one was missing once.
+    return typed([int(value) if isinstance(value, float) else value for value in found])
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None
+        or (isinstance(value, float) and value != value)
+        or type(value).__name__ in ("NAType", "NaTType")
+    )

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import louvain_um as lu
+from louvain_um.errors import LouvainUmError
+from louvain_um.results.comparison import Labels
+
+GRAPH = lu.as_graph((["ann", "bob", "cid"], ["bob", "cid", "dan"]))
+RESULT = lu.louvain(GRAPH)
+BARE = lu.louvain(lu.Graph.from_edges([0, 1, 2], [1, 2, 3]))
+
+
+def written(path: Path, labels: Any, **options: Any) -> dict[Any, Any]:
+    lu.write_labels(labels, path, **options)
+    found = lu.read_labels(path)
+    return dict(zip(found.vertices.tolist(), found.communities.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (RESULT, RESULT.to_dict()),
+        (RESULT.to_frame(), RESULT.to_dict()),
+        (BARE, BARE.to_dict()),
+        ({"ann": "red", "bob": "blue"}, {"ann": "red", "bob": "blue"}),
+        ({7: 0, 3: 1}, {7: 0, 3: 1}),
+        ([{"ann", "bob"}, {"cid"}], {"ann": 0, "bob": 0, "cid": 1}),
+        ([["ann", "bob"], ["cid"]], {"ann": 0, "bob": 0, "cid": 1}),
+        ([4, 4, 9], {0: 4, 1: 4, 2: 9}),
+        (np.array([4, 4, 9], np.uint8), {0: 4, 1: 4, 2: 9}),
+        (np.array([4.0, 9.0]), {0: 4, 1: 9}),
+        (pd.Series([4, 9], index=["bob", "ann"]), {"bob": 4, "ann": 9}),
+        (pd.Series([4, 9], index=[1, 0]), {0: 9, 1: 4}),
+        (pd.Series(["x", "y"], dtype="category"), {0: "x", 1: "y"}),
+        (Labels(np.array(["ann"], object), np.array([3])), {"ann": 3}),
+        ([], {}),
+    ],
+    ids=[
+        "result", "frame", "unnamed", "dict", "ids", "sets", "lists", "list", "array", "whole",
+        "series", "shuffled", "category", "labels", "empty",
+    ],
+)  # fmt: skip
+def test_whatever_holds_labels_is_written(tmp_path: Path, labels: Any, expected: Any) -> None:
+    assert written(tmp_path / "a.csv", labels) == expected
+    assert written(tmp_path / "a.parquet", labels) == expected
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 1], np.array([0, 0, 1]), pd.Series([0, 0, 1])])
+def test_names_are_of_labels_in_vertex_order(tmp_path: Path, labels: Any) -> None:
+    names = ["ann", "bob", "cid"]
+    expected = {"ann": 0, "bob": 0, "cid": 1}
+    assert written(tmp_path / "a.json", labels, names=names) == expected
+    assert written(tmp_path / "b.json", labels, names=pd.Index(names)) == expected
+
+
+def test_names_leave_a_result_its_hierarchy(tmp_path: Path) -> None:
+    lu.write_labels(BARE, tmp_path / "a.csv", names=list("wxyz"), hierarchy=True)
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0].startswith("vertex,community")
+    assert [line[0] for line in lines[1:]] == list("wxyz")
+
+
+def test_the_former_order_of_arguments_is_taken(tmp_path: Path) -> None:
+    lu.write_labels(tmp_path / "a.csv", [0, 1])  # type: ignore[arg-type]
+    assert lu.read_labels(tmp_path / "a.csv").communities.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ([0, 1], {"names": ["ann"]}, "1 names for 2 labels"),
+        ([0, 1], {"names": ["ann", "ann"]}, "listed twice"),
+        ([0, 1], {"names": ["ann", None]}, "name at index 1 is missing"),
+        ([0, 1], {"names": [["ann"], ["bob"]]}, "names must be"),
+        ({"ann": 0}, {"names": ["ann"]}, "leave names out"),
+        (RESULT, {"names": ["a", "b", "c", "d"]}, "leave names out"),
+        ([0, 1], {"hierarchy": True}, "only a result has a hierarchy"),
+        ([{"ann"}, {"ann"}], {}, "overlap"),
+        ([0.5, 1.0], {}, "label at index 0 is 0.5"),
+        ([1, None], {}, "label at index 1 is missing"),
+        (pd.Series([1, None], dtype="Int64"), {}, "label at index 1 is missing"),
+        (np.zeros((2, 2)), {}, "one-dimensional"),
+        ([[1, 2], 3], {}, "integers or strings"),
+        (np.array(["2020-01-01"], "M8[D]"), {}, "integers or strings"),
+        (7, {}, "one-dimensional"),
+        ("b.csv", {}, "one-dimensional"),
+    ],
+)
+def test_bad_labels_are_told_and_nothing_is_written(
+    tmp_path: Path, labels: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(LouvainUmError, match=message) as error:
+        lu.write_labels(labels, tmp_path / "a.csv", **options)
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_replaced_with_force_only(tmp_path: Path) -> None:
+    lu.write_labels([0, 1], tmp_path / "a.csv")
+    with pytest.raises(LouvainUmError, match="force=True"):
+        lu.write_labels([5, 5], tmp_path / "a.csv")
+    assert written(tmp_path / "a.csv", [5, 5], force=True) == {0: 5, 1: 5}
