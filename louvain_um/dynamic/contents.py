@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import operator
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -132,6 +134,68 @@ class Contents:
             raise GraphError(f"u has {len(a)} entries and v {len(b)}; they must match")
         with announcing("query"):
             return self._weights_of(a, b)
+
+    def neighbours(self, v: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the neighbours of a vertex and the integer weights of its edges.
+
+        Parameters
+        ----------
+        v : int or name
+            The vertex's name in a graph with names, else its id.
+
+        Returns
+        -------
+        vertices : uint32[d], or array of d names
+            In the order of their ids; `v` itself if it has a loop.
+        weights : int64[d]
+            As in `weights_of`: divide by `scale` for real weights.
+
+        Raises
+        ------
+        GraphError
+            There is no such vertex, or it was removed.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 1], [1, 1, 2], [4, 3, 2]))
+        >>> vertices, weights = g.neighbours(1)
+        >>> vertices.tolist(), weights.tolist()
+        ([0, 1, 2], [4, 3, 2])
+        """
+        if self._names:
+            ids = self._names.ids_of([v], "neighbours").astype(np.uint32)
+        else:
+            try:
+                ids = read_ids([operator.index(v)], "neighbours", self._host_limits)
+            except TypeError:
+                raise GraphError(f"neighbours takes the id of one vertex, not {v!r}") from None
+        with announcing("query"):
+            loop = ids[self._weights_of(ids, ids) > 0]
+            found = np.sort(np.concatenate([self._store.arcs_of(ids)[1], loop]))
+            weights = self._weights_of(np.repeat(ids, len(found)), found)
+        return (self._names.at(found) if self._names else found), weights
+
+    def to_networkx(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
+        """Return the graph as a `networkx.Graph`, without removed vertices.
+
+        Parameters
+        ----------
+        attributes : mapping of str to array of length n, optional
+            Values for the nodes, by the name of the attribute; see `Graph.to_networkx`.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2], [1, 2, 3]))
+        >>> _ = g.remove_vertices([3])
+        >>> list(g.to_networkx().edges)
+        [(0, 1), (1, 2)]
+        """
+        found = self.host_snapshot().to_networkx(attributes)
+        if self._names is None:
+            found.remove_nodes_from(np.flatnonzero(self._alive.items == 0).tolist())
+        return found
 
     def view(self) -> RowView:
         """Return the rows for engines and algorithms: where they lie, or as a compressed copy.

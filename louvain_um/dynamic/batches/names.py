@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import name_array
 
+_NONE: NDArray[Any] = np.empty(0, object)
+
 
 class Names:
     """The name of each vertex; a removed vertex has none, and its name may be given again.
@@ -117,9 +119,13 @@ class Names:
                 "call add_vertices"
             ) from None
 
+    def at(self, ids: NDArray[np.uint32]) -> NDArray[Any]:
+        """Return the names of some vertices; None for removed ones."""
+        return name_array([self.of[place] for place in ids.tolist()]) if len(ids) else _NONE
+
     def array(self) -> NDArray[Any]:
         """Return the name of each vertex; None for removed ones."""
-        return name_array(self.of) if self.of else np.empty(0, object)
+        return name_array(self.of) if self.of else _NONE
 
 
 def _kind(name: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +78,11 @@ def write_labels(
     >>> lu.read_labels(folder / "again.json").vertices.tolist()
     ['ann', 'bob', 'cid']
     """
-    if isinstance(labels, str | PathLike):
-        labels, path = path, labels
+    given: Any = labels
+    if isinstance(labels, str | Path):
+        given, path = path, labels
     writer_for(path)
-    found = listed(labels, names)
+    found = listed(given, names)
     if hierarchy and not isinstance(found, Communities):
         raise GraphError("only a result has a hierarchy; pass one, or leave hierarchy out")
     named_by = found.vertices if isinstance(found, Labels) else found.names
