@@ -38,8 +38,8 @@ DEFAULT_RING: Final = 1 << 20
 
 SEMAPHORE: Final = np.dtype(
     {
-        "names": ["value", "grants", "orders", "failures"],
-        "formats": [np.int64, np.int64, np.uint64, np.uint64],
+        "names": ["value", "grants", "orders", "begun", "failures"],
+        "formats": [np.int64, np.int64, np.uint64, np.uint64, np.uint64],
         "itemsize": 128,
     }
 )

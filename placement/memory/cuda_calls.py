@@ -43,6 +43,9 @@ HOST_POINTERS: Final = 91
 NON_BLOCKING: Final = 1
 """cudaStreamNonBlocking."""
 
+NOT_READY: Final = 600
+"""cudaErrorNotReady."""
+
 MANAGED_MEMORY: Final = 83
 CONCURRENT_MANAGED_ACCESS: Final = 89
 """Device attributes of `cudaDeviceGetAttribute`."""
@@ -200,6 +203,17 @@ def wait_for(stream: int) -> None:
 def drop_stream(stream: int) -> None:
     """Undo `new_stream`."""
     _cupy("streamDestroy", stream)
+
+
+def has_ended(event: int) -> bool:
+    """Whether all that was in a stream before an event has ended.
+
+    CuPy's events themselves call a failed device one that has not ended.
+    """
+    status = int(_cupy("eventQuery", event))
+    if status not in (0, NOT_READY):
+        _cupy("check_status", status)
+    return status == 0
 
 
 def free_memory() -> tuple[int, int]:

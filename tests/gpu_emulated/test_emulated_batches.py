@@ -124,6 +124,23 @@ def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(library, store
     assert g.digest() == host.digest()
 
 
+@pytest.mark.parametrize(("budget", "rebuilt"), [(3_500_000, False), (5_500_000, True)])
+def test_a_crowded_store_that_has_no_room_for_another_still_takes_batches(library, budget, rebuilt):
+    hubs, leaves = 60, 2500
+    u, v = np.repeat(np.arange(hubs), leaves), np.tile(np.arange(hubs, hubs + leaves), hubs)
+    g, host = DynamicGraph(hubs + leaves), DynamicGraph(hubs + leaves)
+    on_device(g, Emulated(library, 3), "ouro-va-p", budget=budget)
+    for graph in (g, host):
+        graph.apply(insert=(u, v))
+    heap, few = g._store.heap, v < hubs + 500
+    for part in (~few, few):  # rows behind the heap move into pages, and then end
+        for graph in (g, host):
+            graph.apply(delete=(u[part], v[part]))
+        assert (g._store.heap is not heap) == rebuilt
+        g.check()
+        assert g.digest() == host.digest()
+
+
 @pytest.mark.parametrize("store", ["ouro-s-p", "pages"])
 def test_queues_stay_on_the_device(library, store):
     g = DynamicGraph(5)

@@ -12,12 +12,14 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed import devices
 from louvain_um.distributed.devices import DevicesEngine
-from louvain_um.errors import MemoryBudgetError
+from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.events import Event, ignore
 from louvain_um.generators import lfr, rmat, stencil
+from louvain_um.gpu.dynamic.cuda import Cuda
 from louvain_um.gpu.ranks import loading
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.memory import cuda_calls
 from tests.gpu_emulated.emulated_engine import emulated_devices
 
 KINDS = {
@@ -83,3 +85,13 @@ def test_memory_is_freed_where_a_device_has_too_little(
         pytest.raises(MemoryBudgetError),
     ):
         engine.load(graph)
+
+
+def test_a_store_refuses_kernels_on_another_device(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    with emulated_devices(monkeypatch, emulated, 2):
+        there = Cuda()
+        cuda_calls.bind(1)
+        with pytest.raises(DeviceUnavailableError, match=r"on cuda:0.*cupy.cuda.Device\(0\)"):
+            there.launch("batches", "net_batch", "u32", 1)

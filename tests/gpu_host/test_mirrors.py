@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from louvain_um.core import rules
+from louvain_um.dynamic import ouroboros
 from louvain_um.dynamic.stores.on_device import pages
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import limits
@@ -31,6 +32,7 @@ AGGREGATING = ("aggregate",)
 RELABELLING = ("relabel",)
 BATCHES = ("batches", "merge")
 FOLLOWING = ("follow",)
+HEAPS = ("ouroboros",)
 ALGORITHMS = ("bfs", "sssp", "spanning_forest")
 
 STRUCTS = {
@@ -56,6 +58,8 @@ STRUCTS = {
     (RELABELLING, "RelabelResult"): RELABEL_RESULT,
     (BATCHES, "Batch"): batch_arrays.BATCH,
     (BATCHES, "BatchCounts"): batch_arrays.COUNTS,
+    (HEAPS, "ouroboros::Semaphore"): ouroboros.SEMAPHORE,
+    (HEAPS, "ouroboros::Queue"): ouroboros.QUEUE,
     (FOLLOWING, "Follow"): follow_arrays.FOLLOW,
     (FOLLOWING, "FollowCounts"): follow_arrays.COUNTS,
     (FOLLOWING, "Differing"): follow_arrays.DIFFERING,

@@ -57,9 +57,13 @@ class NcclCommunicator(Collectives):
         self.ranks = ranks
         self.patience = ranks.patience
         self.nccl = nccl
+        # CuPy raises a KeyError for errors of NCCL that it has no name for; before 13.4 these are
+        # those of other ranks, too.
+        self.errors = nccl.NcclError, KeyError
+        self.lost = False
         try:
             self.connection = self.connected(shared_id(ranks))
-        except nccl.NcclError as error:
+        except self.errors as error:
             raise failed(error) from error
 
     def connected(self, run_id: Any) -> Any:
@@ -173,13 +177,15 @@ class NcclCommunicator(Collectives):
         ------
         WorkerLostError
             A rank is gone, has aborted, or does not answer.
+        CudaError
+            The GPU failed.
         """
         import cupy
 
         event = cupy.cuda.Event(disable_timing=True)
         event.record()
         since = time.monotonic()
-        while not event.done:
+        while not cuda_calls.has_ended(event.ptr):
             if time.monotonic() - since < EAGER_SECONDS:
                 continue
             self.check()
@@ -200,11 +206,11 @@ class NcclCommunicator(Collectives):
         """
         try:
             yield
-        except self.nccl.NcclError as error:
+        except BaseException as error:
+            self.lost = True
             self.connection.abort()
-            raise failed(error) from error
-        except BaseException:
-            self.connection.abort()
+            if isinstance(error, self.errors):
+                raise failed(error) from error
             raise
 
     def check(self) -> None:
@@ -219,11 +225,19 @@ class NcclCommunicator(Collectives):
         return self
 
     def __exit__(self, kind: object, *failure: object) -> None:
-        # To give connections up in order waits for the others, which may have failed.
-        if kind is None:
+        # To give connections up in order waits for all ranks of a machine to do so, for ever.
+        if kind is None and self.all_leave():
             self.connection.destroy()
         else:
             self.connection.abort()
+
+    def all_leave(self) -> bool:
+        """Wait until every rank gives its connections up in order; return whether they all do."""
+        try:
+            lost = self.ranks.allgatherv(np.array([self.lost], np.uint8))
+        except WorkerLostError:
+            return False
+        return not np.any(lost)
 
 
 class NcclLink:
@@ -288,6 +302,5 @@ def shared_id(ranks: Communicator) -> Any:
 
 def failed(error: Exception) -> WorkerLostError:
     """Return the error of a run whose GPUs NCCL does not connect any more."""
-    return WorkerLostError(
-        f"NCCL failed ({first_line_of(error)}); see NCCL_DEBUG=INFO, or use exchange='host'"
-    )
+    what = f"error {error}" if isinstance(error, KeyError) else first_line_of(error)
+    return WorkerLostError(f"NCCL failed ({what}); see NCCL_DEBUG=INFO, or use exchange='host'")

@@ -14,7 +14,7 @@ LONG_ROW: Final = 4096
 MOST_BLOCKS: Final = 4096
 """Blocks of a launch, at most: each has two partial sums."""
 
-MOST_LISTED: Final = 1 << 30
+MOST_LISTED: Final = (1 << 30) - 1
 """Operations of a batch, at most: signed 32 bits count its arcs."""
 
 ALIGNMENT: Final = 16

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
 from louvain_um.gpu.dynamic.pool import Copied, Room
 from louvain_um.gpu.level import or_null
@@ -48,7 +49,17 @@ class Cuda:
             Work, about.
         *args
             Arrays, structures, scalars of the parameters' types, and None for a null pointer.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            Another device is current: it would read this one's memory.
         """
+        if int(self.xp.cuda.runtime.getDevice()) != self.device:
+            raise DeviceUnavailableError(
+                f"this memory is on cuda:{self.device}, which is not the current device; call "
+                f"inside `with cupy.cuda.Device({self.device}):`"
+            )
         found = self.kernels.get(source, kernel, types)
         most = min(self.kernels.resident_blocks(found, THREADS), MOST_BLOCKS)
         blocks = max(1, min(most, -(-items // THREADS)))

@@ -12,7 +12,7 @@ from louvain_um import DynamicGraph
 from louvain_um.analysis.stores.comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
 from louvain_um.dynamic.stores import DEVICE_STORES
-from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
+from louvain_um.errors import DeviceUnavailableError, GraphError, MemoryBudgetError, OptionError
 from louvain_um.generators import rmat
 from tests.dynamic.model import Model, follow
 
@@ -214,3 +214,20 @@ def test_stores_are_compared_on_a_device(tmp_path):
     for here, there in zip(*found, strict=True):
         assert here["contents"] == there["contents"]
         assert there["insert_ms"] > 0
+
+
+def test_another_current_device_is_refused():
+    import cupy
+
+    count, current = cupy.cuda.runtime.getDeviceCount(), cupy.cuda.runtime.getDevice()
+    if count < 2:
+        pytest.skip("there is one device only")
+    g = DynamicGraph(4, device=f"cuda:{current}")
+    g.apply(insert=([0, 1], [1, 2]))
+    with (
+        cupy.cuda.Device((current + 1) % count),
+        pytest.raises(DeviceUnavailableError, match=f"cupy.cuda.Device\\({current}\\)"),
+    ):
+        g.apply(insert=([0], [3]))
+    g.apply(insert=([0], [3]))
+    g.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from louvain_um.placement.memory import cuda_calls
 from tests.gpu_emulated.emulated_engine import HostArray
 
 BYTES = {0: 1, 4: 8}
@@ -73,37 +75,42 @@ class EmulatedNccl(SimpleNamespace):
 
             def check_async_error(self) -> None:
                 if failing:
-                    raise NcclError("NCCL_ERROR_SYSTEM_ERROR: unhandled system error")
+                    raise failing[0]
 
             def abort(self) -> None:
                 self.live = False
 
-            destroy = abort
+            def destroy(self) -> None:
+                """End once all ranks come here, as NCCL does on one machine."""
+                leaving.append(self.rank)
+                until = time.monotonic() + 30
+                while len(leaving) < self.size:
+                    assert time.monotonic() < until, "the others never gave their connections up"
+                    time.sleep(0.001)
+                self.abort()
 
-        class Event:
-            """An event that has come once all that was received before it has arrived."""
+        def query(event: int) -> int:
+            """Say that an event has come once all that was received before it has arrived."""
+            pending = own.__dict__.setdefault("pending", deque())
+            while pending and pending[0]():
+                pending.popleft()
+            return faults[0] if faults else cuda_calls.NOT_READY * bool(pending)
 
-            def __init__(self, **_: Any) -> None:
-                pass
-
-            def record(self) -> None:
-                pass
-
-            @property
-            def done(self) -> bool:
-                pending = own.__dict__.setdefault("pending", deque())
-                while pending and pending[0]():
-                    pending.popleft()
-                return not pending
+        def check_status(status: int) -> None:
+            error: Any = RuntimeError("cudaErrorIllegalAddress: an illegal memory access")
+            error.status = status
+            raise error
 
         sent: dict[tuple[int, int], deque[bytes]] = {}
         sums: dict[int, dict[int, Any]] = {}
-        made, failing, unsendable = list[Connection](), list[int](), list[BaseException]()
-        gate = list[threading.Event]()
+        made, failing, unsendable = list[Connection](), list[Exception](), list[BaseException]()
+        faults = list[int]()
+        gate, leaving = list[threading.Event](), list[int]()
         super().__init__(
             NCCL_UINT8=0, NCCL_INT64=4, NCCL_SUM=0, available=True, made=made, failing=failing,
-            unsendable=unsendable, gate=gate, own=own, NcclError=NcclError,
-            event=Event, NcclCommunicator=Connection, get_version=lambda: 22800,
+            unsendable=unsendable, faults=faults, gate=gate, own=own, NcclError=NcclError,
+            query=query, check_status=check_status, NcclCommunicator=Connection,
+            get_version=lambda: 22800,
             get_unique_id=lambda: number,
             groupStart=lambda: setattr(own, "grouped", True),
             groupEnd=lambda: setattr(own, "grouped", False),
@@ -113,7 +120,11 @@ class EmulatedNccl(SimpleNamespace):
         """Let the emulated CuPy have it."""
         cupy: Any = sys.modules["cupy"]
         monkeypatch.setattr(cupy.cuda, "nccl", self, raising=False)
-        monkeypatch.setattr(cupy.cuda, "Event", self.event)
+        runtime = cuda_calls.cupy_runtime()
+        monkeypatch.setattr(runtime, "eventQuery", self.query, raising=False)
+        monkeypatch.setattr(runtime, "check_status", self.check_status, raising=False)
+        event = SimpleNamespace(ptr=0, record=lambda: None)
+        monkeypatch.setattr(cupy.cuda, "Event", lambda **_: event)
         cupy.cuda.get_current_stream().ptr = 0
         cupy.empty = lambda size, dtype: np.full(size, 0xA5, dtype).view(HostArray)
         cupy.asarray = lambda array: np.array(array).view(HostArray)

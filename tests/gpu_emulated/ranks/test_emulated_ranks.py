@@ -24,6 +24,7 @@ from louvain_um.events import ignore
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.results.communities import Communities
 from tests.distributed.conformance import conforms
 from tests.distributed.runs import assert_equal
@@ -123,7 +124,13 @@ def test_nccl_does_what_a_communicator_promises(
 
 @pytest.mark.parametrize(
     ("broken", "message"),
-    [("silent", "did not answer for 0.5 s"), ("aborts", "on purpose"), ("network", "NCCL failed")],
+    [
+        ("silent", "did not answer for 0.5 s"),
+        ("aborts", "on purpose"),
+        ("network", r"NCCL failed \(NCCL_ERROR_SYSTEM_ERROR: x\)"),
+        ("unnamed", r"NCCL failed \(error 6\)"),
+        ("device", r"failed \(cudaErrorIllegalAddress\)"),
+    ],
 )
 def test_a_rank_that_fails_ends_those_that_wait_for_it(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], broken: str, message: str
@@ -135,15 +142,20 @@ def test_a_rank_that_fails_ends_those_that_wait_for_it(
             own.patience = 0.5
         with NcclCommunicator(own) as ranks:
             ranks.allgatherv(np.arange(3))
+            own.allgatherv(np.arange(3))  # both are past the exchange
             if own.rank:
                 if broken == "aborts":
                     own.abort("on purpose")
                 if broken == "network":
-                    nccl.failing.append(1)
+                    nccl.failing.append(NcclError("NCCL_ERROR_SYSTEM_ERROR: x"))
+                if broken == "unnamed":
+                    nccl.failing.append(KeyError(6))
+                if broken == "device":
+                    nccl.faults.append(700)
                 assert ended.wait(30)
                 return
             try:
-                with pytest.raises(WorkerLostError, match=message):
+                with pytest.raises((WorkerLostError, CudaError), match=message):
                     ranks.allgatherv(np.arange(3))
                 assert not nccl.made[0].live or not nccl.made[1].live
             finally:

@@ -83,7 +83,10 @@ class DeviceOuro(DeviceRows):
         frontier = self.frontier + counts["fresh"]
         free, behind = self.free_arcs + counts["freed"], frontier - self.heap.nbytes // 4
         crowded = free > max(MOST_FREE * behind, LEAST_FREE)
-        if crowded or self.taken + counts["taken"] > self.heap.chunks * CHUNK_ARCS:
+        # About as much again; else batches go on where the store lies, while they fit there.
+        fits = self.budget is None or self._bytes(2 * frontier) + self.row_bytes <= self.budget
+        full = self.taken + counts["taken"] > self.heap.chunks * CHUNK_ARCS
+        if full or (crowded and fits):
             return self._rebuilt(changes)
         self._afford(frontier + counts["room"], self.weights)
         self.free_spare()
