@@ -100,10 +100,11 @@ def _cpu_name() -> str:
     return found.group(1) if found else platform.machine()
 
 
-def bandwidth(nbytes: int = 1 << 30) -> float:
+def bandwidth() -> float:
     """Return the device's bandwidth in bytes/s, measured by a copy; reads and writes count."""
     import cupy
 
+    nbytes = 1 << 30
     source, target = cupy.zeros(nbytes, cupy.uint8), cupy.zeros(nbytes, cupy.uint8)
     seconds = []
     for _ in range(12):

@@ -111,14 +111,11 @@ def write_graph(
     return write(os.fspath(path), graph, format, force, chosen)
 
 
-def check_graph_path(
-    path: str | os.PathLike[str], *, format: str | None = None, force: bool = False
-) -> None:
+def check_graph_path(path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Raise the errors of `write_graph` about the path, before any work is done."""
     from louvain_um.formats.write import writer_for
 
-    check_format(format)
-    writer_for(os.fspath(path), format, force, {})
+    writer_for(os.fspath(path), None, force, {})
 
 
 __all__ = [

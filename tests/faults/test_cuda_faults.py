@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError, LouvainUmError
-from louvain_um.gpu.runtime import compile, nvrtc
+from louvain_um.gpu.runtime import images, nvrtc
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.guard import MARGIN, guard
@@ -117,7 +117,7 @@ def test_calls_of_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path / "cache"))
     (tmp_path / "one.cu").write_text("__global__ void k(int* a) { *a = 1; }\n")
     real = nvrtc._call
-    whole = compile.build("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
+    whole = images.build("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
     problems = []
     for fails_at in range(100):
         counter = SimpleNamespace(left=fails_at)
@@ -130,7 +130,7 @@ def test_calls_of_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
         monkeypatch.setattr(nvrtc, "_call", call)
         try:
-            image = compile.cached_image("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
+            image = images.cached_image("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
         except KernelCompileError as error:
             problems.append(str(error))
             assert not list((tmp_path / "cache").rglob("*.*"))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from louvain_um.gpu.runtime.compile import FOLDER
 from louvain_um.gpu.runtime.image_cache import cache_folder
+from louvain_um.gpu.runtime.images import FOLDER
 
 HERE = Path(__file__).parent
 SOURCES = (

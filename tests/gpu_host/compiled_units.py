@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from louvain_um.gpu.runtime import compile, kernel_list
+from louvain_um.gpu.runtime import images, kernel_list
 
 TESTED: Final = 90
 """The architecture for which tests compile every kernel, always."""
@@ -35,11 +35,11 @@ NOTES: Final = Path(__file__).with_name("compiled.txt")
 
 def note(source: str, architecture: int) -> str:
     """Return a line for what compiling all units of a source would make."""
-    target, total = compile.target(architecture), hashlib.sha256()
+    target, total = images.target(architecture), hashlib.sha256()
     for name, types in UNITS:
         if name == source:
             names = kernel_list.together(source, types)
-            total.update(compile.digest(source, names, target, compile.FOLDER).encode())
+            total.update(images.digest(source, names, target, images.FOLDER).encode())
     return f"{source} {architecture} {total.hexdigest()[:40]}"
 
 
@@ -47,7 +47,7 @@ def compile_unit(job: tuple[str, str, int]) -> None:
     """Compile the kernels of a source with these types, unless their image is cached."""
     source, types, architecture = job
     names = kernel_list.together(source, types)
-    image = compile.cached_image(source, names, compile.target(architecture))
+    image = images.cached_image(source, names, images.target(architecture))
     assert image.code.startswith(b"\x7fELF")
     assert sorted(image.names) == sorted(names)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime import compile, image_cache, nvrtc
+from louvain_um.gpu.runtime import image_cache, images, nvrtc
 
 IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
 
@@ -52,8 +52,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_digests_follow_sources_types_and_architecture(folder: Path) -> None:
     def digest(name: str = "k", architecture: str = "sm_75") -> str:
-        compile.sources.cache_clear()
-        return compile.digest("one", [name], architecture, folder)
+        images.sources.cache_clear()
+        return images.digest("one", [name], architecture, folder)
 
     first = digest()
     assert first == digest()
@@ -69,6 +69,6 @@ def test_digests_follow_sources_types_and_architecture(folder: Path) -> None:
 
 
 def test_what_was_compiled_once_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = compile.cached_image("one", ["k"], compile.target(75), folder)
-    monkeypatch.setattr(compile, "build", None)
-    assert compile.cached_image("one", ["k"], compile.target(75), folder) == first
+    first = images.cached_image("one", ["k"], images.target(75), folder)
+    monkeypatch.setattr(images, "build", None)
+    assert images.cached_image("one", ["k"], images.target(75), folder) == first

@@ -13,7 +13,7 @@ import pytest
 
 from louvain_um.algorithms.expressions import Expression
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
-from louvain_um.gpu.runtime import compile, kernel_list, nvrtc
+from louvain_um.gpu.runtime import images, kernel_list, nvrtc
 from tests.gpu_host.compiled_units import OTHERS, TESTED, UNITS, compile_unit, note
 
 
@@ -34,12 +34,12 @@ def test_kernels_compile(unit: tuple[str, str]) -> None:
 def test_expressions_of_users_compile(architecture: int) -> None:
     along = Expression("min(x // max(w, 1), y % 7) if u != v else -x", tuple("uvwxy"), "along")
     condition = Expression("not a or 3 < a <= v", ("a", "v"), "condition")
-    target = compile.target(architecture)
+    target = images.target(architecture)
     for source, name, text in (
         ("along", "combine_along<u64, Least>", along.cuda()),
         ("keep", "keep", condition.cuda(a="arrays[0][v]")),
     ):
-        image = compile.written_image(source, name, target, f"#define EXPRESSION {text}\n")
+        image = images.cached_image(source, [name], target, front=f"#define EXPRESSION {text}\n")
         assert list(image.names) == [name]
 
 
@@ -57,12 +57,12 @@ def test_units_cover_every_kernel() -> None:
 def test_a_note_is_of_all_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     before = note("bfs", 80), note("move", 80)
     assert note("bfs", 75) != before[0]
-    files = {**compile.sources(), "grid.cuh": compile.sources()["grid.cuh"] + "// changed\n"}
+    files = {**images.sources(), "grid.cuh": images.sources()["grid.cuh"] + "// changed\n"}
     with monkeypatch.context() as patch:
-        patch.setattr(compile, "sources", lambda _: files)
+        patch.setattr(images, "sources", lambda _: files)
         assert note("bfs", 80) != before[0], "a header changed"
     with monkeypatch.context() as patch:
-        patch.setattr(compile, "OPTIONS", (*compile.OPTIONS, "--maxrregcount=64"))
+        patch.setattr(images, "OPTIONS", (*images.OPTIONS, "--maxrregcount=64"))
         assert note("bfs", 80) != before[0], "an option changed"
     kernels = {**kernel_list.CATALOGUE["move"], "more": ("u32, u32",)}
     with monkeypatch.context() as patch:
@@ -72,17 +72,17 @@ def test_a_note_is_of_all_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_every_source_is_in_the_catalogue() -> None:
-    assert {file.stem for file in compile.FOLDER.rglob("*.cu")} == set(kernel_list.CATALOGUE)
+    assert {file.stem for file in images.FOLDER.rglob("*.cu")} == set(kernel_list.CATALOGUE)
 
 
 def test_an_error_names_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "bad.cu").write_text('#include "rules.cuh"\n__global__ void bad() { nothing; }\n')
     with pytest.raises(KernelCompileError, match=r"bad\.cu\(2\).*nothing"):
-        compile.build("bad", ["bad"], compile.target(75), tmp_path)
+        images.build("bad", ["bad"], images.target(75), tmp_path)
 
 
 def test_a_younger_device_gets_code_of_its_generation_or_ptx() -> None:
-    assert compile.target(91) == "--gpu-architecture=sm_90"
-    assert compile.target(999).startswith("--gpu-architecture=compute_")
+    assert images.target(91) == "--gpu-architecture=sm_90"
+    assert images.target(999).startswith("--gpu-architecture=compute_")
     with pytest.raises(DeviceUnavailableError, match=r"compute capability 2\.0"):
-        compile.target(20)
+        images.target(20)

@@ -22,7 +22,7 @@ from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
 from louvain_um.gpu.ranks import steps
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
-from louvain_um.gpu.runtime import compile, launch, nvrtc
+from louvain_um.gpu.runtime import images, launch, nvrtc
 from louvain_um.gpu.runtime.structs import Struct, layout
 from louvain_um.profiling.access import waits
 
@@ -115,11 +115,11 @@ def compile_checks(folder: Path, sources: tuple[str, ...], checks: list[str]) ->
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     for name in sources:
-        (folder / f"{name}_source.cuh").write_text(compile.sources()[f"{name}.cu"])
+        (folder / f"{name}_source.cuh").write_text(images.sources()[f"{name}.cu"])
     included = [f'#include "{name}_source.cuh"' for name in sources]
     text = "\n".join([*included, *checks, "__global__ void none() {}"])
     (folder / "mirrors.cu").write_text(text)
-    compile.build("mirrors", ["none"], compile.target(90), folder)
+    images.build("mirrors", ["none"], images.target(90), folder)
 
 
 def checks_of(struct: str, kind: np.dtype[Any]) -> list[str]:

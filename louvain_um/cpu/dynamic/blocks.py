@@ -94,7 +94,7 @@ def count_blocks(touched, starts, before, after, rows, live, width, policy, need
 
 
 @kernel()
-def drop_entries(ids, pool, filled, keys, after, low, high, policy):
+def drop_entries(ids, pool, filled, keys, after, high, policy):
     """Delete and reweigh the entries of a row that changes name; return its entries."""
     targets, weights, _ = pool
     width = targets.shape[1]
@@ -102,7 +102,7 @@ def drop_entries(ids, pool, filled, keys, after, low, high, policy):
     while i < filled:
         block, slot = ids[i // width], i % width
         target = targets[block, slot]
-        k = low + np.searchsorted(keys[low:high], np.uint64(target))
+        k = np.searchsorted(keys[:high], np.uint64(target))
         if target == HOLE or k == high or keys[k] != target:
             i += 1
         elif after[k] > 0:
@@ -144,7 +144,7 @@ def edit(
             for k in range(high - low):
                 names[k] = keys[low + k] & np.uint64(0xFFFFFFFF)
             entries = drop_entries(
-                ids, pool, np.int64(filled[row]), names, after[low:high], 0, high - low, policy
+                ids, pool, np.int64(filled[row]), names, after[low:high], high - low, policy
             )
             given = new_starts[i]
             place = np.int64(0) if policy == HOLES else entries

@@ -120,7 +120,7 @@ def _read(
     if columns[2] is not None:
         return keys, read_weights(columns[2], what, limits.scale)
     if limits.weighted and limits.scale != 1.0 and weights == "allowed":
-        return keys, np.full(len(u), int_weight(1.0, limits.scale), np.int64)
+        return keys, np.full(len(u), unit_weight(limits.scale), np.int64)
     return keys, none
 
 
@@ -203,9 +203,9 @@ def host(values: Any) -> NDArray[Any]:
     return host
 
 
-def int_weight(weight: float, scale: float) -> int:
-    """Return a real weight as an integer, times the scale."""
-    return max(1, round(weight * scale))
+def unit_weight(scale: float) -> int:
+    """Return the weight 1 as an integer: the scale, at least 1."""
+    return max(1, round(scale))
 
 
 def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int64]:

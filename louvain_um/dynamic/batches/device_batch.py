@@ -14,9 +14,9 @@ from louvain_um.dynamic.batches.batch import (
     Columns,
     Limits,
     columns_of,
-    int_weight,
     read_batch,
     refuse_options,
+    unit_weight,
 )
 from louvain_um.dynamic.batches.changes import refuse_absent, refuse_below_zero, refuse_heavy
 from louvain_um.errors import GraphError
@@ -104,7 +104,7 @@ def net_changes_there(
     xp, device = store.xp, store.device
     if listed == 0:
         return _changes(store, dict.fromkeys(COUNTS.names or (), 0))
-    one = int_weight(1.0, limits.scale) if limits.weighted else 1
+    one = unit_weight(limits.scale) if limits.weighted else 1
     summing = limits.weighted if duplicates is None else duplicates == "sum"
     weighs = one != 1 or any(part is not None and part[2] is not None for part in parts.values())
     same = sizes["insert"] == listed and not weighs and not summing

@@ -164,7 +164,7 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     count = int(result.get().view(RELABEL_RESULT)[0]["communities"])
     keys = memory.empty("community_keys", "scratch", count, np.uint64)
     run(kernels, "key_communities", n, labels, sizes, first, ranks, keys)
-    with room_from(memory, "sort_workspace"):
+    with sort_workspace(memory):
         keys.sort()
     # Sizes are part of the keys now: their array holds the new numbers.
     arguments = (np.int64(count), keys, first, ranks, sizes, labels, result)
@@ -174,14 +174,14 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
 
 
 @contextmanager
-def room_from(memory: Allocator, name: str) -> Iterator[None]:
-    """Give CuPy's functions scratch memory from the run's allocator, within its budget."""
+def sort_workspace(memory: Allocator) -> Iterator[None]:
+    """Let CuPy sort in scratch memory of the run's allocator, within its budget."""
     import cupy
 
     taken = list[str]()
 
     def take(nbytes: int) -> Any:
-        taken.append(f"{name}.{len(taken)}")
+        taken.append(f"sort_workspace.{len(taken)}")
         return memory.empty(taken[-1], "scratch", nbytes, np.uint8).data
 
     try:

@@ -1,148 +1,25 @@
-"""CUDA sources to callable kernels: compiled by NVRTC, cached on disk, loaded once per device."""
+"""The engine's kernels: compiled where no image is cached, loaded once per device."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Event, Observer, ignore
 from louvain_um.gpu.runtime import image_cache, kernel_list
-from louvain_um.gpu.runtime.nvrtc import Image, compile_source, compiler
-
-FOLDER: Final = Path(__file__).parents[1]
-
-OPTIONS: Final = ("--std=c++17", "--fmad=false", "--generate-line-info")
-"""No fused multiply-add: the rule rounds each operation on its own."""
-
-INCLUDE: Final = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+from louvain_um.gpu.runtime.images import FOLDER, cached_image, image_file, target
+from louvain_um.gpu.runtime.nvrtc import Image
 
 DEFAULT_SHARED: Final = 48 << 10
 """Bytes of shared memory that a block may use without opting in."""
 
 MAX_DYNAMIC_SHARED: Final = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
-
-
-def target(capability: int) -> str:
-    """Return the NVRTC option for a device of this compute capability, times 10.
-
-    A compiler older than the device makes machine code for the newest architecture of the same
-    generation that it knows; if it knows none, PTX, which the driver finishes.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The device is too old for the compiler.
-    """
-    known = compiler().architectures
-    same_generation = [a for a in known if a // 10 == capability // 10 and a <= capability]
-    if same_generation:
-        return f"--gpu-architecture=sm_{max(same_generation)}"
-    older = [a for a in known if a <= capability]
-    if older:
-        return f"--gpu-architecture=compute_{max(older)}"
-    raise DeviceUnavailableError(
-        f"the installed NVRTC {'.'.join(map(str, compiler().version))} no longer supports compute "
-        f"capability {capability / 10}; install louvain-um[cuda12]"
-    )
-
-
-@cache
-def sources(folder: Path = FOLDER) -> Mapping[str, str]:
-    """Return the text of every CUDA file of a folder, and of the engine's headers, by name."""
-    files = [*FOLDER.rglob("*.cuh"), *folder.rglob("*.cu"), *folder.rglob("*.cuh")]
-    return {file.name: file.read_text(encoding="utf-8") for file in sorted(set(files))}
-
-
-def included(name: str, files: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that a file includes, directly or not, by name."""
-    headers = dict[str, str]()
-    pending = [name]
-    while pending:
-        for header in INCLUDE.findall(files[pending.pop()]):
-            if header in files and header not in headers:
-                headers[header] = files[header]
-                pending.append(header)
-    return headers
-
-
-def build(
-    source: str, expressions: Sequence[str], architecture: str, folder: Path = FOLDER
-) -> Image:
-    """Compile some kernels of one source; messages name its file and line.
-
-    Parameters
-    ----------
-    source : str
-        File name without ``.cu``.
-    expressions : sequence of str
-        C++ names of the kernels.
-    architecture : str
-        As `target` returns it.
-
-    Raises
-    ------
-    KernelCompileError
-        With the compiler's log.
-    """
-    files = sources(folder)
-    name = f"{source}.cu"
-    options = (*OPTIONS, architecture)
-    return compile_source(name, files[name], included(name, files), expressions, options)
-
-
-def digest(source: str, expressions: Sequence[str], architecture: str, folder: Path) -> str:
-    """Return a name for what `build` would return."""
-    files = sources(folder)
-    name = f"{source}.cu"
-    texts = {name: files[name], **dict(sorted(included(name, files).items()))}
-    parts = [source, texts, list(expressions), OPTIONS, architecture, compiler().version]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
-
-
-def image_file(
-    source: str, expressions: Sequence[str], architecture: str, folder: Path = FOLDER
-) -> Path:
-    """Return where the image of some kernels is cached, whether or not it is there."""
-    name = digest(source, expressions, architecture, folder)
-    return image_cache.cache_folder() / f"{name}.image"
-
-
-def cached_image(
-    source: str, expressions: Sequence[str], architecture: str, folder: Path = FOLDER
-) -> Image:
-    """Return what `build` returns, from the cache if it is there; else it is cached."""
-    file = image_file(source, expressions, architecture, folder)
-    image = image_cache.load(file)
-    if image is None:
-        image = build(source, expressions, architecture, folder)
-        image_cache.save(file, image)
-    return image
-
-
-def written_image(source: str, expression: str, architecture: str, front: str) -> Image:
-    """Return a kernel of a source that other text is written in front of, cached like others."""
-    files, name = sources(), f"{source}.cu"
-    headers = included(name, files)
-    parts = [front, files[name], dict(sorted(headers.items())), expression, OPTIONS, architecture]
-    key = hashlib.sha256(json.dumps([*parts, compiler().version]).encode()).hexdigest()[:40]
-    file = image_cache.cache_folder() / f"{key}.image"
-    image = image_cache.load(file)
-    if image is None:
-        options = (*OPTIONS, architecture)
-        image = compile_source(name, front + files[name], headers, [expression], options)
-        image_cache.save(file, image)
-    return image
 
 
 class Kernel:
@@ -230,7 +107,8 @@ class Kernels:
             loaded = self.loaded.get((device.id, name, expression))
             if loaded is None:
                 architecture = target(int(device.compute_capability))
-                self.load(device.id, name, written_image(source, expression, architecture, front))
+                image = cached_image(source, [expression], architecture, front=front)
+                self.load(device.id, name, image)
                 loaded = self.loaded[device.id, name, expression]
         return loaded
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from louvain_um.errors import KernelCompileError
 from louvain_um.events import Event, Observer
-from louvain_um.gpu.runtime import compile, image_cache
+from louvain_um.gpu.runtime import compile, image_cache, images
 from louvain_um.gpu.runtime.nvrtc import Image
 from louvain_um.profiling.sources.tracer.rewrite import Rewritten
 from louvain_um.profiling.sources.tracer.rewrite_cache import rewritten
@@ -163,14 +163,14 @@ class TracedKernels(compile.Kernels):
 
     def _image(self, source: str, names: tuple[str, ...], architecture: str) -> Image:
         virtual = architecture.replace("=sm_", "=compute_")
-        ptx = compile.cached_image(source, names, virtual, self.folder)
+        ptx = images.cached_image(source, names, virtual, self.folder)
         try:
             done = rewritten(ptx.code.rstrip(b"\0").decode(), log=self.log)
             code = finish(done.text)
         except (PtxError, KernelCompileError) as error:
             for name in names:
                 self.register.left[f"{source}.cu: {name}"] = str(error).splitlines()[0]
-            return compile.cached_image(source, names, architecture, self.folder)
+            return images.cached_image(source, names, architecture, self.folder)
         self._rewritten[tuple(ptx.names.values())] = done
         return Image(code, ptx.names)
 

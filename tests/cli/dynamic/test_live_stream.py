@@ -28,7 +28,7 @@ TABLES = ("communities", "events", "history")
 OPTIONS = ("--every", "50", "--window", "300")
 
 
-def edge_lines(count: int = 620, weight: str = "") -> list[str]:
+def edge_lines(count: int = 620) -> list[str]:
     """Return timed edges of four groups."""
     rng = np.random.default_rng(3)
     lines = []
@@ -37,7 +37,7 @@ def edge_lines(count: int = 620, weight: str = "") -> list[str]:
         u, v = (15 * group + rng.integers(0, 15, 2)).tolist()
         if rng.random() < 0.1:
             v = int(rng.integers(0, 60))
-        lines.append(f"p{u} p{v} {1000 + 10 * second}{weight}\n")
+        lines.append(f"p{u} p{v} {1000 + 10 * second}\n")
     return lines
 
 

@@ -54,8 +54,8 @@ def test_every_format_returns_what_was_written(
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def round_trip(folder: Path, suffix: str, vertices: list[object], dtype: type = object) -> Labels:
-    names = np.empty(len(vertices), dtype)
+def round_trip(folder: Path, suffix: str, vertices: list[object]) -> Labels:
+    names = np.empty(len(vertices), object)
     names[:] = vertices
     path = folder / f"again{suffix}"
     write_labels(path, Labels(names, np.arange(len(names))), force=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,16 +27,16 @@ STOPS = ((2 * MS, 26 * SECOND), (40 * MS, 3 * SECOND))
 """When a run began to compile, by its own clock, and for how long: while loading and moving."""
 
 
-def delayed(session: Session, stops: Sequence[tuple[int, int]] = STOPS) -> Session:
+def delayed(session: Session) -> Session:
     """Return the session as it is recorded where something has to be compiled."""
 
     def at(time: int) -> int:
-        return time + sum(length for begin, length in stops if begin < time)
+        return time + sum(length for begin, length in STOPS if begin < time)
 
     spans = [
         PhaseSpan(phase="compile", level=-1, iteration=-1, start_ns=at(begin),
                   end_ns=at(begin) + length)
-        for begin, length in stops
+        for begin, length in STOPS
     ]  # fmt: skip
     spans += [
         replace(span, start_ns=at(span.start_ns), end_ns=at(span.end_ns)) for span in session.phases

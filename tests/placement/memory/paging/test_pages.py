@@ -97,8 +97,8 @@ class Viewed:
         self.data = SimpleNamespace(ptr=address)
 
 
-def layout(arcs, share=1.0):
-    here = Placement("device") if share == 1 else Placement("split", share)
+def layout(arcs):
+    here = Placement("device")
     return (
         ArenaSpec(
             name="targets.0", group="graph", capacity=arcs, placement=here, members=("targets.0",),
@@ -108,9 +108,9 @@ def layout(arcs, share=1.0):
     )  # fmt: skip
 
 
-def memory_of(cuda, arcs=12 * MIB, device=22 * MIB, share=1.0):
-    budget = PageBudget(device=device, later=24 * MIB)
-    return Allocator(layout(arcs, share), 0, budget=device, pages=budget)
+def memory_of(cuda, arcs=12 * MIB):
+    budget = PageBudget(device=22 * MIB, later=24 * MIB)
+    return Allocator(layout(arcs), 0, budget=budget.device, pages=budget)
 
 
 def filled(memory, name, nbytes, **more):

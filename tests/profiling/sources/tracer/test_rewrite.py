@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime import compile, kernel_list, nvrtc
+from louvain_um.gpu.runtime import images, kernel_list, nvrtc
 from louvain_um.profiling.sources.tracer.kernels import for_driver, isa
 from louvain_um.profiling.sources.tracer.rewrite import rewrite
 from louvain_um.profiling.sources.tracer.snippet import SYMBOL
@@ -46,12 +46,12 @@ def kernel(*body: str, name: str = "k") -> str:
     )
 
 
-def ptx_of(source: str, names: list[str], folder: Path = compile.FOLDER) -> str:
+def ptx_of(source: str, names: list[str], folder: Path = images.FOLDER) -> str:
     try:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
-    image = compile.cached_image(source, names, "--gpu-architecture=compute_90", folder)
+    image = images.cached_image(source, names, "--gpu-architecture=compute_90", folder)
     return image.code.rstrip(b"\0").decode()
 
 
