@@ -197,6 +197,7 @@ class GpuEngine:
         start = self.memory.empty(
             f"start.{cycle}.0", "community", first.vertices, np.uint32, short_lived=True
         )
+        self.memory.bring_back()
         relabel.compose(kernels, path, start)
         for level in path:
             # Already copied to the host; `start` composes them.
@@ -290,6 +291,7 @@ class GpuEngine:
             between = {name: (shares.get(name, 0.0) + share) / 2 for name, share in after.items()}
             self.in_place.aggregate(level, coarse, between)
         if level.number == 0:
+            self.memory.set_aside(*self.live(*self.held(level)[:2]))
             self.settle(coarse, "move")
         if level.number == level.cycle == 0:
             spent = time.perf_counter() - self.began
@@ -352,6 +354,7 @@ class GpuEngine:
             return
         reaggregate.give_back(self.memory, level)
         free_masses(self.memory, level)
+        self.memory.set_aside(*self.live(*self.held(level)))
         if level is not self.current:
             self.settle(self.current, "move")
 
@@ -371,7 +374,10 @@ class GpuEngine:
 
     def labels(self, path: list[GpuLevel]) -> U32:
         """Return the communities of the input's vertices, numbered by size, on the host."""
+        if path[-1].number:
+            reaggregate.give_back(self.memory, path[-1])
         labels = self.memory.empty("labels", "community", path[0].vertices, np.uint32)
+        self.memory.bring_back()
         relabel.compose(kernels, path, labels)
         relabel.number_by_size(kernels, self.memory, labels)
         return self.fetched(labels)

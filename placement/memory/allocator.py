@@ -286,6 +286,21 @@ class Allocator:
             nbytes = sum(held.nbytes for held in own)
             self.schedule.settle(spans, least, grows=grows, nbytes=nbytes)
 
+    def set_aside(self, *names: str) -> None:
+        """Let arrays leave the device when others need room; `bring_back` before they are read."""
+        if self.schedule is None:
+            return
+        for name in names:
+            held = self.allocations[name]
+            if held.arena is self.schedule.shared:
+                self.schedule.shared.set_aside(held.address)
+
+    def bring_back(self) -> None:
+        """Bring arrays that were set aside back to the device."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.bring_back()
+
     def name_of(self, array: Any) -> str | None:
         """Return the name of a live array in pages, whose values `fetch` reads; else None."""
         if self.schedule:

@@ -307,6 +307,7 @@ def run_dry(
 
         patch.setattr(allocator, "view", view)
         patch.setattr(allocator, "fill", fill)
+        patch.setattr(allocator, "fetch", lambda sides, values: None)
         patch.setattr(engine, "Allocator", Watched)
         # What is laid out exists nowhere: the memory of this host sets no limit.
         patch.setattr(engine, "check_host_room", lambda layout: None)

@@ -5,7 +5,8 @@ stays. So device pages of the input leave for nothing when something else needs 
 and return as soon as no level needs them, beside the last levels. A coarse level's arcs are written
 to device pages; where these run out, what is finished is copied to the host, since kernels write
 there at a tenth of the rate of copies. They settle on the device once the level they were made of
-is no longer read. What a step works with has its room before any arcs.
+is no longer read. What a step works with has its room before any arcs. A finished level's labels,
+which nothing reads before the end of a cycle, leave for whatever a later level reads.
 """
 
 from __future__ import annotations
@@ -166,6 +167,7 @@ class Schedule:
         """
         leaving = sum(len(self._final(span, used)) for span, used in finals)
         leaving += sum(len(span.on("device")) for span in self.leaving)
+        leaving += len(self.shared.aside_on("device"))
         return self.room() + leaving * self.pool.size
 
     def settle(
@@ -206,6 +208,17 @@ class Schedule:
         if self.later:
             kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
             self._bring(self.pool.ready("device") - kept, self._stream())
+
+    def bring_back(self) -> None:
+        """Bring arrays that were set aside back to the device, as far as there is room."""
+        numbers = self.shared.aside_on("host")
+        if numbers:
+            self._demote(len(numbers) - self.pool.ready("device"))
+            missing = len(numbers) - self.pool.ready("device")
+            if missing > 0:
+                self.shared.lend(missing, 0)
+            self.shared.put("device", numbers[: self.pool.ready("device")])
+        self.shared.aside.clear()
 
     def recall(self, least: int) -> None:
         """Bring the input's arcs to the device; `least` bytes of the shared arena stay free."""
@@ -269,8 +282,11 @@ class Schedule:
                     count -= len(numbers)
 
     def _free_up(self, count: int, *, rows: bool = True) -> None:
-        """Let the input's pages go, then copy rows to the host, until so many pages are free."""
+        """Make so many pages free: the input's go, then what was set aside, and rows last."""
         self._demote(count - self.pool.ready("device"))
+        numbers = self.shared.aside_on("device")[: max(0, count - self.pool.ready("device"))]
+        if numbers:
+            self.shared.put("host", numbers)
         if rows:
             self._spill(count - self.pool.ready("device"))
 

@@ -8,7 +8,7 @@ from typing import Final
 from louvain_um.placement.arena_spec import ArenaSpec, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.free_list import FreeList
-from louvain_um.placement.memory.paging.pages import Page, Pages
+from louvain_um.placement.memory.paging.pages import Page, Pages, PageSide
 from louvain_um.placement.memory.paging.span import Span, runs
 
 NO_PAGE: Final = Page(None, 0, "device")
@@ -27,6 +27,8 @@ class SharedSpan(Span):
         Arrays, and each page that is lent.
     lent : set of int
         Numbers of pages that are not mapped.
+    aside : set of int
+        Where arrays begin that nothing reads for a while: their pages may leave the device.
     """
 
     def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
@@ -36,6 +38,7 @@ class SharedSpan(Span):
         self.mapped += [NO_PAGE] * (pages.count - count)
         self.blocks = FreeList(self.nbytes)
         self.lent = set[int]()
+        self.aside = set[int]()
         self._lend(range(count, pages.count))
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
@@ -44,8 +47,26 @@ class SharedSpan(Span):
         return None if offset is None else self.address + offset
 
     def give(self, address: int) -> None:
-        """Free a block."""
-        self.blocks.give(address - self.address)
+        """Free a block; pages of it that left are lent."""
+        offset = address - self.address
+        numbers = [i for i in self._whole(offset) if self.mapped[i].side == "host"]
+        self.blocks.give(offset)
+        self.aside.discard(offset)
+        if numbers:
+            cuda_calls.synchronize()
+        for first, last in runs(numbers, lambda i: 0):
+            self.pool.unmap(self.address + first * self.pool.size, last - first + 1)
+            self.pool.give(self.mapped[first : last + 1])
+            self._lend(range(first, last + 1))
+
+    def set_aside(self, address: int) -> None:
+        """Let the pages of a block leave the device when others need room."""
+        self.aside.add(address - self.address)
+
+    def aside_on(self, side: PageSide) -> list[int]:
+        """Return the numbers of pages, with arrays set aside and nothing else, on a side."""
+        held = (i for offset in sorted(self.aside) for i in self._whole(offset))
+        return [i for i in held if self.mapped[i].side == side]
 
     def shrink(self, address: int, nbytes: int) -> None:
         """Free the end of a block."""
@@ -96,6 +117,11 @@ class SharedSpan(Span):
             for number in range(first, last + 1):
                 self.lent.remove(number)
                 self.blocks.give(number * size)
+
+    def _whole(self, offset: int) -> range:
+        """Return the numbers of the pages that a block fills."""
+        size = self.pool.size
+        return range(-(-offset // size), (offset + self.blocks.taken[offset]) // size)
 
     def _lend(self, numbers: Iterable[int]) -> None:
         """Note pages that are not mapped."""

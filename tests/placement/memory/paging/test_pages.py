@@ -296,6 +296,48 @@ def test_the_shared_arena_widens_for_what_a_step_works_with(cuda):
         assert np.array_equal(arcs.values, values)
 
 
+def test_what_was_set_aside_leaves_for_rows_and_comes_back(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        memory.recall()
+        labels, kept = filled(memory, "labels.0.0", 9 * MIB)
+        arcs, values = filled(memory, "targets.1", 16 * MIB, cold=True)
+        assert sides(memory, "targets.1")[1] == 2
+        memory.settle("targets.1", least=0)
+        assert sides(memory, "targets.1")[1] == 2  # the labels are still in use
+        memory.set_aside("labels.0.0")
+        memory.settle("targets.1", least=0)
+        assert sides(memory, "targets.1") == (8, 0)
+        assert memory.host_share("labels.0.0") > 0
+        assert np.array_equal(labels.values, kept)
+        assert np.array_equal(arcs.values, values)
+        memory.free("targets.1")
+        memory.bring_back()
+        assert memory.host_share("labels.0.0") == 0
+        assert np.array_equal(labels.values, kept)
+        # Nothing is set aside any more.
+        filled(memory, "targets.2", 20 * MIB, cold=True)
+        assert memory.host_share("labels.0.0") == 0
+
+
+def test_pages_of_what_was_set_aside_are_lent_when_it_is_freed(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        memory.recall()
+        filled(memory, "labels.0.0", 9 * MIB)
+        memory.set_aside("labels.0.0")
+        arcs, values = filled(memory, "targets.1", 20 * MIB, cold=True)
+        assert memory.host_share("labels.0.0") > 0.5
+        memory.free("labels.0.0")
+        assert memory.schedule.shared.on("host") == []
+        assert np.array_equal(arcs.values, values)
+        memory.free("targets.1")
+        again, fresh = filled(memory, "labels.1.0", 13 * MIB)
+        assert memory.arena_of("labels.1.0") is memory.schedule.shared
+        assert not memory.overflowed
+        assert np.array_equal(again.values, fresh)
+
+
 def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
     with memory_of(cuda) as memory:
         array, values = filled(memory, "targets.0", 12 * MIB)
