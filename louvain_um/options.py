@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
@@ -23,6 +25,9 @@ UNITS = {"": 1, "b": 1} | {
     for power, prefix in enumerate("kmgt", 1)
 }
 """Bytes of a unit, by its name in lower case."""
+
+COUNTS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+"""What a letter after a number of things stands for, in lower case."""
 
 Method = Literal["louvain", "leiden"]
 
@@ -257,11 +262,45 @@ def parse_bytes(size: int | str, option: str = "size") -> int:
     >>> parse_bytes("1.5GiB")
     1610612736
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([a-zA-Z]*)\s*", str(size))
-    scale = UNITS.get(match[2].lower()) if match else None
-    if match is None or scale is None or not 1 <= float(match[1]) * scale < MAX_BYTES:
+    nbytes, unit = _with_unit(size, UNITS) or (Decimal(0), "")
+    if not 1 <= nbytes < MAX_BYTES:
         raise OptionError(option, size, "must be a number of bytes or a size like '8GiB'")
-    nbytes = float(match[1]) * scale
-    if not match[2] and not nbytes.is_integer():
+    if not unit and nbytes % 1:
         raise OptionError(option, size, "must be a whole number of bytes, or have a unit")
     return int(nbytes)
+
+
+def parse_count(count: int | str, option: str = "count") -> int:
+    """Return a whole number, which may be written as 1000000, 1e6, 1M or 1_000_000.
+
+    Parameters
+    ----------
+    count : int or str
+        A number, or one with a letter: k for thousands, M for millions, G for thousands of them.
+    option : str
+        Name of the option in errors.
+
+    Raises
+    ------
+    OptionError
+        Not a whole number.
+
+    Examples
+    --------
+    >>> from louvain_um.options import parse_count
+    >>> parse_count("1.5M"), parse_count("2e3"), parse_count("7")
+    (1500000, 2000, 7)
+    """
+    found = _with_unit(count, COUNTS)
+    if found is None or abs(found[0]) >= MAX_BYTES or found[0] % 1:
+        raise OptionError(option, count, "must be a whole number like 1000000, 1e6 or 1M")
+    return int(found[0])
+
+
+def _with_unit(text: int | str, units: Mapping[str, int]) -> tuple[Decimal, str] | None:
+    """Return a number times its unit, and the unit; None if the text is not of this form."""
+    number = r"[+-]?[0-9][0-9_]*(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,2})?"
+    match = re.fullmatch(rf"\s*({number})\s*([a-zA-Z]*)\s*", str(text))
+    if match is None or (unit := match[2].lower()) not in units:
+        return None
+    return Decimal(match[1]) * units[unit], unit

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.core.ledger import Group
 from louvain_um.placement.arena_spec import device_bytes
@@ -21,13 +21,16 @@ from louvain_um.placement.model.time_range import (
     time_range,
 )
 from louvain_um.placement.model.workload import Workload
-from louvain_um.placement.plan_data import plain_data
+from louvain_um.placement.plan_data import frame_of_arrays, plain_data
 from louvain_um.placement.policy.auto import choose
 from louvain_um.placement.policy.candidate import Candidate, best_of, candidate
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.reasons import Reason, explain, notes, verdict
 from louvain_um.placement.refusal import refusal
 from louvain_um.placement.units import seconds as readable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
@@ -156,6 +159,20 @@ class Plan(Decision):
         ``louvain-um plan --json`` prints this.
         """
         return plain_data(self, self.reasons, self.seconds_range)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas frame with one row per array: the entries of ``to_dict()["arrays"]``.
+
+        Columns are ``name``, ``group``, ``dtype``, ``bytes``, ``phases`` and ``placement``.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> frame = lu.plan(n_vertices=1000, n_arcs=8000, machine="h200").to_frame()
+        >>> frame.set_index("name").loc["labels", ["group", "bytes", "placement"]].tolist()
+        ['community', 4000, 'device']
+        """
+        return frame_of_arrays(self.to_dict())
 
 
 def plan_for(request: Request, work: Workload) -> Plan:

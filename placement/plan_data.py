@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.decision import Decision
@@ -11,6 +11,9 @@ from louvain_um.placement.layout import placed
 from louvain_um.placement.model.cost import HIDDEN
 from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.reasons import Reason, notes, verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """Types by bytes of an element; arrays of records are counted in bytes."""
@@ -111,3 +114,11 @@ def plain_data(
         "notes": list(notes(plan)),
         "verdict": verdict(plan),
     }
+
+
+def frame_of_arrays(plan: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a pandas frame with one row per array of a plan that `to_dict` returned."""
+    from louvain_um.results.frame import require_pandas
+
+    frame: pd.DataFrame = require_pandas().DataFrame(plan["arrays"])
+    return frame

@@ -47,6 +47,10 @@ MAKING: Final[Mapping[Kind, float]] = {
 """Seconds that each array takes beside that. Both are fitted to loads of R-MAT 22's rows, .5 and
 1.1 GB in two or three arrays, beside an H200 (`paper_programs_h200`)."""
 
+LEAST_MADE: Final = 1 << 25
+"""Bytes of the smallest of these arrays. Nothing was measured below: `MAKING` is taken to fall in
+proportion, since a constant would be 9 ms for an array of a few bytes."""
+
 BIG_PAGE: Final = 64 << 10
 """Bytes that a page fault brings at least."""
 
@@ -230,10 +234,10 @@ class ProgramCost:
         if array.name in self.here:
             more = placement.on_device - self.here[array.name].on_device
             rate = machine.copy_to_device if more > 0 else machine.copy_to_host
-            return (MAKING.get(kind, 0.0) if more else 0.0) + abs(more) * nbytes / rate
+            return (_making(kind, nbytes) if more else 0.0) + abs(more) * nbytes / rate
         # What the host writes in place is made before the program begins.
         begun = not nbytes or (array.from_host and not array.given)
-        making = 0.0 if begun else MAKING.get(kind, 0.0)
+        making = 0.0 if begun else _making(kind, nbytes)
         fresh = nbytes / (FRESH * machine.device_bandwidth)
         filled = nbytes / GIVEN[kind] if array.given else self._fresh_on_host(array)
         up, down = array.from_host, array.to_host
@@ -327,3 +331,8 @@ class ProgramCost:
             tau=saved,
             sigma=runs * (rounds - 1) * self.machine.launch_seconds - fresh,
         )
+
+
+def _making(kind: Kind, nbytes: float) -> float:
+    """Return seconds that an array's memory takes beside filling it."""
+    return MAKING.get(kind, 0.0) * min(1.0, nbytes / LEAST_MADE)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.options import Budget
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import Estimate
+from louvain_um.placement.plan_data import frame_of_arrays
 from louvain_um.placement.planner import CONTEXT
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
@@ -19,6 +20,9 @@ from louvain_um.placement.program.program import Program
 from louvain_um.placement.program.solver import held_by_phase, refuse_beyond, solve
 from louvain_um.placement.program.solving.climb import device_bytes
 from louvain_um.placement.units import seconds, size
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,6 +171,17 @@ class ProgramPlan:
                 for array in self.program.arrays
             ],
         }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas frame with one row per array.
+
+        Its columns are those of ``to_dict()["arrays"]``: ``name``, ``group``, ``role``, ``dtype``,
+        ``shape``, ``bytes``, ``phases``, ``placement``, and ``phi``, ``tau``, ``sigma`` in seconds;
+        then ``arrival_seconds``.
+        """
+        frame = frame_of_arrays(self.to_dict())
+        frame["arrival_seconds"] = frame["name"].map(self.arrival_seconds)
+        return frame
 
     def __str__(self) -> str:
         rows = [("array", "group", "bytes", "lives in", "φ − τ − σ", "phases")]

@@ -185,3 +185,9 @@ def test_the_first_moving_corrects_what_is_predicted():
     assert len(after) == len(kinds)
     assert all(0.9 < ratio < 1.1 for ratio in after)
     assert sum(abs(ratio - 1) for ratio in after) < sum(abs(ratio - 1) for ratio in before)
+
+
+def test_a_frame_has_the_arrays_of_a_plan():
+    found = plan(n_vertices=1000, n_arcs=8000, machine="h200")
+    frame = found.to_frame()
+    assert frame.to_dict("records") == found.to_dict()["arrays"]

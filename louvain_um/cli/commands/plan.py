@@ -45,16 +45,20 @@ def plan(
         ),
     ] = None,
     vertices: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            metavar="N", help="Number of vertices.", show_default=False, rich_help_panel=SIZE
+            metavar="N",
+            help="Number of vertices, such as 1000000, 1e6 or 1M.",
+            show_default=False,
+            rich_help_panel=SIZE,
         ),
     ] = None,
     arcs: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             metavar="M",
-            help="Number of arcs: twice the number of edges.",
+            help="Number of arcs: twice the number of edges. k, M and G are thousands, millions "
+            "and thousands of millions.",
             show_default=False,
             rich_help_panel=SIZE,
         ),
@@ -141,8 +145,10 @@ def plan(
 ) -> None:
     """Predict memory, placements and time of a GPU run; needs no GPU."""
     from louvain_um import planning
-    from louvain_um.options import Budget
+    from louvain_um.options import Budget, parse_count
 
+    n_vertices = None if vertices is None else parse_count(vertices, "vertices")
+    n_arcs = None if arcs is None else parse_count(arcs, "arcs")
     of_ranks = {"--link": link != LINK, "--cores": cores != CORES, "--rank-memory": rank_memory}
     if ranks is not None or devices is not None:
         of_one_gpu = {
@@ -156,7 +162,7 @@ def plan(
             "--read": whole,
             "other reading options": replace(reading, weighted=None) != DEFAULT_READING,
         }
-        given = vertices, arcs, bool(reading.weighted), kind
+        given = n_vertices, n_arcs, bool(reading.weighted), kind
         if ranks is None:
             refuse_given("--devices", of_one_gpu | of_ranks)
             plan_devices(given, devices, json=json)
@@ -173,8 +179,8 @@ def plan(
         refuse_given(
             "--program",
             {
-                "--vertices": vertices is not None,
-                "--arcs": arcs is not None,
+                "--vertices": n_vertices is not None,
+                "--arcs": n_arcs is not None,
                 "--kind": kind,
                 "--method": method is not Method.louvain,
             },
@@ -184,20 +190,20 @@ def plan(
         return
     graph_notes: tuple[str, ...] = ()
     if graph is None:
-        if vertices is None or arcs is None:
+        if n_vertices is None or n_arcs is None:
             raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
         if whole or replace(reading, weighted=None) != DEFAULT_READING:
             raise OptionError(
                 remedy="reading options (--read, --format, …) need a GRAPH; name one, or omit them"
             )
         shape = planning.shape_of_size(
-            vertices, arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
+            n_vertices, n_arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
         result = planning.plan_shape(shape, memory, budget, own, kind=kind)
         name = "a graph of this size"
         source_note = "" if kind else "planned from the size alone: the kind of graph is a guess"
     else:
-        if vertices is not None or arcs is not None:
+        if n_vertices is not None or n_arcs is not None:
             raise OptionError(remedy="name a GRAPH, or pass --vertices and --arcs, not both")
         # A bad policy or machine raises before a long read.
         check_options(memory, machine)

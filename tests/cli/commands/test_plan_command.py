@@ -166,6 +166,10 @@ def test_an_infeasible_policy_is_refused_with_the_missing_bytes(run):
         (["--vertices", 5], "--vertices and --arcs", 2),
         (["--vertices", 5, "--arcs", 100], "--arcs must lie", 2),
         (["--vertices", -5, "--arcs", 0], "--vertices must lie", 2),
+        (["--vertices", "1.5", "--arcs", 0], "--vertices must be a whole number", 2),
+        (["--vertices", "5MB", "--arcs", 0], "--vertices must be a whole number", 2),
+        (["--vertices", "9" * 40, "--arcs", 0], "--vertices must be a whole number", 2),
+        (["--vertices", "5", "--arcs", "many"], "--arcs must be a whole number", 2),
         (["--vertices", 2**33, "--arcs", 0], "--vertices must lie", 2),
         (["nothing.mtx", "--vertices", 5, "--arcs", 4], "not both", 2),
         ([*LARGE, "--read"], "need a GRAPH", 2),
@@ -200,6 +204,12 @@ def test_empty_graphs_are_planned(run):
     found = run("plan", "--vertices", 0, "--arcs", 0, "--json")
     assert found.code == 0
     assert found.json["cliff_arcs"] == 0
+
+
+@pytest.mark.parametrize("size", [("1M", "0.01G"), ("1e6", "1E7"), ("1000k", "10_000_000")])
+def test_sizes_may_be_written_short(run, size):
+    found = run("plan", "--vertices", size[0], "--arcs", size[1], "--json")
+    assert (found.json["vertices"], found.json["arcs"]) == (1_000_000, 10_000_000)
 
 
 def test_a_plan_takes_no_time(run):

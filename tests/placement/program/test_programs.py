@@ -175,3 +175,34 @@ def test_plans_of_programs_of_any_shape(arrays, budget):
     assert max(plan.device_bytes.values()) <= plan.limit
     assert plan.seconds >= 0
     assert plan.to_dict()["seconds"] == plan.seconds
+
+
+def test_a_small_array_does_not_take_longer_than_its_program():
+    arrays = [ProgramArray(name=f"a{k}", shape=10, given=True, from_host=1) for k in range(9)]
+    plan = lu.plan(Program(name="tiny", arrays=arrays), machine="h200")
+    assert plan.seconds < 1e-4
+    for reason in plan.reasons.values():
+        assert max(map(abs, (reason.phi, reason.tau, reason.sigma))) < plan.seconds + 1e-6
+
+
+@pytest.mark.parametrize("kind", ["host_mapped", "pinned", "prefetched", "split"])
+def test_a_larger_array_never_arrives_sooner(kind):
+    sizes = [1, 1 << 10, 1 << 24, (1 << 25) - 1, 1 << 25, (1 << 25) + 1, 1 << 30]
+    seconds = []
+    for size in sizes:
+        array = ProgramArray(name="a", shape=size, dtype="u1", given=True)
+        plan = lu.plan(Program(name="one", arrays=[array]), machine="h200")
+        seconds.append(plan.cost.arrival(array, Placement(kind)))
+    assert seconds == sorted(seconds)
+    assert seconds[0] < 1e-8
+
+
+def test_a_frame_has_one_row_per_array():
+    plan = lu.plan(two_phases(), machine="h200")
+    frame = plan.to_frame().set_index("name")
+    assert frame.index.tolist() == ["both", "first", "second"]
+    assert frame.loc["both", "bytes"] == 8 * MIB
+    assert frame.loc["second", ["group", "role", "phases"]].tolist() == [
+        "work", "targets", ["iterate"],
+    ]  # fmt: skip
+    assert frame["arrival_seconds"].to_dict() == plan.arrival_seconds
