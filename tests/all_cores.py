@@ -7,6 +7,7 @@ all tests, so none holds what differs between them.
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import pytest
@@ -21,7 +22,11 @@ MAX_WORKERS: Final = 8
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Set the options of pytest-xdist before it reads them."""
     option = config.option
-    if not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    if option.markexpr == "gpu":
+        share_machine(config)
+    if hasattr(config, "workerinput"):
         return
     given = option.numprocesses is not None or option.tx or option.usepdb or option.collectonly
     # Processes share a GPU only if -n says so.
@@ -31,6 +36,19 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     option.maxprocesses = option.maxprocesses or MAX_WORKERS
     if option.dist == "no":
         option.dist = "worksteal"  # by test: a single file takes a third of the time
+
+
+def share_machine(config: pytest.Config) -> None:
+    """Give each process of a run on devices whole files, and its share of the cores.
+
+    Tests of a file share graphs and what the CPU finds; the processes together start about as many
+    threads as there are cores.
+    """
+    if hasattr(config, "workerinput"):
+        share = max(1, (os.cpu_count() or 1) // int(config.workerinput["workercount"]))
+        os.environ.setdefault("LOUVAIN_UM_THREADS", str(share))
+    elif config.option.dist == "no":
+        config.option.dist = "loadfile"
 
 
 def selects_all(config: pytest.Config) -> bool:

@@ -1,4 +1,10 @@
-"""What the tests on a device showed, and a digest of every file that could change that."""
+"""What the tests on a device showed, and a digest of every file that could change that.
+
+A run may be of a part of the files with such tests (``--evidence-part 1/2``); the evidence of all
+parts, of the same sources, adds up. Parts that ran on other machines are added by
+
+    python -m tests.gpu_evidence FILE ...
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,10 @@ import datetime
 import hashlib
 import json
 import re
+import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -24,6 +32,8 @@ CALLS = re.compile(
 """What a module elsewhere imports that works on a device; the others are the same without one."""
 
 OUTCOMES: Counter[str] = Counter()
+
+KINDS: Final = ("passed", "failed", "skipped")
 
 
 def device_sources() -> list[Path]:
@@ -56,8 +66,36 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         OUTCOMES[report.outcome] += 1
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write down what a whole run of ``pytest -m gpu`` on a device showed."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run be of a part of the files with tests on a device."""
+    parser.addoption(
+        "--evidence-part", default="1/1", metavar="K/N", type=part_of,
+        help="of the files with tests on a device, run the K-th of N parts; their evidence adds up",
+    )  # fmt: skip
+
+
+def part_of(text: str) -> str:
+    """Check the name of a part."""
+    found = re.fullmatch(r"([1-9]\d?)/([1-9]\d?)", text)
+    if not found or int(found[1]) > int(found[2]):
+        raise ValueError
+    return text
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the files of other parts: those with most tests are dealt in turn."""
+    k, n = map(int, config.getoption("evidence_part").split("/"))
+    if n == 1:
+        return
+    files = Counter(item.path for item in items if item.get_closest_marker("gpu"))
+    dealt = sorted(files, key=lambda path: (-files[path], path))
+    own = {path for i, path in enumerate(dealt) if i % (2 * n) in (k - 1, 2 * n - k)}
+    config.hook.pytest_deselected(items=[item for item in items if item.path not in own])
+    items[:] = [item for item in items if item.path in own]
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Write down what a run of ``pytest -m gpu`` on a device showed: of all tests, or of a part."""
     config = session.config
     if hasattr(config, "workerinput"):
         return  # one of several processes (pytest-xdist): the first one counts for all
@@ -71,10 +109,41 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     from louvain_um.gpu.runtime.device import describe, pick
 
-    entry = {
-        "sources": source_digest(),
+    entry: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         **describe(pick("cuda").index),
-        **{kind: OUTCOMES[kind] for kind in ("passed", "failed", "skipped")},
+        **{kind: OUTCOMES[kind] for kind in KINDS},
     }
-    EVIDENCE.write_text(json.dumps(entry, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        entry["cut_short"] = f"{OUTCOMES.total()} of {session.testscollected} tests ran"
+    save({config.getoption("evidence_part"): entry}, source_digest())
+
+
+def save(parts: dict[str, dict[str, Any]], sources: str) -> None:
+    """Add what parts showed to that of others with the same sources and as many parts."""
+    held = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else {}
+    (count,) = {name.partition("/")[2] for name in parts}
+    if held.get("sources") == sources:
+        parts = {k: v for k, v in held.get("parts", {}).items() if k.endswith(f"/{count}")} | parts
+    missing = [f"{k}/{count}" for k in range(1, int(count) + 1) if f"{k}/{count}" not in parts]
+    pending = [f"part {name} has not run" for name in missing]
+    for name, entry in sorted(parts.items()):
+        if "cut_short" in entry:
+            pending.append(f"part {name} was cut short: {entry['cut_short']}")
+    last = list(parts.values())[-1]
+    written = {
+        **{name: value for name, value in last.items() if name != "cut_short"},
+        **{kind: sum(entry[kind] for entry in parts.values()) for kind in KINDS},
+        "sources": sources,
+        "parts": parts,
+        **({"pending": "; ".join(pending)} if pending else {}),
+    }
+    EVIDENCE.write_text(json.dumps(written, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        given = json.loads(Path(name).read_text(encoding="utf-8"))
+        if given["sources"] != source_digest():
+            sys.exit(f"{name} is of other sources: run its parts again")
+        save(given["parts"], given["sources"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import subprocess
 import sys
@@ -49,6 +50,21 @@ def test_all_tests_use_all_cores(argument):
 )  # fmt: skip
 def test_other_runs_use_one_process(options):
     assert configured("tests", **options).numprocesses is None
+
+
+def test_runs_on_devices_keep_files_together_and_share_the_cores(monkeypatch: pytest.MonkeyPatch):
+    assert configured("tests", markexpr="gpu", numprocesses=8).dist == "loadfile"
+    assert configured("tests", markexpr="gpu", numprocesses=8, dist="load").dist == "load"
+    monkeypatch.setattr(os, "cpu_count", lambda: 32)
+    monkeypatch.setenv("LOUVAIN_UM_THREADS", "0")  # so that it is as it was afterwards
+    monkeypatch.delenv("LOUVAIN_UM_THREADS")
+    config = SimpleNamespace(
+        option=SimpleNamespace(**OPTIONS | {"markexpr": "gpu"}),
+        pluginmanager=SimpleNamespace(hasplugin=lambda _: True),
+        workerinput={"workercount": 12},
+    )
+    pytest_cmdline_main(config)
+    assert os.environ["LOUVAIN_UM_THREADS"] == "2"
 
 
 def test_selected_files_use_one_process():

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import gpu_evidence
+import pytest
 from gpu_evidence import EVIDENCE, source_digest
 
 
@@ -16,3 +22,50 @@ def test_the_device_tests_ran_on_these_sources() -> None:
         "`pytest -m gpu` on one and commit tests/gpu/evidence.json, or give a reason as "
         '"pending" in that file'
     )
+
+
+def ran(failed: int = 0, **more: str) -> dict[str, Any]:
+    return {"name": "H", "passed": 9, "failed": failed, "skipped": 1, **more}
+
+
+def test_parts_of_a_run_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "evidence.json"
+    monkeypatch.setattr(gpu_evidence, "EVIDENCE", file)
+
+    def after(name: str, entry: dict[str, Any], sources: str = "one") -> dict[str, Any]:
+        gpu_evidence.save({name: entry}, sources)
+        found: dict[str, Any] = json.loads(file.read_text())
+        return found
+
+    assert after("2/2", ran(failed=3))["pending"] == "part 1/2 has not run"
+    both = after("1/2", ran())
+    assert (both["passed"], both["failed"], both["skipped"]) == (18, 3, 2)
+    assert "pending" not in both
+    assert after("2/2", ran())["failed"] == 0  # again, in place of what failed
+    killed = after("1/2", ran(cut_short="10 of 80 tests ran"))
+    assert killed["pending"] == "part 1/2 was cut short: 10 of 80 tests ran"
+    assert after("1/2", ran())["passed"] == 18
+    assert after("1/2", ran(), sources="others")["pending"] == "part 2/2 has not run"
+    whole = after("1/1", ran(), sources="others")
+    assert (whole["passed"], "pending" in whole) == (9, False)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_each_file_is_in_one_part(count: int) -> None:
+    sizes = {"a": 40, "b": 9, "c": 9, "d": 5, "e": 1}
+    every = [
+        SimpleNamespace(path=Path(name), name=f"{name}{i}", get_closest_marker=lambda _: True)
+        for name, size in sizes.items()
+        for i in range(size)
+    ]
+    seen = Counter[str]()
+    for k in range(1, count + 1):
+        config: Any = SimpleNamespace(
+            getoption=lambda _, k=k: f"{k}/{count}",
+            hook=SimpleNamespace(pytest_deselected=lambda items: None),
+        )
+        items: list[Any] = list(every)
+        gpu_evidence.pytest_collection_modifyitems(config, items)
+        seen.update(item.name for item in items)
+        assert len({item.path for item in items}) in (len(sizes) // count, -(-len(sizes) // count))
+    assert seen == Counter(item.name for item in every)
