@@ -1,17 +1,27 @@
 """``python -m louvain_um`` is ``louvain-um``."""
 
+import os
 import signal
+from types import FrameType
 
 
 def main() -> None:
     """Run the command line."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Ctrl-C ends the process silently until the command line handles it: an interrupt of the
-        # imports would show a traceback, or be reported as their failure.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # Until the command line handles signals: an exception in the midst of imports would show
+        # a traceback, or be reported as their failure.
+        signal.signal(signal.SIGINT, end_at_once)
     from louvain_um.cli import main as command_line
 
     command_line()
+
+
+def end_at_once(number: int, _: FrameType | None) -> None:
+    """End the process as the command line does; nothing is there yet to clean up."""
+    try:
+        os.write(2, b"louvain-um: interrupted\n")
+    finally:
+        os._exit(128 + number)
 
 
 if __name__ == "__main__":

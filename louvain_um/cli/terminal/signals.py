@@ -37,10 +37,7 @@ class Handler:
         """Handle signals, except those that the caller ignores, as ``nohup`` does."""
         for name in WORDS:
             number = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number is not None and signal.getsignal(number) in (
-                signal.SIG_DFL,
-                signal.default_int_handler,
-            ):
+            if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
                 signal.signal(number, self)
         sys.unraisablehook = self._unraisable
 

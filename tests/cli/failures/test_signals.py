@@ -191,3 +191,30 @@ def test_a_signal_at_the_very_beginning_or_end_is_one_line(
         cli.main()
     assert end.value.code == 128 + signal.SIGTERM
     assert capsys.readouterr().err == "louvain-um: terminated\n"
+
+
+SLOW_IMPORT = """
+import sys, time
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            print("importing", flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+sys.argv = ["louvain-um", "compare", "a.csv", "b.csv"]
+from louvain_um.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["louvain_um.cli", "typer", "louvain_um.formats.labels"])
+def test_an_interrupt_of_imports_is_one_line(module: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_IMPORT.format(module=module)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "louvain-um: interrupted\n")
