@@ -56,16 +56,15 @@ COMMANDS = {
     "resolution": "resolution GRAPH --points 4 --runs 1 -o OUT",
     "stores": "stores GRAPH --batch 100 --steps 1 -o OUT",
 }
+"""Words in capitals stand for files; OUT… is what the command writes."""
 
 FOLDERS = ("sweep", "stream", "resolution", "stores")
 """Commands that write a folder, in which they go on when they are repeated."""
-"""Words in capitals stand for files; OUT… is what the command writes."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 
 START_SECONDS = 0.25
 """The interpreter's own start, during which it does not handle signals as the program would."""
-
 
 FORK_SECONDS = 0.005
 """A forked child's start, before it runs the command."""

@@ -1,4 +1,4 @@
-"""The folder of a resolution profile: each finished point is on disc before the next begins."""
+"""The folder of a resolution profile: each finished point is on disk before the next begins."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Checkpoint:
         self._run = json.dumps(found)
         if ranks.rank == 0:
             self._claim(found)
-        ranks.allgatherv(np.zeros(0, np.uint8))  # nobody writes before the folder is known ours
+        ranks.allgatherv(np.zeros(0, np.uint8))  # no rank writes before the folder is checked
 
     def _claim(self, found: Mapping[str, Any]) -> None:
         before = read_json(self.folder / RUN)

@@ -45,7 +45,7 @@ def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[Eve
         rows = _distinct(key)
         if rows <= most or (ns > 1 << 60 and size > 1 << 60):
             break
-        # Time gives way first: maps of pages are what a session is looked at for.
+        # Times are merged first: sessions are read by page above all.
         factor = 1 << min(6, (rows // most).bit_length())
         if ns < 16 * FIRST_BIN_NS * (size // BLOCK_BYTES):
             ns *= factor

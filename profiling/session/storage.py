@@ -1,4 +1,4 @@
-"""Sessions on disc: one `.npz` file with a header of JSON, or a folder of Parquet files."""
+"""Sessions on disk: one `.npz` file with a header of JSON, or a folder of Parquet files."""
 
 from __future__ import annotations
 

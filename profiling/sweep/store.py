@@ -1,4 +1,4 @@
-"""The folder of a sweep: each finished point is on disc before the next begins."""
+"""The folder of a sweep: each finished point is on disk before the next begins."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Store:
         self.file.close()
 
     def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
-        """Return the points on disc; the last line, if a kill cut it short, is dropped."""
+        """Return the points on disk; the last line, if a kill cut it short, is dropped."""
         try:
             points, whole = read_points(self.folder)
         except LouvainUmError as error:

@@ -80,7 +80,7 @@ def save(
     for path in paths:
         check_output(path, force=force)
     for path, figure in zip(paths, drawn.values(), strict=True):
-        # In memory first: Matplotlib hides the system's error if the disc is full.
+        # In memory first: Matplotlib hides the system's error if the disk is full.
         drawing = io.BytesIO()
         figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=DOTS)
         with replacing(path, force=force) as part:

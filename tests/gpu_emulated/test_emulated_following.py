@@ -209,13 +209,13 @@ def test_a_plan_declares_what_a_graph_and_its_tracker_hold(emulated):
 
 @pytest.mark.parametrize("asks", [False, True])
 def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
-    graph = grown(4000, 20_000, True, seed=9)
+    graph = grown(1200, 6000, True, seed=9)
     copy = lu.DynamicGraph(graph.snapshot())
     on_device(copy, Counting(emulated, 2), "rows")
     store, rng = copy.device_store, np.random.default_rng(2)
 
     def batch() -> Any:
-        change = copy.apply(insert=random_batch(rng, 4000, 300, True)["insert"])
+        change = copy.apply(insert=random_batch(rng, 1200, 90, True)["insert"])
         return change.to_host()  # the change belongs to the graph
 
     batch()
@@ -223,6 +223,8 @@ def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
     tracker = Tracker(lu.DynamicGraph(0), renew=0.03, audit=0.0, connected="always")
     tracker._follow_there(copy, ApartRuns())
     asked = []
+    gc.collect()
+    gc.freeze()  # what is alive costs the collections below most of their time
     for _ in range(40):
         change = batch()
         gc.collect()
@@ -232,7 +234,7 @@ def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
         listed = tracker._there.pending[-1].listed.nbytes  # may be more for a moment
         if asks:
             _ = asked[-1].ids
-        declared = sum(follow_bytes(4000, store.n_arcs, store.longest).values())
+        declared = sum(follow_bytes(1200, store.n_arcs, store.longest).values())
         assert DeviceArray.peak - beside <= declared + listed + 1024  # counters of the graph
         assert DeviceArray.live - beside == tracker.following_bytes
         assert beside - before < 0.3 * declared  # the graph's own growth

@@ -254,7 +254,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
 
     monkeypatch.setattr(device_arrays, "new_array", new_array)
     monkeypatch.setattr(device_arrays, "point", point)
-    # The host's threads would touch addresses that are nobody's.
+    # The host's threads would touch addresses that are not mapped.
     touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
     monkeypatch.setattr(arena, "populate", touched)
     monkeypatch.setattr(span, "copy_pages", lambda *what: fake.log.append(("copy", *what)))

@@ -223,7 +223,7 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
     first, deep = coarse_community_bytes(shape)
     yield _array("coarse_communities", "community", 1, first - sums * region.vertices, ("coarse",))
-    # Deep down, graph and scratch are next to nothing; the maps are there until labels are out.
+    # On the last levels graph and scratch are negligible; maps live until labels are fetched.
     rest = deep - 4 * n - sums * after.vertices
     yield _array("coarse_maps", "community", 1, max(0, rest), ("fetch",))
     yield _array("input_labels", "community", 4, n, ("fetch",))

@@ -250,7 +250,7 @@ class Pages:
             with cuda_calls.current(self.device):
                 while self._wait_until_wanted():
                     self._make("host")
-        except BaseException as error:  # whoever waits for pages must hear of it
+        except BaseException as error:  # threads that wait for pages raise it
             with self.lock:
                 self.failure = error
                 self.lock.notify_all()

@@ -142,7 +142,7 @@ class CupyKernels:
         self.loaded()
 
     def _retire(self) -> None:
-        """Let kernels that somebody has kept count into a cell that is never read."""
+        """Let kernels that callers still hold count into a cell that is never read."""
         state = np.zeros((), STATE)
         state["cells"] = [_unread().data.ptr] * 3
         state["bins"] = state["count"] = 1

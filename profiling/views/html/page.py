@@ -38,7 +38,7 @@ def render(session: SessionData | None, *, other: SessionData | None, sweep: Swe
         room = ROOM if other is None else ROOM // 2
         own = session_parts(analysis, data, room)
         if other is not None:
-            # What two sessions are shown for stands on the first screen.
+            # Two sessions are shown to be compared: that comes first.
             title = comparison_title(session, other)
             others = heading(other)[1]
             if others != subtitle:

@@ -74,6 +74,6 @@ __global__ void touch(u32 n, const u32* reads, const uint4* wide, u32* writes, u
 #endif
 
   strided[i * 1024] = sum;      // a page each
-  hidden[i] = 1;                // nobody registers it
+  hidden[i] = 1;                // not registered
   if (i == 0) one[1] = one[0];  // the neighbour of another array in one page
 }

@@ -178,7 +178,7 @@ def test_kernels_and_copies_have_names_and_bytes(gpu: Choice, kernels: Any):
     assert "scale<float>" in events.kernels
     assert events.total(Kind.COPY_TO_DEVICE) == events.total(Kind.COPY_TO_HOST) == 4000
     assert events.total(Kind.HTOD) == 0
-    # What comes after belongs to nobody.
+    # What comes after belongs to no session.
     with gpu.current():
         cupy.asarray(np.ones(1000, np.float32))
         with recording(sources=("cupti",)) as run:

@@ -181,7 +181,7 @@ def test_what_is_spent_can_be_won_no_more(monkeypatch):
 
 
 def test_what_is_not_there_all_the_time_leaves_whole_or_last():
-    """The part of it that stayed could serve nobody else meanwhile."""
+    """Bytes of it that stay on the device cannot serve other arrays meanwhile."""
     size = {
         "n_vertices": 1 << 24,
         "n_arcs": 650_000_000,
