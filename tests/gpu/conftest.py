@@ -1,24 +1,48 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
+from louvain_um.gpu.runtime import compile
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.device import Choice, pick
+from louvain_um.gpu.runtime.device import Choice, capabilities, pick
+from louvain_um.gpu.runtime.kernel_list import together
+from tests.gpu_host.compiled_units import UNITS
+
+MANY: Final = 100
+"""Tests of a run that needs nearly all kernels."""
 
 
 @pytest.fixture(scope="session")
-def gpu() -> Choice:
+def gpu(request: pytest.FixtureRequest) -> Choice:
     """Return the CUDA device; a test that needs it is skipped where there is none."""
     try:
-        return pick("cuda")
+        chosen = pick("cuda")
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
+    if hasattr(request.config, "workerinput") and len(request.session.items) > MANY:
+        major, minor = capabilities()[chosen.index]
+        compile_once(compile.target(10 * major + minor))
+    return chosen
+
+
+def compile_once(target: str) -> None:
+    """Let one of several processes compile all kernels, on all cores, and the others wait."""
+    jobs = [(source, together(source, types), target) for source, types in UNITS]
+    with open(Path(tempfile.gettempdir()) / "louvain-um-compile.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        missing = [job for job in jobs if not compile.image_file(*job).exists()]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for _ in pool.map(lambda job: compile.cached_image(*job), missing):
+                pass
 
 
 @pytest.fixture(autouse=True)

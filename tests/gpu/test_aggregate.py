@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from louvain_um import Graph, api, generators
+from louvain_um import Graph, generators
 from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
-from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits, aggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory.array_specs import SORTING
@@ -197,72 +194,6 @@ def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
             out = cupy.empty(n, np.uint32)
             relabel.compose(kernels, [level, found], out)
             assert np.array_equal(out.get(), coarse.start[expected.numbers]), name
-
-
-def note(asked: list[tuple[int, int]], first: int, last: int) -> None:
-    asked.append((first, last))
-
-
-@pytest.mark.parametrize("kept", [None, 0.3, 0.01], ids=["roomy", "merging", "growing"])
-@pytest.mark.parametrize("pieces", [1, 2, 13])
-def test_reading_in_ranges_changes_nothing(graph: Graph, pieces: int, kept: float | None) -> None:
-    n = graph.n_vertices
-    bounds = [n * i // pieces for i in range(pieces + 1)]
-    ranges = list(pairwise(bounds))
-    limits = replace(CHUNKED, chunks=3, kept=kept)
-    for name, labels in partitions(n).items():
-        with GpuEngine(Options(), ignore) as gpu:
-            level = gpu.load(graph)
-            memory = gpu.memory
-            live = set(memory.live)
-            level.labels = memory.empty("labels.0.0", "community", n, "u4")
-            level.labels.set(labels.astype(np.uint32))
-            whole = aggregate(kernels, memory, level, LIMITS)
-            expected = [x.get() for x in (whole.offsets, level.numbers, whole.loops)]
-            expected += [whole.degrees.get(), *arcs_of(whole)]
-            sums = whole.inside, whole.squares, whole.max_degree, whole.arcs, whole.vertices
-            gpu.release(whole)
-            level.labels.set(labels.astype(np.uint32))
-            asked = list[tuple[int, int]]()
-            found = aggregate(
-                kernels,
-                memory,
-                level,
-                limits,
-                ranges,
-                lambda *ends, asked=asked: asked.append(ends),
-            )
-            where = f"{name}, {pieces} ranges"
-            assert asked == [ends for ends in ranges if ends in asked], where
-            arrays = [x.get() for x in (found.offsets, level.numbers, found.loops)]
-            arrays += [found.degrees.get(), *arcs_of(found)]
-            for a, b in zip(arrays, expected, strict=True):
-                assert np.array_equal(a, b), where
-            numbers = found.inside, found.squares, found.max_degree, found.arcs, found.vertices
-            assert numbers == sums, where
-            gpu.release(found)
-            assert set(memory.live) == live | {"labels.0.0"}, where
-
-
-def with_limits(limits: Limits, *args: Any) -> Any:
-    kernels, memory, level, _, *where = args
-    return aggregate(kernels, memory, level, limits, *where)
-
-
-@pytest.mark.parametrize("method", ["louvain", "leiden"])
-@pytest.mark.parametrize("kind", ["rmat", "lfr", "rmat u32", "rmat u64"])
-def test_labels_do_not_depend_on_how_levels_are_stored(
-    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph = GRAPHS[kind]()
-    expected = getattr(api, method)(graph, device="cpu")
-    for limits in WAYS.values():
-        instead = partial(with_limits, limits)
-        monkeypatch.setattr(engine, "aggregate", instead)
-        found = getattr(api, method)(graph, device="cuda")
-        assert np.array_equal(found.labels, expected.labels)
-        visited = [[(x.arcs, x.arcs_visited) for x in y.levels] for y in (found, expected)]
-        assert visited[0] == visited[1]
 
 
 def test_a_heavy_arc_among_light_ones_keeps_its_weight() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,14 +27,25 @@ KINDS: dict[str, Callable[[], Graph]] = {
 }
 
 
+@cache
+def graph_of(kind: str) -> Graph:
+    """Return a graph."""
+    return KINDS[kind]()
+
+
+@cache
+def on_cpu(kind: str, method: str) -> lu.Communities:
+    """Return what the CPU finds."""
+    found: lu.Communities = getattr(lu, method)(graph_of(kind), device="cpu", seed=3)
+    return found
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranks_on_one_device(gpu: Choice, kind: str, method: str) -> None:
-    graph = KINDS[kind]()
-    one = getattr(lu, method)(graph, device="cpu")
     for devices in ("cuda:0,0", "cuda:0,0,0"):
-        found = getattr(lu, method)(graph, device=devices)
-        assert_equal(found, one)
+        found = getattr(lu, method)(graph_of(kind), device=devices, seed=3)
+        assert_equal(found, on_cpu(kind, method))
         assert found.provenance["ranks"] == devices.count("0")
 
 
@@ -42,14 +54,13 @@ def test_ranks_on_one_device(gpu: Choice, kind: str, method: str) -> None:
 def test_all_devices(gpu: Choice, kind: str, method: str) -> None:
     if len(capabilities()) < 2:
         pytest.skip("there is one device only")
-    graph = KINDS[kind]()
-    found = getattr(lu, method)(graph, device="cuda:all", seed=3)
-    assert_equal(found, getattr(lu, method)(graph, device="cpu", seed=3))
+    found = getattr(lu, method)(graph_of(kind), device="cuda:all", seed=3)
+    assert_equal(found, on_cpu(kind, method))
     assert found.provenance["ranks"] == len(capabilities())
 
 
 def test_repeating_changes_nothing(gpu: Choice) -> None:
-    graph = KINDS["rmat"]()
+    graph = graph_of("rmat")
     first = lu.leiden(graph, device="cuda:0,0")
     for _ in range(5):
         again = lu.leiden(graph, device="cuda:0,0")
@@ -58,4 +69,4 @@ def test_repeating_changes_nothing(gpu: Choice) -> None:
 
 def test_policies_are_refused(gpu: Choice) -> None:
     with pytest.raises(OptionError, match="use one device"):
-        lu.louvain(KINDS["lfr"](), device="cuda:0,0", memory="base")
+        lu.louvain(graph_of("lfr"), device="cuda:0,0", memory="base")

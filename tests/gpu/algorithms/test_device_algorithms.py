@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.policy.policy import Policy
 from tests.graphs import graphs
 
 pytestmark = pytest.mark.gpu
@@ -85,46 +82,6 @@ LARGE = {
 def test_large_graphs(gpu: Choice, name: str) -> None:
     graph = LARGE[name]()
     check(graph, int(np.argmax(np.diff(graph.offsets))))
-
-
-@pytest.mark.parametrize("budget", [None, "100%", "70%", "40%", "20%"])
-@pytest.mark.parametrize("memory", ["auto", "device", "zero_copy", "base", "adv1", "adv2", "mixed"])
-def test_results_do_not_depend_on_policy_and_budget(
-    gpu: Choice, memory: str, budget: str | None
-) -> None:
-    policy = MIXED if memory == "mixed" else memory
-    for kind in ("weighted", "rmat", "path"):
-        graph, source, expected = on_cpu(kind)
-        for name, call in calls(source).items():
-            how = {"device": "cuda", "memory": policy, "device_budget": budget}
-            try:
-                found = call(graph, **how)
-            except MemoryBudgetError:
-                # The control block alone exceeds a fifth of a short path's arrays.
-                assert memory != "auto" or kind == "path"
-                assert budget not in (None, "100%")
-                continue
-            for ours, theirs in zip(found, expected[name], strict=True):
-                assert ours.dtype == theirs.dtype, name
-                assert ours.tobytes() == theirs.tobytes(), name
-    gc.collect()
-    assert not guard.ranges
-
-
-@cache
-def on_cpu(kind: str) -> tuple[Graph, int, dict[str, Any]]:
-    """Return a graph, a source, and the CPU's answers."""
-    graph = LARGE[kind]()
-    source = int(np.argmax(np.diff(graph.offsets)))
-    return graph, source, answers(graph, source, device="cpu")
-
-
-MIXED = Policy(
-    name="mixed",
-    roles={"targets": "split(0.5)", "offsets": "read_mostly", "shares": "pinned"},
-    groups={"graph": "prefetched", "result": "host_mapped"},
-    others="managed",
-)
 
 
 def test_a_device_graph_is_copied_where_a_policy_says(gpu: Choice) -> None:

@@ -66,33 +66,6 @@ def test_a_device_store_holds_what_a_dict_does(store, weighted, data):
     follow(data, DynamicGraph(model.n, weighted=weighted, store=store, device="cuda"), model)
 
 
-@pytest.mark.parametrize("budget", [None, "14MiB"])
-@pytest.mark.parametrize("store", [name for name in DEVICE_STORES if name.startswith("ouro-")])
-def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(store, budget):
-    n = 200_000
-    rng = np.random.default_rng(2)
-    g = DynamicGraph(n, store=store, device="cuda", device_budget=budget, memory="device")
-    host = DynamicGraph(n)
-    # Pages of the smallest size for each row, of which few stay, on chunks that others left.
-    pairs = rng.permutation(n).reshape(-1, 2)
-    for graph in (g, host):
-        graph.apply(insert=pairs)
-        graph.apply(delete=pairs[3000:])
-    before = g.digest()
-    assert before == host.digest()
-    hubs = np.repeat(np.arange(200), 1500), 1000 + rng.integers(0, 50_000, 300_000)
-    if budget:
-        with pytest.raises(MemoryBudgetError):
-            g.apply(insert=hubs)
-        g.check()
-        assert (g.digest(), g.epoch) == (before, 2)
-        hubs = pairs[3000:3099]
-    for graph in (g, host):
-        graph.apply(insert=hubs)
-    g.check()
-    assert g.digest() == host.digest()
-
-
 def test_refused_batches_change_nothing():
     g = DynamicGraph(
         50, weighted=True, device="cuda", device_budget=50 * 40 + 4000, memory="device"
@@ -115,39 +88,6 @@ def test_refused_batches_change_nothing():
         DynamicGraph(3, store="bump", device="cuda")
 
 
-@pytest.mark.parametrize("store", ["rows", "csr"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(store, weighted):
-    n, room = 20_000, 8 << 20
-    host = DynamicGraph(n, weighted=weighted)
-    options = {"weighted": weighted, "store": store, "device": "cuda"}
-    there = DynamicGraph(n, device_budget=34 * n + room, **options)
-    free = DynamicGraph(n, **options)
-    rng, window = np.random.default_rng(6), []
-    for count in (900_000, 5000, 400_000, 300, 700_000, 20_000):
-        window.append((rng.integers(0, n, count), rng.integers(0, n, count)))
-        address = free._store.targets.data.ptr
-        for g in (host, there, free):
-            g.apply(insert=window[-1])
-        if count < 10_000 and store == "rows":
-            assert free._store.targets.data.ptr == address
-        there.check()
-        assert host.digest() == there.digest() == free.digest()
-    assert there.memory.host_bytes > 0 == free.memory.host_bytes
-    assert there.memory.device_bytes <= there.device_budget
-    assert np.array_equal(lu.bfs(there, 0).distances, lu.bfs(host, 0, device="cpu").distances)
-    labels = lu.louvain(host, device="cpu").labels
-    for g in (there, free):
-        assert np.array_equal(lu.louvain(g, device="cuda").labels, labels)
-    for batch in window[:-1]:
-        for g in (host, there):
-            g.apply(delete=batch)
-    there.compact()
-    there.check()
-    assert there.digest() == host.digest()
-    assert there.memory.host_bytes == 0
-
-
 def test_scenarios_end_alike():
     scenario = scenarios.planted(2000, change="merge", batch=40, steps=30, seed=4)
     graphs = [DynamicGraph(scenario.initial, device=device) for device in ("cpu", "cuda")]
@@ -155,50 +95,6 @@ def test_scenarios_end_alike():
         for g in graphs:
             step.apply(g)
     assert graphs[0].digest() == graphs[1].digest()
-
-
-@pytest.mark.parametrize("connected", ["renewal", "always"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_tracker_follows_a_graph_on_a_device(weighted, connected):
-    base = rmat(12, edge_factor=8, seed=3).graph
-    kind = {"weighted": weighted or None}
-    graphs = DynamicGraph(base, **kind), DynamicGraph(base, device="cuda", **kind)
-    options = {"renew": 0.05, "audit": 0.001, "connected": connected}
-    trackers = [lu.Tracker(graph, **options) for graph in graphs]
-    rng = np.random.default_rng(4)
-    for k in range(40):
-        u, v = rng.integers(0, 4096, (2, 600))
-        w = (rng.integers(1, 50, 400),) if weighted else ()
-        results = [
-            tracker.update(
-                tracker.graph.apply(insert=(u[:400], v[:400], *w), delete=(u[400:], v[400:]))
-            )
-            for tracker in trackers
-        ]
-        assert results[0].modularity == results[1].modularity
-        if k % 4 == 0:
-            assert np.array_equal(results[0].labels, results[1].labels)
-            assert np.array_equal(results[0].ids, results[1].ids)
-            assert np.array_equal(results[0].changed, results[1].changed)
-            assert results[0].events.tolist() == results[1].events.tolist()
-    frames = [tracker.to_frame() for tracker in trackers]
-    assert frames[0]["renewed"].sum() > 1
-    for column in ("changed", "communities", "marked", "split", "moves", "renewed", "audit_lead"):
-        assert frames[0][column].equals(frames[1][column]), column
-
-
-def test_a_tracker_keeps_to_a_budget():
-    ends = np.arange(1000), np.arange(1000, 2000)
-    base = lu.Graph.from_edges(*ends, n_vertices=200_000)
-    held = DynamicGraph(base, device="cuda").memory.total_bytes
-    tight = DynamicGraph(base, device="cuda", device_budget=held + 5_000_000)
-    with pytest.raises(MemoryBudgetError, match="follow the graph on the CPU"):
-        lu.Tracker(tight)
-    wide = DynamicGraph(base, device="cuda", device_budget=held + (64 << 20))
-    tracker = lu.Tracker(wide)
-    found = tracker.update(wide.apply(insert=(np.arange(1000), np.arange(1, 1001))))
-    assert found.n_communities < 200_000
-    assert tracker.following_bytes + wide.memory.total_bytes < wide.device_budget
 
 
 def test_stores_are_compared_on_a_device(tmp_path):

@@ -226,8 +226,7 @@ def planted(weighted: bool) -> lu.Graph:
     return lu.Graph.from_edges(pairs[:, 0], pairs[:, 1], weights)
 
 
-@pytest.mark.parametrize("detect", [lu.louvain, lu.leiden])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "detect"), [(False, lu.louvain), (True, lu.leiden)])
 def test_labels_are_the_same(detect: Callable[..., lu.Communities], weighted: bool) -> None:
     graph = planted(weighted)
     expected = detect(graph, device="cuda")
