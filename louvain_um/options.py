@@ -186,6 +186,8 @@ class Options:
             raise OptionError("objective", self.objective, remedy)
         if self.max_size is not None and self.max_size < 1:
             raise OptionError("max_size", self.max_size, "must be at least 1")
+        if self.max_size is not None:  # no graph has as many vertices
+            object.__setattr__(self, "max_size", min(self.max_size, 2**32))
         if not 0 <= self.seed < 2**32:
             raise OptionError("seed", self.seed, "must lie in 0 … 2^32 - 1")
         if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from louvain_um.errors import OptionError
-from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.options import Budget, Method, Options
@@ -234,7 +234,12 @@ def plan_shape(
     source: Source = "host",
 ) -> Plan:
     """Return the plan of a run on a graph of a shape."""
-    from louvain_um.gpu.memory.planning import declare_compact, scaled
+    from louvain_um.gpu.memory.planning import (
+        declare_compact,
+        declared,
+        declared_at,
+        declared_out_of_core,
+    )
 
     memory = find_policy(memory)
     machine = machine_of(machine)
@@ -244,7 +249,7 @@ def plan_shape(
         kind = named_kind(kind).name
     shape = replace(shape, kind=kind or "unknown")
     return make_plan(
-        lambda low: declare(replace(shape, low_scratch=low)),
+        partial(declared, shape),
         memory,
         machine,
         budget,
@@ -252,10 +257,8 @@ def plan_shape(
         skew=skew,
         source=source,
         max_degree=shape.max_degree,
-        at=lambda arcs: declare(scaled(shape, arcs, memory)),
-        out_of_core=lambda low_scratch: declare_out_of_core(
-            replace(shape, low_scratch=low_scratch)
-        ),
+        at=partial(declared_at, shape, memory),
+        out_of_core=partial(declared_out_of_core, shape),
         compact=declare_compact(shape),
         kept=shape.kept,
     )

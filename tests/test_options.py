@@ -57,6 +57,18 @@ def test_an_error_of_an_option_can_be_sent_to_another_process() -> None:
     assert str(OptionError(remedy="give a graph")) == "give a graph"
 
 
+def test_a_maximum_size_beyond_all_graphs_is_no_limit() -> None:
+    edges = ([0, 1, 2], [1, 2, 0])
+    assert lu.louvain(edges, max_size=10**30, device="cpu").n_communities == 1
+
+
+def test_a_plan_can_be_sent_to_another_process() -> None:
+    plan = lu.plan(n_vertices=10**6, n_arcs=10**8, device_budget="50%", machine="h200")
+    again = pickle.loads(pickle.dumps(plan))
+    assert (again.placements, again.seconds) == (plan.placements, plan.seconds)
+    assert again.verdict == plan.verdict
+
+
 def test_numbers_of_numpy_are_numbers() -> None:
     options = Options(
         resolution=np.float32(0.5), seed=np.uint8(3), threads=np.int32(2), max_level=np.uint8(1)

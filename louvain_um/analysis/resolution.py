@@ -35,6 +35,9 @@ RANGE: Final = (0.1, 10.0)
 PRECISION: Final = 1.02
 """Factor between resolutions that are not told apart."""
 
+LEAST, MOST = 1e-100, 1e100
+"""Resolutions whose products and quotients are finite."""
+
 MOST_POINTS: Final = 10_000
 
 
@@ -152,8 +155,8 @@ def _range(
         last = max(weight / max(1, graph.n_arcs), 2 * first)
     first, last = float(first if low is None else low), float(last if high is None else high)
     for name, value in (("low", first), ("high", last)):
-        if not (math.isfinite(value) and value > 0):
-            raise OptionError(name, value, "must be a number above 0")
+        if not LEAST <= value <= MOST:
+            raise OptionError(name, value, f"must lie in {LEAST:g} … {MOST:g}")
     if first >= last:
         raise OptionError("low", first, f"must be below high, {last:g}")
     return first, last
@@ -207,11 +210,12 @@ class _Search:
         result = repeat(self.graph, self.options, asked, self.observer)
         name = self.options.objective
         inside = modularity(self.graph, result.labels, 0.0, objective=name)
-        value = modularity(self.graph, result.labels, at, objective=name)
+        steep = max(at, 1.0)  # below, what is expected would be lost in the value's rounding
+        value = modularity(self.graph, result.labels, steep, objective=name)
         line = replace(
             asked,
             inside=inside,
-            expected=(inside - value) / at,
+            expected=(inside - value) / steep,
             communities=result.n_communities,
         )
         return line, result.labels

@@ -70,6 +70,7 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
         if file.peek(4) == PARQUET_MAGIC:
             return _timed(file, _parquet_columns(file, options), no_line, sort=sort)
         file.skip_byte_order_mark()
+        file.refuse_utf16()
         file.end_lines_with_newlines()
         lines = TimedLines.begin(file, options)
         columns, line = lines.columns(lines.sample + file.read(), lines.first)

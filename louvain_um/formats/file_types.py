@@ -33,6 +33,9 @@ SUFFIXES = {
 ATTRIBUTED = (".gexf", ".graphml", ".cyjs")
 """Suffixes of files that hold a graph and the communities of its vertices."""
 
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
+"""Suffixes of files that other programs can save as CSV."""
+
 NO_SEPARATORS = "\n\r\0\"'"
 """Characters that end lines, mark binary files or quote fields; digits are refused too."""
 
@@ -61,6 +64,8 @@ def check_separator(separator: str) -> None:
 def format_of(name: str) -> str:
     """Return the format of a file by its suffix; the error lists the known suffixes."""
     suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]
+    if suffix in SPREADSHEETS:
+        raise GraphFormatError("is a spreadsheet; save it as CSV there", name)
     if suffix not in SUFFIXES:
         known = " ".join(sorted(SUFFIXES))
         shown = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"

@@ -31,6 +31,9 @@ GZIP_WINDOW = 31
 
 GZIP_MAGIC = b"\x1f\x8b"
 
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of UTF-16."""
+
 LONGEST_LINE = 1 << 30
 """Bytes of a line in a file that is not trusted: a METIS list of 100 million neighbours."""
 
@@ -102,6 +105,11 @@ class GraphFile:
         """Consume the UTF-8 byte order mark that some editors write, if there is one."""
         if self.peek(3) == b"\xef\xbb\xbf":
             self.read(3)
+
+    def refuse_utf16(self) -> None:
+        """Raise an error for text in UTF-16, as spreadsheets export it."""
+        if self.peek(2) in UTF16:
+            raise self.error("is UTF-16 text; convert it (iconv -f utf-16 -t utf-8), or save UTF-8")
 
     def end_lines_with_newlines(self) -> None:
         """Read carriage returns as newlines if lines end with them alone, as on old Macs."""
@@ -215,6 +223,18 @@ def refuse_missing(path: str) -> None:
         raise GraphFormatError("is a folder; name a graph file inside it", path)
     if not where.exists():
         raise GraphFormatError("no such file; check the path", path)
+
+
+def is_stream(path: str) -> bool:
+    """Return whether a path is that of no file, but of bytes that can be read once.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.graph_file import is_stream
+    >>> is_stream("-"), is_stream("/dev/stdin"), is_stream(__file__)
+    (True, True, False)
+    """
+    return path == "-" or path.startswith("/dev/") or Path(path).is_fifo()
 
 
 @contextmanager

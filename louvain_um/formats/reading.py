@@ -48,7 +48,8 @@ def read_graph(
         Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
         MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.gexf``,
         Cytoscape JSON (``.cyjs``), ``.npz`` or ``.parquet``; each may be gzipped. ``-`` is standard
-        input, whose format is recognized by its first bytes, or else an edge list.
+        input, whose format is recognized by its first bytes, or else an edge list; so is that of
+        a pipe without a suffix, such as ``/dev/stdin``.
         ``example:les-miserables`` and other names of `louvain_um.formats.objects.examples` are
         small graphs of networkx.
     format : str, optional
@@ -254,7 +255,7 @@ def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:
 
 def read(name: str, format: str | None, options: ReadOptions) -> Graph:
     """Read a graph without warnings; `read_graph` documents the options."""
-    from louvain_um.formats.graph_file import open_graph_file, refuse_missing
+    from louvain_um.formats.graph_file import is_stream, open_graph_file, refuse_missing
     from louvain_um.formats.objects.examples import example, is_example
 
     check_format(format)
@@ -264,7 +265,8 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         return adapt(example(name), options)
     if name != "-":
         refuse_missing(name)
-    kind = format or (None if name == "-" else format_of(name))
+    by_content = is_stream(name) and not os.path.splitext(name)[1]
+    kind = format or (None if by_content else format_of(name))
     with open_graph_file(name, trusted=options.trusted) as file:
         file.skip_byte_order_mark()
         if kind in (None, "edges"):
@@ -277,6 +279,7 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         if kind in fits and (problem := options.unsuited(f"a {kind} file", but=fits[kind])):
             raise file.error(problem)
         if kind in ("edges", "matrixmarket", "metis"):
+            file.refuse_utf16()
             file.end_lines_with_newlines()
         module, _, function = READERS[kind].partition(":")
         read_file = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from louvain_um.formats.file_types import format_of
-from louvain_um.formats.graph_file import GraphFile, open_graph_file, refuse_missing
+from louvain_um.formats.graph_file import GraphFile, is_stream, open_graph_file, refuse_missing
 
 SAMPLE = 1 << 16
 """Entries of a matrix that are examined."""
@@ -68,9 +68,10 @@ def size_from_header(path: str | os.PathLike[str], format: str | None = None) ->
     (900, 10000, False)
     """
     name = os.fspath(path)
-    if name == "-":
+    if name != "-":
+        refuse_missing(name)
+    if is_stream(name):
         return None
-    refuse_missing(name)
     kind = format or format_of(name)
     if kind not in MEASURES:
         return None

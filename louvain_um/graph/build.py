@@ -24,6 +24,9 @@ from louvain_um.graph import kinds, rows
 from louvain_um.graph.integer_weights import SMALL, quantise, refuse
 from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind
 
+AS_NAMES = "number vertices from 0, or pass names as text to as_graph"
+TOO_LARGE = f"outside the range of vertex ids; {AS_NAMES}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
@@ -51,7 +54,9 @@ def build(
     """Build the arrays of a graph; `Graph.from_edges` documents the arguments."""
     u, v = _ids(source, "source"), _ids(target, "target")
     if len(u) != len(v):
-        raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
+        raise GraphError(
+            f"source has {len(u)} entries and target {len(v)}; pass both ends of each edge"
+        )
     n = int(max(u.max(), v.max())) + 1 if len(u) else 0
     if n_vertices is not None:
         given = _count(n_vertices, "n_vertices")
@@ -83,7 +88,9 @@ def build(
         else:
             integers, scale, notes = quantise(values, allow_rounding)
         if len(integers) != len(u):
-            raise GraphError(f"{len(integers)} weights for {len(u)} edges; they must match")
+            raise GraphError(
+                f"{len(integers)} weights for {len(u)} edges; pass one weight for each edge"
+            )
     summing = duplicates == "sum" or (duplicates is None and weights is not None)
     if summing and integers is None:
         integers = np.ones(len(u), np.int64)
@@ -157,15 +164,15 @@ def _ids(values: ArrayLike, what: str) -> NDArray[Any]:
     if len(ids) == 0:
         return np.zeros(0, np.uint32)
     if ids.dtype.kind == "f":
-        refuse(ids != np.floor(ids), ids, "not a whole number", what)
-        refuse(np.abs(ids) > MAX_VERTICES, ids, "outside the range of vertex ids", what)
+        refuse(ids != np.floor(ids), ids, f"not a whole number; {AS_NAMES}", what)
+        refuse(np.abs(ids) > MAX_VERTICES, ids, TOO_LARGE, what)
         ids = ids.astype(np.int64)
     if ids.dtype.kind not in "iu":
-        raise GraphError(f"{what} must be integers, not {ids.dtype}")
+        raise GraphError(f"{what} must be integers, not {ids.dtype}; {AS_NAMES}")
     if int(ids.min()) < 0:
-        refuse(ids < 0, ids, "negative", what)
+        refuse(ids < 0, ids, f"negative; {AS_NAMES}", what)
     if int(ids.max()) >= MAX_VERTICES:
-        refuse(ids >= MAX_VERTICES, ids, "outside the range of vertex ids", what)
+        refuse(ids >= MAX_VERTICES, ids, TOO_LARGE, what)
     return ids
 
 

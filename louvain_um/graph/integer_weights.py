@@ -59,7 +59,7 @@ def quantise(
         weights = weights.astype(np.float64)
         notes = (f"integer weights add up to {total:.3g}, above 2^52: they are rounded",)
     if weights.dtype.kind != "f":
-        raise GraphError(f"weights must be numbers, not {weights.dtype}")
+        raise GraphError(f"weights must be numbers, not {weights.dtype}; convert them")
     weights = np.ascontiguousarray(weights, np.float64)
     threads = parallel.default_threads() if len(weights) > SMALL else 1
     good, largest = np.ones(threads, np.bool_), np.zeros(threads, np.float64)

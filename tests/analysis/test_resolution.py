@@ -52,6 +52,18 @@ def test_the_envelope_is_the_maximum_everywhere(values):
             assert piece.line.value(at) == pytest.approx(best, abs=1e-9)
 
 
+@pytest.mark.parametrize("low", [1e-18, 1e-100])
+def test_a_low_end_near_zero_changes_no_plateau(low):
+    wide, narrow = (
+        lu.resolution_profile(cliques(), device="cpu", points=30, low=end, high=20.0, runs=1)
+        for end in (low, 0.01)
+    )
+    assert wide.plateaus[0].communities == narrow.plateaus[0].communities == 1
+    assert wide.plateaus[-1].communities == narrow.plateaus[-1].communities > 6
+    assert wide.plateaus[0].high == pytest.approx(narrow.plateaus[0].high)
+    assert math.isfinite(wide.plateaus[0].octaves)
+
+
 def test_planted_cliques_are_the_widest_plateau():
     profile = lu.resolution_profile(cliques(), device="cpu", points=30)
     widest = max(profile.plateaus, key=lambda plateau: plateau.octaves)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 from pathlib import Path
 
 import pytest
 
+import louvain_um as lu
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
 
@@ -60,6 +62,34 @@ def test_unknown_suffix(tmp_path: Path) -> None:
     assert read_graph(path, format="edges").n_edges == 1
     (tmp_path / "graph").write_text("0 1\n")
     assert "no suffix" in complaint(tmp_path / "graph")
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
+def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path: Path, suffix: str) -> None:
+    assert "save it as CSV" in complaint(_with(tmp_path / f"book{suffix}", "PK"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_told_as_such(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "g.csv"
+    path.write_bytes("\ufeffann;bob;1\r\n".encode(encoding))
+    assert "is UTF-16 text; convert it" in complaint(path)
+    with pytest.raises(lu.GraphFormatError, match="is UTF-16 text"):
+        lu.read_stream(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["ann bob\n", "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n"],
+    ids=["edges", "matrix"],
+)  # fmt: skip
+def test_the_format_of_a_pipe_without_a_suffix_is_that_of_its_content(text: str) -> None:
+    end, start = os.pipe()
+    os.write(start, text.encode())
+    os.close(start)
+    try:
+        assert read_graph(f"/dev/fd/{end}").n_edges == 1
+    finally:
+        os.close(end)
 
 
 def test_gzip_is_known_by_its_bytes(tmp_path: Path) -> None:

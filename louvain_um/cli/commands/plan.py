@@ -151,8 +151,10 @@ def plan(
     n_arcs = None if arcs is None else parse_count(arcs, "arcs")
     of_ranks = {"--link": link != LINK, "--cores": cores != CORES, "--rank-memory": rank_memory}
     if ranks is not None or devices is not None:
+        if graph is not None:
+            what = "--devices" if ranks is None else "--ranks"
+            raise OptionError(remedy=f"{what} takes no GRAPH; pass --vertices and --arcs instead")
         of_one_gpu = {
-            "GRAPH": graph,
             "--method": method is not Method.louvain,
             "--program": program,
             "--memory": memory != "auto",

@@ -52,7 +52,7 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
         return _from_table(obj, libraries, options)
     if isinstance(obj, np.ndarray):
         return _from_array(obj, options)
-    if isinstance(obj, list) and obj and all(isinstance(edge, tuple) for edge in obj):
+    if isinstance(obj, list) and all(isinstance(edge, tuple) for edge in obj):
         return _from_tuples(obj, options)
     if isinstance(obj, tuple | list) and len(obj) in (2, 3):
         parts = [_host(part) for part in obj]
@@ -94,13 +94,14 @@ def _from_array(array: Any, options: ReadOptions) -> Graph:
 
 def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
     """Build from [(u, v[, w]), …]."""
-    width = len(edges[0])
+    width = len(edges[0]) if edges else 2
     odd = next((i for i, edge in enumerate(edges) if len(edge) != width), None)
     if odd is not None or width not in (2, 3):
         raise GraphError(
             f"edge {odd or 0} is {edges[odd or 0]!r}; all must be (u, v), or all (u, v, weight)"
         )
-    return _from_arrays([np.asarray(part) for part in zip(*edges, strict=True)], options)
+    parts = list(zip(*edges, strict=True)) or [(), ()]
+    return _from_arrays([np.asarray(part) for part in parts], options)
 
 
 def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
@@ -120,7 +121,9 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
     names = None
     if "U" in (u.dtype.kind, v.dtype.kind) or object in (u.dtype, v.dtype):
         if len(u) != len(v):
-            raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
+            raise GraphError(
+                f"source has {len(u)} entries and target {len(v)}; pass both ends of each edge"
+            )
         u, v, names = factorize(u, v)
     return Graph.from_edges(
         u,

@@ -86,7 +86,9 @@ def from_ids(
 ) -> Graph:
     """Build a graph from any ids; vertices are those that occur."""
     if len(u) != len(v):
-        raise GraphError(f"source has {len(u)} entries and target {len(v)}; they must match")
+        raise GraphError(
+            f"source has {len(u)} entries and target {len(v)}; pass both ends of each edge"
+        )
     names: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     if w is not None and w.dtype.kind in "OUT":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -102,7 +103,7 @@ def plan_shape(
         free = total  # what the driver evicts need not have been free
     on_device = isinstance(graph, DeviceGraph)
     return make_plan(
-        lambda low: declare(replace(shape, low_scratch=low)),
+        partial(declared, shape),
         options.memory,
         machine,
         options.budget,
@@ -110,10 +111,8 @@ def plan_shape(
         max_degree=degrees.max_degree,
         source="device" if on_device else "host",
         free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
-        at=lambda arcs: declare(scaled(shape, arcs, options.memory)),
-        out_of_core=lambda low_scratch: declare_out_of_core(
-            replace(shape, low_scratch=low_scratch)
-        ),
+        at=partial(declared_at, shape, options.memory),
+        out_of_core=partial(declared_out_of_core, shape),
         compact=declare_compact(shape),
         kept=shape.kept,
         managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
@@ -124,7 +123,25 @@ def declare_compact(shape: Shape) -> Callable[[bool], tuple[ArraySpec, ...]] | N
     """Return what declares a run's arrays with the input in fewer bytes; None if it cannot be."""
     if not shape.allows_compact:
         return None
-    return lambda low: declare(replace(shape.compacted(), low_scratch=low))
+    return partial(declared, shape.compacted())
+
+
+# A plan holds these with their shapes, so that it can be sent to another process.
+
+
+def declared(shape: Shape, low_scratch: bool) -> tuple[ArraySpec, ...]:
+    """Return a run's arrays, with scratch at its minimum or not."""
+    return declare(replace(shape, low_scratch=low_scratch))
+
+
+def declared_out_of_core(shape: Shape, low_scratch: bool) -> tuple[ArraySpec, ...]:
+    """Return the arrays of a run in blocks of vertices."""
+    return declare_out_of_core(replace(shape, low_scratch=low_scratch))
+
+
+def declared_at(shape: Shape, policy: str | Policy, arcs: int) -> tuple[ArraySpec, ...]:
+    """Return the arrays of a run on a graph of so many arcs."""
+    return declare(scaled(shape, arcs, policy))
 
 
 def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
