@@ -74,6 +74,8 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
         file.end_lines_with_newlines()
         lines = TimedLines.begin(file, options)
         columns, line = lines.columns(lines.sample + file.read(), lines.first)
+        if lines.in_order and "weight" in columns:
+            refuse_swapped(file, columns["time"], columns["weight"])
         return _timed(file, columns, line, sort=sort)
     except (GraphFormatError, HostMemoryError):
         raise
@@ -181,6 +183,20 @@ def _timed(file: GraphFile, columns: Columns, line: Line, *, sort: bool) -> Time
         u, v, names = factorize(u, v)
         n = len(names)
     return TimedEdges(u=u, v=v, times=times, weights=weights, n_vertices=n, names=names)
+
+
+def refuse_swapped(file: GraphFile, times: NDArray[Any], weights: NDArray[Any]) -> None:
+    """Raise if lines seem to be ``u v weight time``, as KONECT writes them, without a header."""
+    if "O" in (times.dtype.kind, weights.dtype.kind) or len(times) < 2:
+        return
+    constant = (times == times[0]).all()
+    if constant or (times[1:] < times[:-1]).any():
+        rises = (weights[1:] >= weights[:-1]).all() and weights[0] < weights[-1]
+        if rises:
+            raise file.error(
+                f"column 3 {'is constant' if constant else 'falls'} and column 4 rises, as if this "
+                "were the time; pass weight='3', time='4', or else time='3', weight='4'"
+            )
 
 
 def refuse_weights(file: GraphFile, weights: NDArray[Any], line: Line) -> None:

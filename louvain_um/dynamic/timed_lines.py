@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from louvain_um.dynamic.edge_lines import EdgeLines, refuse_broken_lines
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.columns import TIMES
+from louvain_um.formats.edge_list.header import DATE
 from louvain_um.formats.edge_list.roles import Roles, choose
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.optional_dependencies import first_line_of, require
@@ -25,9 +26,6 @@ SEPARATORS: Final = ("\t", ";", ",")
 
 BLANKS: Final = r"\s+"
 """Any white space, as pandas takes it."""
-
-DATE: Final = re.compile(r"\d{4}-\d\d")
-"""How a date begins."""
 
 Columns = dict[str, NDArray[Any]]
 Line = Callable[[Any], int | None]
@@ -48,6 +46,8 @@ class TimedLines:
         Number of the line of the first edge.
     sample : bytes
         That line, if it was read to find out.
+    in_order : bool
+        Whether neither a header nor the options tell the columns.
     """
 
     file: GraphFile
@@ -55,6 +55,7 @@ class TimedLines:
     places: dict[str, int]
     first: int
     sample: bytes
+    in_order: bool = False
 
     @classmethod
     def begin(cls, file: GraphFile, options: ReadOptions, *, first: int = 1) -> Self:
@@ -72,7 +73,13 @@ class TimedLines:
         header = options.header
         if header is None:
             header = not any(is_number(title) or DATE.match(title) for title in titles)
-        roles = roles_of(titles if header else None, len(titles), options)
+        try:
+            roles = roles_of(titles if header else None, len(titles), options)
+        except GraphError as error:
+            if not header or options.header:
+                raise
+            hint = f"; if line {line} is an edge, pass header=False (--no-header)"
+            raise GraphError(f"{error}{hint}") from None
         places = places_of(roles)
         return cls(
             file=file,
@@ -80,6 +87,7 @@ class TimedLines:
             places=places,
             first=line + int(header),
             sample=b"" if header else text.encode(),
+            in_order=not header and not options.names_columns,
         )
 
     def columns(

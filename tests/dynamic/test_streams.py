@@ -314,3 +314,24 @@ def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
 def test_bad_tables_are_one_line(table, message):
     with pytest.raises(lu.GraphError, match=message):
         lu.read_stream(table)
+
+
+@pytest.mark.parametrize("third", [[1, 1, 1], [3, 1, 2]], ids=["constant", "falling"])
+def test_a_weight_before_the_time_is_refused_until_columns_are_named(third, tmp_path):
+    path = tmp_path / "konect.txt"
+    path.write_text("".join(f"{k} {k + 1} {w} {100 + k}\n" for k, w in enumerate(third)))
+    with pytest.raises(GraphFormatError, match="weight='3', time='4'") as error:
+        lu.read_stream(path)
+    assert "\n" not in str(error.value)
+    stream = lu.read_stream(path, weight="3", time="4")
+    assert stream.edges.times.tolist() == [100, 101, 102]
+    assert stream.edges.weights.tolist() == third
+    assert lu.read_stream(path, time=3, weight=4, sort=True).edges.times.tolist() == sorted(third)
+
+
+def test_a_first_line_without_numbers_is_an_edge_if_told(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("ann,bob,20260131T1000\nbob,cid,20260131T1100\n")
+    with pytest.raises(GraphFormatError, match=r"header=False \(--no-header\)"):
+        lu.read_stream(path)
+    assert len(lu.read_stream(path, header=False)) == 2

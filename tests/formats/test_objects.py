@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.errors import GraphError, GraphWarning
 from louvain_um.formats import as_graph, read_graph
 from louvain_um.formats.objects import frames
@@ -409,3 +411,69 @@ def test_real_ids_are_told_from_missing_ones() -> None:
     with pytest.raises(GraphError, match=r"real numbers, such as 1.0; convert .* astype"):
         as_graph(whole)
     assert as_graph(whole.astype("int64")).n_edges == 2
+
+
+SEEN = pd.DataFrame({"user": list("ppqqr"), "item": list("xyxxy")})
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.crosstab(SEEN.user, SEEN.item),
+        pd.crosstab(SEEN.item, SEEN.user),
+        SEEN.assign(c=1).pivot_table(index="user", columns="item", values="c").reset_index(),
+    ],
+    ids=["two", "three", "reset"],
+)
+def test_cross_tables_are_no_lists_of_edges(table: pd.DataFrame) -> None:
+    with pytest.raises(GraphError, match="cross table") as error:
+        as_graph(table)
+    with pytest.raises(GraphError, match="cross table"):
+        DynamicGraph(0).apply(insert=table)
+    made, _, ends = str(error.value).partition(" with ")
+    longer = eval(made.partition("pass ")[2], {"table": table})
+    graph = as_graph(longer.dropna(), **eval(f"dict({ends})"))
+    assert set(graph.names.tolist()) == {*"pqr", *"xy"}  # type: ignore[union-attr]
+    assert graph.n_edges == 4
+
+
+@pytest.mark.parametrize(
+    "titles", [("user", "count"), ("weight", "user"), ("Date", "price"), ("time", "value")]
+)
+def test_columns_of_weights_or_times_are_no_ends(titles: tuple[str, str], tmp_path: Path) -> None:
+    table = pd.DataFrame({titles[0]: [1, 2], titles[1]: [3, 4]})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    for read, source in ((as_graph, table), (read_graph, tmp_path / "a.csv")):
+        with pytest.raises(GraphError, match=r"source=… \(--source\)"):
+            read(source)
+        graph = read(source, source=titles[0], target=titles[1])
+        assert (graph.n_vertices, graph.n_edges) == (4, 2)
+        assert read(source, bipartite=True).n_edges == 2
+
+
+def test_other_columns_come_before_those_of_weights_and_times() -> None:
+    table = pd.DataFrame({"date": [7, 8], "here": [1, 2], "there": [2, 3], "count": [4, 5]})
+    graph = as_graph(table)
+    assert graph.names.tolist() == [1, 2, 3]  # type: ignore[union-attr]
+    assert graph.weights is not None
+    letters = as_graph(pd.DataFrame({"s": [1, 2], "t": [2, 3]}))
+    assert letters.n_vertices == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "doubt"),
+    [
+        ({"name": ["ann", "bob"], "age": [3, 4]}, True),
+        ({"vertex": [0, 1], "degree": [3, 4]}, True),
+        ({"node": [0, 1], "neighbour": [1, 2]}, False),
+        ({"name": ["ann", "bob"], "club": ["x", "y"]}, False),
+        ({"a": [0, 1], "b": [1, 2]}, False),
+        ({0: ["ann", "bob"], 1: [3, 4]}, False),
+    ],
+    ids=["ages", "degrees", "ends", "clubs", "letters", "untitled"],
+)
+def test_a_number_of_each_vertex_is_told(table: dict[Any, Any], doubt: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        as_graph(pd.DataFrame(table))
+    assert any("is read as a vertex" in str(each.message) for each in caught) is doubt

@@ -97,6 +97,15 @@ def stream(
     target: Annotated[str | None, column("Second end")] = None,
     time: Annotated[str | None, column("Time")] = None,
     weight: Annotated[str | None, column("Weight")] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first line names the columns.  [default: if none of its fields is a "
+            "number or a date]",
+            show_default=False, rich_help_panel=COLUMNS,
+        ),
+    ] = None,
     separator: Annotated[
         str | None,
         typer.Option(
@@ -136,6 +145,8 @@ def stream(
         "weight": weight,
         "separator": expanded(separator),
     }
+    if header is not None:  # it tells live streams apart
+        columns["header"] = header
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
         edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)
         settings = {**edges.settings, "every": every, "window": window, **options}

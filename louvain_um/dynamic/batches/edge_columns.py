@@ -8,6 +8,7 @@ import numpy as np
 
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.roles import choose
+from louvain_um.formats.objects.frames import refuse_cross_table
 from louvain_um.formats.objects.networks import DIRECTED
 from louvain_um.formats.read_options import ReadOptions
 
@@ -50,6 +51,7 @@ def _of_table(table: Any, weighted: bool) -> tuple[Any, ...]:
     titles = list(table.columns)
     if len(titles) < 2:
         raise GraphError(f"an edge table needs two columns; got {titles}")
+    refuse_cross_table(table, ReadOptions())
     roles = choose(titles, len(titles), ReadOptions())
     places = [roles.source, roles.target]
     if weighted and roles.weight is not None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import takewhile
 
 from louvain_um.formats.edge_list.columns import ENDS, PAIRS, TIMES, WEIGHTS, are_labels
-from louvain_um.formats.edge_list.roles import find_ends
+from louvain_um.formats.edge_list.roles import find_ends, is_measure
 from louvain_um.formats.parse_errors import DECIMAL_COMMA, NUMBER, WHOLE
 from louvain_um.formats.two_modes import different_kinds
+
+DATE = re.compile(r"\d{4}-\d\d")
+"""How a date begins."""
 
 Row = list[str]
 
@@ -41,6 +45,11 @@ def has_header(rows: list[Row]) -> bool:
         return True
     numeric = all(WHOLE.fullmatch(name) for name in others[0][:2])
     if numeric and all(is_word(name) for name in first[:2]):
+        return True
+    below = zip(first, others[0], strict=False)
+    if all(map(is_word, first)) and any(
+        is_measure(name) and (is_number(cell) or DATE.match(cell)) for name, cell in below
+    ):
         return True
     return (
         len(first) > 2

@@ -95,6 +95,20 @@ def is_id(name: str) -> bool:
     return name.lower() in (*ROW_NUMBERS, "id", "index") or name.lower().endswith("_id")
 
 
+def is_measure(name: str) -> bool:
+    """Return whether a column's name says that it holds weights or times.
+
+    Of single letters none does: ``s`` and ``t``, or ``v`` and ``w``, may be the ends of edges.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.edge_list.roles import is_measure
+    >>> is_measure("Count"), is_measure("date"), is_measure("t")
+    (True, True, False)
+    """
+    return len(name) > 1 and name.lower() in {*WEIGHTS, *TIMES}
+
+
 def find_ends(names: Sequence[str]) -> tuple[int, int] | None:
     """Return the indices of the two columns of ids, if their names are known.
 
@@ -177,7 +191,9 @@ def choose(columns: Sequence[Any] | None, width: int, options: ReadOptions) -> R
             raise GraphError(
                 f"{twin} and {option} are the same column; pass another {option}=… (--{option})"
             )
-    source, target, guessed = _ends(names, width, asked)
+    # Either end of a two-mode table may be a year, say.
+    measures = () if options.bipartite else [i for i, n in enumerate(names) if is_measure(n)]
+    source, target, guessed = _ends(names, width, asked, measures)
     time = asked.get("time")
     taken = [place for place in (source, target, time) if place is not None]
     weight = asked.get("weight")
@@ -188,8 +204,10 @@ def choose(columns: Sequence[Any] | None, width: int, options: ReadOptions) -> R
     return Roles(source, target, weight, time, guessed and bool(others))
 
 
-def _ends(names: Sequence[str], width: int, asked: dict[str, int]) -> tuple[int, int, bool]:
-    """Return the indices of the two ends, and whether these are a guess."""
+def _ends(
+    names: Sequence[str], width: int, asked: dict[str, int], measures: Sequence[int]
+) -> tuple[int, int, bool]:
+    """Return the indices of the two ends, never `measures`, and whether these are a guess."""
     source, target = asked.get("source"), asked.get("target")
     if source is not None and target is not None:
         return source, target, False
@@ -211,12 +229,19 @@ def _ends(names: Sequence[str], width: int, asked: dict[str, int]) -> tuple[int,
     free = [place for place in range(width) if place not in others]
     if len(free) > 2 and free[0] < len(names) and names[free[0]].lower() in ROW_NUMBERS:
         free = free[1:]
+    ids = [place for place in free if place not in measures]
+    if len(ids) < 2 <= len(free):
+        measured = names[next(place for place in free if place in measures)]
+        raise GraphError(
+            f"column {measured!r} is a weight or a time by its name, and no two others can be the "
+            "ends of edges; name these with source=… (--source) and target=… (--target)"
+        )
     if len(free) < 2:
         raise GraphError(
             "an edge table needs two columns of ids, such as source and target; name them with "
             "source=… (--source) and target=… (--target)"
         )
-    return free[0], free[1], True
+    return ids[0], ids[1], True
 
 
 def index_of(column: Column, option: str, columns: Sequence[Any], width: int) -> int:

@@ -138,11 +138,12 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
 
 
 def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
-    from louvain_um.formats.objects.frames import from_columns
+    from louvain_um.formats.objects.frames import from_columns, refuse_cross_table
 
     if "pandas" in libraries and hasattr(obj, "columns"):
         if _is_matrix(obj) and not options.names_columns:
             return _from_matrix(obj, options)
+        refuse_cross_table(obj, options)
         kinds = dict(zip(obj.columns, obj.dtypes, strict=True))
 
         def series(name: Any) -> Any:

@@ -11,17 +11,39 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError
-from louvain_um.formats.edge_list.column_notes import notes_on_ends, unread_numbers
-from louvain_um.formats.edge_list.columns import ENDS, LABELS_NOT_EDGES, TIMES, are_labels
+from louvain_um.errors import Doubt, GraphError
+from louvain_um.formats.edge_list.column_notes import OTHERS, notes_on_ends, unread_numbers
+from louvain_um.formats.edge_list.columns import (
+    ENDS,
+    LABELS_NOT_EDGES,
+    TIMES,
+    VERTEX_NAMES,
+    are_labels,
+)
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.formats.edge_list.roles import choose, is_id
+from louvain_um.formats.edge_list.roles import choose, find_ends, is_id
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import note_on_modes, split_modes
 from louvain_um.graph.graph import Graph
 
 ARROW_EDGES = 1 << 15
 """Edges from which Arrow numbers names sooner than a dict, importing it included."""
+
+
+def refuse_cross_table(frame: Any, options: ReadOptions) -> None:
+    """Raise if a pandas frame has a title over all of its columns, as `crosstab` and `pivot` do."""
+    title = getattr(frame.columns, "name", None)
+    titles = [str(name) for name in frame.columns]
+    if title is None or not titles or options.names_columns or find_ends(titles):
+        return
+    rows, table = frame.index.name, "table"
+    if rows is None:
+        rows = frame.columns[0]
+        table = f"table.set_index({rows!r})"
+    raise GraphError(
+        f"a cross table of {rows!r} and {title!r} is not a list of edges; pass {table}.stack()"
+        f".rename('weight').reset_index() with source={rows!r}, target={title!r}"
+    )
 
 
 def from_columns(
@@ -58,6 +80,8 @@ def from_columns(
     pair = titles[ends[0]], titles[ends[1]]
     known = {title.lower() for title in pair} <= ENDS
     notes = notes_on_ends(roles, titles, moved=set(ends) != {0, 1} and not known)
+    if not notes and not options.names_columns and not options.bipartite:
+        notes += _note_on_attributes(columns, ends, numeric)
     unread = [
         title
         for i, title in enumerate(titles)
@@ -74,6 +98,23 @@ def from_columns(
     u, v = (column(columns[i]) for i in ends)
     graph = from_ids(u, v, w, options, n_vertices, pair)
     return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
+
+
+def _note_on_attributes(
+    columns: Sequence[Any], ends: tuple[int, int], numeric: Callable[[Any], bool]
+) -> list[str]:
+    """Return a note if ends that no name tells may be a vertex and a number that it has."""
+    first, second = (columns[place] for place in ends)
+    if not isinstance(second, str) or find_ends([str(first), second]) or is_id(second):
+        return []
+    if not numeric(second) or (numeric(first) and str(first).lower() not in VERTEX_NAMES):
+        return []
+    return [
+        Doubt(
+            f"each number of column {second!r} is read as a vertex, with an edge to that of "
+            f"{first!r}; if it is none, pass a table of edges, or {OTHERS}"
+        )
+    ]
 
 
 def from_ids(

@@ -209,3 +209,15 @@ def test_a_damaged_state_is_refused(timed: Path, tmp_path: Path, file: str) -> N
     assert result.exit_code == 1
     assert "--force" in result.output or "Tracker.save" in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_first_line_may_be_said_to_be_an_edge(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("ann,bob,20260131T1000\nbob,cid,20260131T1100\n")
+    refused = run(path, "-o", tmp_path / "out")
+    assert (refused.exit_code, "--no-header" in refused.stderr) == (1, True)
+    taken = run(path, "-o", tmp_path / "out", "--no-header", "--json")
+    assert json.loads(taken.stdout)["edges"] == 2
+    path.write_text("1,2,3\n4,5,6\n7,8,9\n")
+    titled = run(path, "-o", tmp_path / "two", "--header", "--time", "3", "--json")
+    assert json.loads(titled.stdout)["edges"] == 2
