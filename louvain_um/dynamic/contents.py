@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -132,7 +133,7 @@ class Contents:
         a, b = read_ids(u, "u", limits), read_ids(v, "v", limits)
         if len(a) != len(b):
             raise GraphError(f"u has {len(a)} entries and v {len(b)}; they must match")
-        with announcing("query"):
+        with announcing("query"), self._telling():
             return self._weights_of(a, b)
 
     def neighbours(self, v: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -170,7 +171,7 @@ class Contents:
                 ids = read_ids([operator.index(v)], "neighbours", self._host_limits)
             except TypeError:
                 raise GraphError(f"neighbours takes the id of one vertex, not {v!r}") from None
-        with announcing("query"):
+        with announcing("query"), self._telling():
             loop = ids[self._weights_of(ids, ids) > 0]
             found = np.sort(np.concatenate([self._store.arcs_of(ids)[1], loop]))
             weights = self._weights_of(np.repeat(ids, len(found)), found)
@@ -328,6 +329,11 @@ class Contents:
     def _device(self) -> Any:
         """Return the store if it is on a device."""
         return self._store if hasattr(self._store, "device_rows") else None
+
+    def _telling(self) -> AbstractContextManager[None]:
+        """Turn failures of a device within a block into errors of this package."""
+        there = self._device
+        return nullcontext() if there is None else there.device.errors()
 
     def _weighted_degrees(self) -> NDArray[np.int64]:
         """Return degrees, in host memory."""

@@ -219,7 +219,7 @@ class DynamicGraph(Contents):
             what: edge_columns(what, edges, weighted=self.weighted and what != "delete")
             for what, edges in (("insert", insert), ("delete", delete), ("decrease", decrease))
         }
-        with announcing("update"), self._named(given) as columns:
+        with announcing("update"), self._telling(), self._named(given) as columns:
             edges = self._net(columns, duplicates, refuse_missing=missing == "raise")
             self._carry_out(edges)
         return self._change(edges)
@@ -263,7 +263,8 @@ class DynamicGraph(Contents):
         for array in sums:
             array.reserve(fresh)
         self._alive.reserve(fresh)
-        self._store.add_vertices(fresh)
+        with self._telling():
+            self._store.add_vertices(fresh)
         for array in sums:
             array.extend(fresh, 0)
         self._alive.extend(fresh, 1)
@@ -295,7 +296,7 @@ class DynamicGraph(Contents):
         if self._names:
             ids = self._names.ids_of(ids, "remove_vertices")
         gone = np.unique(read_ids(ids, "remove_vertices: ids", self._host_limits))
-        with announcing("update"):
+        with announcing("update"), self._telling():
             u, v = self._store.arcs_of(gone)
             loops = gone[self._weights_of(gone, gone) > 0]
             delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
@@ -309,7 +310,7 @@ class DynamicGraph(Contents):
 
     def compact(self) -> None:
         """Drop unused places of the store; nothing else changes."""
-        with announcing("compact"):
+        with announcing("compact"), self._telling():
             self._store.compact()
 
     @contextmanager

@@ -124,6 +124,42 @@ def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(library, store
     assert g.digest() == host.digest()
 
 
+class Scarce:
+    """NumPy, whose memory for joined arrays ends after a few."""
+
+    left = 1 << 30
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def concatenate(self, arrays):
+        self.left -= 1
+        if self.left < 0:
+            raise MemoryError
+        return np.concatenate(arrays)
+
+
+@pytest.mark.parametrize("store", ["rows", "pages"])
+def test_vertices_for_which_memory_lacks_are_not_there(library, store):
+    device = Emulated(library, 1)
+    device.xp = Scarce()
+    g = DynamicGraph(5, weighted=True)
+    on_device(g, device, store)
+    g.apply(insert=([0, 1], [1, 2]))
+    before = g.digest()
+    for left in range(4):
+        device.xp.left = left
+        with pytest.raises(MemoryError):
+            g.add_vertices(3)
+        device.xp.left = 1 << 30
+        g.check()
+        assert (g.n_vertices, g.digest()) == (5, before)
+    g.add_vertices(3)
+    g.apply(insert=([7], [0]))
+    g.check()
+    assert g.has_edges([7], [0]).all()
+
+
 @pytest.mark.parametrize(("budget", "rebuilt"), [(3_500_000, False), (5_500_000, True)])
 def test_a_crowded_store_that_has_no_room_for_another_still_takes_batches(library, budget, rebuilt):
     hubs, leaves = 60, 2500

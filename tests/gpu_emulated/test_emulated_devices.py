@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -95,3 +97,37 @@ def test_a_store_refuses_kernels_on_another_device(
         cuda_calls.bind(1)
         with pytest.raises(DeviceUnavailableError, match=r"on cuda:0.*cupy.cuda.Device\(0\)"):
             there.launch("batches", "net_batch", "u32", 1)
+
+
+class OutOfMemoryError(MemoryError):
+    _size = 3 << 20
+
+
+@pytest.mark.parametrize(
+    ("raised", "error", "message"),
+    [
+        (
+            OutOfMemoryError("CuPy's text"),
+            MemoryBudgetError,
+            "3,145,728 bytes more than .*split the",
+        ),
+        (BrokenPipeError("cudaErrorIllegalAddress: x"), DeviceUnavailableError, "start again"),
+        (KeyError("of one's own"), KeyError, "of one's own"),
+    ],
+)
+def test_what_fails_on_a_device_of_a_store_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], raised: Exception,
+    error: type[Exception], message: str,
+) -> None:  # fmt: skip
+    with emulated_devices(monkeypatch, emulated, 1):
+        cuda = sys.modules["cupy.cuda"]
+        for module, name, kind in (
+            ("compiler", "CompileException", ZeroDivisionError),
+            ("memory", "OutOfMemoryError", OutOfMemoryError),
+            ("driver", "CUDADriverError", ZeroDivisionError),
+        ):
+            setattr(cuda, module, SimpleNamespace(**{name: kind}))
+        cuda.runtime.CUDARuntimeError = BrokenPipeError
+        with pytest.raises(error, match=message) as told, Cuda().errors():
+            raise raised
+    assert "\n" not in str(told.value)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.errors import DeviceUnavailableError
+from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
 from louvain_um.gpu.dynamic.pool import Copied, Room
 from louvain_um.gpu.level import or_null
+from louvain_um.gpu.runtime.device import Choice
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.growing_range import HOST_SHARE, GrowingRange
@@ -98,6 +101,19 @@ class Cuda:
         """Copy to the host."""
         copied: np.ndarray[Any, Any] = self.xp.asnumpy(array)
         return copied
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn what CuPy raises within a block into errors of this package."""
+        from louvain_um.gpu.runtime.preflight import device_errors
+
+        with device_errors(Choice("cuda", self.device, "")):
+            try:
+                yield
+            except self.xp.cuda.memory.OutOfMemoryError as error:
+                free, wanted = cuda_calls.free_memory()[0], max(1, getattr(error, "_size", 1))
+                remedy = "split the batch, delete edges and compact(), or use device='cpu'"
+                raise MemoryBudgetError(free + wanted, free, (), remedy) from error
 
     def free_bytes(self) -> int:
         """Return how much of the device's memory is free."""

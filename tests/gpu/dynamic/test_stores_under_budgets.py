@@ -71,3 +71,23 @@ def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(store, weigh
     there.check()
     assert there.digest() == host.digest()
     assert there.memory.host_bytes == 0
+
+
+def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line():
+    import cupy
+
+    g = DynamicGraph(1000, device="cuda")
+    g.apply(insert=([0, 1], [1, 2]))
+    before, pool = g.digest(), cupy.get_default_memory_pool()
+    u, v = np.random.default_rng(1).integers(0, 1000, (2, 1 << 20))
+    limit = pool.get_limit()
+    pool.set_limit(size=pool.total_bytes() + (1 << 20))
+    try:
+        with pytest.raises(MemoryBudgetError, match="split the batch") as told:
+            g.apply(insert=(u, v))
+    finally:
+        pool.set_limit(size=limit)
+    assert "\n" not in str(told.value)
+    assert (g.digest(), g.epoch) == (before, 1)
+    g.check()
+    assert int(g.apply(insert=(u, v)).inserted.sum()) > 100_000

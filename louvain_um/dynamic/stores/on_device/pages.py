@@ -158,9 +158,9 @@ class DevicePages(DeviceRows):
 
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays; no page is free then."""
-        super()._take(built, gained)
         pages = built.frontier // PAGE
-        self._begin_queue(pages, pages, self.xp.zeros(0, np.uint32))
+        self._begin_queue(pages, pages, self.xp.zeros(0, np.uint32))  # for which memory may lack
+        super()._take(built, gained)
 
     def _gathered(self, ids: Any) -> tuple[Any, Any, Any]:
         """Return offsets, keys and weights of some rows, or of all, as they lie."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
@@ -35,6 +36,9 @@ class Device(PoolDevice, Protocol):
 
     def get(self, array: Any) -> Any:
         """Copy to the host."""
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Turn what the arrays' library raises within a block into errors of this package."""
 
 
 class DevicePools:

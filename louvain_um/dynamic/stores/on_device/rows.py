@@ -112,6 +112,11 @@ class DeviceRows(DevicePools):
         self.share = share if device.maps and not self.on_device_alone else None
         self.pool: Pool | None = None
         self.spare: Pool | None = None
+        with device.errors():
+            self._load(rows)
+
+    def _load(self, rows: Compressed) -> None:
+        """Copy rows to the device."""
         put, n = self.xp.asarray, len(rows.offsets) - 1
         self.counts = self.xp.zeros(COUNTS.itemsize, np.uint8)
         self.partials = self.xp.empty(2 * MOST_BLOCKS, np.int64)
@@ -240,10 +245,15 @@ class DeviceRows(DevicePools):
         def longer(array: Any, value: int) -> Any:
             return xp.concatenate([array, xp.full(count, value, array.dtype)])
 
-        self.spans = xp.concatenate([self.spans, xp.zeros(2 * count, np.int64)])
-        self.loops, self.degrees = longer(self.loops, 0), longer(self.degrees, 0)
-        self.alive = longer(self.alive, 1)
-        self.classes = None if self.classes is None else longer(self.classes, int(NONE))
+        # All or none: memory may run out.
+        spans = xp.concatenate([self.spans, xp.zeros(2 * count, np.int64)])
+        loops, degrees, alive = (
+            longer(array, value)
+            for array, value in ((self.loops, 0), (self.degrees, 0), (self.alive, 1))
+        )
+        classes = None if self.classes is None else longer(self.classes, int(NONE))
+        self.spans, self.classes = spans, classes
+        self.loops, self.degrees, self.alive = loops, degrees, alive
 
     def drop_vertices(self, count: int) -> None:
         """Remove the last rows, which have no arcs."""
