@@ -170,6 +170,7 @@ class GpuEngine:
         if self.plan.out_of_core:
             self.blocks = cut(self.memory, self.plan, graph, level, device)
         level.hub_arcs = shape.hub_arcs
+        level.byte_sizes = bool(compact) and shape.compacted().byte_sizes
         self.memory.recall(self.work_bytes(level, "move"))
         self.begin(level, self.plan.arrays)
         return level

@@ -63,6 +63,8 @@ class GpuLevel:
         (`louvain_um.gpu.memory.coarse_memory`).
     tag : str
         Suffix of the names of its graph's arrays.
+    byte_sizes : bool
+        Whether sizes of communities take a byte while vertices move (`move_rule.cuh`).
     compact : str
         Template arguments of the kernels that read an input in fewer bytes; empty for others.
     second, members, fixed : uint64[n] or None
@@ -102,6 +104,7 @@ class GpuLevel:
     region: int = 0
     compact: str = ""
     tag: str = "0"
+    byte_sizes: bool = False
     second: Any = None
     members: Any = None
     fixed: Any = None

@@ -29,9 +29,13 @@ void move_typed(int blocks, i64 n, const i64* offsets, const u32* targets, const
   std::vector<u8> active(n), next_active(n);
   Tables tables(n);
   Control control = {};
+  // As the engine has it: inputs in fewer bytes have sizes in bytes, where degrees allow it.
+  bool byte_sizes = MoveRule<W, u32>::compact;
+  for (i64 v = 0; v < n; ++v) byte_sizes = byte_sizes && row_of(weights, offsets, v).arcs() <= 255;
   const MoveRule<W, u32> rule = {offsets,         targets,     weights,      degrees,
                                  labels,          totals,      sizes.data(), queue.data(),
-                                 proposed.data(), 1.0 / total, total,        seed};
+                                 proposed.data(), 1.0 / total, total,        seed,
+                                 byte_sizes};
   const Sweeps sweeps = {n,        start,    nullptr, active.data(), next_active.data(), &control, tolerance,
                          rules[0], rules[1], rules[2],      rules[3],           rules[4], rules[5], rules[6]};
   fibres::launch(blocks, [&] { move<W, u32>(rule, tables.hubs(), sweeps); });

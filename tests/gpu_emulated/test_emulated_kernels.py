@@ -205,6 +205,26 @@ def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: De
     assert counts == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
 
 
+@pytest.mark.parametrize("kind", ["targets24", "offsets32"])
+@pytest.mark.parametrize("members", [256, 257, 258, 513])
+def test_sizes_in_bytes_tell_one_vertex_from_one_more_than_256(
+    emulated: dict[str, ctypes.CDLL], kind: str, members: int
+) -> None:
+    """A vertex alone joins a community of higher number, unless that is one vertex, too."""
+    leaves = np.arange(members)
+    ring = leaves + members
+    graph = Graph.from_edges(np.r_[leaves, ring], np.r_[ring, np.roll(ring, 1)])
+    start = np.r_[leaves, np.full(members, ring[-1])].astype(np.uint32)
+    engine, level = on_cpu(graph)
+    level = replace(level, cycle=1, start=start)
+    moved = engine.move(level)
+    assert moved.moves >= members
+    device = device_of(graph, KINDS[kind], blocks=2)
+    labels, _, counts = moved_by(emulated["move"], device, start, cycle=1)
+    np.testing.assert_array_equal(labels, level.labels)
+    assert counts == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
+
+
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_arcs_read_once_more_are_counted(emulated: dict[str, ctypes.CDLL], blocks: int) -> None:
     """Of every vertex that moved, where all sweeps prune: here each has 26 neighbours."""

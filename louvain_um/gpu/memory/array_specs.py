@@ -211,7 +211,8 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("totals", "community", sums, n, ("move", "refine"), totals)
     # A move changes two; those of single vertices that would swap places are looked up.
     looked: dict[tuple[Stage, Use], float] = {("move", "gather"): n, ("move", "atomic"): 2 * n}
-    yield _array("sizes", "community", 4, n, ("move",), looked)
+    width = 1 if shape.byte_sizes else 4
+    yield _array("sizes", "community", width, -(-n // 4) * 4, ("move",), looked)
     if leiden:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
         yield _array("refined", "community", 4, n, ("refine", *COARSE_STAGES, "fetch"), joined)

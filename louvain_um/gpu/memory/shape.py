@@ -26,6 +26,10 @@ def sums_of_ones(arcs: int) -> int:
     return 4 if arcs < 2**32 else 8
 
 
+MOST_BYTE: Final = 255
+"""Most arcs of a vertex with which a community of one is told by its size modulo 256: with 257
+vertices, it has more arcs."""
+
 EARLIER_FIELDS: Final = {"widest": "max_degree", "wide": "hub_arcs"}
 """Fields of a shape in records of earlier versions, and what they are called now."""
 
@@ -108,6 +112,11 @@ class Shape:
     def compact(self) -> bool:
         """Whether the input takes fewer bytes."""
         return self.targets24 or self.offsets32
+
+    @property
+    def byte_sizes(self) -> bool:
+        """Whether sizes of communities take a byte while level 0's vertices move."""
+        return self.compact and self.max_degree is not None and self.max_degree <= MOST_BYTE
 
     def compacted(self) -> Shape:
         """Return the shape with the input in fewer bytes, if that is possible."""

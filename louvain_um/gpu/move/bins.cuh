@@ -91,10 +91,10 @@ __device__ void clear_table(Shared<A>& shared) {
 // Returns how many items the threads of the grid visit together, a multiple of a warp.
 __device__ __forceinline__ i64 whole_warps(i64 items) { return (items + WARP - 1) & ~31ll; }
 
-// Adds value to array[index] for every lane of a full warp; index EMPTY adds nothing. Lanes with
-// the same index sum their values first, so that a large community costs one atomic per warp.
-template <class T>
-__device__ __forceinline__ void add_together(T* array, u32 index, T value) {
+// Calls put(index, sum) once for each index other than EMPTY of the lanes of a full warp, with the
+// sum of the values of its lanes: what many lanes add to one place then costs one atomic per warp.
+template <class T, class P>
+__device__ __forceinline__ void put_together(u32 index, T value, P put) {
   const u32 lane = threadIdx.x % WARP, peers = __match_any_sync(FULL, index);
   u32 above = peers & (0xFFFFFFFEu << lane), rank = __popc(peers & ((1u << lane) - 1));
   while (__any_sync(FULL, above)) {
@@ -104,5 +104,11 @@ __device__ __forceinline__ void add_together(T* array, u32 index, T value) {
     above &= __ballot_sync(FULL, !(rank & 1));
     rank >>= 1;
   }
-  if (index != EMPTY && lane == __ffs(peers) - 1) atomicAdd(array + index, value);
+  if (index != EMPTY && lane == __ffs(peers) - 1) put(index, value);
+}
+
+// Adds value to array[index] for every lane of a full warp; index EMPTY adds nothing.
+template <class T>
+__device__ __forceinline__ void add_together(T* array, u32 index, T value) {
+  put_together(index, value, [=](u32 i, T sum) { atomicAdd(array + i, sum); });
 }

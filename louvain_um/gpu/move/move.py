@@ -54,7 +54,8 @@ def move_arrays(
     name = f"labels.{level.cycle}.{level.number}"
     level.labels = empty(name, "community", n, np.uint32, short_lived=leiden)
     level.totals = empty("totals", "community", n, level.sums, short_lived=True)
-    sizes = empty("sizes", "community", n, np.uint32, short_lived=True)
+    words = -(-n // 4) if level.byte_sizes else n
+    sizes = empty("sizes", "community", words, np.uint32, short_lived=True)
     entries = queue_entries(n, queued)
     queue, proposed = (empty(name, "scratch", entries, np.uint32) for name in MOVE_ARRAYS[1:3])
     active, next_active = (empty(name, "scratch", n, np.uint8) for name in MOVE_ARRAYS[3:])

@@ -6,6 +6,17 @@
 #include "decide.cuh"
 #include "enqueue.cuh"
 
+// Adds to byte `at` of an array, modulo 256; the other bytes of its word stay.
+__device__ __forceinline__ void add_byte(u32* words, u32 at, u32 change) {
+  const u32 shift = 8 * (at % 4), mask = 0xFFu << shift;
+  u32 *word = words + at / 4, seen = *(volatile u32*)word;
+  while (true) {
+    const u32 found = atomicCAS(word, seen, (seen & ~mask) | ((seen + (change << shift)) & mask));
+    if (found == seen) return;
+    seen = found;
+  }
+}
+
 // Every neighbouring community is eligible, and the best one must beat staying (the local moving of
 // Blondel et al. 2008, §2, from a frozen state).
 template <class W, class A>
@@ -13,18 +24,21 @@ struct MoveRule {
   using Accumulator = A;
   static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
   static constexpr bool wants_best_weight = false, extended = false, bounded = true;
+  // Whether an input's sizes may take a byte.
+  static constexpr bool compact = sorted || same<W, Offsets32>;
   const i64* offsets;
   const u32* targets;
   const W* weights;
   const A* degrees;
   u32* labels;  // community per vertex
   A* totals;    // sum of degrees per community
-  u32* sizes;   // vertices per community
+  u32* sizes;   // vertices per community; modulo 256, in bytes, with `byte_sizes`
   u32* queue;
   u32* proposed;  // per entry of the queue: community to move to, EMPTY to stay
   double rate;    // resolution / 2m
   double total;   // 2m
   u32 seed;
+  u32 byte_sizes;  // whether no vertex has more than 255 arcs, and sizes take a byte; if `compact`
 
   struct Vertex {
     u32 own;
@@ -54,6 +68,30 @@ struct MoveRule {
     return score_of(own_weight, x.pull, x.rest);
   }
 
+  // Whether a community has one vertex. All vertices of larger ones have arcs: where a size is 1
+  // modulo 256, there are 257 arcs or more.
+  __device__ __forceinline__ bool is_single(u32 community) const {
+    if constexpr (compact)
+      if (byte_sizes)
+        return ((const u8*)sizes)[community] == 1 && totals[community] <= (A)255;
+    return sizes[community] == 1;
+  }
+
+  __device__ __forceinline__ void set_size(u32 community, u32 size) const {
+    if constexpr (compact)
+      if (byte_sizes) {
+        ((u8*)sizes)[community] = size;
+        return;
+      }
+    sizes[community] = size;
+  }
+
+  __device__ __forceinline__ void add_size(u32 community, u32 change) const {
+    if constexpr (compact)
+      if (byte_sizes) return add_byte(sizes, community, change);
+    atomicAdd(sizes + community, change);
+  }
+
   // Proposes the best community, unless staying is as good, or two vertices that are each alone
   // would swap places.
   __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A own_weight, A,
@@ -61,7 +99,7 @@ struct MoveRule {
     u32 target = EMPTY;
     double stay = floor(x, own_weight);
     if (best.community != EMPTY && best.score > stay &&
-        !(best.community > x.own && sizes[x.own] == 1 && sizes[best.community] == 1)) {
+        !(best.community > x.own && is_single(x.own) && is_single(best.community))) {
       target = best.community;
       double gain = __ddiv_rn(__dsub_rn(best.score, stay), total);
       tally.gain += __double2ll_rn(__dmul_rn(gain, GAIN_UNIT));
@@ -143,7 +181,7 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
     const Changes<A> changes = {block};
     auto put = [&](u32 community, const A(&change)[2]) {
       atomicAdd(s.totals + community, change[0]);
-      atomicAdd(s.sizes + community, (u32)change[1]);
+      s.add_size(community, change[1]);
     };
     for (i64 i = begin + thread; i < end; i += threads) {
       const u32 target = s.proposed[i];
@@ -169,8 +207,8 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
     }
     add_together(s.totals, own, (A)0 - degree);
     add_together(s.totals, target, degree);
-    add_together(s.sizes, own, ~0u);
-    add_together(s.sizes, target, 1u);
+    put_together(own, ~0u, [&](u32 c, u32 change) { s.add_size(c, change); });
+    put_together(target, 1u, [&](u32 c, u32 change) { s.add_size(c, change); });
   }
 }
 
@@ -185,7 +223,7 @@ __device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8*
   for (i64 v = thread; v < n; v += threads) {
     s.labels[v] = start ? start[v] : v;
     s.totals[v] = start ? 0 : s.degree(v);
-    s.sizes[v] = start ? 0 : 1;
+    s.set_size(v, start ? 0 : 1);
     active[v] = awake ? awake[v] : 1;
     next_active[v] = 0;
   }
@@ -194,7 +232,7 @@ __device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8*
   for (i64 v = thread; v < whole_warps(n); v += threads) {
     u32 label = v < n ? start[v] : EMPTY;
     add_together(s.totals, label, v < n ? s.degree(v) : (A)0);
-    add_together(s.sizes, label, 1u);
+    put_together(label, 1u, [&](u32 c, u32 change) { s.add_size(c, change); });
   }
   grid_sync(barrier);
 }

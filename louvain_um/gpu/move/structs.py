@@ -16,7 +16,7 @@ MOVE_RULE: Final = layout(
         "offsets", "targets", "weights", "degrees", "labels", "totals", "sizes", "queue",
         "proposed",
     ),
-    rate=np.float64, total=np.float64, seed=np.uint32,
+    rate=np.float64, total=np.float64, seed=np.uint32, byte_sizes=np.uint32,
 )  # fmt: skip
 """`MoveRule` of move_rule.cuh."""
 
@@ -47,6 +47,7 @@ def move_rule(
         offsets=level.offsets, targets=level.targets, weights=level.weights,
         degrees=level.degrees, labels=level.labels, totals=level.totals, sizes=sizes, queue=queue,
         proposed=proposed, rate=options.resolution / total, total=float(total), seed=options.seed,
+        byte_sizes=level.byte_sizes,
     )  # fmt: skip
 
 
