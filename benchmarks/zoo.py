@@ -94,11 +94,12 @@ def show(row: dict[str, Any]) -> None:
     else:
         plan = row["plan"]
         low, _, high = plan["seconds_range"]
-        after = plan["seconds_after_level_0"] or 0
+        after, cycle = (plan[f"seconds_after_{what}"] or 0 for what in ("level_0", "cycle_0"))
         told = (
             f"{1e3 * row['seconds']:8.1f} ms  x{row.get('times', 1):5.2f}  "
             f"{'in' if low <= row['seconds'] <= high else 'OUT'} {1e3 * low:.0f}…{1e3 * high:.0f}  "
-            f"after level 0 {1e3 * after:.0f}  same {row.get('same_labels', True)}  "
+            f"after level 0 {1e3 * after:.0f}, cycle 0 {1e3 * cycle:.0f}  "
+            f"same {row.get('same_labels', True)}  "
             f"{row['overflowed'] or ''}"
         )
     print(f"{row['kind']:<15}{row['method']:<8}{row['policy']:<10}{row['budget']!s:<6}{told}")

@@ -16,8 +16,10 @@ from louvain_um.placement.model.forecast import corrected, forecast
 from louvain_um.placement.model.time_range import (
     TimeRange,
     bus_seconds,
+    cycles_seconds,
     later_seconds,
     levels_after,
+    returning_seconds,
     time_range,
 )
 from louvain_um.placement.model.workload import Workload
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
 REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
 device waits meanwhile."""
-
-AGAIN: Final = {"louvain": 0.25, "leiden": 0.5}
-"""Seconds of another cycle, relative to the first's: of level 0 alone, or of all levels."""
 
 EARLIER_NAMES: Final[Mapping[str, str]] = {
     "tight": "low_scratch",
@@ -78,11 +77,15 @@ class Plan(Decision):
         limit = self.limit if self.in_pages else None
         return time_range(self.expected, self.work, kept, self.arrays, limit)
 
-    def seconds_after(self, spent: float, arcs: int) -> float:
-        """Return the seconds of a run that took `spent` until level 1, of so many arcs, was made.
+    def seconds_after(self, spent: float, arcs: int, vertices: int) -> float:
+        """Return the seconds of a run, from what is known when level 1 is there.
 
-        Louvain's other cycle moves on level 0 once more, from communities that are nearly final;
-        Leiden's others refine and aggregate all levels again.
+        Parameters
+        ----------
+        spent : float
+            Seconds until then.
+        arcs, vertices : int
+            Of level 1.
         """
         kept = self.request.kept
         levels = levels_after(kept[1] if kept else None)
@@ -90,9 +93,23 @@ class Plan(Decision):
         if self.in_pages:
             machine = self.work.machine
             later += levels * bus_seconds(arcs, self.arrays, self.limit, machine)
-        others = self.work.kind.methods[self.work.method].cycles - 1
-        again = spent + later if self.work.method == "leiden" else spent
-        return spent + later + others * AGAIN[self.work.method] * again
+        return self.seconds_after_cycle(spent, spent + later, vertices)
+
+    def seconds_after_cycle(self, level_0: float, spent: float, vertices: int) -> float:
+        """Return the seconds of a run, from what is known when its first cycle is over.
+
+        Parameters
+        ----------
+        level_0, spent : float
+            Seconds until level 1 was there, and until the end of the cycle.
+        vertices : int
+            Of level 1.
+        """
+        work = self.work
+        share = vertices / max(work.vertices, 1)
+        limit = self.limit if self.in_pages else None
+        returning = returning_seconds(self.arrays, limit, work.machine)
+        return spent + cycles_seconds(level_0, spent, work.method, share, returning)
 
     @property
     def range_note(self) -> str:

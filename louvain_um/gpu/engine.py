@@ -91,6 +91,8 @@ class GpuEngine:
         self.planned: float | None = None
         self.expected: float | None = None
         self.after_level_0: float | None = None
+        self.after_cycle_0: float | None = None
+        self.level_0 = 0.0, 0
         self.ranged: TimeRange
         self.began = 0.0
         self.peer: int | None = None
@@ -296,7 +298,8 @@ class GpuEngine:
             self.settle(coarse, "move")
         if level.number == level.cycle == 0:
             spent = time.perf_counter() - self.began
-            self.after_level_0 = self.plan.seconds_after(spent, coarse.arcs)
+            self.level_0 = spent, coarse.vertices
+            self.after_level_0 = self.plan.seconds_after(spent, coarse.arcs, coarse.vertices)
         return coarse
 
     def settle(self, level: GpuLevel, step: Phase) -> None:
@@ -361,6 +364,10 @@ class GpuEngine:
 
     def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
+        if path[0].cycle == 0 and len(path) > 1:
+            seconds, vertices = self.level_0
+            spent = time.perf_counter() - self.began
+            self.after_cycle_0 = self.plan.seconds_after_cycle(seconds, spent, vertices)
         return tuple(self.fetched(level.numbers) for level in path[:-1])
 
     def coarse_labels(self, path: list[GpuLevel]) -> tuple[U32, ...]:
@@ -407,6 +414,7 @@ class GpuEngine:
             "seconds_range": [range_.low, range_.expected, range_.high],
             "seconds_corrected": self.expected,
             "seconds_after_level_0": self.after_level_0,
+            "seconds_after_cycle_0": self.after_cycle_0,
             "kept": self.plan.request.kept,
             "device_bytes": self.plan.device_bytes,
             "packed": self.plan.targets24,
