@@ -41,3 +41,18 @@ def edge_lists(draw: st.DrawFn) -> tuple[int, np.ndarray, np.ndarray, np.ndarray
 
 def graphs() -> st.SearchStrategy[Graph]:
     return edge_lists().map(lambda e: Graph.from_edges(e[1], e[2], e[3], n_vertices=e[0]))
+
+
+def same(a: Graph, b: Graph) -> bool:
+    """Return whether two graphs are equal, to the last bit of every weight."""
+    return (
+        np.array_equal(a.offsets, b.offsets)
+        and np.array_equal(a.targets, b.targets)
+        and np.array_equal(a.loops / a.scale, b.loops / b.scale)
+        and a.weighted == b.weighted
+        and (
+            a.weights is None
+            or b.weights is None
+            or np.array_equal(a.weights / a.scale, b.weights / b.scale)
+        )
+    )

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from louvain_um.core import headroom
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
+from louvain_um.core.threads import usable_cores
 from louvain_um.errors import OptionError
 from louvain_um.options import MAX_THREADS
 
@@ -31,9 +32,7 @@ def default_threads() -> int:
         if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
             raise OptionError("LOUVAIN_UM_THREADS", given, f"must lie in 1 … {MAX_THREADS}")
         return int(given)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return usable_cores()
 
 
 Item = TypeVar("Item")

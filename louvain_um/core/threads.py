@@ -1,7 +1,8 @@
-"""Threads beside a run, started so that none is waited for in vain."""
+"""Threads beside a run, started so that none is waited for in vain; how many cores there are."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -66,3 +67,10 @@ def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
     except RuntimeError as error:
         raise MemoryError("cannot start a thread; close other programs") from error
     return thread
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.core.compiled import kernel
+from louvain_um.cpu.refine import root_of
 
 NONE = np.uint32(0xFFFFFFFF)
 
@@ -99,26 +100,17 @@ def split_flagged(rows, targets, labels, flags, parents):
         for j in range(begins[v], ends[v]):
             u = np.int64(targets[j])
             if u < v and labels[u] == labels[v]:
-                a, b = _root(parents, v), _root(parents, u)
+                a, b = root_of(parents, v), root_of(parents, u)
                 parents[max(a, b)] = min(a, b)
     # Flags are asked by the old name, which an earlier part may already bear: roots come first.
     for v in range(n):
         if flags[labels[v]]:
-            parents[v] = _root(parents, v)
+            parents[v] = root_of(parents, v)
         else:
             parents[v] = labels[v]
     for v in range(n):
         labels[v] = parents[v]
     return visited
-
-
-@kernel()
-def _root(parents, v):
-    """Return the root of v, halving the path to it."""
-    while parents[v] != v:
-        parents[v] = parents[parents[v]]
-        v = np.int64(parents[v])
-    return v
 
 
 @kernel()

@@ -163,7 +163,7 @@ def split(begins, ends, targets, labels, parents, fixed):
         for j in range(begins[v], ends[v]):
             u = np.int64(targets[j])
             if u < v and labels[u] == labels[v]:
-                a, b = _root(parents, v), _root(parents, u)
+                a, b = root_of(parents, v), root_of(parents, u)
                 parents[max(a, b)] = min(a, b)
     if len(fixed) > 0:
         first = np.full(n, n, np.int64)
@@ -171,14 +171,14 @@ def split(begins, ends, targets, labels, parents, fixed):
             if fixed[v] and first[labels[v]] == n:
                 first[labels[v]] = v
             elif fixed[v]:
-                a, b = _root(parents, v), _root(parents, first[labels[v]])
+                a, b = root_of(parents, v), root_of(parents, first[labels[v]])
                 parents[max(a, b)] = min(a, b)
     for v in range(n):
-        labels[v] = _root(parents, v)
+        labels[v] = root_of(parents, v)
 
 
 @kernel()
-def _root(parents, v):
+def root_of(parents, v):
     """Return the root of v, halving the path to it."""
     while parents[v] != v:
         parents[v] = parents[parents[v]]

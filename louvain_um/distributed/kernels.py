@@ -11,16 +11,16 @@ from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
 from louvain_um.core.parallel import take
 from louvain_um.core.rules import SUB_ROUNDS
-from louvain_um.cpu import move, refine
+from louvain_um.cpu import move
 from louvain_um.cpu.extended import ACTIVE
 from louvain_um.cpu.hash_table import EMPTY, add, bits_for, of_thread
 from louvain_um.cpu.move import STRETCH
+from louvain_um.cpu.refine import root_of
 from louvain_um.cpu.rule import bucket
 
 decide_stretch = move.decide
 apply_stretch = move.apply
 activate_stretch = move.activate
-root_of = refine._root
 
 
 @kernel()

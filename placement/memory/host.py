@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.headroom import host_memory
+from louvain_um.core.threads import usable_cores
 from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.memory import cuda_calls
 
@@ -139,7 +140,7 @@ def _bytes(address: int, nbytes: int) -> NDArray[np.uint8]:
 
 def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int) -> None:
     """Call ``work(address, bytes)`` for parts of a range, cut at the driver's blocks."""
-    threads = min(_cores(), MOST_THREADS, nbytes // SMALLEST_SHARE)
+    threads = min(usable_cores(), MOST_THREADS, nbytes // SMALLEST_SHARE)
     if threads <= 1:
         if nbytes:
             work(address, nbytes)
@@ -154,13 +155,9 @@ def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int)
         pass
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @cache
 def _pool(pid: int) -> ThreadPoolExecutor:
     """One pool a process; `pid` keeps a forked child from using its parent's."""
-    return ThreadPoolExecutor(min(_cores(), MOST_THREADS), thread_name_prefix="louvain-um-pages")
+    return ThreadPoolExecutor(
+        min(usable_cores(), MOST_THREADS), thread_name_prefix="louvain-um-pages"
+    )

@@ -122,18 +122,27 @@ def apply(g: DynamicGraph, batch: dict[str, list], order: np.random.Generator | 
 
 def follow(data: st.DataObject, g: DynamicGraph, model: Model) -> None:
     """Change a graph and its model a few times, in any way; they hold the same each time."""
-    for _ in range(data.draw(st.integers(1, 5))):
-        step = data.draw(st.sampled_from(["batch", "batch", "add", "remove", "compact"]))
+    for _ in range(data.draw(st.integers(1, 6))):
+        step = data.draw(st.sampled_from(["batch", "batch", "batch", "add", "remove", "compact"]))
         if step == "batch":
             batch = data.draw(batches(model))
             expected, missing = model.apply(**batch)
-            change = apply(g, batch)
-            assert (len(change), change.missing) == (len(expected), missing)
+            change = apply(g, batch).to_host()
+            weights = zip(change.before.tolist(), change.after.tolist(), strict=True)
+            edges = zip(change.u.tolist(), change.v.tolist(), strict=True)
+            assert dict(zip(edges, weights, strict=True)) == expected
+            assert change.missing == missing
+            assert change.total_weight == g.total_weight
         elif step == "add":
-            model.n = g.add_vertices(3)[-1] + 1
+            count, reuse = data.draw(st.integers(0, 40)), data.draw(st.booleans())
+            again = sorted(model.dead)[: count if reuse else 0]
+            fresh = list(range(model.n, model.n + count - len(again)))
+            assert list(g.add_vertices(count, reuse=reuse)) == again + fresh
+            model.dead -= set(again)
+            model.n += len(fresh)
         elif step == "remove":
             living = sorted(set(range(model.n)) - model.dead)
-            ids = data.draw(st.lists(st.sampled_from(living), max_size=3)) if living else []
+            ids = data.draw(st.lists(st.sampled_from(living), max_size=4)) if living else []
             g.remove_vertices(np.array(ids, np.int64))
             model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(ids)}
             model.dead |= set(ids)

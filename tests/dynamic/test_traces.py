@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from louvain_um import DynamicGraph, louvain
 from louvain_um.dynamic.stores import STORES
-from tests.dynamic.model import Model, apply, batches, same_contents
+from tests.dynamic.model import Model, apply, batches, follow
 
 
 @pytest.fixture(params=STORES, scope="module")
@@ -23,34 +23,7 @@ def store(request):
 def test_a_store_holds_what_a_dict_does(store, weighted, data):
     model = Model(data.draw(st.integers(1, 24)), weighted)
     g = DynamicGraph(model.n, weighted=weighted, store=store, threads=2)
-    for _ in range(data.draw(st.integers(1, 6))):
-        step = data.draw(st.sampled_from(["batch", "batch", "batch", "add", "remove", "compact"]))
-        if step == "batch":
-            batch = data.draw(batches(model))
-            expected, missing = model.apply(**batch)
-            change = apply(g, batch)
-            weights = zip(change.before.tolist(), change.after.tolist(), strict=True)
-            edges = zip(change.u.tolist(), change.v.tolist(), strict=True)
-            assert dict(zip(edges, weights, strict=True)) == expected
-            assert change.missing == missing
-            assert change.total_weight == g.total_weight
-        elif step == "add":
-            count, reuse = data.draw(st.integers(0, 40)), data.draw(st.booleans())
-            again = sorted(model.dead)[: count if reuse else 0]
-            fresh = list(range(model.n, model.n + count - len(again)))
-            assert list(g.add_vertices(count, reuse=reuse)) == again + fresh
-            model.dead -= set(again)
-            model.n += len(fresh)
-        elif step == "remove":
-            living = sorted(set(range(model.n)) - model.dead)
-            ids = data.draw(st.lists(st.sampled_from(living), max_size=4)) if living else []
-            g.remove_vertices(np.array(ids, np.int64))
-            model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(ids)}
-            model.dead |= set(ids)
-        else:
-            g.compact()
-        g.check()
-        same_contents(g, model)
+    follow(data, g, model)
     again = DynamicGraph(model.graph(), store=store)
     again.remove_vertices(sorted(model.dead))
     assert again.digest() == g.digest()

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 
 import louvain_um as lu
 from louvain_um.formats import read_graph, write_graph
-from tests.formats.test_write import same
-from tests.graphs import graphs
+from tests.graphs import graphs, same
 
 SUFFIXES = ["gexf", "graphml", "cyjs", "gexf.gz", "graphml.gz", "cyjs.gz"]
 

@@ -22,21 +22,7 @@ from louvain_um.errors import GraphError, GraphWarning
 from louvain_um.formats import as_graph, read_graph
 from louvain_um.formats.objects import frames
 from louvain_um.graph.graph import Graph
-
-
-def same(a: Graph, b: Graph) -> bool:
-    return (
-        np.array_equal(a.offsets, b.offsets)
-        and np.array_equal(a.targets, b.targets)
-        and np.array_equal(a.loops / a.scale, b.loops / b.scale)
-        and (a.weights is None) == (b.weights is None)
-        and (
-            a.weights is None
-            or b.weights is None
-            or np.array_equal(a.weights / a.scale, b.weights / b.scale)
-        )
-    )
-
+from tests.graphs import same
 
 PATH = Graph.from_edges([0, 1, 2], [1, 2, 2], [0.5, 2.0, 1.0], n_vertices=4)
 """A path, a loop and an isolated vertex."""

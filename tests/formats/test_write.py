@@ -10,25 +10,10 @@ from hypothesis import strategies as st
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats import check_graph_path, read_graph, write_graph
 from louvain_um.graph.graph import Graph
-from tests.graphs import graphs
+from tests.graphs import graphs, same
 
 NAMES = ["g.txt", "g.csv", "g.tsv.gz", "g.mtx", "g.mtx.gz", "g.graph", "g.npz", "g.npz.gz",
          "g.parquet"]  # fmt: skip
-
-
-def same(a: Graph, b: Graph) -> bool:
-    """Equal to the last bit of every weight."""
-    return (
-        np.array_equal(a.offsets, b.offsets)
-        and np.array_equal(a.targets, b.targets)
-        and np.array_equal(a.loops / a.scale, b.loops / b.scale)
-        and a.weighted == b.weighted
-        and (
-            a.weights is None
-            or b.weights is None
-            or np.array_equal(a.weights / a.scale, b.weights / b.scale)
-        )
-    )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""What the stores of contiguous ascending rows share: `rows` and `csr`."""
+"""What the stores of contiguous ascending rows share: `csr`, and in pages `rows` and `ouro`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import merge
+from louvain_um.cpu.dynamic.size_classes import NONE
+from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores.store import (
     EMPTY_U32,
     I64,
     NARROW,
     NO_CHANGES,
+    ROW_BYTES,
     U32,
     ArcChanges,
     Compressed,
@@ -131,6 +134,49 @@ class ContiguousRows:
         assert int(lengths.min(initial=0)) >= 0, "a row ends before it begins"
         fault = merge.first_disorder(self.begins, self.ends, self.targets, len(self.begins))
         assert fault < 0, f"row {fault} does not ascend"
+
+
+class PagedRows(ContiguousRows):
+    """Contiguous rows, each in a page of a size class."""
+
+    classes: NDArray[np.uint8]
+    _begins: Growing[np.int64]
+    _ends: Growing[np.int64]
+    _classes: Growing[np.uint8]
+
+    def add_vertices(self, count: int) -> None:
+        """Append rows without arcs."""
+        arrays = self._by_row
+        for array in arrays:
+            array.reserve(count)
+        for array, value in zip(arrays, (0, 0, NONE), strict=True):
+            array.extend(count, value)
+        self._show()
+
+    def drop_vertices(self, count: int) -> None:
+        """Remove the last rows, which have no arcs."""
+        for array in self._by_row:
+            array.drop(count)
+        self._show()
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of begins, ends and classes."""
+        return ROW_BYTES * len(self.begins)
+
+    @property
+    def _by_row(self) -> tuple[Growing[Any], ...]:
+        return self._begins, self._ends, self._classes
+
+    def _hold(self, begins: I64, ends: I64, classes: NDArray[np.uint8]) -> None:
+        """Begin anew with these pages of rows."""
+        self._begins, self._ends, self._classes = Growing(begins), Growing(ends), Growing(classes)
+        self._show()
+
+    def _show(self) -> None:
+        """Let the arrays show all vertices."""
+        self.begins, self.ends = self._begins.items, self._ends.items
+        self.classes = self._classes.items
 
 
 def given(weights: Weights | None) -> Weights:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import merge
 from louvain_um.cpu.dynamic.size_classes import NONE, classes_for, want_classes
-from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.stores.contiguous import ContiguousRows, by_class, given
+from louvain_um.dynamic.stores.contiguous import PagedRows, by_class, given
 from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, STRIDE, Allocator, Queueing
 from louvain_um.dynamic.stores.store import I64, NARROW, NO_CHANGES, ArcChanges, Compressed
 
@@ -34,14 +33,13 @@ class Moved:
     moving: NDArray[np.intp]
 
 
-class OuroStore(ContiguousRows):
+class OuroStore(PagedRows):
     """Contiguous rows in pages of an Ouroboros heap."""
 
     name: ClassVar[str]
     queueing: ClassVar[Queueing]
     by_chunk: ClassVar[bool]
     allocator: Allocator
-    classes: NDArray[np.uint8]
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
         self.threads, self.budget = threads, budget
@@ -99,22 +97,6 @@ class OuroStore(ContiguousRows):
         moved = int(reserved.lengths[reserved.moving].sum())
         self.moved_bytes += self.item_bytes(self.weights) * moved
 
-    def add_vertices(self, count: int) -> None:
-        """Append rows without arcs."""
-        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
-        for array in arrays:
-            array.reserve(count)
-        for array, value in zip(arrays, (0, 0, NONE), strict=True):
-            array.extend(count, value)
-        self._show()
-
-    def drop_vertices(self, count: int) -> None:
-        """Remove the last rows, which have no arcs."""
-        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
-        for array in arrays:
-            array.drop(count)
-        self._show()
-
     def compact(self) -> None:
         """Fill a new heap in the order of the vertices."""
         self._fill(self.compressed())
@@ -146,11 +128,6 @@ class OuroStore(ContiguousRows):
         """Bytes of all chunks, headers included, and of queues outside them."""
         return self._heap_bytes(self.item_bytes(self.weights))
 
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of begins, ends and classes."""
-        return 17 * len(self.begins)
-
     def _heap_bytes(self, item: int) -> int:
         return self.allocator.heap.chunks * STRIDE * item + self.allocator.queue_bytes
 
@@ -167,14 +144,7 @@ class OuroStore(ContiguousRows):
         self.n_arcs = len(rows.targets)
         size = self.allocator.heap.chunks * STRIDE
         self.targets, self.weights = self.copied(NO_CHANGES, begins, size, self.weights)
-        self._begins, self._ends = Growing(begins), Growing(begins + lengths)
-        self._classes = Growing(classes)
-        self._show()
-
-    def _show(self) -> None:
-        """Let the arrays show all vertices."""
-        self.begins, self.ends = self._begins.items, self._ends.items
-        self.classes = self._classes.items
+        self._hold(begins, begins + lengths, classes)
 
     def _grow_pool(self, *, wide: bool) -> None:
         """Make the pool hold all chunks of the heap, and weights as wide as needed."""

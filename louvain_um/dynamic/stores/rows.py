@@ -10,7 +10,7 @@ that leave too many pages free, rebuild the pool in the order of the vertices in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,11 @@ from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import merge
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, classes_for, want_classes
 from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.stores.contiguous import ContiguousRows, by_class, given, offsets_of
+from louvain_um.dynamic.stores.contiguous import PagedRows, by_class, given, offsets_of
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     I64,
     NO_CHANGES,
-    ROW_BYTES,
     U32,
     ArcChanges,
     Compressed,
@@ -89,7 +88,7 @@ class Rebuilt:
     frontier: int
 
 
-class RowsStore(ContiguousRows):
+class RowsStore(PagedRows):
     """Rows in pages of size classes; see the module."""
 
     name: ClassVar[str] = "rows"
@@ -216,35 +215,12 @@ class RowsStore(ContiguousRows):
 
     def _take(self, built: Rebuilt, changes: ArcChanges) -> None:
         """Replace the store's arrays."""
-        self._begins, self._ends = Growing(built.begins), Growing(built.ends)
-        self._classes = Growing(built.classes)
-        self._show()
+        self._hold(built.begins, built.ends, built.classes)
         self.targets, self.weights = built.targets, built.weights
         self.frontier, self.free_arcs = built.frontier, 0
         self.free = [Growing(EMPTY_I64) for _ in CAPACITIES]
         self.n_arcs += changes.arcs
         self.moved_bytes = self.moved_bytes + self.live_bytes
-
-    def _show(self) -> None:
-        """Let the arrays show all vertices."""
-        self.begins, self.ends = self._begins.items, self._ends.items
-        self.classes = self._classes.items
-
-    def add_vertices(self, count: int) -> None:
-        """Append rows without arcs."""
-        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
-        for array in arrays:
-            array.reserve(count)
-        for array, value in zip(arrays, (0, 0, NONE), strict=True):
-            array.extend(count, value)
-        self._show()
-
-    def drop_vertices(self, count: int) -> None:
-        """Remove the last rows, which have no arcs."""
-        arrays: tuple[Growing[Any], ...] = (self._begins, self._ends, self._classes)
-        for array in arrays:
-            array.drop(count)
-        self._show()
 
     def compact(self) -> None:
         """Rebuild the pool in the order of the vertices, without free pages."""
@@ -274,11 +250,6 @@ class RowsStore(ContiguousRows):
     def held_bytes(self) -> int:
         """Bytes of the pool up to its frontier."""
         return self.item_bytes(self.weights) * self.frontier
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of begins, ends and classes."""
-        return ROW_BYTES * len(self.begins)
 
 
 STORE = RowsStore
