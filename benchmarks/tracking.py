@@ -1,18 +1,21 @@
 """Communities that follow a stream: quality, work and stability beside static reruns.
 
     python benchmarks/tracking.py --data ../shared/data -o result.json
+    python benchmarks/tracking.py --data ../shared/data --modes follow -o result.json
 
 Every stream is cut into `--batches` batches; the trackers of all modes follow the same graph. At
 each of `--checks` checkpoints the modularity of each is divided by the mean of static Louvain over
 `--seeds` seeds. `arcs` are those of vertices that decided, by those of a static Louvain after each
 batch; `ms` is the time of a batch, of static Louvain that of the runs at the checkpoints, timed
 beside the others; `relabelled` is the share of vertices whose community's id changes in a batch;
-`nmi` is measured against the planted communities, for static Louvain under `static_nmi`.
+`nmi` is measured against the planted communities, for static Louvain under `static_nmi`. Rows of
+the file whose stream or mode is not measured this time stay in it; times compare by `static_ms`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -170,11 +173,16 @@ def main() -> None:
     parser.add_argument("--modes", default=",".join(WAYS))
     parser.add_argument("-o", "--out", type=Path)
     arguments = parser.parse_args()
-    results: list[dict[str, Any]] = []
+    results: dict[tuple[str, str], dict[str, Any]] = {}
+    if arguments.out and arguments.out.exists():
+        rows = json.loads(arguments.out.read_text())["results"]
+        results = {(row["stream"], row["mode"]): row for row in rows}
     for name, make in streams(arguments.data, arguments.batches).items():
         if not arguments.names or any(part in name for part in arguments.names):
-            results += follow(name, make(), arguments.modes.split(","), arguments)
-            save("tracking", {"machine": machine(), "results": results}, arguments.out)
+            for row in follow(name, make(), arguments.modes.split(","), arguments):
+                results[row["stream"], row["mode"]] = row
+            found = {"machine": machine(), "results": [*results.values()]}
+            save("tracking", found, arguments.out)
 
 
 if __name__ == "__main__":

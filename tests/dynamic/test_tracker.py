@@ -158,14 +158,36 @@ def test_no_audit_leaves_communities_behind_a_run_from_nothing(method: Any) -> N
     assert not all(led)
 
 
-def test_an_audit_is_due_once_half_as_much_weight_has_turned_as_there_is() -> None:
-    rng = np.random.default_rng(4)
-    ends = [rng.integers(0, 120, (2, 900)) for _ in range(2)]
-    graph = lu.DynamicGraph(lu.Graph.from_edges(*ends[0], n_vertices=120))
+def test_an_audit_is_due_once_renewals_have_regained_much() -> None:
+    rng = np.random.default_rng(8)
+    group = rng.integers(0, 12, 240)
+    found = []
+    for emerging in (False, True):
+        u, v = rng.integers(0, 240, (2, 10_000))
+        kept = (group[u] == group[v]) ^ emerging  # random edges between groups, or edges within
+        ends = np.stack([u, v])[:, kept][:, :700]
+        graph = lu.DynamicGraph(lu.Graph.from_edges(*ends, n_vertices=240))
+        tracker = lu.Tracker(graph)
+        for _ in range(15):
+            u, v = rng.integers(0, 240, (2, 200))
+            near = group[u] == group[v]
+            tracker.update(graph.apply(insert=(u[near], v[near])))
+        assert 0 < tracker.state.changed < 1, "little enough has changed"
+        found.append(tracker.to_frame()["audit_lead"].notna())
+    staying, emerging = found
+    assert not staying.any()
+    assert emerging.idxmax() < 5
+
+
+def test_an_audit_is_due_once_as_much_weight_has_changed_as_there_is() -> None:
+    clique = np.array([(u + k, v + k) for k in (0, 5) for u in range(5) for v in range(u)]).T
+    ends, heavier = (*np.c_[clique, [0, 5]],), np.full(20, 4)
+    graph = lu.DynamicGraph(lu.Graph.from_edges(*ends, np.ones(21)))
     tracker = lu.Tracker(graph)
-    tracker.update(graph.apply(delete=tuple(ends[0][:, :9])))
-    tracker.update(graph.apply(delete=tuple(ends[0]), insert=tuple(ends[1])))
-    assert tracker.to_frame()["audit_lead"].notna().tolist() == [False, True]
+    for _ in range(3):  # heavier within communities: nothing turns against them
+        tracker.update(graph.apply(insert=(*clique, heavier)))
+    assert tracker.to_frame()["renewed"].tolist() == [False] * 3
+    assert tracker.to_frame()["audit_lead"].notna().tolist() == [False, True, False]
 
 
 def test_everything_goes_and_comes_back() -> None:

@@ -40,8 +40,9 @@ class Following:
     aim: Aim = field(init=False)
     touched: set[int] = field(default_factory=set)
     turned: int = 0
-    period: int = 32
-    due: int = 32
+    changed: float = 0.0
+    regained: float = 0.0
+    period: int = 1
 
     def static(self, graph: Graph) -> list[int]:
         labels, _ = oracle.detect(graph, self.method, resolution=self.resolution, seed=self.seed)
@@ -50,17 +51,22 @@ class Following:
     def quality(self, names: list[int]) -> float:
         return oracle.value_of(self.net, names, self.aim) if self.aim.total else 0.0
 
+    def lead_of(self, other: list[int], own: list[int]) -> float:
+        quality = self.quality(other)
+        return (quality - self.quality(own)) / abs(quality) if quality else 0.0
+
     def update(self, graph: Graph) -> list[int]:
         """Follow to the next graph; return communities named after their smallest members."""
         old, self.net = edges_of(self.net), oracle.net_of(graph)
         self.aim = oracle.aim_of(graph, self.net, "modularity", self.resolution, None, None, None)
         new, names = edges_of(self.net), list(self.names)
         names += range(len(names), graph.n_vertices)
-        marks, loose, turned = set[int](), set[int](), 0
+        marks, loose, turned, different = set[int](), set[int](), 0, 0
         for u, v in sorted(old.keys() | new.keys()):
             delta = new.get((u, v), 0) - old.get((u, v), 0)
             if not delta:
                 continue
+            different += 2 * abs(delta)
             against = (names[u] == names[v]) == (delta < 0)
             turned += 2 * abs(delta) * against
             if against and u != v:
@@ -74,7 +80,7 @@ class Following:
         self.touched |= marks
         total = self.aim.total
         self.turned += turned
-        self.due -= max(1, 2 * self.period * turned // total if total else 1)
+        self.changed += different / max(1, total)
         found = self.cycle(whole, marks, levels=False) if marks and total else whole
         if self.turned > self.renew * total > 0:
             stay = smallest(
@@ -83,6 +89,7 @@ class Following:
             released = [v if v in self.touched else name for v, name in enumerate(stay)]
             renewed = self.cycle(released, self.touched, levels=True)
             if renewed and self.quality(renewed) >= self.quality(found):
+                self.regained += self.lead_of(renewed, found)
                 found = renewed
             self.touched, self.turned = set(), 0
         if self.always:
@@ -90,17 +97,18 @@ class Following:
             loose = {found[v] for v, name in enumerate(whole) if name in left}
             found = self.split(found, loose)
         self.names = found
-        if self.audit is not None and self.due <= 0 and total:
+        if self.audit is None or not total:
+            return self.names
+        if self.regained > self.period * self.audit or self.changed >= 1:
             fresh = self.static(graph)
-            own, other = self.quality(found), self.quality(fresh)
-            lead = (other - own) / abs(other) if other else 0.0
+            lead = self.lead_of(fresh, found)
             if lead > self.audit:
                 self.names, self.touched, self.turned = fresh, set(), 0
                 soon = int(2 * self.period * self.audit / lead)
-                self.period = max(8, min(self.period, soon))
+                self.period = max(1, min(self.period, soon))
             elif lead < self.audit / 2:
-                self.period = min(1024, 2 * self.period)
-            self.due = self.period
+                self.period *= 2
+            self.changed = self.regained = 0.0
         return self.names
 
     def split(self, names: list[int], loose: set[int]) -> list[int]:

@@ -69,7 +69,8 @@ def same(here: Tracker, other: Tracker, *, seen: bool) -> None:
     assert other.state.partition.squares == here.state.partition.squares
     assert np.array_equal(other.state.partition.names, here.state.partition.names)
     assert np.array_equal(other.state.touched, here.state.touched)
-    assert (other.state.turned, other.state.due) == (here.state.turned, here.state.due)
+    for name in ("turned", "changed", "regained", "period"):
+        assert getattr(other.state, name) == getattr(here.state, name)
     a, b = here.communities, other.communities
     assert a.modularity == b.modularity
     assert a.n_communities == b.n_communities

@@ -23,8 +23,9 @@ from louvain_um.dynamic.tracking.following import (
     Followed,
     FollowOptions,
     Report,
+    audit_due,
     audited,
-    due_after,
+    lead_of,
 )
 from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.listed_identity import ListedIdentity
@@ -129,24 +130,24 @@ class DeviceFollower:
         report.marked, report.split = int(counts["marked"]), int(counts["split"])
         report.work.arcs_checked = int(counts["checked"])
         report.work.arcs_visited, report.work.moves = moved["visited"], moved["total_moves"]
-        state = Followed(
+        state = replace(
+            state,
             partition=found.partition,
             touched=self.kept["touched"],
             turned=state.turned + int(counts["turned"]),
-            period=state.period,
-            due=due_after(state, int(counts["turned"]), total),
+            changed=state.changed + change.turned / max(1, total),
         )
         if state.turned > options.renew * total > 0:
             report.renewed = True
             with announcing("renew"):
-                found = self._renewed(fields, found, report.work)
+                found, lead = self._renewed(fields, found, report.work)
             self.device.clear(self.kept["touched"])
-            state = replace(state, turned=0)
+            state = replace(state, turned=0, regained=state.regained + lead)
         if options.connected == "always":
             with announcing("split"):
                 found = self.steps.split_left(fields, found, report.work)
         state = replace(state, partition=found.partition)
-        if options.audit is not None and state.due <= 0 and total:
+        if audit_due(state, options, total):
             with announcing("audit"):
                 labels = self.runs.detect(graph, options.run, report.work)
                 fresh = self.steps.settle_labels(fields, labels)
@@ -156,18 +157,19 @@ class DeviceFollower:
                 self.device.clear(self.kept["touched"])
         return report, self._end(fields, state, found)
 
-    def _renewed(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
-        """Free touched vertices and run a cycle from there; return what is better."""
+    def _renewed(self, fields: dict[str, Any], found: Members, work: Work) -> tuple[Members, float]:
+        """Free touched vertices and run a cycle from there; return what is better, and its lead."""
         graph, run, n = self.graph, self.options.run, fields["n"]
         start = self.xp.empty(n, np.uint32)
         self.steps.launch("release_touched", n, fields, found.partition.names, start)
         cycle = self.runs.cycle(graph, start, self.kept["touched"], run, work)
         if cycle is None:
-            return found
+            return found, 0.0
         renewed = self.steps.settle_labels(fields, *cycle)
         total = graph.total_weight
-        better = self.quality_of(renewed, total) >= self.quality_of(found, total)
-        return renewed if better else found
+        if self.quality_of(renewed, total) < self.quality_of(found, total):
+            return found, 0.0
+        return renewed, lead_of(renewed.partition, found.partition, total, run.resolution)
 
     def quality_of(self, members: Members, total: int) -> float:
         """Return the modularity of a partition."""
@@ -198,14 +200,12 @@ class DeviceFollower:
         """Return the state with arrays in host memory."""
         state = self.state
         part = state.partition
-        return Followed(
+        return replace(
+            state,
             partition=Partition(
                 names=self.device.get(part.names), inside=part.inside, squares=part.squares
             ),
             touched=self.device.get(self.kept["touched"]).astype(np.bool_),
-            turned=state.turned,
-            period=state.period,
-            due=state.due,
         )
 
     def host_identity(self) -> Identity:

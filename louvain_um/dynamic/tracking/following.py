@@ -21,11 +21,6 @@ MODES: Final = get_args(Mode)
 Connected = Literal["renewal", "always"]
 CONNECTED: Final = get_args(Connected)
 
-FIRST_PERIOD: Final = 32
-MIN_PERIOD: Final = 8
-MAX_PERIOD: Final = 1024
-"""Batches between two audits: fewer where the last one found something better, more otherwise."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
@@ -53,17 +48,21 @@ class Followed:
     touched : bool[n]
         Vertices marked since the last renewal.
     turned : int
-        Weight changed since the last renewal, both directions.
-    period, due : int
-        Batches between audits, and until the next one; a batch in which much weight turned counts
-        for several (`due_after`).
+        Weight that turned against the communities since the last renewal, both directions.
+    changed : float
+        Weight that batches changed at all since the last audit, each relative to 2m after it.
+    regained : float
+        Relative gains in modularity of the renewals since the last audit.
+    period : int
+        What `regained` may reach before the next audit, in multiples of the option `audit`.
     """
 
     partition: Partition
     touched: Marks
     turned: int = 0
-    period: int = FIRST_PERIOD
-    due: int = FIRST_PERIOD
+    changed: float = 0.0
+    regained: float = 0.0
+    period: int = 1
 
 
 @dataclass(slots=True)
@@ -127,8 +126,12 @@ def follow_batch(
     touched = np.zeros(n, np.bool_)
     touched[: len(state.touched)] = state.touched
     touched |= marks
-    due = due_after(state, turned, total)
-    state = replace(state, touched=touched, turned=state.turned + turned, due=due)
+    state = replace(
+        state,
+        touched=touched,
+        turned=state.turned + turned,
+        changed=state.changed + change.turned / max(1, total),
+    )
 
     with announcing("frontier"):
         found = STEPS[options.mode](view, state_with(state, whole), marks, options, report.work)
@@ -137,25 +140,35 @@ def follow_batch(
         with announcing("renew"):
             renewed = steps.renew(view, found, touched, options.run, report.work)
         if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
+            state = replace(state, regained=state.regained + lead_of(renewed, found, total, gamma))
             found = renewed
         state = replace(state, touched=np.zeros(n, np.bool_), turned=0)
     if options.connected == "always":
         with announcing("split"):
             found = split_left(view, whole, found, report.work)
     state = state_with(state, found)
-    if options.mode == "follow" and options.audit is not None and state.due <= 0 and total:
+    if options.mode == "follow" and audit_due(state, options, total):
         with announcing("audit"):
             state, report.lead = audit(view, state, options, report.work)
     return state, report
 
 
-def due_after(state: Followed, turned: int, total: int) -> int:
-    """Return the batches until the next audit, after one in which this much weight turned.
+def lead_of(other: Partition, own: Partition, total: int, resolution: float) -> float:
+    """Return the lead in modularity of a partition over another, relative to its own."""
+    quality = other.quality(total, resolution)
+    return (quality - own.quality(total, resolution)) / abs(quality) if quality else 0.0
 
-    Batches may be of any size: once half as much weight has turned as the graph holds, the last
-    audit says little, however few they were.
+
+def audit_due(state: Followed, options: FollowOptions, total: int) -> bool:
+    """Whether a run from single vertices is likely to lead by more than `audit`.
+
+    A renewal regains what was lost where batches touched the graph; losses elsewhere, which only
+    a whole run finds, are first taken to be as large, later by what the audits find (`audited`).
+    Once as much weight has changed as the graph holds, the last audit says nothing any more.
     """
-    return state.due - max(1, 2 * state.period * turned // total if total else 1)
+    if options.audit is None or not total:
+        return False
+    return state.regained > state.period * options.audit or state.changed >= 1
 
 
 def split_left(view: RowView, whole: Partition, found: Partition, work: Work) -> Partition:
@@ -190,20 +203,18 @@ def audited(
     """Return the state after an audit that found a partition, and its lead.
 
     Where it led by more than `audit`, the next one is due when the lead would be twice that if it
-    grew as it did since the last one: about `audit` on average. The caller then clears `touched`,
-    since the partition is taken.
+    grew with what renewals regain as it did since the last one: about `audit` on average. The
+    caller then clears `touched`, since the partition is taken.
     """
     assert options.audit is not None
-    gamma = options.run.resolution
-    own, other = state.partition.quality(total, gamma), fresh.quality(total, gamma)
-    lead = (other - own) / abs(other) if other else 0.0
+    lead = lead_of(fresh, state.partition, total, options.run.resolution)
     period = state.period
     if lead > options.audit:
         state = replace(state, partition=fresh, turned=0)
-        period = max(MIN_PERIOD, min(period, int(2 * period * options.audit / lead)))
+        period = max(1, min(period, int(2 * period * options.audit / lead)))
     elif lead < options.audit / 2:
-        period = min(MAX_PERIOD, 2 * period)
-    return replace(state, period=period, due=period), lead
+        period *= 2
+    return replace(state, changed=0.0, regained=0.0, period=period), lead
 
 
 def frontier_alone(

@@ -40,10 +40,10 @@ class Tracker:
     After each batch, communities that fell apart are split, and vertices next to what changed move
     (a *frontier*). That alone would rot; so each time a share `renew` of the weight has turned
     against the communities, a *renewal* frees the vertices concerned and runs a cycle of Leiden
-    from there; its result is taken unless modularity is lower. An *audit* now and then compares
-    with a run from nothing. Modularity is exact after every batch. The result depends on the
-    graph at the beginning, its batches, their boundaries, the options and the seed: not on
-    threads or the store.
+    from there; its result is taken unless modularity is lower. An *audit* compares with a run from
+    nothing, the sooner the more renewals regain. Modularity is exact after every batch. The result
+    depends on the graph at the beginning, its batches, their boundaries, the options and the seed:
+    not on threads or the store.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class Tracker:
         Share of 2m that may turn against the communities (weight lost inside them or gained
         between them) before they are renewed.
     audit : float or None
-        Relative lead in modularity from which the communities of an audit are taken; None for no
-        audits.
+        Relative lead in modularity from which the communities of an audit are taken, and which
+        trackers may lose on average between two audits; None for no audits.
     method : {"leiden", "louvain"}
         Of renewals and audits. With "leiden" no community is disconnected after a renewal.
     resolution : float

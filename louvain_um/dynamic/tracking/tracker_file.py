@@ -24,9 +24,10 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
 
 SCHEMA: Final = "louvain-um/tracker"
-VERSION: Final = 1
+VERSION: Final = 2
 
 Whole = Annotated[int, Within(0)]
+Positive = Annotated[float, Within(0)]
 Share = Annotated[float, Within(0, 1)]
 
 
@@ -35,7 +36,7 @@ class Head:
     """What a file says beside its arrays."""
 
     schema: Literal["louvain-um/tracker"]
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     store: str
     weighted: bool
     scale: float
@@ -48,8 +49,9 @@ class Head:
     resolution: float
     seed: Whole
     turned: Whole
+    changed: Positive
+    regained: Positive
     period: Annotated[int, Within(1)]
-    due: int
     next_id: Whole
 
 
@@ -85,8 +87,9 @@ def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
         resolution=options.run.resolution,
         seed=options.run.seed,
         turned=state.turned,
+        changed=state.changed,
+        regained=state.regained,
         period=state.period,
-        due=state.due,
         next_id=known.next_id,
     )
     arrays: dict[str, NDArray[Any]] = {
@@ -165,8 +168,9 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
             partition=Partition.of(view, names),
             touched=touched,
             turned=head.turned,
+            changed=head.changed,
+            regained=head.regained,
             period=head.period,
-            due=head.due,
         ),
         identity=Identity.restored(names, graph.alive, view.degrees, ids, head.next_id),
         rows=[dict(row) for row in parse(arrays["history"].tobytes())],
