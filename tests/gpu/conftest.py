@@ -45,6 +45,11 @@ def compile_once(target: str) -> None:
                 pass
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests behind the others that wait for all other processes: none waits behind them."""
+    items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
+
+
 @pytest.fixture(autouse=True)
 def turn(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let a test marked `alone` have the device to itself, where several processes share it."""

@@ -6,7 +6,7 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Visible:
     problem : str
         Why there are none; empty otherwise.
     no_nccl : str
-        Why NCCL cannot be used; empty otherwise.
+        Why NCCL cannot be used, if it is to be; empty otherwise.
     """
 
     host: str
@@ -50,7 +50,7 @@ def visible_here() -> Visible:
         )
     except DeviceUnavailableError as error:
         return Visible(host=host, devices=(), problem=error.reason)
-    return Visible(host=host, devices=addresses, no_nccl=nccl_problem())
+    return Visible(host=host, devices=addresses)
 
 
 def nccl_problem() -> str:
@@ -143,7 +143,10 @@ def on_device(ranks: Communicator, exchange: Exchange) -> Iterator[int]:
     DeviceUnavailableError
         As `device_of` says.
     """
-    device = device_of(ranks.rank, gather_visible(ranks, visible_here()), exchange)
+    own = visible_here()
+    if exchange == "nccl" and not own.problem:  # to ask makes CuPy warn where it is missing
+        own = replace(own, no_nccl=nccl_problem())
+    device = device_of(ranks.rank, gather_visible(ranks, own), exchange)
     with cuda_calls.current(device):
         cuda_calls.bind(device)
         yield device

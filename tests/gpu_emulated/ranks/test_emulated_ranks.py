@@ -60,6 +60,7 @@ def test_ranks_by_way_of_the_host(
     graph = KINDS[kind]()
     options: Any = Options(method=method, seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    monkeypatch.setattr(visible, "nccl_problem", lambda: pytest.fail("NCCL is not used"))
     with emulated_devices(monkeypatch, emulated, len(devices)) as kernels:
         found = on_ranks(monkeypatch, kernels, graph, options, devices, ranks, collapse_arcs=0)
     for each in found:
