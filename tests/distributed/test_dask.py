@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -203,6 +204,33 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: Any) -> None:
 def test_a_rank_without_a_gpu_is_told_of(start: Any) -> None:
     with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 2 \(on .*\) has no GPU: .*use"):
         lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")
+
+
+def test_a_refused_run_is_a_line_in_the_logs_of_workers() -> None:
+    told = list[str]()
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    log, handler = logging.getLogger("distributed.worker"), Kept()
+    workers = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    with workers, distributed.Client(workers) as client:
+        log.addHandler(handler)
+        try:
+            with pytest.raises(DeviceUnavailableError, match="has no GPU"):
+                lu.louvain(graph_named("lfr"), cluster=client, device="cuda")
+            with pytest.raises(ZeroDivisionError):
+                client.submit(divmod, 1, 0).result()
+        finally:
+            log.removeHandler(handler)
+    refused, divided = (
+        [text for text in told if name in text] for name in ("has no GPU", "divmod")
+    )
+    assert [text.count("\n") for text in refused] == [0]
+    assert divided[0].startswith("Compute Failed")  # of others, all is logged
 
 
 def test_the_command_line_leaves_a_pattern_to_the_ranks(tmp_path: Path) -> None:

@@ -160,6 +160,49 @@ def test_one_run_at_a_time_writes_to_a_local_folder(tmp_path: Path, result: Comm
     assert len(write_labels_partitioned(result, tmp_path, force=True)) == 1
 
 
+def test_a_rank_that_is_late_removes_only_its_own_files(
+    tmp_path: Path, result: Communities
+) -> None:
+    columns = {"vertex": np.arange(6), "community": result.labels}
+    first, late, other = (PartFolder(tmp_path) for _ in range(3))
+    first.claim(force=False)
+    late.run = first.run
+    late.write(1, columns)
+    first.close()  # the first rank has failed, and gives up the folder
+    other.claim(force=False)
+    for part in (0, 1):
+        other.write(part, columns)
+    late.drop(1)
+    other.publish(2)
+    other.close()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        "part-00000.parquet", "part-00001.parquet"
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_gone_is_told(tmp_path: Path, result: Communities) -> None:
+    one = PartFolder(tmp_path)
+    one.claim(force=False)
+    one.write(0, {"vertex": np.arange(6), "community": result.labels})
+    with pytest.raises(LouvainUmError, match="give every run its own folder"):
+        one.publish(2)
+    assert not list(tmp_path.glob("*.parquet"))
+    one.close()
+    assert len(write_labels_partitioned(result, tmp_path)) == 1
+
+
+def test_addresses_of_local_folders_are_locked_too(tmp_path: Path, result: Communities) -> None:
+    one = PartFolder(f"file://{tmp_path}")
+    one.claim(force=False)
+    for folder in (tmp_path, f"file://{tmp_path}"):
+        with pytest.raises(LouvainUmError, match="another run is writing there"):
+            write_labels_partitioned(result, folder)
+    one.close()
+    files = write_labels_partitioned(result, f"file://{tmp_path}", parts=2)
+    assert files == [f"file://{tmp_path}/part-0000{part}.parquet" for part in (0, 1)]
+    assert len(rows_in(tmp_path)) == 6
+
+
 def test_a_run_that_fails_lets_others_write(
     tmp_path: Path, result: Communities, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,8 +229,11 @@ def test_files_are_on_the_disk_before_they_are_named(
 
     monkeypatch.setattr(part_folder, "flush", flush)
     write_labels_partitioned(result, tmp_path, parts=2)
-    unfinished = [f"part-0000{part}.parquet{UNFINISHED}" for part in (0, 1)]
-    assert flushed == [*unfinished, part_folder.NAMING]
+    names = [name.split(".") for name in flushed[:2]]
+    assert [(name[0], name[-1]) for name in names] == [
+        ("part-00000", UNFINISHED[1:]), ("part-00001", UNFINISHED[1:])
+    ]  # fmt: skip
+    assert flushed[2:] == [part_folder.NAMING]
 
 
 class KilledError(BaseException):

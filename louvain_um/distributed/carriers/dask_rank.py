@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from distributed import WorkerPlugin, get_worker
 from distributed.protocol import to_serialize
 
+from louvain_um import errors
 from louvain_um.distributed.carriers.mailbox import close_mailbox, mailbox
 from louvain_um.distributed.communicator import Array, Collectives
 from louvain_um.distributed.files.reading import PartitionedGraph
@@ -25,6 +27,9 @@ from louvain_um.results.communities import Communities
 
 SHOWN = ("kind", "phase", "level", "iteration", "vertices", "arcs", "moved", "modularity")
 """What of an event is told to the client."""
+
+RANKS = "louvain-um-"
+"""Begins the names of sessions' topics and tasks."""
 
 RANKS_TOPIC = "louvain-um-ranks"
 """Topic of Dask's events under which every rank logs the phase that it begins."""
@@ -53,7 +58,7 @@ class Session:
     @property
     def topic(self) -> str:
         """Name under which the ranks tell the client how far they are."""
-        return f"louvain-um-{self.name}"
+        return f"{RANKS}{self.name}"
 
     def worker(self, rank: int) -> str:
         """Return a worker's name for messages."""
@@ -72,14 +77,35 @@ def tell_lost(session: str, reason: str) -> None:
     mailbox(session).abort(reason)
 
 
+class Refusals(logging.Filter):
+    """Shortens what a worker logs of a rank that was refused: the client tells the rest."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let a record pass; one line is left of errors that end in a remedy."""
+        if str(record.msg).startswith("Compute Failed") and isinstance(record.args, tuple):
+            key, *_, error, _ = map(str, record.args)
+            known = {name for name, kind in vars(errors).items() if is_error(kind)}
+            if key.startswith(RANKS) and error.partition("(")[0] in known:
+                record.msg, record.args = "%s: %s", (key, error)
+        return True
+
+
+def is_error(kind: object) -> bool:
+    """Return whether this is a class of the package's errors."""
+    return isinstance(kind, type) and issubclass(kind, LouvainUmError)
+
+
 class Doors(WorkerPlugin):
     """Opens every worker to messages before any rank sends one."""
 
     name = "louvain-um-doors"
 
     def setup(self, worker: Any) -> None:
-        """Add the handler of messages."""
+        """Add the handler of messages, and shorten the log of refusals."""
         worker.handlers["louvain_um_receive"] = receive
+        log = logging.getLogger("distributed.worker")
+        if not any(isinstance(each, Refusals) for each in log.filters):
+            log.addFilter(Refusals())
 
 
 class DaskCommunicator(Collectives):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +18,10 @@ UNFINISHED: Final = ".unfinished"
 """Ends the name of a file until all are whole. A folder's readers take names in .parquet."""
 
 NAMING: Final = f"naming{UNFINISHED}"
-"""Says how many files are whole while they get their names."""
+"""Says how many files are whole while they get their names, and of which run."""
+
+LOCAL: Final = "file://"
+"""Begins the address of a local folder."""
 
 
 class PartFolder:
@@ -29,6 +33,12 @@ class PartFolder:
         A local one needs no further library, and is written to by one run at a time; others
         ("s3://…") are reached through fsspec, and have no lock.
 
+    Attributes
+    ----------
+    run : str
+        Tells the unfinished files of this run from those of others: what a rank removes after
+        another one gave up the folder is its own. `claim` makes it, for all ranks.
+
     Raises
     ------
     GraphFormatError
@@ -37,7 +47,9 @@ class PartFolder:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = os.fspath(folder)
-        self.local = "://" not in self.path
+        plain = self.path.removeprefix(LOCAL)
+        self.local = "://" not in plain
+        self.run = ""
         self.files = require("pyarrow.fs", self.path)
         self._own: OwnFolder | None = None
         if not self.local:
@@ -48,7 +60,7 @@ class PartFolder:
                 raise self._failed(error) from None
             self.system = self.files.PyFileSystem(self.files.FSSpecHandler(remote))
         else:
-            self.root = os.path.abspath(self.path)
+            self.root = os.path.abspath(plain)
             self.system = self.files.LocalFileSystem()
 
     def claim(self, *, force: bool) -> None:
@@ -61,10 +73,11 @@ class PartFolder:
         LouvainUmError
             It has files, and `force` is off, it cannot be made, or another run writes to it.
         """
+        self.run = secrets.token_hex(6)
         with self._failures():
             self.system.create_dir(self.root, recursive=True)
             if self.local:
-                self._own = OwnFolder(self.path)
+                self._own = OwnFolder(self.root)
             finished = self._finish()
             names = self.names()
             for name in names:
@@ -80,21 +93,31 @@ class PartFolder:
     def write(self, part: int, columns: Mapping[str, Any]) -> None:
         """Write a file under a name that readers skip."""
         arrow, parquet = require("pyarrow", self.path), require("pyarrow.parquet", self.path)
-        with self._failures(), self.system.open_output_stream(self._at(part) + UNFINISHED) as file:
+        name = unfinished(part, self.run)
+        with self._failures(), self.system.open_output_stream(self._path(name)) as file:
             parquet.write_table(arrow.table(columns), file)
-        self._settle(part_name(part) + UNFINISHED)
+        self._settle(name)
 
     def publish(self, parts: int) -> None:
         """Give all files their names, once those of an earlier result are gone.
 
         The folder is read as one table: at no time it has files of two results. What is stopped
         here is finished by the next `claim`.
+
+        Raises
+        ------
+        LouvainUmError
+            A file is gone.
         """
         with self._failures(), self.system.open_output_stream(self._path(NAMING)) as file:
-            file.write(f"{parts}\n".encode())
+            file.write(f"{parts} {self.run}\n".encode())
         self._settle(NAMING)
         with self._failures():
-            self._finish()
+            if not self._finish():
+                raise LouvainUmError(
+                    f"{self.path}: another run removed files of this one; give every run its own "
+                    "folder"
+                )
 
     def close(self) -> None:
         """Let other runs write to the folder."""
@@ -119,15 +142,18 @@ class PartFolder:
             text = file.read()
         if not text.endswith(b"\n"):  # stopped while it was written
             return False
-        new = [part_name(part) for part in range(int(text))]
-        waiting = [name for name in new if name + UNFINISHED in names]
-        named = set(new).difference(waiting)
+        parts, _, run = text.decode().strip().partition(" ")
+        new = {unfinished(part, run): part_name(part) for part in range(int(parts))}
+        waiting = {held: name for held, name in new.items() if held in names}
+        named = set(new.values()).difference(waiting.values())
+        if not named <= names:
+            return False
         for name in sorted(names - named):
             if name.startswith("part-") and name.endswith(".parquet"):
                 self._delete(name)
         self._settle()
-        for name in waiting:
-            self.system.move(self._path(name + UNFINISHED), self._path(name))
+        for held, name in waiting.items():
+            self.system.move(self._path(held), self._path(name))
         self._settle()
         self._delete(NAMING)
         return True
@@ -138,17 +164,14 @@ class PartFolder:
         return posixpath.join(folder, part_name(part))
 
     def drop(self, part: int) -> None:
-        """Remove a file that has no name yet, if that can be done."""
+        """Remove a file of this run that has no name yet, if that can be done."""
         with suppress(OSError):
-            self.system.delete_file(self._at(part) + UNFINISHED)
+            self._delete(unfinished(part, self.run))
 
     def names(self) -> list[str]:
         """Return the names in the folder, in order."""
         found = self.system.get_file_info(self.files.FileSelector(self.root))
         return sorted(each.base_name for each in found)
-
-    def _at(self, part: int) -> str:
-        return self._path(part_name(part))
 
     def _path(self, name: str) -> str:
         return posixpath.join(self.root, name)
@@ -165,6 +188,11 @@ class PartFolder:
 
     def _failed(self, error: Exception) -> LouvainUmError:
         return LouvainUmError(f"{self.path} cannot be written to ({error}); check the folder")
+
+
+def unfinished(part: int, run: str) -> str:
+    """Return the name of a run's file that readers skip."""
+    return f"{part_name(part)}{run and '.'}{run}{UNFINISHED}"
 
 
 def part_name(part: int) -> str:
