@@ -233,3 +233,22 @@ def shown(value: object) -> str:
         return "a table" if isinstance(value, Mapping) else "a list"
     text = repr(value[:MOST_SHOWN]) if isinstance(value, str) else repr(value)
     return " ".join(text.split())[: MOST_SHOWN + 2]
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value stands for none: None, NaN, or pandas' NA and NaT.
+
+    Examples
+    --------
+    >>> from louvain_um.core.plain_data import is_missing
+    >>> is_missing(float("nan")), is_missing(None), is_missing("nan"), is_missing([])
+    (True, True, False, False)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return bool(value != value)
+    except ArithmeticError:  # a decimal NaN that signals
+        return True
+    except (TypeError, ValueError):  # arrays
+        return False

@@ -87,7 +87,13 @@ def timed_edges_in(table: Any, options: ReadOptions, *, sort: bool) -> TimedEdge
     """Take timed edges from a table of pandas, Arrow or Polars."""
     arrow = require("pyarrow", "a table of timed edges")
     if hasattr(table, "to_arrow"):
-        table = table.to_arrow()
+        try:
+            table = table.to_arrow()
+        except Exception as error:  # of several types, one for each library
+            raise GraphError(
+                f"the table cannot be read ({first_line_of(error)}); cast its columns to Int64 or "
+                "text"
+            ) from None
     column: Callable[[int], Any]
     if hasattr(table, "iloc"):
         titles = [str(title) for title in table.columns]

@@ -71,7 +71,7 @@ def from_arrow(column: Any, title: str) -> NDArray[Any]:
     types, kind = pyarrow.types, column.type
     if column.null_count:
         raise GraphError(f"{column.null_count} values are missing; drop those rows")
-    if types.is_nested(kind):
+    if types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType):
         raise GraphError(f"column {title} is of type {kind}; write numbers or text")
     if types.is_decimal(kind):
         whole = _cast(column, pyarrow.int64()) if kind.scale <= 0 else None
@@ -80,7 +80,10 @@ def from_arrow(column: Any, title: str) -> NDArray[Any]:
         column = _cast(column.cast(pyarrow.binary()), pyarrow.string())
         if column is None:
             raise GraphError(f"column {title} holds bytes that are not UTF-8; write text")
-    array: NDArray[Any] = column.to_numpy()
+    try:
+        array: NDArray[Any] = column.to_numpy()
+    except pyarrow.ArrowException:
+        raise GraphError(f"column {title} is of type {kind}; write numbers or text") from None
     return array
 
 

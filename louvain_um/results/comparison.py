@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, LouvainUmError, warn
-from louvain_um.results.given_labels import FORMS, Given, named_labels
+from louvain_um.results.given_labels import FORMS, Given, label_array, named_labels, numbered
 from louvain_um.results.label_tables import indexed_communities, is_indexed
 from louvain_um.results.other_libraries import OVERLAPPING, plain_communities
 from louvain_um.results.partition import Partition
@@ -195,11 +195,11 @@ def _named(
         if not isinstance(partition, Mapping) and len(set(pairs[0].tolist())) < len(pairs[0]):
             raise GraphError(OVERLAPPING)
         return pairs
-    labels = np.asarray(partition)
+    labels = label_array(partition)
     if labels.ndim != 1:
         raise GraphError(f"labels must be one-dimensional, not of shape {labels.shape}; {FORMS}")
     if labels.dtype.kind == "O":
-        labels = labels.astype(str)
+        labels = numbered(labels.tolist())
     return None, labels
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.results.label_tables import indexed_communities, is_indexed
@@ -61,11 +62,38 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
     pairs = named_labels(given)
     if pairs is not None:
         return _in_order(graph, pairs[0].tolist(), pairs[1])
-    array = np.asarray(given)
+    array = label_array(given)
     if array.shape != (graph.n_vertices,):
         got = f"{len(array)}" if array.ndim == 1 else f"{type(given).__name__}"
         raise GraphError(f"labels of {graph.n_vertices} vertices expected, got {got}; {FORMS}")
-    return _numbered(array.tolist()) if array.dtype.kind in "OUST" else array
+    return numbered(array.tolist()) if array.dtype.kind in "OUST" else array
+
+
+def label_array(given: Any) -> NDArray[Any]:
+    """Return labels in vertex order as an array; it may have any shape.
+
+    Raises
+    ------
+    GraphError
+        A label is missing, or the labels make no array.
+    """
+    try:
+        array = np.asarray(given)
+    except Exception:  # ragged lists, arrays of a device, columns of types that NumPy lacks
+        raise GraphError(f"communities must be integers or strings; {FORMS}") from None
+    if array.ndim == 1 and array.dtype.kind not in "biu":
+        if isinstance(given, list | tuple):  # NumPy makes text of what is missing among text
+            refuse_missing(given)
+        elif array.dtype.kind not in "US":
+            refuse_missing(array.tolist())
+    return array
+
+
+def refuse_missing(labels: Sequence[Any]) -> None:
+    """Raise if a label is missing."""
+    for at, value in enumerate(labels):
+        if is_missing(value):
+            raise GraphError(f"the label at index {at} is missing ({value}); give it one")
 
 
 def named_labels(given: Any, *, lists: bool = True) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -74,7 +102,7 @@ def named_labels(given: Any, *, lists: bool = True) -> tuple[NDArray[Any], NDArr
     Without `lists`, lists of lists are no members: they may as well be labels of two dimensions.
     """
     if isinstance(given, Mapping):
-        return _array(list(given)), _numbered(list(given.values()))
+        return _array(list(given)), numbered(list(given.values()))
     if isinstance(given, np.ndarray) or not isinstance(given, Collection):
         return None
     communities = list(given)
@@ -104,15 +132,16 @@ def _members(community: Any) -> list[Any]:
     return community.tolist() if isinstance(community, np.ndarray) else list(community)
 
 
-def _numbered(values: list[Any]) -> NDArray[Any]:
+def numbered(values: list[Any]) -> NDArray[Any]:
     """Return communities as integers; those of other types are numbered as they come."""
-    array = np.asarray(values) if values else np.zeros(0, np.int64)
+    try:
+        array = np.asarray(values) if values else np.zeros(0, np.int64)
+    except (TypeError, ValueError):  # lists of several lengths, dates among numbers
+        array = np.empty(0, object)
     if array.dtype.kind in "iu" and array.ndim == 1:
         return array
     try:
-        for at, value in enumerate(values):
-            if value is None or value != value:
-                raise GraphError(f"the label at index {at} is missing ({value}); give it one")
+        refuse_missing(values)
         numbers: dict[Any, int] = {}
         return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
     except TypeError:

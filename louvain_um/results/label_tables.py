@@ -15,8 +15,9 @@ COMMUNITIES: Final = ("community", "partition")
 
 
 def is_table(given: Any) -> bool:
-    """Return whether an object is a table of pandas, Polars or cuDF."""
-    return hasattr(given, "columns") and callable(getattr(given, "head", None))
+    """Return whether an object is a table of pandas, Arrow, Polars or cuDF."""
+    found = callable(getattr(given, "head", None)) or hasattr(given, "column_names")
+    return found and hasattr(given, "columns")
 
 
 def table_communities(table: Any) -> dict[Any, Any]:
@@ -34,7 +35,7 @@ def table_communities(table: Any) -> dict[Any, Any]:
     >>> table_communities(pd.DataFrame({"vertex": ["ann", "bob"], "partition": [4, 7]}))
     {'ann': 4, 'bob': 7}
     """
-    titles = list(table.columns)
+    titles = list(getattr(table, "column_names", table.columns))
     others = [title for title in titles if title != VERTEX]
     label = next((title for title in COMMUNITIES if title in others), None)
     if label is None and len(others) == 1:
@@ -98,5 +99,5 @@ def _once(index: list[Any], labels: list[Any]) -> dict[Any, Any]:
 
 def _values(column: Any) -> list[Any]:
     plain = column.to_pandas() if type(column).__module__.startswith("cudf") else column
-    values: list[Any] = plain.to_list()
+    values: list[Any] = plain.to_pylist() if hasattr(plain, "to_pylist") else plain.to_list()
     return values

@@ -10,6 +10,7 @@ from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.roles import choose
 from louvain_um.formats.objects.frames import refuse_cross_table
 from louvain_um.formats.objects.networks import DIRECTED
+from louvain_um.formats.parquet import from_arrow
 from louvain_um.formats.read_options import ReadOptions
 
 
@@ -47,8 +48,9 @@ def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | 
 
 
 def _of_table(table: Any, weighted: bool) -> tuple[Any, ...]:
-    """Return the columns of a pandas or Polars table with known names, or else the first two."""
-    titles = list(table.columns)
+    """Return columns of a pandas, Arrow or Polars table: those with known names, or the first."""
+    arrow = hasattr(table, "column_names")
+    titles = list(table.column_names if arrow else table.columns)
     if len(titles) < 2:
         raise GraphError(f"an edge table needs two columns; got {titles}")
     refuse_cross_table(table, ReadOptions())
@@ -56,7 +58,14 @@ def _of_table(table: Any, weighted: bool) -> tuple[Any, ...]:
     places = [roles.source, roles.target]
     if weighted and roles.weight is not None:
         places.append(roles.weight)
-    return tuple(np.asarray(table[titles[place]]) for place in places)
+    if arrow:
+        return tuple(from_arrow(table.column(place), titles[place]) for place in places)
+    try:
+        return tuple(np.asarray(table[titles[place]]) for place in places)
+    except Exception:  # Polars raises one of its own
+        raise GraphError(
+            "a column of the table cannot be read; convert it to integers, real numbers or text"
+        ) from None
 
 
 def _of_network(graph: Any, weighted: bool) -> tuple[Any, ...]:

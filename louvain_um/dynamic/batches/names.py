@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import name_array
 
@@ -94,7 +95,7 @@ class Names:
         """
         known = self.kinds
         for name in new:
-            if name is None or name != name:
+            if is_missing(name):
                 raise GraphError("the name of a vertex is missing; leave the edge out")
             kind = _kind(name)
             if not known and kind == "reals":

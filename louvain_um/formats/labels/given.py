@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import GraphError
 from louvain_um.formats.labels.columns import objects, typed
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
-from louvain_um.results.given_labels import FORMS, Given, named_labels
+from louvain_um.results.given_labels import FORMS, Given, label_array, named_labels
 from louvain_um.results.label_tables import indexed_communities, is_indexed
 from louvain_um.results.other_libraries import OVERLAPPING, plain_communities
 from louvain_um.results.partition import Partition
@@ -80,8 +81,8 @@ def _split(given: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:
 def _names(values: Any) -> NDArray[Any]:
     """Return names as integers or objects, all different."""
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    if any(map(_is_missing, listed)):
-        at = next(at for at, value in enumerate(listed) if _is_missing(value))
+    if any(map(is_missing, listed)):
+        at = next(at for at, value in enumerate(listed) if is_missing(value))
         raise GraphError(f"the name at index {at} is missing ({listed[at]}); name every vertex")
     try:
         once = len(set(listed)) == len(listed)
@@ -95,29 +96,17 @@ def _names(values: Any) -> NDArray[Any]:
 
 def _column(values: Any) -> NDArray[Any]:
     """Return communities as integers or text."""
-    try:
-        column = np.asarray(values)
-    except (TypeError, ValueError):  # ragged lists, arrays of a device
-        raise GraphError(f"communities must be integers or strings; {FORMS}") from None
+    column = label_array(values)
     if column.ndim != 1:
         raise GraphError(f"labels must be one-dimensional, not of shape {column.shape}; {FORMS}")
     if column.dtype.kind in "biu":
         return column
-    found: Sequence[Any] = column.tolist()
+    # As they were: NumPy makes real numbers of integers beyond 63 bits.
+    found: Sequence[Any] = values if isinstance(values, list) else column.tolist()
     for at, value in enumerate(found):
-        if _is_missing(value):
-            raise GraphError(f"the label at index {at} is missing ({value}); give it one")
         if not isinstance(value, int | str | np.integer | float):
             raise GraphError(f"communities must be integers or strings; {FORMS}")
         if isinstance(value, float) and not value.is_integer():
             raise GraphError(f"the label at index {at} is {value}; label by integers or strings")
     # pandas makes integers real where one was missing once.
     return typed([int(value) if isinstance(value, float) else value for value in found])
-
-
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None
-        or (isinstance(value, float) and value != value)
-        or type(value).__name__ in ("NAType", "NaTType")
-    )

@@ -172,11 +172,21 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
     if "polars" in libraries and hasattr(obj, "get_column"):
         return from_columns(
             obj.columns,
-            lambda name: obj.get_column(name).to_numpy(),
+            lambda name: _polars_column(obj, name),
             lambda name: obj.schema[name].is_numeric(),
             options,
         )
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
+
+
+def _polars_column(frame: Any, name: str) -> Any:
+    """Return a column of a Polars frame as an array."""
+    try:
+        return frame.get_column(name).to_numpy()
+    except Exception:  # of several types, one for each Polars
+        raise GraphError(
+            f"column {name} is of type {frame.schema[name]}; cast it to Int64 or text"
+        ) from None
 
 
 def _is_matrix(frame: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import Doubt, GraphError
 from louvain_um.formats.edge_list.column_notes import OTHERS, notes_on_ends, unread_numbers
 from louvain_um.formats.edge_list.columns import (
@@ -25,6 +26,8 @@ from louvain_um.formats.edge_list.roles import choose, find_ends, is_id
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import note_on_modes, split_modes
 from louvain_um.graph.graph import Graph
+
+IDS_ARE = "numbers or text"
 
 ARROW_EDGES = 1 << 15
 """Edges from which Arrow numbers names sooner than a dict, importing it included."""
@@ -134,6 +137,9 @@ def from_ids(
     notes: tuple[str, ...] = ()
     if w is not None and w.dtype.kind in "OUT":
         w = _numbers(w)
+    for ids in (u, v):
+        if ids.ndim != 1:
+            raise GraphError(f"ids are {IDS_ARE}, not arrays of shape {ids.shape[1:]}")
     integers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
     if integers:
         for ids, what in ((u, "source"), (v, "target")):
@@ -173,6 +179,11 @@ def factorize(
     for ids in (u, v):
         if len(ids) and ids.dtype.kind == "f":
             _refuse_reals(ids)
+    if {u.dtype.kind, v.dtype.kind} > {"b"}:
+        raise GraphError(
+            "ids of one column are truth values, and True would be the vertex 1; convert them to "
+            "text or integers"
+        )
     numbered = _number_with_arrow(u, v) if len(u) >= ARROW_EDGES else None
     codes, words = numbered or _number_with_dict(u, v)
     try:
@@ -204,11 +215,29 @@ def _number_with_dict(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], l
     codes = np.empty(len(u) + len(v), np.uint32)
     for first, ids in ((0, u), (len(u), v)):
         values = ids.tolist()
-        for place, name in enumerate(values):
-            if name is None or name != name:
-                raise GraphError(f"the id in row {place} is missing; drop the row")
-        codes[first : first + len(ids)] = [numbers.setdefault(x, len(numbers)) for x in values]
+        try:
+            for place, name in enumerate(values):
+                if name is None or name != name:
+                    raise GraphError(f"the id in row {place} is missing; drop the row")
+            codes[first : first + len(ids)] = [numbers.setdefault(x, len(numbers)) for x in values]
+        except (TypeError, ValueError, ArithmeticError):
+            _refuse_objects(values)
+            raise
     return codes, list(numbers)
+
+
+def _refuse_objects(ids: list[Any]) -> None:
+    """Raise for the first id that is missing or cannot be one."""
+    for place, name in enumerate(ids):
+        if is_missing(name):
+            raise GraphError(f"the id in row {place} is missing; drop the row")
+        try:
+            hash(name)
+        except TypeError:
+            kind = type(name).__name__
+            raise GraphError(
+                f"the id in row {place} is of type {kind}; ids are {IDS_ARE}"
+            ) from None
 
 
 def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], list[Any]] | None:
@@ -254,15 +283,16 @@ def own_ids(ids: NDArray[Any]) -> NDArray[Any]:
 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Return weights held as objects as an array of integers or floats; decimals become floats."""
-    listed = [float(w) if isinstance(w, Decimal | Fraction) else w for w in values.tolist()]
+    listed = values.tolist()
     for row, weight in enumerate(listed):
-        if weight is None or type(weight).__name__ in ("NAType", "NaTType"):
+        if is_missing(weight):
             raise GraphError(f"the weight in row {row} is missing; fill it, or drop the row")
         if isinstance(weight, str):
             raise GraphError(
                 f"the weight in row {row} is text ({weight!r}); convert the column to numbers, as "
                 "pandas.to_numeric does"
             )
+    listed = [float(w) if isinstance(w, Decimal | Fraction) else w for w in listed]
     try:
         numbers = np.array(listed)
     except ValueError:
