@@ -152,7 +152,8 @@ class Tracker:
     def _follow_there(self, graph: DynamicGraph, runs: Runs) -> None:
         """Set out on the device that the graph is on."""
         self.graph, self.epoch = graph, graph.epoch
-        self._there = DeviceFollower(graph, self.options, runs)
+        with graph.device_store.device.errors():
+            self._there = DeviceFollower(graph, self.options, runs)
         self._rows = []
         self._total = graph.total_weight
         self.communities = self._result_there(self._there.current, {})
@@ -272,7 +273,8 @@ class Tracker:
 
     def _update_there(self, follower: DeviceFollower, change: Change, since: float) -> None:
         """Follow a batch on the graph's device."""
-        report, batch = follower.follow(change)
+        with follower.device.errors():
+            report, batch = follower.follow(change)
         self._total, self.epoch = self.graph.total_weight, change.epoch
         seconds = time.perf_counter() - since
         self.communities = self._result_there(batch, {"total": seconds})
