@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -122,6 +124,31 @@ def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(library, store
     assert (g._store.heap is heap) == bool(budget)
     g.check()
     assert g.digest() == host.digest()
+
+
+@pytest.mark.parametrize("store", OURO[:2])
+def test_an_interrupt_while_pages_are_taken_gives_them_back(library, store, monkeypatch):
+    device, armed = Emulated(library, 1), []
+    launch = device.launch
+
+    def interrupted(source, kernel, *args):
+        launch(source, kernel, *args)
+        if armed and kernel == "take_pages":
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(device, "launch", interrupted)
+    g = DynamicGraph(50)
+    on_device(g, device, store)
+    g.apply(insert=([0, 1], [1, 2]))
+    before = g.digest()
+    armed.append(True)
+    with pytest.raises(KeyboardInterrupt):
+        g.apply(insert=([3, 4, 0], [5, 6, 7]))
+    armed.clear()
+    g.check()
+    assert (g.digest(), g.epoch) == (before, 1)
+    g.apply(insert=([3, 4, 0], [5, 6, 7]))
+    g.check()
 
 
 class Scarce:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
 from louvain_um.dynamic.ouroboros import (
     CHUNK,
@@ -96,9 +97,7 @@ class DeviceOuro(DeviceRows):
         self._follow()
         places = {name: self.device.address(getattr(self, name)) for name in ("targets", "weights")}
         batch.set(**places)
-        if counts["taken"] and not self._take_pages(batch, counts):
-            return self._rebuilt(changes)
-        return None
+        return None if self._took_pages(batch, counts) else self._rebuilt(changes)
 
     def check(self) -> None:
         """Raise AssertionError unless rows add up and each has a page of its own."""
@@ -127,6 +126,20 @@ class DeviceOuro(DeviceRows):
         if counts["given"]:
             self._free_pages(batch, counts["rows"], undo=False)
         self.taken += counts["taken"] - counts["given"]
+
+    def _took_pages(self, batch: Any, counts: dict[str, int]) -> bool:
+        """Take pages for the rows of a batch, as `_take_pages`; none if it is interrupted."""
+        if not counts["taken"]:
+            return True
+        took = False
+        try:
+            with uninterrupted():
+                took = self._take_pages(batch, counts)
+        except BaseException:
+            if took:
+                self._free_pages(batch, counts["rows"], undo=True)
+            raise
+        return took
 
     def _take_pages(self, batch: Any, counts: dict[str, int]) -> bool:
         """Take pages for the rows of a batch: all of them, or none."""
