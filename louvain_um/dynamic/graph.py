@@ -22,7 +22,7 @@ from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weigh
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.contents import Contents
 from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget
+from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, refuse_many_vertices
 from louvain_um.dynamic.stores import share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed
 from louvain_um.errors import GraphError, OptionError
@@ -420,9 +420,11 @@ class DynamicGraph(Contents):
 
     def _afford_vertices(self, vertices: int) -> None:
         """Refuse vertices that do not fit beside what is there; tell the store what it has left."""
+        new = vertices - self.n_vertices
+        if self._device is None:
+            refuse_many_vertices(new)
         if self._budget.nbytes is None:
             return
-        new = vertices - self.n_vertices
         more, arcs = new * (VERTEX_BYTES + ROW_BYTES), self._budget.of_arcs(vertices)
         if self._device is not None and self._budget.exceeded(self.memory, more):
             self._device.give_way(max(0, (arcs or 0) - ROW_BYTES * new))

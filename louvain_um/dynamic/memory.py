@@ -7,11 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.dynamic.stores.store import ROW_BYTES
 from louvain_um.errors import MemoryBudgetError
 
 VERTEX_BYTES: Final = 17
 """Bytes of a vertex's loop, degree, and whether it is alive."""
+
+
+def refuse_many_vertices(count: int) -> None:
+    """Raise if the host has no memory for so many more vertices."""
+    check_host_memory(
+        count * (VERTEX_BYTES + ROW_BYTES),
+        f"a changing graph of {count:,} more vertices",
+        "check the number of vertices, or use a machine with more memory",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,15 @@ import pytest
 
 import louvain_um as lu
 from louvain_um import DynamicGraph, Graph
+from louvain_um.core import headroom
 from louvain_um.dynamic.stores import STORES
-from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError, OptionError
+from louvain_um.errors import (
+    GraphError,
+    HostMemoryError,
+    LouvainUmError,
+    MemoryBudgetError,
+    OptionError,
+)
 
 
 def small(**options) -> DynamicGraph:
@@ -218,6 +225,20 @@ def test_an_interrupted_batch_is_applied_whole(monkeypatch, named):
         g.apply(insert=(ids, ids[1:] + ids[:1]))
     g.check()
     assert (g.digest(), g.epoch, g.n_edges) == (expected.digest(), 1, 3)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_vertices_beyond_the_hosts_memory_are_refused(store, monkeypatch):
+    monkeypatch.setattr(headroom, "host_memory", lambda: 1 << 30)
+    told = "needs 34,000,000,000 bytes of host memory, 1,073,741,824 are free; check the number"
+    with pytest.raises(HostMemoryError, match=told):
+        DynamicGraph(10**9, store=store)
+    graph = DynamicGraph(3, store=store)
+    graph.apply(insert=([0], [1]))
+    digest = graph.digest()
+    with pytest.raises(HostMemoryError, match=told):
+        graph.add_vertices(10**9)
+    assert (graph.n_vertices, graph.digest()) == (3, digest)
 
 
 def test_a_budget_is_told_whole():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.dynamic.memory import refuse_many_vertices
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
@@ -27,6 +28,7 @@ def graph_of_start(graph_or_n: Any) -> Graph:
         return graph_of(graph_or_n)
     if not 0 <= n <= MAX_VERTICES:
         raise GraphError(f"the number of vertices must lie in 0 … {MAX_VERTICES}, not {n}")
+    refuse_many_vertices(n)
     none = np.zeros(0, np.uint32)
     return Graph(np.zeros(n + 1, np.int64), none, None, np.zeros(n, np.int64), check=False)
 
