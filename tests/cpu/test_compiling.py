@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
-import louvain_um as lu
-from louvain_um import api
-from louvain_um.events import Event
+from louvain_um.core.numbering import number_by_size
+from louvain_um.cpu.compiling import announced
 heard = []
 def listen(event):
-    if event.phase == "compile":
-        heard.append(event.kind)
-g = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
-api.louvain(g, device="cpu", observer=listen)
+    assert event.phase == "compile"
+    heard.append(event.kind)
+with announced(listen):
+    number_by_size([7, 3, 3, 9])
 print(len(heard), heard == ["start", "end"] * (len(heard) // 2))
 """
 

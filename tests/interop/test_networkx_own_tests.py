@@ -34,8 +34,9 @@ def test_networkx_tests_pass(tmp_path: Path, fall_back: str) -> None:
         "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    # pytest's own tracebacks of hundreds of expected failures take longer than the tests.
     ran = subprocess.run(
-        [*command, "--pyargs", *MODULES],
+        [*command, "--tb=native", "--pyargs", *MODULES],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
