@@ -31,6 +31,9 @@ WINDOW: Final = 6
 """Share of the device, 1 / 6, through which new rows go to the host where they do not fit: a
 smaller one is emptied more often, which takes a launch each time."""
 
+FAR: Final = 4
+"""Pages of one new hole, by those that are short, above which several holes do."""
+
 LEAST_WINDOW: Final = 4
 """Pages of it at least: two for each array of a level's arcs."""
 
@@ -191,7 +194,10 @@ class Schedule:
         short = least - self.shared.blocks.free
         if short > 0:
             largest = max((nbytes for _, nbytes in self.shared.blocks.holes), default=0)
-            numbers = self.shared.missing(largest + short)
+            numbers, count = self.shared.missing(largest + short), -(-short // self.pool.size)
+            if len(numbers) > FAR * count:
+                # None is beside the largest hole; a step's arrays fit into several holes, too.
+                numbers = sorted(self.shared.lent)[:count]
             self._free_up(len(numbers))
             self.shared.reclaim(numbers)
         if grows:
