@@ -8,11 +8,16 @@ all tests, so none holds what differs between them.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Final
 
 import pytest
 
 from tests.paths import ROOT
+
+DEVICES: Final = "LOUVAIN_UM_TEST_DEVICES"
+"""Tells processes of a run how many devices there are."""
 
 MAX_WORKERS: Final = 8
 """Each worker imports and compiles for itself; more of them gain little."""
@@ -39,16 +44,32 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def share_machine(config: pytest.Config) -> None:
-    """Give each process of a run on devices whole files, and its share of the cores.
+    """Give each process of a run on devices whole files, a device, and its share of the cores.
 
     Tests of a file share graphs and what the CPU finds; the processes together start about as many
-    threads as there are cores.
+    threads as there are cores, and begin with different devices.
     """
     if hasattr(config, "workerinput"):
-        share = max(1, (os.cpu_count() or 1) // int(config.workerinput["workercount"]))
+        given = config.workerinput
+        share = max(1, (os.cpu_count() or 1) // int(given["workercount"]))
         os.environ.setdefault("LOUVAIN_UM_THREADS", str(share))
-    elif config.option.dist == "no":
-        config.option.dist = "loadfile"
+        count, own = int(os.environ.get(DEVICES, "0")), int(given["workerid"].removeprefix("gw"))
+        if count > 1:
+            turned = ",".join(str((own + i) % count) for i in range(count))
+            os.environ.setdefault("CUDA_VISIBLE_DEVICES", turned)
+    elif config.option.numprocesses:
+        os.environ[DEVICES] = count_devices()
+        if config.option.dist == "no":
+            config.option.dist = "loadfile"
+
+
+def count_devices() -> str:
+    """Return how many devices there are; asked in another process, which ends at once."""
+    code = "from louvain_um.gpu.runtime.device import capabilities; print(len(capabilities()))"
+    asked = [sys.executable, "-c", code]
+    return (
+        subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False).stdout or "0"
+    )
 
 
 def selects_all(config: pytest.Config) -> bool:

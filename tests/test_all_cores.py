@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from all_cores import MAX_WORKERS, pytest_cmdline_main, pytest_make_parametrize_id
+from all_cores import DEVICES, MAX_WORKERS, pytest_cmdline_main, pytest_make_parametrize_id
 
 from tests.paths import ROOT
 
@@ -52,19 +52,34 @@ def test_other_runs_use_one_process(options):
     assert configured("tests", **options).numprocesses is None
 
 
-def test_runs_on_devices_keep_files_together_and_share_the_cores(monkeypatch: pytest.MonkeyPatch):
+def test_runs_on_devices_keep_files_together(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(DEVICES, "0")
     assert configured("tests", markexpr="gpu", numprocesses=8).dist == "loadfile"
     assert configured("tests", markexpr="gpu", numprocesses=8, dist="load").dist == "load"
+    assert int(os.environ[DEVICES]) >= 0
+
+
+@pytest.mark.parametrize(
+    ("worker", "devices", "given", "visible"),
+    [(0, "2", None, "0,1"), (3, "2", None, "1,0"), (3, "1\n", None, None), (1, "2", "7", "7")],
+)
+def test_processes_on_devices_share_the_machine(
+    monkeypatch: pytest.MonkeyPatch, worker, devices, given, visible
+):
     monkeypatch.setattr(os, "cpu_count", lambda: 32)
-    monkeypatch.setenv("LOUVAIN_UM_THREADS", "0")  # so that it is as it was afterwards
-    monkeypatch.delenv("LOUVAIN_UM_THREADS")
+    monkeypatch.setenv(DEVICES, devices)
+    for name in ("LOUVAIN_UM_THREADS", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.setenv(name, given or "")  # so that it is afterwards as it was
+        if given is None or name == "LOUVAIN_UM_THREADS":
+            monkeypatch.delenv(name)
     config = SimpleNamespace(
         option=SimpleNamespace(**OPTIONS | {"markexpr": "gpu"}),
         pluginmanager=SimpleNamespace(hasplugin=lambda _: True),
-        workerinput={"workercount": 12},
+        workerinput={"workercount": 12, "workerid": f"gw{worker}"},
     )
     pytest_cmdline_main(config)
     assert os.environ["LOUVAIN_UM_THREADS"] == "2"
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == visible
 
 
 def test_selected_files_use_one_process():
