@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from louvain_um.placement.placer import Placer
     from louvain_um.planning import plan
     from louvain_um.profiling import profile, recording
+    from louvain_um.profiling.sweeping import sweep
     from louvain_um.results.communities import Communities
     from louvain_um.results.quality import modularity
 
@@ -85,6 +86,7 @@ _HOMES = {
     "louvain_um.placement.placer": ("Placer",),
     "louvain_um.planning": ("plan",),
     "louvain_um.profiling": ("profile", "recording"),
+    "louvain_um.profiling.sweeping": ("sweep",),
     "louvain_um.results.quality": ("modularity",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -125,6 +127,7 @@ __all__ = [
     "resolution_profile",
     "spmv",
     "sssp",
+    "sweep",
     "triangles",
     "write_graph",
     "write_labels",

@@ -186,8 +186,8 @@ class Plan(Decision):
         --------
         >>> import louvain_um as lu
         >>> frame = lu.plan(n_vertices=1000, n_arcs=8000, machine="h200").to_frame()
-        >>> frame.set_index("name").loc["labels", ["group", "bytes", "placement"]].tolist()
-        ['community', 4000, 'device']
+        >>> frame.set_index("name").loc["labels", ["group", "placement"]].tolist()
+        ['community', 'device']
         """
         return frame_of_arrays(self.to_dict())
 

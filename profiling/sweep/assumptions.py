@@ -30,10 +30,16 @@ def assumptions_of(
             "would be 30 %"
         )
     for subject in subjects:
-        if subject.scale is not None:
+        vertices, arcs = subject.size
+        if vertices is None:
             sentences.append(
-                f"{subject.name}: a generated stand-in, {subject.graph.n_vertices:,} vertices and "
-                f"{subject.graph.n_arcs:,} arcs, {subject.scale:.3g} of the original's vertices"
+                f"{subject.name}: a program of one's own; its page touches follow from what it "
+                "declares"
+            )
+        elif subject.scale is not None:
+            sentences.append(
+                f"{subject.name}: a generated stand-in, {vertices:,} vertices and {arcs:,} arcs, "
+                f"{subject.scale:.3g} of the original's vertices"
             )
     return sentences
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from numbers import Real
 from pathlib import Path
@@ -17,6 +17,8 @@ from louvain_um.options import Method
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.program import Program
+from louvain_um.profiling.access.declared_trace import trace_of
 from louvain_um.profiling.simulator import Driver, Trace
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ class Subject:
     Parameters
     ----------
     name : str
-    graph : Graph
+    graph : Graph or Program
+        A graph; or a program of one's own, which is simulated as it was declared.
     record : callable, optional
         Returns what a GPU run of the graph would touch; by default `recorder.record`.
     program : str
@@ -46,7 +49,7 @@ class Subject:
     """
 
     name: str
-    graph: Graph
+    graph: Graph | Program
     record: Callable[[], Trace] | None = None
     program: str = "louvain-um"
     scale: float | None = None
@@ -56,6 +59,31 @@ class Subject:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", digest_of(self.graph))
+        if isinstance(self.graph, Program):
+            declared = self.graph
+            object.__setattr__(self, "program", "declared")
+            if self.record is None:
+                object.__setattr__(self, "record", lambda: trace_of(declared))
+
+    @property
+    def size(self) -> tuple[int | None, int | None]:
+        """Vertices and arcs of the graph; a program has none."""
+        graph = self.graph
+        return (None, None) if isinstance(graph, Program) else (graph.n_vertices, graph.n_arcs)
+
+
+def subject_of(name: str, graph: Graph, program: str | None) -> Subject:
+    """Return a graph as a sweep takes it; of an algorithm, its declared accesses are replayed."""
+    if program is None:
+        return Subject(name=name, graph=graph)
+    from louvain_um.algorithms.programs import program_for
+
+    return Subject(
+        name=name,
+        graph=graph,
+        record=lambda: trace_of(program_for(program, graph)),
+        program=program,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +136,7 @@ def points(
 ) -> Iterator[dict[str, Any]]:
     """Yield the key of each point of a graph, base first."""
     order = sorted(settings.policies, key=lambda policy: policy_name(policy) != "base")
+    vertices, arcs = subject.size
     places = [(gpu, "modelled") for gpu in settings.gpus]
     if settings.device is not None:
         places.append((device_name(settings.device), "measured"))
@@ -127,8 +156,8 @@ def points(
             for rate in settings.rates:
                 yield {
                     "graph": subject.name,
-                    "vertices": subject.graph.n_vertices,
-                    "arcs": subject.graph.n_arcs,
+                    "vertices": vertices,
+                    "arcs": arcs,
                     "policy": policy_name(policy),
                     "oversubscription": rate,
                     "gpu": machines[gpu].name if gpu in machines else gpu,
@@ -138,9 +167,29 @@ def points(
                 }
 
 
-def digest_of(graph: Graph) -> str:
-    """Return a digest of a graph's arrays."""
+def places_of(machines: Sequence[str], device: str) -> tuple[tuple[str, ...], str | None]:
+    """Return the machines to simulate and the device to measure on, if there is one.
+
+    Parameters
+    ----------
+    machines : sequence of str
+        Those that were named.
+    device : str
+        "auto" measures if there is a GPU and no machine is named; otherwise an H200 is simulated.
+    """
+    from louvain_um.gpu.runtime.device import pick
+
+    chosen = pick("cpu" if device == "auto" and machines else device)
+    measured = str(chosen) if chosen.kind == "cuda" else None
+    return tuple(machines) or (() if measured else ("h200",)), measured
+
+
+def digest_of(graph: Graph | Program) -> str:
+    """Return a digest of a graph's arrays, or of what a program declares."""
     found = hashlib.blake2b(digest_size=8)
+    if isinstance(graph, Program):
+        found.update(json.dumps(asdict(graph), sort_keys=True, default=str).encode())
+        return found.hexdigest()
     for array in (graph.offsets, graph.targets, graph.weights, graph.loops):
         if array is not None:
             found.update(f"{array.dtype.str} {array.size};".encode())

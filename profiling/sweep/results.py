@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import LouvainUmError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = Mapping[str, Any]
 
@@ -58,7 +61,7 @@ MOST = 1e18
 """Upper bound of bytes, counts and seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Sweep:
     """Tables of one sweep.
 
@@ -115,6 +118,17 @@ class Sweep:
             notes=tuple(notes),
             unfinished=unfinished,
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return `results` as a pandas frame, one row per run."""
+        from louvain_um.results.frame import require_pandas
+
+        frame: pd.DataFrame = require_pandas().DataFrame([dict(row) for row in self.results])
+        return frame
+
+    def __repr__(self) -> str:
+        graphs = dict.fromkeys(str(row["graph"]) for row in self.results)
+        return f"Sweep({len(self.results)} runs of {', '.join(graphs) or 'nothing'})"
 
 
 def join_sweeps(first: Sweep, second: Sweep) -> Sweep:

@@ -14,6 +14,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
+from louvain_um.placement.program import Program
 from louvain_um.profiling.simulator import Trace, load_trace
 from louvain_um.profiling.sweep.assumptions import assumptions_of
 from louvain_um.profiling.sweep.explain import explain
@@ -82,6 +83,11 @@ def sweep(
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise OptionError(remedy=f"two graphs are named {twice}; rename a file")
+    if settings.device is not None and any(isinstance(s.graph, Program) for s in subjects):
+        raise OptionError(
+            "device", settings.device, "leave device out, and name a machine",
+            problem="a declared program has no kernels to measure",
+        )  # fmt: skip
     machines = {gpu: load_machine(gpu) for gpu in settings.gpus}
     with Store(folder, force=force) as store:
         plan = [(s, list(points(s, settings, machines))) for s in subjects]
@@ -133,8 +139,7 @@ def recording_of(subject: Subject, settings: Settings, folder: Path, *, fresh: b
 
     graph = subject.graph
     about = json.dumps(
-        [subject.program, settings.method, settings.seed, graph.n_vertices, graph.n_arcs,
-         subject.digest]
+        [subject.program, settings.method, settings.seed, *subject.size, subject.digest]
     )  # fmt: skip
     digest = hashlib.sha256(about.encode()).hexdigest()[:8]
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in subject.name)
@@ -147,6 +152,7 @@ def recording_of(subject: Subject, settings: Settings, folder: Path, *, fresh: b
     if subject.record is not None:
         trace = subject.record()
     else:
+        assert not isinstance(graph, Program)
         trace = record(graph, method=settings.method, seed=settings.seed)
     trace.save(path, force=True)
     return trace
@@ -203,6 +209,7 @@ def _measure(
     from louvain_um.profiling.sweep.measure import measure, measure_program, warm_up
 
     counter.report(f"warming up for {subject.name}")
+    assert not isinstance(subject.graph, Program)
     program = subject.program if subject.program in BUILDERS else None
     warm_up(subject.graph, settings, *([] if program is None else [program]))
     for key in keys:

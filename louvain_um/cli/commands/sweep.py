@@ -146,6 +146,7 @@ def sweep(
     if energy and settings.device is None:
         raise OptionError(remedy="--energy needs runs on a GPU; omit it, or pass --device cuda")
     # A bad folder raises before graphs are read.
+    from louvain_um.profiling.sweep.points import subject_of
     from louvain_um.profiling.sweep.progress import Progress
     from louvain_um.profiling.sweep.store import check_folder
 
@@ -181,33 +182,16 @@ def sweep(
         print_note(f"tables and report.html are in {output}")
 
 
-def subject_of(name: str, graph: Graph, program: str | None) -> Subject:
-    """Return a graph as a sweep takes it; with a program, its declared accesses are replayed."""
-    from louvain_um.profiling.sweep.run import Subject
-
-    if program is None:
-        return Subject(name=name, graph=graph)
-    from louvain_um.algorithms.programs import program_for
-    from louvain_um.profiling.access.declared_trace import trace_of
-
-    return Subject(
-        name=name,
-        graph=graph,
-        record=lambda: trace_of(program_for(program, graph)),
-        program=program,
-    )
-
-
 def settings_for(
     policies: str, rates: str | None, device: str, machine: str | None, study: str | None,
     method: Any, seed: int, eviction: Any = None, budgets: str | None = None, *,
     energy: bool = False,
 ) -> Settings:  # fmt: skip
     """Return the settings of a sweep, checked."""
-    from louvain_um.gpu.runtime.device import pick
     from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
+    from louvain_um.profiling.sweep.points import places_of
     from louvain_um.profiling.sweep.run import Settings
 
     if study is not None:
@@ -224,12 +208,11 @@ def settings_for(
         raise OptionError("machine", machine, "must name at least one machine, such as h200")
     for profile in profiles:
         load_machine(profile)
-    chosen = pick("cpu" if device == "auto" and profiles else device)
-    measured = str(chosen) if chosen.kind == "cuda" else None
+    gpus, measured = places_of(profiles, device)
     return Settings(
         policies=parse_policies(policies),
         rates=rates_of(parse_sizes(rates, budgets, RATES)),
-        gpus=profiles or (() if measured else ("h200",)),
+        gpus=gpus,
         device=measured,
         method=method,
         seed=seed,

@@ -1,0 +1,136 @@
+"""``lu.sweep``: policies × budgets of graphs and of programs, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from louvain_um.errors import OptionError
+from louvain_um.options import Budget, Method
+from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.program import Program
+
+if TYPE_CHECKING:
+    from louvain_um.profiling.sweep.points import Settings, Subject
+    from louvain_um.profiling.sweep.results import Sweep
+
+BUDGETS = ("100%", "90%", "70%", "50%", "30%")
+
+
+def sweep(
+    graph: Any = None,
+    *,
+    program: Program | str | None = None,
+    policies: str | Sequence[str | Path | Policy] = "all",
+    budgets: int | str | Sequence[int | str | Budget] = BUDGETS,
+    machine: str | Sequence[str] = (),
+    device: str = "auto",
+    method: Method = "louvain",
+    seed: int = 0,
+    folder: str | Path | None = None,
+    force: bool = False,
+) -> Sweep:
+    """Run or simulate every policy with every budget of device memory.
+
+    Parameters
+    ----------
+    graph : Graph, anything `as_graph` takes, or mapping of str to these, optional
+        Whose communities are detected; a mapping names several.
+    program : Program or str, optional
+        Instead of a graph, a program of one's own, whose declared accesses are simulated; or, with
+        a graph, the name of an algorithm such as "bfs".
+    policies : str or sequence of str, path or Policy
+        Memory policies; "all" stands for `base`, `adv1` … `adv9` and `auto`.
+    budgets : sequence of str
+        Shares of the in-core footprint, such as "70%"; of a program of one's own also bytes.
+    machine : str or sequence of str
+        Machines to simulate, as in `plan`.
+    device : str
+        "cuda" or "cuda:N" measures, "cpu" simulates; "auto" measures if there is a GPU and no
+        `machine`. Programs of one's own are simulated.
+    method : {"louvain", "leiden"}
+    seed : int
+    folder : path, optional
+        Keeps tables, report and recordings; an interrupted sweep continues there.
+    force : bool
+        Start again in a folder that has results.
+
+    Returns
+    -------
+    Sweep
+        `to_frame()` has one row per run: seconds, bytes moved, faults, and whether the policy can
+        keep to the budget.
+
+    Raises
+    ------
+    OptionError
+        Neither graph nor program, or a policy, budget or machine that there is not.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
+    >>> data = ProgramArray(name="data", shape=1 << 20, reads=Stream(8), from_host=1)
+    >>> scan = Program(name="scan", arrays=[data], phases=[Phase(name="run", passes=4)])
+    >>> found = lu.sweep(program=scan, policies=["base", "auto"], budgets=["100%", "50%"],
+    ...                  machine="h200")
+    >>> frame = found.to_frame().set_index(["policy", "oversubscription"])
+    >>> bool(frame.seconds["auto", 50.0] <= frame.seconds["base", 50.0])
+    True
+    """
+    from louvain_um.profiling.sweep.run import sweep as run
+
+    subjects = _subjects(graph, program)
+    settings = _settings(subjects, policies, budgets, machine, device, method, seed)
+    if folder is not None:
+        return run(subjects, settings, folder, force=force)
+    with TemporaryDirectory(prefix="louvain-um-") as temporary:
+        return run(subjects, settings, temporary)
+
+
+def _subjects(graph: Any, program: Program | str | None) -> list[Subject]:
+    from louvain_um.formats import as_graph
+    from louvain_um.profiling.sweep.points import Subject, subject_of
+
+    if isinstance(program, Program):
+        if graph is not None:
+            raise OptionError(remedy="pass a graph or a program of your own, not both")
+        return [Subject(name=program.name, graph=program)]
+    if graph is None:
+        raise OptionError(remedy="pass a graph, or a Program of your own as program")
+    if program is not None:
+        from louvain_um.algorithms.programs import check_name
+
+        check_name(program)
+    several = graph if isinstance(graph, Mapping) else {"graph": graph}
+    return [subject_of(str(name), as_graph(each), program) for name, each in several.items()]
+
+
+def _settings(
+    subjects: Sequence[Subject], policies: Any, budgets: Any, machine: str | Sequence[str],
+    device: str, method: Method, seed: int,
+) -> Settings:  # fmt: skip
+    from louvain_um.profiling.access.recorded_plan import peak_of
+    from louvain_um.profiling.simulator import Driver
+    from louvain_um.profiling.sweep.parsing import parse_policies, rates_of
+    from louvain_um.profiling.sweep.points import Settings, places_of
+
+    own = subjects[0].record if isinstance(subjects[0].graph, Program) else None
+    machines = (machine,) if isinstance(machine, str) else tuple(machine)
+    gpus, measured = places_of(machines, "cpu" if own and device == "auto" else device)
+    given = [budgets] if isinstance(budgets, int | str | Budget) else budgets
+    sizes = tuple(Budget.parse(budget) for budget in given)
+    if any(budget.fraction is not None and budget.fraction > 1 for budget in sizes):
+        raise OptionError("budgets", budgets, "must be sizes or shares of at most 100%")
+    both = measured and machines and all(s.record is None for s in subjects)
+    return Settings(
+        policies=parse_policies(policies) if isinstance(policies, str) else tuple(policies),
+        rates=rates_of(sizes, None if own is None else peak_of(own())),
+        gpus=gpus,
+        device=measured,
+        method=method,
+        seed=seed,
+        driver=Driver(eviction="program" if both else "driver"),
+    )
