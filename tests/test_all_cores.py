@@ -61,7 +61,7 @@ def test_runs_on_devices_keep_files_together(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize(
     ("worker", "devices", "given", "visible"),
-    [(0, "2", None, "0,1"), (3, "2", None, "1,0"), (3, "1\n", None, None), (1, "2", "7", "7")],
+    [(0, "2", None, "0,1"), (3, "2", None, "1,0"), (3, "1", None, None), (1, "2", "7", "7")],
 )
 def test_processes_on_devices_share_the_machine(
     monkeypatch: pytest.MonkeyPatch, worker, devices, given, visible

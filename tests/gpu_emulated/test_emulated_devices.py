@@ -97,6 +97,8 @@ def test_a_store_refuses_kernels_on_another_device(
         cuda_calls.bind(1)
         with pytest.raises(DeviceUnavailableError, match=r"on cuda:0.*cupy.cuda.Device\(0\)"):
             there.launch("batches", "net_batch", "u32", 1)
+        with pytest.raises(DeviceUnavailableError, match="not the current"), there.errors():
+            pytest.fail("nothing is to run")
 
 
 class OutOfMemoryError(MemoryError):

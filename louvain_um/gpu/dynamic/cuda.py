@@ -58,11 +58,7 @@ class Cuda:
         DeviceUnavailableError
             Another device is current: it would read this one's memory.
         """
-        if int(self.xp.cuda.runtime.getDevice()) != self.device:
-            raise DeviceUnavailableError(
-                f"this memory is on cuda:{self.device}, which is not the current device; call "
-                f"inside `with cupy.cuda.Device({self.device}):`"
-            )
+        self._refuse_others()
         found = self.kernels.get(source, kernel, types)
         most = min(self.kernels.resident_blocks(found, THREADS), MOST_BLOCKS)
         blocks = max(1, min(most, -(-items // THREADS)))
@@ -102,11 +98,20 @@ class Cuda:
         copied: np.ndarray[Any, Any] = self.xp.asnumpy(array)
         return copied
 
+    def _refuse_others(self) -> None:
+        """Raise unless the device is current."""
+        if int(self.xp.cuda.runtime.getDevice()) != self.device:
+            raise DeviceUnavailableError(
+                f"this memory is on cuda:{self.device}, which is not the current device; call "
+                f"inside `with cupy.cuda.Device({self.device}):`"
+            )
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Turn what CuPy raises within a block into errors of this package."""
         from louvain_um.gpu.runtime.preflight import device_errors
 
+        self._refuse_others()
         with device_errors(Choice("cuda", self.device, "")):
             try:
                 yield

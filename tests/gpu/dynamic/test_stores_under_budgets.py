@@ -81,6 +81,7 @@ def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line():
     before, pool = g.digest(), cupy.get_default_memory_pool()
     u, v = np.random.default_rng(1).integers(0, 1000, (2, 1 << 20))
     limit = pool.get_limit()
+    pool.free_all_blocks()
     pool.set_limit(size=pool.total_bytes() + (1 << 20))
     try:
         with pytest.raises(MemoryBudgetError, match="split the batch") as told:
