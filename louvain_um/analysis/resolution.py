@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Final, Unpack
 
 import numpy as np
@@ -19,7 +20,7 @@ from louvain_um.analysis.profile import (
     lines_of,
     repeat,
 )
-from louvain_um.analysis.seeds import Progress, seeds_of
+from louvain_um.analysis.seeds import Progress, refuse_count, seeds_of
 from louvain_um.errors import OptionError
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
@@ -119,8 +120,7 @@ def resolution_profile(
 
         graph = graph_of(graph, chosen.objective)
     first, last = _range(graph, chosen, low, high)
-    if not 2 <= points <= MOST_POINTS:
-        raise OptionError("points", points, f"must lie in 2 … {MOST_POINTS}")
+    refuse_count("points", points, 2, MOST_POINTS)
     search = _Search(graph, chosen, seeds_of(runs, chosen.seed), warm_starts, observer)
     found: dict[float, ResolutionPoint] = {}
     while len(found) < points:
@@ -153,10 +153,13 @@ def _range(
         n, weight = graph.n_vertices, graph.total_weight / graph.scale
         first = weight / (n * (n - 1)) if n > 1 and weight else RANGE[0]
         last = max(weight / max(1, graph.n_arcs), 2 * first)
-    first, last = float(first if low is None else low), float(last if high is None else high)
-    for name, value in (("low", first), ("high", last)):
+    ends = {"low": first if low is None else low, "high": last if high is None else high}
+    for name, value in ends.items():
+        if not isinstance(value, Real):
+            raise OptionError(name, value, "must be a number")
         if not LEAST <= value <= MOST:
             raise OptionError(name, value, f"must lie in {LEAST:g} … {MOST:g}")
+    first, last = float(ends["low"]), float(ends["high"])
     if first >= last:
         raise OptionError("low", first, f"must be below high, {last:g}")
     return first, last

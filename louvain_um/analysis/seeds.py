@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Final
 
 from louvain_um.errors import OptionError
@@ -13,6 +14,14 @@ Progress = Callable[[int, int, str], None]
 MOST_RUNS: Final = 1000
 
 
+def refuse_count(name: str, value: object, low: int, high: int) -> None:
+    """Raise an OptionError for what is no whole number from `low` to `high`."""
+    if not isinstance(value, Integral):
+        raise OptionError(name, value, "must be a whole number")
+    if not low <= int(value) <= high:
+        raise OptionError(name, value, f"must lie in {low} … {high}")
+
+
 def seeds_of(runs: int, first: int) -> range:
     """Return the seeds of so many runs.
 
@@ -21,8 +30,7 @@ def seeds_of(runs: int, first: int) -> range:
     OptionError
         No runs, too many, or seeds beyond 32 bits.
     """
-    if not 1 <= runs <= MOST_RUNS:
-        raise OptionError("runs", runs, f"must lie in 1 … {MOST_RUNS}")
+    refuse_count("runs", runs, 1, MOST_RUNS)
     if first + runs > 2**32:
         raise OptionError("seed", first, f"must leave room for {runs} seeds below 2^32")
     return range(first, first + runs)

@@ -24,6 +24,7 @@ from louvain_um.formats.graph_file import GraphFile, open_graph_file
 from louvain_um.formats.objects.frames import factorize, own_ids
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parquet import from_arrow
+from louvain_um.formats.parse_errors import DECIMAL_COMMA
 from louvain_um.formats.read_options import ReadOptions
 
 PARQUET_MAGIC: Final = b"PAR1"
@@ -210,8 +211,9 @@ def refuse_weights(file: GraphFile, weights: NDArray[Any], line: Line) -> None:
     if weights.dtype.kind not in "biuf":
         words = [k for k, text in enumerate(weights) if not is_number(str(text))]
         if words:
-            at = words[0]
-            raise file.error(f"weight {str(weights[at])!r} is not a number; correct it", line(at))
+            at, text = words[0], str(weights[words[0]])
+            remedy = "write a point" if DECIMAL_COMMA.fullmatch(text) else "correct it"
+            raise file.error(f"weight {text!r} is not a number; {remedy}", line(at))
         large = np.array([float(text) for text in weights])
         if not (large >= MOST_WEIGHT).any() and np.isfinite(large).all():
             raise file.error("weights are text; write the column as numbers")

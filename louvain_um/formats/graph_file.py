@@ -221,6 +221,8 @@ def refuse_missing(path: str) -> None:
         raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
     if where.is_dir():
         raise GraphFormatError("is a folder; name a graph file inside it", path)
+    if not where.exists() and "://" in path:
+        raise GraphFormatError("is an address; download the file first", path)
     if not where.exists():
         raise GraphFormatError("no such file; check the path", path)
 

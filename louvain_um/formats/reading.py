@@ -152,7 +152,17 @@ def read_graph(
         trusted=trusted,
         allow_rounding=allow_rounding,
     )
-    return _warned(read(os.fspath(path), format, options))
+    return _warned(read(name_of(path), format, options))
+
+
+def name_of(path: Any) -> str:
+    """Return a path as text; refuse other objects, such as open files."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise GraphError(
+            f"cannot read {type(path).__name__} as a path; pass one, or an object to as_graph"
+        ) from None
 
 
 def as_graph(

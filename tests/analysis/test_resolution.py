@@ -155,6 +155,19 @@ def test_options_are_checked(options, name):
         profile.partition(11)
 
 
+@pytest.mark.parametrize("name", ["points", "runs", "low", "high"])
+@pytest.mark.parametrize("value", ["x", [1]], ids=["text", "list"])
+def test_what_is_no_number_is_told(name, value):
+    with pytest.raises(lu.OptionError, match=f"{name} must be a"):
+        lu.resolution_profile(cliques(), **{name: value})
+
+
+def test_a_resolution_that_is_not_finite_is_refused():
+    for resolution in (math.inf, math.nan, "1"):
+        with pytest.raises(lu.OptionError, match="resolution must be a number"):
+            lu.modularity(cliques(), [0] * 48, resolution)
+
+
 @pytest.mark.parametrize("edges", [([], []), ([0], [0]), ([0], [1])])
 def test_graphs_with_hardly_anything(edges):
     profile = lu.resolution_profile(lu.Graph.from_edges(*edges), device="cpu")

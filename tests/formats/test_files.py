@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import random
 from pathlib import Path
@@ -67,6 +68,16 @@ def test_unknown_suffix(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
 def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path: Path, suffix: str) -> None:
     assert "save it as CSV" in complaint(_with(tmp_path / f"book{suffix}", "PK"))
+
+
+def test_what_is_no_path_or_elsewhere_is_told(tmp_path: Path) -> None:
+    for given in (None, 5, io.StringIO("a b")):
+        with pytest.raises(lu.GraphError, match="as a path; pass one, or an object to as_graph"):
+            read_graph(given)  # type: ignore[arg-type]
+    with pytest.raises(GraphFormatError, match="is an address; download the file first"):
+        read_graph("https://example.org/friends.csv")
+    path = _with(tmp_path / "g.txt", "0 1\n")
+    assert read_graph(os.fsencode(path)).n_edges == 1  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
