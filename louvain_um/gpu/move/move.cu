@@ -46,24 +46,27 @@ template <class W, class A, class X = Plain>
 __global__ void __launch_bounds__(THREADS, 5)
     move(const typename MovingRule<W, A, X>::Type s, const HubTables<A> hubs, const Sweeps sweeps) {
   __shared__ Shared<A> shared;
-  const i64 n = sweeps.n, tolerance = sweeps.tolerance;
+  const i64 n = sweeps.n;
   const u32 sub_rounds = sweeps.sub_rounds, full_sweeps = sweeps.full_sweeps;
   const u32 queued = sweeps.queued;
   Control* control = sweeps.control;
-  u8 *active = sweeps.active, *next_active = sweeps.next_active;
   Barrier* barrier = &control->barrier;
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   const u32* starts = shared.starts;
 
   clear_table(shared);
-  begin_level(s, n, sweeps.start, active, next_active, thread, threads, barrier, sweeps.awake);
+  begin_level(s, n, sweeps.start, sweeps.active, sweeps.next_active, thread, threads, barrier,
+              sweeps.awake);
   if constexpr (same<X, Extended>) begin_extended(s, n, thread, threads, barrier);
 
-  i64 before = 0;  // gain of the sweep before
   for (u32 iteration = 0; iteration < sweeps.max_iterations; ++iteration) {
     const u32 salt = mix32((sweeps.cycle << 16) + iteration + sweeps.seed_salt);
     const u32 slot = iteration & 1;
     const bool prunes = iteration >= full_sweeps;
+    // Told from `iteration`, the two arrays take no registers from what a sweep calls.
+    const bool swapped = prunes && (iteration - full_sweeps) % 2;
+    u8* active = swapped ? sweeps.next_active : sweeps.active;
+    u8* next_active = swapped ? sweeps.active : sweeps.next_active;
     if (thread == 0) control->gain[slot] = 0, control->moves[slot] = 0;
     Tally tally = {0, 0};
     u32 moved = EMPTY;  // the sub-round whose moves were applied last
@@ -113,6 +116,7 @@ __global__ void __launch_bounds__(THREADS, 5)
       atomicAdd((u64*)&control->gain[slot], (u64)gain);
       atomicAdd(&control->moves[slot], (u64)moves);
     }
+    const i64 before = *(volatile i64*)&control->gain[slot ^ 1];  // 0 in the first sweep
     grid_sync(barrier);
     gain = *(volatile i64*)&control->gain[slot];
     u64 all_moves = *(volatile u64*)&control->moves[slot];
@@ -123,13 +127,9 @@ __global__ void __launch_bounds__(THREADS, 5)
       control->ended[iteration] = nanoseconds();
       control->moved[iteration] = all_moves;
     }
-    if (all_moves == 0 || gain < tolerance || (iteration >= sweeps.min_sweeps && gain >= before))
+    if (all_moves == 0 || gain < sweeps.tolerance ||
+        (iteration >= sweeps.min_sweeps && gain >= before))
       break;
-    before = gain;
-    if (!prunes) continue;
-    u8* swap = active;
-    active = next_active;
-    next_active = swap;
   }
 }
 

@@ -187,10 +187,14 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
       const u32 target = s.proposed[i];
       if (target == EMPTY) continue;
       const u32 v = s.queue[i], own = s.labels[v];
-      const A degree = s.degree(v), left[] = {(A)0 - degree, ~(A)0}, entered[] = {degree, 1};
+      const A degree = s.degree(v);
       s.labels[v] = target;
-      if (!changes.add(own, left)) put(own, left);
-      if (!changes.add(target, entered)) put(target, entered);
+#pragma unroll 1  // twice the code would take registers from all of the kernel
+      for (u32 entering = 0; entering < 2; ++entering) {
+        const u32 community = entering ? target : own;
+        const A change[] = {entering ? degree : (A)0 - degree, entering ? (A)1 : ~(A)0};
+        if (!changes.add(community, change)) put(community, change);
+      }
     }
     return changes.template flush<2>(put);
   }

@@ -32,37 +32,38 @@ __global__ void __launch_bounds__(THREADS, 5)
 
   clear_table(shared);
   begin_refinement(s, n, thread, threads);
-  auto queue_from = [&](u32 first) {
-    enqueue(
-        0, n, s.offsets, s.weights, queued, 0,
-        [=](i64 v, bool) {
-          const u32 r = bucket(v, salt, sub_rounds) - first;
-          return r < queued ? r : EMPTY;
-        },
-        s.queue, control, shared);
-  };
-  for (u32 first = 0; first < sub_rounds; first += queued) {
-    queue_from(first);
-    for (u32 r = 0; r < queued; ++r) weigh_bins(s, starts + r * BINS, shared);
-    grid_sync(barrier);
-  }
-  if (sums) sum_communities<A>(n, s.external_weight, loops, s.totals, sums);
-
   Tally tally = {0, 0};
-  for (u32 first = 0; first < sub_rounds; first += queued) {
-    if (queued < sub_rounds) queue_from(first);
-    for (u32 r = 0; r < queued; ++r) {
-      const u32* from = starts + r * BINS;
-      if (from[0] == from[BINS]) continue;
-      s.sub_round = first + r;
-      // Idle vertices are not settled, so their proposals must say already that they stay.
-      for (i64 i = from[0] + thread; i < from[BINS]; i += threads) s.proposed[i] = EMPTY;
-      grid_sync(barrier);
-      decide(s, from, hubs, control->work + r * BINS, control, shared, tally);
-      grid_sync(barrier);
-      apply_joins(s, from[0], from[BINS], thread, threads, hubs.capacity ? &shared : nullptr);
-      grid_sync(barrier);
+  // All sub-rounds are weighed, then all decide: one loop, since code that is there twice takes
+  // registers from all of the kernel.
+  for (u32 step = 0; step < 2 * sub_rounds; ++step) {
+    const u32 r = step % sub_rounds;
+    const bool weighs = step < sub_rounds;
+    const u32* from = starts + r % queued * BINS;
+    if (r % queued == 0 && (weighs || queued < sub_rounds)) {
+      if (step) grid_sync(barrier);  // `enqueue` needs a barrier between two calls
+      enqueue(
+          0, n, s.offsets, s.weights, queued, 0,
+          [=](i64 v, bool) {
+            const u32 own = bucket(v, salt, sub_rounds) - r;
+            return own < queued ? own : EMPTY;
+          },
+          s.queue, control, shared);
     }
-    if (queued < sub_rounds) grid_sync(barrier);  // between two calls of `enqueue`
+    if (weighs) {
+      weigh_bins(s, from, shared);
+      if (r + 1 < sub_rounds) continue;
+      grid_sync(barrier);
+      if (sums) sum_communities<A>(n, s.external_weight, loops, s.totals, sums);
+      continue;
+    }
+    if (from[0] == from[BINS]) continue;
+    s.sub_round = r;
+    // Idle vertices are not settled, so their proposals must say already that they stay.
+    for (i64 i = from[0] + thread; i < from[BINS]; i += threads) s.proposed[i] = EMPTY;
+    grid_sync(barrier);
+    decide(s, from, hubs, control->work + r % queued * BINS, control, shared, tally);
+    grid_sync(barrier);
+    apply_joins(s, from[0], from[BINS], thread, threads, hubs.capacity ? &shared : nullptr);
+    grid_sync(barrier);
   }
 }
