@@ -12,17 +12,16 @@ extern "C" void split_flagged_as(int blocks, int, const Follow* f, const u32* fr
   fibres::launch(blocks, [=] { split_flagged(*f, from, to, after_batch); });
 }
 
-extern "C" void settle_names_as(int blocks, int kind, const Follow* f, const u32* whole) {
+extern "C" void settle_names_as(int blocks, int kind, const Follow* f, const u32* whole, i64 summed) {
   fibres::launch(blocks, [=] {
-    if (kind == 0) settle_names<Unweighted>(*f, whole);
-    if (kind == 1) settle_names<u32>(*f, whole);
-    if (kind == 2) settle_names<u64>(*f, whole);
+    if (kind == 0) settle_names<Unweighted>(*f, whole, summed);
+    if (kind == 1) settle_names<u32>(*f, whole, summed);
+    if (kind == 2) settle_names<u64>(*f, whole, summed);
   });
 }
 
-extern "C" void list_differing_as(int blocks, int, const Follow* f, const u32* sizes,
-                                  const u64* masses, Differing* list) {
-  fibres::launch(blocks, [=] { list_differing(*f, sizes, masses, list); });
+extern "C" void list_differing_as(int blocks, int, const Follow* f, Differing* list) {
+  fibres::launch(blocks, [=] { list_differing(*f, list); });
 }
 
 extern "C" void release_touched_as(int blocks, int, const Follow* f, const u32* names,

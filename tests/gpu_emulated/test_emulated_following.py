@@ -54,6 +54,33 @@ class ApartRuns(HostRuns):
         return found
 
 
+class Recorded(Emulated):
+    """A device that records what the host asks of it."""
+
+    def __init__(self, libraries: Libraries, blocks: int) -> None:
+        super().__init__(libraries, blocks)
+        self.launched: list[str] = []
+        self.others: list[str] = []
+        self.xp: Any = self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"empty", "zeros"}:
+            self.others.append("allocate")
+        return getattr(np, name)
+
+    def launch(self, source: str, kernel: str, *args: Any) -> None:
+        self.launched.append(kernel)
+        super().launch(source, kernel, *args)
+
+    def clear(self, array: Any) -> None:
+        self.others.append("clear")
+        super().clear(array)
+
+    def get(self, array: Any) -> Any:
+        self.others.append("read")
+        return super().get(array)
+
+
 def there(graph: lu.DynamicGraph, libraries: Libraries, blocks: int, **options: Any) -> Tracker:
     """Return a tracker of a copy of a graph on an emulated device."""
     copy = lu.DynamicGraph(graph.snapshot())
@@ -312,3 +339,22 @@ def test_after_an_error_a_batch_can_be_followed_again(emulated, monkeypatch, fai
     found = other.update(change) if fails == "taking" else other.communities
     assert np.array_equal(found.ids, expected.ids)
     assert found.events.tolist() == expected.events.tolist()
+
+
+def test_a_batch_waits_for_the_device_once(emulated, monkeypatch):
+    monkeypatch.setattr(device_following, "MOST_LISTED", 1 << 20)  # lists stay on the device
+    graph = lu.DynamicGraph(grown(60, 200, False, seed=14).snapshot())
+    device = Recorded(emulated, 2)
+    on_device(graph, device, "rows")
+    tracker = Tracker(lu.DynamicGraph(0), renew=1.0, audit=None)
+    tracker._follow_there(graph, HostRuns())
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        change = graph.apply(**random_batch(rng, 60, 8, False))
+        device.launched, device.others = [], []
+        tracker.update(change)
+        steps = ["mark_changes", "split_flagged", "move", "settle_names", "list_differing"]
+        assert device.launched == steps[: len(device.launched)]
+        assert len(device.launched) >= 4
+        assert device.others == ["clear", *["allocate"] * 3, "read", "allocate"]
+    assert tracker.to_frame()["moves"].sum() > 0

@@ -125,7 +125,9 @@ class DeviceFollower:
             else:
                 self.steps.arrays["labels"][:n] = self.steps.arrays["whole"][:n]
             labels = self.steps.arrays["labels"]
-            found = self.steps.settle(fields, labels, state.partition.inside, moved=True)
+            found = self.steps.settle(
+                fields, labels, state.partition.inside, moved=True, summed=total > 0
+            )
         counts, moved = self.steps.counts, self.steps.moved
         report.marked, report.split = int(counts["marked"]), int(counts["split"])
         report.work.arcs_checked = int(counts["checked"])
@@ -251,11 +253,11 @@ class DeviceFollower:
 
     def _end(self, fields: dict[str, Any], state: Followed, found: Members) -> Pending:
         """Take a state; list the vertices whose community changed its name."""
-        before, n = self.members, fields["n"]
+        n = fields["n"]
         listed = self.xp.empty(found.differing * DIFFERING.itemsize, np.uint8)
         if found.differing:
             fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
-            self.steps.launch("list_differing", n, fields, before.sizes, before.masses, listed)
+            self.steps.launch("list_differing", n, fields, listed)
         there = listed.nbytes
         if self._listed_bytes + there > MOST_LISTED * n:
             listed, there = self.device.get(listed), 0

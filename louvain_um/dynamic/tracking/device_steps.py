@@ -141,6 +141,9 @@ class DeviceSteps:
             "names": names,
             "whole": self.arrays["whole"], "labels": self.arrays["labels"],
             "next_names": None, "sizes": None, "masses": None,
+            "sizes_before": before.sizes if before else None,
+            "masses_before": before.masses if before else None,
+            "members": self.arrays["move_sizes"], "totals": self.arrays["totals"],
             "marks": self.arrays["marks"], "flags": self.arrays["flags"],
             "touched": self.kept["touched"], "first": self.arrays["first"],
             "long_rows": self.arrays["long_rows"], "counts": self.results,
@@ -187,19 +190,29 @@ class DeviceSteps:
             tolerance=rules.tolerance(0), seed_salt=rules.seed_salt(run.seed),
             cycle=steps.FOLLOWING_CYCLE, sub_rounds=rules.SUB_ROUNDS,
             max_iterations=rules.MAX_ITERATIONS, full_sweeps=0, min_sweeps=rules.MIN_SWEEPS,
-            queued=rules.SUB_ROUNDS,
+            queued=rules.SUB_ROUNDS, summed=1,
         )  # fmt: skip
         types = f"Spans<{self.store.types}>, u64"
         self.device.launch("move", "move", types, n, rule, self.hubs[1], sweeps)
 
     def settle(
-        self, fields: dict[str, Any], labels: Any, inside: int, *, moved: bool = False
+        self,
+        fields: dict[str, Any],
+        labels: Any,
+        inside: int,
+        *,
+        moved: bool = False,
+        summed: bool = False,
     ) -> Members:
-        """Name communities and sum them; with `moved`, labels come from moving `whole`."""
+        """Name communities and sum them; with `moved`, labels come from moving `whole`.
+
+        `summed` says that `move` left their members and degrees.
+        """
         n, xp = fields["n"], self.xp
         names, sizes, masses = (xp.empty(n, kind) for kind in STATE.values())
         fields.update(labels=labels, next_names=names, sizes=sizes, masses=masses)
-        self.launch("settle_names", n, fields, self.arrays["whole"] if moved else None)
+        whole = self.arrays["whole"] if moved else None
+        self.launch("settle_names", n, fields, whole, np.int64(summed))
         self.read()
         counts = self.counts
         low, middle, high = counts["squares"].tolist()

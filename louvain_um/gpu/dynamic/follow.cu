@@ -48,6 +48,10 @@ struct Follow {
   u32* next_names;   // the same, named
   u32* sizes;        // living members by name
   u64* masses;       // their degrees
+  const u32* sizes_before;   // the same, before the batch
+  const u64* masses_before;
+  u32* members;      // all members by label, as moving takes and leaves them
+  u64* totals;       // their degrees
   u8* marks;
   u8* flags;    // by name: communities that may have fallen apart
   u8* touched;  // vertices marked since the last renewal
@@ -55,7 +59,7 @@ struct Follow {
   u32* long_rows;
   FollowCounts* counts;
 };
-static_assert(sizeof(Follow) == 25 * 8, "mirrored by FOLLOW in gpu/dynamic/follow_arrays.py");
+static_assert(sizeof(Follow) == 29 * 8, "mirrored by FOLLOW in gpu/dynamic/follow_arrays.py");
 
 __device__ __forceinline__ u32 name_before(const Follow& f, u32 v) {
   return v < f.n_before ? f.names[v] : v;
@@ -112,29 +116,38 @@ __device__ __forceinline__ bool held_together(const Follow& f, u32 u, u32 v, u32
 }
 
 // Marks the ends of edges that lost weight inside a community or gained it between two, sums what
-// that changes, and flags communities that lost an edge which may have held them together.
+// that changes, and flags communities that lost an edge which may have held them together. Members
+// and degrees of communities follow from those before the batch: fewer atomics than to sum them.
 __global__ void BOUNDS mark_changes(const Follow f) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
     f.marks[v] = f.flags[v] = 0;
     f.first[v] = v;
+    const bool old = v < f.n_before;
+    f.members[v] = old ? f.sizes_before[v] : 1;
+    f.totals[v] = old ? f.masses_before[v] : 0;
   }
   grid_sync(&f.counts->barrier);
+  for (i64 v = grid_thread(); v < f.n_before; v += grid_threads())
+    if (!f.alive_before[v]) atomicAdd(f.members + f.names[v], 1u);
   i64 inside = 0;
   u64 turned = 0, checked = 0;
   for (i64 low = grid_thread() - lane_index(); low < f.edges; low += grid_threads()) {
     const i64 e = low + lane_index();
-    u32 u = 0, v = 0, own = EMPTY;
+    u32 u = 0, v = 0, own = EMPTY, other = EMPTY;
+    i64 delta = 0;
     bool removed = false;
     if (e < f.edges) {
       u = f.u[e], v = f.v[e];
-      const i64 delta = f.after[e] - f.before[e];
-      own = name_before(f, u);
-      const bool same = own == name_before(f, v), against = same == (delta < 0);
+      delta = f.after[e] - f.before[e];
+      own = name_before(f, u), other = name_before(f, v);
+      const bool same = own == other, against = same == (delta < 0);
       inside += same ? 2 * delta : 0;
       turned += against ? 2 * (delta < 0 ? -delta : delta) : 0;
       if (u != v && against) f.marks[u] = f.marks[v] = 1;
       removed = u != v && same && f.after[e] == 0;
     }
+    add_by_peers(f.totals, own, (u64)delta);
+    add_by_peers(f.totals, other, (u64)delta);
     for (u32 left = __ballot_sync(FULL, removed); left; left &= left - 1) {
       const u32 lane = __ffs(left) - 1, name = __shfl_sync(FULL, own, lane);
       const u32 a = __shfl_sync(FULL, u, lane), b = __shfl_sync(FULL, v, lane);
@@ -190,7 +203,8 @@ __device__ __forceinline__ void visit_rows(const Follow& f, P wanted, F visit) {
 
 // Names each connected part of a flagged community after its smallest member: from `from`, which
 // may be null for the names before the batch, to `to`, which may be the same. `first` holds each
-// vertex itself before. After a batch, vertices renamed are marked, and marked ones are touched.
+// vertex itself before. After a batch, vertices renamed are marked, and marked ones are touched;
+// members and degrees of communities go with them.
 __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i64 after_batch) {
   const auto name = [&](u32 v) { return from ? from[v] : name_before(f, v); };
   u64 checked = 0, marked = 0, split = 0;
@@ -206,15 +220,27 @@ __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i
         });
     grid_sync(&f.counts->barrier);
   }
-  for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    const u32 own = name(v), part = any && f.flags[own] ? root_of(f.first, v) : own;
-    to[v] = part;
+  for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
+    u32 own = EMPTY, part = EMPTY;
+    if (v < f.n) {
+      own = name(v), part = any && f.flags[own] ? root_of(f.first, v) : own;
+      to[v] = part;
+    }
     if (!after_batch) continue;
-    const u8 mark = f.marks[v] | (part != own);
-    split += part != own;
-    f.marks[v] = mark;
-    f.touched[v] |= mark;
-    marked += mark;
+    const bool left = part != own;
+    if (v < f.n) {
+      const u8 mark = f.marks[v] | left;
+      split += left;
+      f.marks[v] = mark;
+      f.touched[v] |= mark;
+      marked += mark;
+    }
+    if (!__any_sync(FULL, left)) continue;
+    const u64 degree = left ? f.degrees[v] : 0;
+    add_by_peers(f.totals, left ? own : EMPTY, (u64)0 - degree);
+    add_by_peers(f.totals, left ? part : EMPTY, degree);
+    add_by_peers(f.members, left ? own : EMPTY, ~0u);
+    add_by_peers(f.members, left ? part : EMPTY, 1u);
   }
   add_counted(&f.counts->checked, checked);
   add_counted(&f.counts->marked, marked);
@@ -222,9 +248,10 @@ __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i
 }
 
 // Names the communities of `labels` after their smallest members, sums members and degrees by name
-// and counts; adds to `inside` what moving from `whole` changed, unless `whole` is null.
+// and counts; adds to `inside` what moving from `whole` changed, unless `whole` is null. If `summed`,
+// moving left members and degrees by label.
 template <class W>
-__global__ void BOUNDS settle_names(const Follow f, const u32* whole) {
+__global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed) {
   Barrier* barrier = &f.counts->barrier;
   const W* weights = (const W*)f.weights;
   const u32* labels = f.labels;
@@ -235,6 +262,7 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole) {
   }
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
     f.first[v] = EMPTY;
+    if (summed) continue;
     f.sizes[v] = 0;
     f.masses[v] = 0;
   }
@@ -271,7 +299,12 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole) {
       f.next_names[v] = name;
       communities += name == v;
       differing += v >= f.n_before || f.names[v] != name || f.alive_before[v] != living;
+      if (summed) {
+        f.sizes[v] = name == v ? f.members[labels[v]] : 0;
+        f.masses[v] = name == v ? f.totals[labels[v]] : 0;
+      }
     }
+    if (summed) continue;
     add_by_peers(f.masses, name, mass);
     add_by_peers(f.sizes, name, living);
   }
@@ -279,7 +312,10 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole) {
   add_counted(&f.counts->differing, differing);
   grid_sync(barrier);
   Squares squares;
-  for (i64 c = grid_thread(); c < f.n; c += grid_threads()) squares.add(f.masses[c]);
+  for (i64 c = grid_thread(); c < f.n; c += grid_threads()) {
+    squares.add(f.masses[c]);
+    if (summed && !f.alive[c]) atomicAdd(f.sizes + f.next_names[c], ~0u);
+  }
   squares.publish(f.counts->squares);
 }
 
@@ -292,9 +328,8 @@ struct Differing {
 };
 static_assert(sizeof(Differing) == 72, "mirrored by DIFFERING in gpu/dynamic/follow_arrays.py");
 
-// Lists them, in any order. sizes_before and masses_before are by name, as before the batch.
-__global__ void BOUNDS list_differing(const Follow f, const u32* sizes_before,
-                                      const u64* masses_before, Differing* list) {
+// Lists them, in any order.
+__global__ void BOUNDS list_differing(const Follow f, Differing* list) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
     const bool old = v < f.n_before;
     const u32 name = f.next_names[v], living = f.alive[v];
@@ -302,10 +337,10 @@ __global__ void BOUNDS list_differing(const Follow f, const u32* sizes_before,
     if (old && own == name && lived == living) continue;
     Differing d = {(u32)v, name, own, living | lived << 1, f.sizes[name], 0, 0, 0,
                    f.degrees[v], f.masses[name], 0, 0, 0};
-    if (name < f.n_before) d.size_before = sizes_before[name], d.mass_before = masses_before[name];
+    if (name < f.n_before) d.size_before = f.sizes_before[name], d.mass_before = f.masses_before[name];
     if (old) {
       d.old_size = f.sizes[own], d.old_mass = f.masses[own];
-      d.old_size_before = sizes_before[own], d.old_mass_before = masses_before[own];
+      d.old_size_before = f.sizes_before[own], d.old_mass_before = f.masses_before[own];
     }
     list[atomicAdd(&f.counts->listed, 1)] = d;
   }

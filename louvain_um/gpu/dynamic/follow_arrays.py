@@ -17,6 +17,7 @@ FOLLOW: Final = layout(
     edges=np.int64,
     **pointers(
         "u", "v", "before", "after", "names", "whole", "labels", "next_names", "sizes", "masses",
+        "sizes_before", "masses_before", "members", "totals",
         "marks", "flags", "touched", "first", "long_rows", "counts",
     ),
 )  # fmt: skip

@@ -37,6 +37,7 @@ struct Sweeps {
   u32 full_sweeps;  // first sweeps, with all vertices active
   u32 min_sweeps;   // sweeps before a gain that does not fall ends the level
   u32 queued;       // sub-rounds queued at a time: all, or one where memory is scarce
+  u32 summed;       // whether totals and sizes are those of `start` already
 };
 static_assert(sizeof(Sweeps) == 88, "mirrored by SWEEPS in gpu/move/structs.py");
 
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(THREADS, 5)
 
   clear_table(shared);
   begin_level(s, n, sweeps.start, sweeps.active, sweeps.next_active, thread, threads, barrier,
-              sweeps.awake);
+              sweeps.awake, sweeps.summed);
   if constexpr (same<X, Extended>) begin_extended(s, n, thread, threads, barrier);
 
   for (u32 iteration = 0; iteration < sweeps.max_iterations; ++iteration) {

@@ -93,7 +93,7 @@ def move(
         seed_salt=rules.seed_salt(options.seed), cycle=level.cycle, sub_rounds=rules.SUB_ROUNDS,
         max_iterations=rules.MAX_ITERATIONS,
         full_sweeps=rules.FULL_SWEEPS if level.start is None else 0,
-        min_sweeps=rules.MIN_SWEEPS, queued=queued,
+        min_sweeps=rules.MIN_SWEEPS, queued=queued, summed=0,
     )  # fmt: skip
     kernel((blocks,), (THREADS,), (argument, hubs.argument, sweeps.argument))
     found = control.get().view(CONTROL)[0]

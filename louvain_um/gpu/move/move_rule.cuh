@@ -217,22 +217,24 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
 }
 
 // Puts every vertex into its start community, alone where `start` is null, and makes it active, or
-// only where `awake` says so.
+// only where `awake` says so. `summed`: totals and sizes are those of `start` already.
 // Ends with a barrier of the grid.
 template <class S>
 __device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8* next_active,
                             i64 thread, i64 threads, Barrier* barrier,
-                            const u8* awake = nullptr) {
+                            const u8* awake = nullptr, bool summed = false) {
   using A = typename S::Accumulator;
   for (i64 v = thread; v < n; v += threads) {
     s.labels[v] = start ? start[v] : v;
-    s.totals[v] = start ? 0 : s.degree(v);
-    s.set_size(v, start ? 0 : 1);
+    if (!summed) {
+      s.totals[v] = start ? 0 : s.degree(v);
+      s.set_size(v, start ? 0 : 1);
+    }
     active[v] = awake ? awake[v] : 1;
     next_active[v] = 0;
   }
   grid_sync(barrier);
-  if (!start) return;
+  if (!start || summed) return;
   for (i64 v = thread; v < whole_warps(n); v += threads) {
     u32 label = v < n ? start[v] : EMPTY;
     add_together(s.totals, label, v < n ? s.degree(v) : (A)0);

@@ -24,7 +24,7 @@ SWEEPS: Final = layout(
     n=np.int64, **pointers("start", "awake", "active", "next_active", "control"),
     tolerance=np.int64, seed_salt=np.uint32, cycle=np.uint32, sub_rounds=np.uint32,
     max_iterations=np.uint32, full_sweeps=np.uint32, min_sweeps=np.uint32,
-    queued=np.uint32,
+    queued=np.uint32, summed=np.uint32,
 )  # fmt: skip
 """`Sweeps` of move.cu."""
 
