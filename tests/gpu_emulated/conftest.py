@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import shutil
@@ -53,19 +54,19 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]
     texts = [release, repr((OPTIONS, REPLACED)).encode(), *(file.read_bytes() for file in files)]
     digest = hashlib.sha256(b"\0".join(texts)).hexdigest()[:40]
     cached = {name: cache_folder() / f"{digest}-{name}.so" for name in SOURCES}
-    missing = [name for name, library in cached.items() if not library.exists()]
-    running = []
-    for name in missing:
-        arguments = [str(folder / f"{name}.cpp"), "-o", str(folder / f"{name}.so")]
-        command = [compiler, *OPTIONS, f"-I{folder}", *arguments]
-        running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
-    for process in running:
-        _, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors[-2000:]
     cache_folder().mkdir(parents=True, exist_ok=True)
-    for name in missing:
-        # Another process may do the same at the same time.
-        moved = cached[name].with_suffix(f".{os.getpid()}")
-        shutil.copy(folder / f"{name}.so", moved)
-        os.replace(moved, cached[name])
+    with open(cache_folder() / "emulated.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one of several processes compiles, and the others wait
+        missing = [name for name, library in cached.items() if not library.exists()]
+        running = []
+        for name in missing:
+            arguments = [str(folder / f"{name}.cpp"), "-o", str(folder / f"{name}.so")]
+            command = [compiler, *OPTIONS, f"-I{folder}", *arguments]
+            running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        for process in running:
+            _, errors = process.communicate(timeout=600)
+            assert process.returncode == 0, errors[-2000:]
+        for name in missing:
+            shutil.copy(folder / f"{name}.so", cached[name].with_suffix(".new"))
+            os.replace(cached[name].with_suffix(".new"), cached[name])
     return {name: ctypes.CDLL(str(library)) for name, library in cached.items()}
