@@ -19,7 +19,7 @@ from louvain_um.placement.model.graph_kinds import kind_of, named_kind
 from louvain_um.placement.model.workload import Source
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.policy.policy import Placement, Policy
 from louvain_um.placement.program import Program, ProgramPlan, plan_program
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def plan(
     kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
         Kind of graph; by default it follows from the degrees.
     dynamic : DynamicSize, optional
-        The size of a `DynamicGraph` on a device instead: what it holds, what batches and rebuilds
-        take, and following (`louvain_um.dynamic.declared`).
+        The size of a `DynamicGraph` in any store instead: what it holds, and on a device what
+        batches, rebuilds and following take (`louvain_um.dynamic.declared`).
 
     Returns
     -------
@@ -136,6 +136,13 @@ def plan(
 
         if graph is not None or n_vertices is not None or n_arcs is not None:
             raise OptionError(remedy="give dynamic alone, or a graph or a size without it")
+        if not dynamic.on_device:
+            if memory != "auto" or device_budget is not None:
+                raise OptionError(
+                    remedy="memory and device_budget are of a device; leave them out for a graph "
+                    "on the CPU"
+                )
+            memory = Policy(name="host", others=Placement("pinned"))
         return plan_program(declare_dynamic(dynamic), machine, memory, budget)
     if isinstance(graph, Program):
         return plan_program(graph, machine, memory, budget)

@@ -1,13 +1,16 @@
-"""The arrays of a changing graph on a device, declared before there is one, for `lu.plan`."""
+"""The arrays of a changing graph, declared before there is one, for `lu.plan`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import Any, Literal, Self
 
 import numpy as np
 
+from louvain_um.dynamic.stores import DEVICE_STORES, STORES, device_store, store_class
+from louvain_um.dynamic.stores.row_lengths import RowLengths
+from louvain_um.dynamic.stores.store import ROW_BYTES
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_LISTED, scratch_places
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
@@ -15,15 +18,13 @@ from louvain_um.gpu.dynamic.pool import SLACK
 from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.accesses import Accesses
 
-PAGES: Final = 1.25
-"""Places of a pool by its arcs: pages of 4·2ᵏ and 6·2ᵏ arcs, of which few are free."""
-
-PHASES: Final = ("update", "rebuild", "renew")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicSize:
-    """The size of a graph on a device that will change; its plan tells bytes, not times.
+    """The size of a graph that will change; its plan tells bytes, not times.
+
+    How full blocks and pages of a store are depends on the lengths of its rows: `of` takes those
+    of a graph, for which a store that is just built is planned exactly.
 
     Parameters
     ----------
@@ -39,6 +40,13 @@ class DynamicSize:
         Whether a `Tracker` follows.
     hub : int
         Arcs of the longest row; they count for following.
+    store : str
+        A store of `louvain_um.dynamic.stores.STORES`.
+    device : {"cuda", "cpu"}, optional
+        By default a GPU if it has the store. On the CPU the plan has what the graph holds, all of
+        it on the host, but not what batches take.
+    rows : RowLengths, optional
+        Lengths of the rows at the beginning; by default random ones.
 
     Examples
     --------
@@ -46,7 +54,13 @@ class DynamicSize:
     >>> from louvain_um.dynamic.declared import DynamicSize
     >>> size = DynamicSize(n_vertices=1 << 22, n_arcs=156_000_000, batch=1_000_000)
     >>> {phase: held >> 20 for phase, held in lu.plan(dynamic=size).device_bytes.items()}
-    {'update': 1092, 'rebuild': 1882}
+    {'update': 1306, 'rebuild': 2059}
+    >>> graph = lu.Graph.from_edges([0, 1, 2, 0], [1, 2, 0, 3])
+    >>> plan = lu.plan(dynamic=DynamicSize.of(graph, store="bump"))
+    >>> {array.name: array.nbytes for array in plan.program.arrays}
+    {'arcs': 256, 'rows': 64, 'loops': 32, 'degrees': 32, 'alive': 4}
+    >>> lu.DynamicGraph(graph, store="bump").memory.total_bytes
+    388
     """
 
     n_vertices: int
@@ -56,6 +70,32 @@ class DynamicSize:
     weighted: bool = False
     follow: bool = False
     hub: int = 0
+    store: str = "rows"
+    device: Literal["cuda", "cpu"] | None = None
+    rows: RowLengths | None = None
+
+    @classmethod
+    def of(cls, graph: Any, **options: Any) -> Self:
+        """Return the size of a graph that a `DynamicGraph` will begin with.
+
+        Parameters
+        ----------
+        graph : Graph or anything `as_graph` takes
+        **options
+            Other fields.
+        """
+        from louvain_um.formats.reading import as_graph
+
+        found = as_graph(graph)
+        lengths = np.diff(found.offsets)
+        known: dict[str, Any] = {
+            "n_vertices": found.n_vertices,
+            "n_arcs": len(found.targets),
+            "weighted": found.weights is not None,
+            "hub": int(lengths.max(initial=0)),
+            "rows": RowLengths.of(lengths),
+        }
+        return cls(**(known | options))
 
     def __post_init__(self) -> None:
         for name in ("n_vertices", "n_arcs", "batch", "hub"):
@@ -66,21 +106,72 @@ class DynamicSize:
             raise OptionError("batch", self.batch, f"must be at most {MOST_LISTED:,}")
         if not 1 <= self.growth < 1e6:
             raise OptionError("growth", self.growth, "must be a number of at least 1")
+        if self.store not in STORES:
+            known = ", ".join(map(repr, STORES))
+            raise OptionError("store", self.store, f"must be one of {known}")
+        if self.device not in ("cuda", "cpu", None):
+            raise OptionError("device", self.device, "must be 'cuda' or 'cpu'")
+        if self.on_device and self.store not in DEVICE_STORES:
+            raise OptionError(remedy=f"no device has the store {self.store!r}; use device='cpu'")
+        if self.follow and not (self.on_device and not device_store(self.store).chained):
+            raise OptionError(
+                remedy="following is planned for contiguous rows on a device; use store='rows'"
+            )
+        lengths = self.rows
+        if lengths and (lengths.vertices, lengths.arcs) != (self.n_vertices, self.n_arcs):
+            raise OptionError(remedy="n_vertices and n_arcs must be those of rows")
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the graph is on a device."""
+        return (self.device or ("cuda" if self.store in DEVICE_STORES else "cpu")) == "cuda"
+
+    @property
+    def item(self) -> int:
+        """Bytes of an arc: its target, and a weight of 32 bits."""
+        return 8 if self.weighted else 4
+
+    @property
+    def largest(self) -> RowLengths:
+        """Lengths of the rows once the graph has grown."""
+        if self.rows is None:
+            return RowLengths.random(self.n_vertices, ceil(self.n_arcs * self.growth))
+        return self.rows.grown(self.growth)
+
+    @property
+    def store_bytes(self) -> tuple[int, int]:
+        """Bytes of arcs and of what finds the rows, of a store just built at its largest."""
+        found = device_store(self.store) if self.on_device else store_class(self.store)
+        sizes: tuple[int, int] = found.sizes(self.largest, self.item)
+        return sizes
 
 
 def declare(size: DynamicSize) -> Program:
-    """Return the arrays as a program with the phases update, rebuild and, if followed, renew."""
+    """Return the arrays as a program.
+
+    Its phases are update, rebuild where batches may rebuild the store, and renew if followed; on
+    the CPU there is update alone.
+    """
     n, arcs = size.n_vertices, ceil(size.n_arcs * size.growth)
-    phases = PHASES if size.follow else PHASES[:2]
+    held, found = size.store_bytes
+    vertices = _kept("vertices", (("loops", n, "u8"), ("degrees", n, "u8"), ("alive", n, "u1")))
+    if not size.on_device:
+        kept = [*_kept("arcs", (("arcs", held, "u1"),)), *_kept("rows", (("rows", found, "u1"),))]
+        arrays = [replace(array, on_device=False) for array in [*kept, *vertices]]
+        return Program(name="dynamic", arrays=arrays, phases=[Phase(name="update")])
+    store = device_store(size.store)
+    phases: tuple[str, ...] = ("update",) if store.chained else ("update", "rebuild")
+    rows = (("spans", 2 * n, "i8"), ("classes", n, "u1"), ("queue", found - ROW_BYTES * n, "u1"))
     arrays = [
-        *_kept("rows", (("spans", 2 * n, "i8"), ("classes", n, "u1"))),
-        *_kept("vertices", (("loops", n, "u8"), ("degrees", n, "u8"), ("alive", n, "u1"))),
-        *_pool(size, ceil(arcs * PAGES * (1 + SLACK))),
-        *_batch(size, n, arcs),
+        *_kept("rows", rows if store.chained else rows[:2]),
+        *vertices,
+        *_pool(size, store, ceil(held // size.item * (1 + SLACK))),
+        *_batch(size, phases, n, arcs, paged=store.paged),
     ]
     if size.follow:
-        for name, held in follow_bytes(n, arcs, size.hub).items():
-            arrays.append(_array(f"following.{name}", held, "u1", "following", None))
+        phases += ("renew",)
+        for name, nbytes in follow_bytes(n, arcs, size.hub).items():
+            arrays.append(_array(f"following.{name}", nbytes, "u1", "following", None))
         arrays.append(_array("run", run_bytes(size, n, arcs), "u1", "run", ("renew",)))
     return Program(name="dynamic", arrays=arrays, phases=[Phase(name=name) for name in phases])
 
@@ -123,22 +214,25 @@ def _kept(group: str, arrays: tuple[tuple[str, int, str], ...]) -> list[ProgramA
     return [_array(name, shape, dtype, group, None) for name, shape, dtype in arrays]
 
 
-def _pool(size: DynamicSize, places: int) -> list[ProgramArray]:
+def _pool(size: DynamicSize, store: Any, places: int) -> list[ProgramArray]:
     """Return targets and weights, and those that a rebuild makes before the old ones go."""
     names = ("targets", "weights") if size.weighted else ("targets",)
-    return [
-        *(_arcs(name, places, None, Stream()) for name in names),
-        *(_arcs(f"new_{name}", places, ("rebuild",), ()) for name in names),
-    ]
+    most = ceil(store.most_places(size.largest) * (1 + SLACK))
+    kept = [_arcs(name, most, None, Stream()) for name in names]
+    if store.chained:  # edited where they lie
+        return kept
+    phases = ("rebuild",) if store.paged else ("update", "rebuild")
+    return kept + [_arcs(f"new_{name}", places, phases, ()) for name in names]
 
 
-def _batch(size: DynamicSize, vertices: int, arcs: int) -> list[ProgramArray]:
+def _batch(
+    size: DynamicSize, phases: tuple[str, ...], vertices: int, arcs: int, *, paged: bool
+) -> list[ProgramArray]:
     """Return what a batch takes while it is carried out; a rebuild is part of one."""
     places, scratch = scratch_places(
-        size.batch, vertices, arcs, weighted=size.weighted, ordered=size.weighted, paged=True
+        size.batch, vertices, arcs, weighted=size.weighted, ordered=size.weighted, paged=paged
     )
     del places
-    phases = ("update", "rebuild")
     given = [("given", size.batch, "i8"), ("order", 2 * size.batch, "i8")]
     return [
         _array(name, shape, dtype, "batch", phases)

@@ -7,8 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from louvain_um import DynamicGraph, Graph
+from louvain_um import DynamicGraph, Graph, plan
+from louvain_um.dynamic.declared import DynamicSize
+from louvain_um.dynamic.stores import STORES
 from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, HEADER_WORDS, STRIDE, Allocator
+from louvain_um.errors import OptionError
 from louvain_um.generators import planted
 
 BASE = planted(800, blocks=8, seed=1).graph
@@ -93,3 +96,48 @@ def test_a_deleted_edge_is_found_again_only_where_it_is():
         g.check()
         assert g.has_edges([0, 0, 0], [1, 40, 39]).tolist() == [False, False, True]
         assert g.n_edges == 38
+
+
+def few_hubs(weighted: bool) -> Graph:
+    """Return a graph whose rows fill pages of many sizes, long ones past a chunk."""
+    rng = np.random.default_rng(5)
+    u, v = (4000 * rng.random((2, 12_000)) ** 4).astype(np.int64)
+    u, v = np.append(u, np.full(3000, 7)), np.append(v, np.arange(3000))
+    weights = rng.integers(1, 9, len(u)) if weighted else None
+    return Graph.from_edges(u, v, weights, n_vertices=4000, duplicates="sum")
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_plans_are_what_stores_hold(store, weighted):
+    for graph in (few_hubs(weighted), Graph.from_edges([], [], [] if weighted else None)):
+        size = DynamicSize.of(graph, store=store, device="cpu")
+        found = plan(dynamic=size, machine="h200")
+        planned = {array.name: array.nbytes for array in found.program.arrays}
+        memory = DynamicGraph(graph, store=store).memory
+        assert (planned["arcs"], planned["rows"]) == (memory.held_bytes, memory.row_bytes)
+        assert sum(planned.values()) == memory.total_bytes
+        assert not any(found.device_bytes.values())
+
+
+def test_plans_by_size_alone_come_near():
+    rng = np.random.default_rng(6)
+    graph = Graph.from_edges(*rng.integers(0, 3000, (2, 40_000)), n_vertices=3000)
+    for store in STORES:
+        size = DynamicSize(n_vertices=3000, n_arcs=graph.n_arcs, store=store, device="cpu")
+        held = DynamicGraph(graph, store=store).memory.held_bytes
+        assert 0.7 * held < size.store_bytes[0] < 1.4 * held, store
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"store": "heap"}, {"device": "gpu"}, {"store": "vine", "device": "cuda"},
+     {"store": "pages", "follow": True}, {"store": "bal", "follow": True}],
+)  # fmt: skip
+def test_plans_of_what_there_is_not_are_refused(wrong):
+    with pytest.raises(OptionError):
+        DynamicSize(n_vertices=10, n_arcs=20, **wrong)
+    with pytest.raises(OptionError, match="those of rows"):
+        DynamicSize.of(BASE, n_arcs=3)
+    with pytest.raises(OptionError, match="on the CPU"):
+        plan(dynamic=DynamicSize.of(BASE, device="cpu"), device_budget="1GiB")

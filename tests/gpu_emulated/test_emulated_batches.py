@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um import DynamicGraph, Tracker
+from louvain_um.dynamic.declared import DynamicSize, declare
 from louvain_um.dynamic.stores import DEVICE_STORES
+from louvain_um.dynamic.stores.rows import LEAST_FREE
 from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic.batch_arrays import LONG_ROW
 from tests.dynamic.model import Model, follow
 from tests.dynamic.test_batches import REFUSED
+from tests.dynamic.test_stores import few_hubs
 from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
 
 OURO = tuple(name for name in DEVICE_STORES if name.startswith("ouro-"))
@@ -34,6 +37,28 @@ def test_a_device_store_holds_what_a_dict_does(library, store, weighted, data, b
     g = DynamicGraph(model.n, weighted=weighted)
     on_device(g, Emulated(library, blocks), store)
     follow(data, g, model)
+
+
+@pytest.mark.parametrize("store", DEVICE_STORES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_plans_are_what_stores_hold(library, store, weighted):
+    graph = few_hubs(weighted)
+    g = DynamicGraph(graph)
+    on_device(g, Emulated(library, 2), store)
+    memory, size = g.memory, DynamicSize.of(graph, store=store, batch=500, growth=1.5)
+    first = DynamicSize.of(graph, store=store)
+    assert first.store_bytes == (memory.held_bytes, memory.row_bytes)
+    declared = {array.name: array.nbytes for array in declare(size).arrays}
+    rng = np.random.default_rng(7)
+    while g.n_arcs < 1.4 * graph.n_arcs:
+        g.apply(insert=(*(4000 * rng.random((2, 500)) ** 4).astype(np.int64),))
+        held = g.device_store
+        for name in ("spans", "classes"):
+            assert getattr(held, name, None) is None or getattr(held, name).nbytes <= declared[name]
+        for name in ("targets", "weights") if weighted else ("targets",):
+            array = getattr(held, name)
+            assert array.nbytes <= declared[name] + LEAST_FREE * array.itemsize, name
+        assert held.row_bytes <= size.store_bytes[1]
 
 
 @pytest.mark.parametrize("store", DEVICE_STORES)

@@ -40,6 +40,15 @@ def classes_for(
     return classes
 
 
+def capacities_for(
+    lengths: NDArray[np.int64], capacities: NDArray[np.int64] = CAPACITIES
+) -> NDArray[np.int64]:
+    """Return the room of the smallest class that holds each length; 0 for 0."""
+    room: NDArray[np.int64] = capacities[np.searchsorted(capacities, lengths)]
+    room[lengths == 0] = 0
+    return room
+
+
 @kernel()
 def want_classes(
     t, threads, rows, growth, begins, ends, classes, capacities, old_begins, lengths, old, wanted

@@ -15,6 +15,7 @@ from louvain_um.cpu.dynamic import blocks as kernels
 from louvain_um.cpu.dynamic.blocks import CHAIN, HOLE
 from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores.contiguous import given, offsets_of
+from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.store import (
     I64,
     NARROW,
@@ -61,15 +62,22 @@ class BlockStore(ABC):
         self.threads, self.budget = threads, budget
         self.weighted = rows.weights is not None
         self.moved_bytes = 0
-        self.width = self.block_width(rows)
+        held = int(np.count_nonzero(np.diff(rows.offsets)))
+        self.width = self.block_width(len(rows.targets), held)
         self._fill(rows)
         self._afford(self.held_blocks)
 
     # What subclasses decide.
 
-    def block_width(self, rows: Compressed) -> int:
-        """Return the targets in a block."""
-        return self.width
+    @classmethod
+    def block_width(cls, arcs: int, rows: int) -> int:
+        """Return the targets in a block, for so many arcs in rows that have some."""
+        return cls.width
+
+    @classmethod
+    def blocks_begun(cls, used: int) -> int:
+        """Return the blocks held at the beginning, with so many in use."""
+        return used
 
     @abstractmethod
     def start_queue(self, used: int) -> None:
@@ -92,6 +100,13 @@ class BlockStore(ABC):
         """Return all free blocks."""
 
     # The store.
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        width = cls.block_width(rows.arcs, rows.held)
+        blocks = cls.blocks_begun(rows.total(-(-rows.lengths // width)))
+        return (width * item + cls.link_bytes) * blocks, cls.vertex_bytes * rows.vertices
 
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""

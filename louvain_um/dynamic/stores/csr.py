@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from louvain_um.dynamic.stores.contiguous import ContiguousRows, offsets_of
+from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.store import I64, U32, ArcChanges, Compressed, Weights
 
 
@@ -32,6 +33,11 @@ class CsrStore(ContiguousRows):
         self.targets, self.weights = rows.targets, rows.weights
         self.offsets = rows.offsets
         self.afford(self.live_bytes, self.row_bytes)
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        return item * rows.arcs, 8 * (rows.vertices + 1)
 
     @property
     def offsets(self) -> I64:

@@ -18,7 +18,15 @@ from louvain_um.cpu.dynamic import merge
 from louvain_um.cpu.dynamic.size_classes import NONE, classes_for, want_classes
 from louvain_um.dynamic.stores.contiguous import PagedRows, by_class, given
 from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, STRIDE, Allocator, Queueing
-from louvain_um.dynamic.stores.store import I64, NARROW, NO_CHANGES, ArcChanges, Compressed
+from louvain_um.dynamic.stores.row_lengths import RowLengths
+from louvain_um.dynamic.stores.store import (
+    I64,
+    NARROW,
+    NO_CHANGES,
+    ROW_BYTES,
+    ArcChanges,
+    Compressed,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +55,15 @@ class OuroStore(PagedRows):
         self._fill(rows)
         self.afford(self.held_bytes, self.row_bytes)
 
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        allocator = Allocator(cls.queueing, by_chunk=cls.by_chunk)
+        classes = classes_for(rows.lengths, CAPACITIES)
+        for size_class in np.unique(classes[classes != NONE]).tolist():
+            allocator.take(size_class, rows.total(classes == size_class))
+        return heap_bytes(allocator, item), ROW_BYTES * rows.vertices
+
     def reserve(self, changes: ArcChanges) -> Moved:
         """Take a page for each row that outgrows its own, or fills less than half of it."""
         count = len(changes.rows)
@@ -65,7 +82,7 @@ class OuroStore(PagedRows):
             new_begins[rows] = self.allocator.take(size_class, len(rows))
         try:
             like = self.wide_enough(changes.heaviest)
-            self.afford(self._heap_bytes(self.item_bytes(like)), self.row_bytes)
+            self.afford(heap_bytes(self.allocator, self.item_bytes(like)), self.row_bytes)
             self._grow_pool(wide=changes.heaviest >= NARROW)
         except Exception:
             if before is not None:
@@ -126,10 +143,7 @@ class OuroStore(PagedRows):
     @property
     def held_bytes(self) -> int:
         """Bytes of all chunks, headers included, and of queues outside them."""
-        return self._heap_bytes(self.item_bytes(self.weights))
-
-    def _heap_bytes(self, item: int) -> int:
-        return self.allocator.heap.chunks * STRIDE * item + self.allocator.queue_bytes
+        return heap_bytes(self.allocator, self.item_bytes(self.weights))
 
     def _fill(self, rows: Compressed) -> None:
         """Begin anew with compressed rows."""
@@ -158,6 +172,11 @@ class OuroStore(PagedRows):
             weights = np.empty(len(self.targets), kind)
             weights[: len(self.weights)] = self.weights
             self.weights = weights
+
+
+def heap_bytes(allocator: Allocator, item: int) -> int:
+    """Return bytes of all chunks, of `item` bytes a word, and of queues outside them."""
+    return allocator.heap.chunks * STRIDE * item + allocator.queue_bytes
 
 
 def _variant(how: Queueing, chunks: bool) -> type[OuroStore]:

@@ -17,13 +17,21 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import merge
-from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, classes_for, want_classes
+from louvain_um.cpu.dynamic.size_classes import (
+    CAPACITIES,
+    NONE,
+    capacities_for,
+    classes_for,
+    want_classes,
+)
 from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.stores.contiguous import PagedRows, by_class, given, offsets_of
+from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     I64,
     NO_CHANGES,
+    ROW_BYTES,
     U32,
     ArcChanges,
     Compressed,
@@ -103,6 +111,11 @@ class RowsStore(PagedRows):
         self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
         self.afford(self.held_bytes, self.row_bytes)
         self.moved_bytes = 0
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        return item * rows.total(capacities_for(rows.lengths)), ROW_BYTES * rows.vertices
 
     def reserve(self, changes: ArcChanges) -> Moves | Rebuilt:
         """Decide where each touched row goes, and take memory for it."""

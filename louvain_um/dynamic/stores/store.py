@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.dynamic.stores.row_lengths import RowLengths
+
 EMPTY_U32 = np.zeros(0, np.uint32)
 EMPTY_I64 = np.zeros(0, np.int64)
 EMPTY_U64 = np.zeros(0, np.uint64)
@@ -101,6 +103,10 @@ class Store(Protocol):
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
         """Build a store from compressed rows, within `budget` bytes."""
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
 
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""

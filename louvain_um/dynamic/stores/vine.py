@@ -14,7 +14,7 @@ import numpy as np
 from louvain_um.cpu.dynamic.blocks import LAZY, TREE
 from louvain_um.dynamic.stores.blocks import Blocks, BlockStore
 from louvain_um.dynamic.stores.queues import Ring
-from louvain_um.dynamic.stores.store import I64, U32, ArcChanges, Compressed
+from louvain_um.dynamic.stores.store import U32, ArcChanges
 
 AHEAD: Final = 2
 """Blocks in the queue at the start, for each one in use."""
@@ -33,21 +33,27 @@ class VineStore(BlockStore):
     link_bytes: ClassVar[int] = 8
     vertex_bytes: ClassVar[int] = 20
 
-    def block_width(self, rows: Compressed) -> int:
+    @classmethod
+    def block_width(cls, arcs: int, rows: int) -> int:
         """Return the mean degree, not counting 0."""
-        return mean_length(np.diff(rows.offsets), self.width)
+        return max(1, round(arcs / rows)) if rows else cls.width
+
+    @classmethod
+    def blocks_begun(cls, used: int) -> int:
+        """Return the blocks in use and those put into the queue ahead."""
+        return used + max(LEAST, AHEAD * used)
 
     def reserve(self, changes: ArcChanges) -> Blocks:
         """Choose blocks; the first edges of an empty graph decide how wide these are."""
         if self.n_arcs == 0 and not self._blocks.items.any():
-            self.width = mean_length(changes.growth, self.width)
+            self.width = self.block_width(changes.arcs, len(changes.rows))
             self._fill(self.compressed())
         return super().reserve(changes)
 
     def start_queue(self, used: int) -> None:
         """Put blocks for growth into the queue."""
         self._queue, self._held = Ring(), used
-        self._extend(max(LEAST, AHEAD * used))
+        self._extend(self.blocks_begun(used) - used)
 
     def blocks_after(self, count: int) -> int:
         """Return all blocks: the queue doubles them when it runs out."""
@@ -73,12 +79,6 @@ class VineStore(BlockStore):
         self._queue.give(np.arange(self._held, self._held + count).astype(np.uint32))
         self._held += count
         self._grow_pool(self._held)
-
-
-def mean_length(lengths: I64, otherwise: int) -> int:
-    """Return the mean length of rows that have arcs."""
-    some = lengths[lengths > 0]
-    return max(1, round(float(some.mean()))) if len(some) else otherwise
 
 
 STORE = VineStore

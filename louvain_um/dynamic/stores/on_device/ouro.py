@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.core.interrupts import uninterrupted
-from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
+from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, capacities_for
 from louvain_um.dynamic.ouroboros import (
     CHUNK,
     LEAST_BYTES,
@@ -24,9 +24,10 @@ from louvain_um.dynamic.ouroboros import (
     VARIANTS,
     Ouroboros,
 )
-from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, Rebuilt
+from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, Rebuilt, with_free
+from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
-from louvain_um.dynamic.stores.store import NARROW
+from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.dynamic.pool import Pool
 
@@ -46,6 +47,28 @@ QUEUE_BYTES: Final = 256
 
 FIXED_BYTES: Final = 1 << 17
 """Bytes of a heap's counters and of the shortest rings and tables, or more."""
+
+
+PLACES: Final = np.concatenate([CAPACITIES[:QUEUED:2], CAPACITIES[QUEUED:]])
+"""Arcs that pages hold: of the heap up to `CHUNK_ARCS`, then of those behind it."""
+
+
+def heap_chunks(queued: int, spare: int, room: float) -> int:
+    """Return the chunks of a heap for pages of so many arcs."""
+    return spare + -(-int(room * queued) // CHUNK_ARCS)
+
+
+def heap_bytes(chunks: int) -> int:
+    """Return the bytes of a heap of so many chunks."""
+    return max(LEAST_BYTES, FIXED_BYTES + chunks * (STRIDE + QUEUE_BYTES))
+
+
+def _parts(rows: RowLengths) -> tuple[int, int]:
+    """Return the places of a new heap for the rows, and of those that lie behind it."""
+    room = capacities_for(rows.lengths, PLACES)
+    queued = room <= CHUNK_ARCS
+    chunks = heap_chunks(rows.total(room * queued), OTHER_CHUNKS, ROOM)
+    return heap_bytes(chunks) // 4, rows.total(room * ~queued)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +91,18 @@ class DeviceOuro(DeviceRows):
     heap: Ouroboros
     taken: int
     """Arcs that the pages of rows have room for."""
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        heap, behind = _parts(rows)
+        return item * (heap + behind), ROW_BYTES * rows.vertices
+
+    @classmethod
+    def most_places(cls, rows: RowLengths) -> int:
+        """Return the places of the pool at most, free ones included, if rebuilds fit the budget."""
+        heap, behind = _parts(rows)
+        return heap + with_free(behind)
 
     def batch_fields(self) -> dict[str, int]:
         """Return what kernels of a batch read of the store; see `Batch` in batch.cuh."""
@@ -205,8 +240,8 @@ class DeviceOuro(DeviceRows):
         """Return a new pool that begins with a heap, with room to grow if that fits the budget."""
         beside = laid.places + (self.frontier if self.pool else 0)
         for room in (ROOM, 1.0):
-            chunks = spare + -(-int(room * laid.queued) // CHUNK_ARCS)
-            nbytes = max(LEAST_BYTES, FIXED_BYTES + chunks * (STRIDE + QUEUE_BYTES))
+            chunks = heap_chunks(laid.queued, spare, room)
+            nbytes = heap_bytes(chunks)
             if self.budget is None or self._bytes(beside + nbytes // 4) <= self.budget:
                 break
         if chunks > MOST_CHUNKS:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, Rebuilt
-from louvain_um.dynamic.stores.store import NARROW, U32
+from louvain_um.dynamic.stores.row_lengths import RowLengths
+from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
@@ -51,6 +52,12 @@ class DevicePages(DeviceRows):
     on_device_alone: ClassVar[bool] = True
     ring: Any = np.zeros(0, np.uint32)
     queue: Any
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        pages = rows.total(-(-rows.lengths // CHAINED))
+        return item * PAGE * pages, ROW_BYTES * rows.vertices + 4 * places_of(pages)
 
     @property
     def row_bytes(self) -> int:

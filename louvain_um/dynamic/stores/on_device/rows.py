@@ -9,20 +9,27 @@ copied back. The pool grows where it lies, and past a budget on the host.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE
+from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, capacities_for
 from louvain_um.dynamic.stores.on_device.pools import Device, DevicePools
+from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE
-from louvain_um.dynamic.stores.store import I64, NARROW, U32, Compressed
+from louvain_um.dynamic.stores.store import I64, NARROW, ROW_BYTES, U32, Compressed
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS, batch_struct, long_rows
 from louvain_um.gpu.dynamic.pool import Pool
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
+
+
+def with_free(places: int) -> int:
+    """Return so many places with those that may be free before a rebuild, but for `LEAST_FREE`."""
+    return ceil(places / (1 - MOST_FREE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +121,18 @@ class DeviceRows(DevicePools):
         self.spare: Pool | None = None
         with device.errors():
             self._load(rows)
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        places = rows.total(capacities_for(rows.lengths) if cls.paged else rows.lengths)
+        return item * places, ROW_BYTES * rows.vertices
+
+    @classmethod
+    def most_places(cls, rows: RowLengths) -> int:
+        """Return the places of the pool at most, free ones included, if rebuilds fit the budget."""
+        places = cls.sizes(rows, 1)[0]
+        return with_free(places) if cls.paged else places
 
     def _load(self, rows: Compressed) -> None:
         """Copy rows to the device."""
