@@ -17,8 +17,10 @@ from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.columns import TIMES
 from louvain_um.formats.edge_list.header import DATE
 from louvain_um.formats.edge_list.roles import Roles, choose
+from louvain_um.formats.edge_list.sniff import THOUSANDS
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.optional_dependencies import first_line_of, require
+from louvain_um.formats.parse_errors import DECIMAL_COMMA
 from louvain_um.formats.read_options import ReadOptions
 
 SEPARATORS: Final = ("\t", ";", ",")
@@ -128,7 +130,10 @@ class TimedLines:
         for place in ends:
             if table[place].dtype != np.int64:  # blanks before a separator belong to no name
                 table[place] = table[place].str.rstrip(" \t")
-        return {role: table[place].to_numpy() for role, place in self.places.items()}, lines.line
+        columns = {role: table[place].to_numpy() for role, place in self.places.items()}
+        if "weight" in columns and self.separator != ",":
+            columns["weight"] = without_decimal_commas(columns["weight"])
+        return columns, lines.line
 
     def _table(self, lines: EdgeLines, *, names: bool) -> Any:
         """Return a frame of some lines, one row for each."""
@@ -216,6 +221,29 @@ def fields_of(line: str, separator: str) -> list[str]:
         line, separator = " ".join(line.split()), " "
     fields = next(csv.reader([line.strip("\r\n")], delimiter=separator, skipinitialspace=True))
     return [field.strip() for field in fields]
+
+
+def without_decimal_commas(weights: NDArray[Any]) -> NDArray[Any]:
+    """Return weights as numbers if they have decimal commas that cannot mean thousands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.dynamic.timed_lines import without_decimal_commas
+    >>> without_decimal_commas(np.array(["1,5", "2"], object)).tolist()
+    [1.5, 2.0]
+    >>> without_decimal_commas(np.array(["1,500"], object)).tolist()
+    ['1,500']
+    """
+    if weights.dtype.kind in "biuf":
+        return weights
+    texts = [str(weight) for weight in weights]
+    commas = [text for text in texts if DECIMAL_COMMA.fullmatch(text)]
+    if all(THOUSANDS.fullmatch(text) for text in commas):  # or none
+        return weights
+    if not all(text.isdecimal() or DECIMAL_COMMA.fullmatch(text) for text in texts):
+        return weights
+    return np.array([float(text.replace(",", ".")) for text in texts])
 
 
 def is_number(text: str) -> bool:

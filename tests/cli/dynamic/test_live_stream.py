@@ -168,16 +168,18 @@ def test_parts_of_a_stream_give_what_the_whole_gives(
 
 
 @pytest.mark.parametrize("window", [None, "30", "20m"])
-@pytest.mark.parametrize("content", ["numbers", "weights", "dates"])
+@pytest.mark.parametrize("content", ["numbers", "weights", "commas", "dates"])
 def test_a_file_gives_what_a_pipe_gives(tmp_path: Path, content: str, window: str | None) -> None:
     edges = [line.replace("p", "").split() for line in edge_lines(300)]
     if content == "dates":
         edges = [[*ends, f"2026-01-01T{int(t) // 3600:02}:{int(t) // 60 % 60:02}:00.5Z"]
                  for *ends, t in edges]  # fmt: skip
-    elif content == "weights":
-        edges = [[*edge, f"{1 + k % 7 / 4}"] for k, edge in enumerate(edges)]
+    elif content in ("weights", "commas"):
+        point = "." if content == "weights" else ","
+        edges = [[*edge, f"{1 + k % 7 / 4}".replace(".", point)] for k, edge in enumerate(edges)]
     file = tmp_path / "edges.csv"
-    file.write_text("".join(",".join(edge) + "\n" for edge in edges))
+    separator = ";" if content == "commas" else ","
+    file.write_text("".join(separator.join(edge) + "\n" for edge in edges))
     options = ["--every", "40", *(["--window", window] if window else []), "-q"]
     assert run(file.read_text(), tmp_path / "pipe", *options).exit_code == 0
     arguments = ["stream", str(file), "-o", str(tmp_path / "file"), *options]
