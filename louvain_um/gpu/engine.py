@@ -364,8 +364,8 @@ class GpuEngine:
 
     def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
-        if path[0].cycle == 0 and len(path) > 1:
-            seconds, vertices = self.level_0
+        seconds, vertices = self.level_0
+        if path[0].cycle == 0 and vertices:
             spent = time.perf_counter() - self.began
             self.after_cycle_0 = self.plan.seconds_after_cycle(seconds, spent, vertices)
         return tuple(self.fetched(level.numbers) for level in path[:-1])
