@@ -95,9 +95,13 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
         loop += more_loop;
       }
     }
-    u32 next = __shfl_down_sync(FULL, c, 1);
+    const u32 next = __shfl_down_sync(FULL, c, 1), first = __shfl_sync(FULL, c, 0);
     if (c != EMPTY && (lane == WARP - 1 || next != c)) {
-      if (degree) atomicAdd(args.new_degrees + c, degree);
+      // What begins and ends within the warp is whole.
+      if (c != first && lane < WARP - 1)
+        args.new_degrees[c] = degree;
+      else if (degree)
+        atomicAdd(args.new_degrees + c, degree);
       if (loop) atomicAdd(args.new_loops + c, loop);
     }
   }
