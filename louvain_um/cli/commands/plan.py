@@ -11,6 +11,14 @@ from louvain_um.cli import common
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
+from louvain_um.cli.plans.changing import (
+    Batch,
+    Growth,
+    OnCpu,
+    StoreName,
+    dynamic_size,
+    print_store,
+)
 from louvain_um.cli.plans.several import plan_devices, plan_ranks, refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading, with_reading
 from louvain_um.cli.terminal.output import echo
@@ -110,6 +118,10 @@ def plan(
             rich_help_panel=CLUSTER,
         ),
     ] = None,
+    store: StoreName = None,
+    batch: Batch = None,
+    growth: Growth = 1.0,
+    on_cpu: OnCpu = False,
     link: Annotated[
         str,
         typer.Option(
@@ -149,7 +161,10 @@ def plan(
 
     n_vertices = None if vertices is None else parse_count(vertices, "vertices")
     n_arcs = None if arcs is None else parse_count(arcs, "arcs")
+    of_changing = {"--batch": batch, "--growth": growth != 1, "--on-cpu": on_cpu}
     of_ranks = {"--link": link != LINK, "--cores": cores != CORES, "--rank-memory": rank_memory}
+    if store is None:
+        refuse_given("a plan without --store", of_changing)
     if ranks is not None or devices is not None:
         if graph is not None:
             what = "--devices" if ranks is None else "--ranks"
@@ -157,6 +172,7 @@ def plan(
         of_one_gpu = {
             "--method": method is not Method.louvain,
             "--program": program,
+            "--store": store,
             "--memory": memory != "auto",
             "--device-budget": device_budget,
             "--peer-memory": peer_memory,
@@ -175,6 +191,23 @@ def plan(
     refuse_given("a plan of one GPU", of_ranks)
     budget = Budget.parse(device_budget)
     own = planning.machine_of(machine, peer_memory)
+    if store is not None:
+        refuse_given(
+            "--store",
+            {
+                "--program": program,
+                "--kind": kind,
+                "--method": method is not Method.louvain,
+                "--peer-memory": peer_memory,
+                "--read": whole,
+            },
+        )
+        check_options(memory, machine)
+        options = {"batch": batch, "growth": growth, "device": "cpu" if on_cpu else None}
+        changing = dynamic_size(graph, (n_vertices, n_arcs, reading), store, options, quiet=quiet)
+        policy = {"memory": memory, "device_budget": device_budget, "machine": own}
+        print_store(changing, policy, graph, json=json, quiet=quiet)
+        return
     if program is not None:
         if graph is None:
             raise OptionError(remedy="--program needs a GRAPH; name one")

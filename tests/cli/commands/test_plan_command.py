@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from louvain_um import DynamicGraph, read_graph
 from louvain_um.placement.machine import machine_choice
 
 GROUPS = ["graph", "hash", "community", "scratch"]
@@ -254,3 +255,38 @@ def test_unavailable_managed_memory_is_noted(run):
     assert "no managed memory" in shown
     assert "refused" not in shown
     assert "no managed memory" not in run("plan", *LARGE, "--device-budget", "40%").err
+
+
+def test_stores_of_changing_graphs_are_planned(run, tmp_path):
+    graph = read_graph("example:les-miserables")
+    for store, words in (("bump", "bump on the CPU: "), ("pages", "of the device at most")):
+        assert words in run("plan", "example:les-miserables", "--store", store).out
+        options = ("--store", store, "--on-cpu", "--json")
+        found = run("plan", "example:les-miserables", *options).json
+        held = DynamicGraph(graph, store=store).memory.total_bytes
+        assert sum(array["bytes"] for array in found["arrays"]) == held
+    size = ("plan", "--vertices", "1M", "--arcs", "40M", "--store")
+    small, large = (
+        run(*size, "rows", "--batch", batch, "--growth", growth, "--json").json["in_core_bytes"]
+        for batch, growth in (("1k", 1), ("1M", 2))
+    )
+    assert 1.8 * small < large
+    assert run(*size, "vine", "-q").out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--store", "heap"), "--store must be one of"),
+        (("--batch", "5"), "takes no --batch"),
+        (("--store", "rows", "--method", "leiden"), "takes no --method"),
+        (("--store", "bal", "--memory", "device"), "on the CPU"),
+        (("--store", "rows", "--growth", "0.5"), "--growth"),
+        (("--store", "rows", "--ranks", "2"), "--store"),
+    ],
+)
+def test_plans_of_stores_refuse_what_they_ignore(run, options, told):
+    size = ("--vertices", "1000", "--arcs", "4000")
+    found = run("plan", *size, *options)
+    assert found.code == 2
+    assert told in found.err
