@@ -37,7 +37,7 @@ def plain_communities(given: Any) -> Any:
     --------
     >>> import igraph
     >>> from louvain_um.results.other_libraries import plain_communities
-    >>> plain_communities(igraph.Graph.Full(2).clusters())
+    >>> plain_communities(igraph.Graph.Full(2).connected_components())
     {0: 0, 1: 0}
     """
     if getattr(given, "overlap", False) is True:

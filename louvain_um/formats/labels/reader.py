@@ -38,9 +38,7 @@ def read_vertices(path: str | Path) -> list[int | str]:
     >>> import pathlib, tempfile
     >>> from louvain_um.formats.labels import read_vertices
     >>> file = pathlib.Path(tempfile.mkdtemp(), "fixed.txt")
-    >>> _ = file.write_text("7
-    9
-    ")
+    >>> _ = file.write_text(chr(10).join(["7", "9"]))
     >>> read_vertices(file)
     [7, 9]
     """
