@@ -136,15 +136,15 @@ def test_nccl_does_what_a_communicator_promises(
 def test_a_rank_that_fails_ends_those_that_wait_for_it(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], broken: str, message: str
 ) -> None:
-    nccl, ended = EmulatedNccl(), threading.Event()
+    nccl, exchanged, ended = EmulatedNccl(), threading.Event(), threading.Event()
 
     def task(own: ThreadCommunicator) -> None:
         if broken == "silent":
             own.patience = 0.5
         with NcclCommunicator(own) as ranks:
             ranks.allgatherv(np.arange(3))
-            own.allgatherv(np.arange(3))  # both are past the exchange
             if own.rank:
+                assert exchanged.wait(30)
                 if broken == "aborts":
                     own.abort("on purpose")
                 if broken == "network":
@@ -155,6 +155,7 @@ def test_a_rank_that_fails_ends_those_that_wait_for_it(
                     nccl.faults.append(700)
                 assert ended.wait(30)
                 return
+            exchanged.set()
             try:
                 with pytest.raises((WorkerLostError, CudaError), match=message):
                     ranks.allgatherv(np.arange(3))
