@@ -102,7 +102,7 @@ def make_plan(
     ...                  accesses={("move", "stream"): 5 << 26})
     >>> plan = make_plan(lambda low_scratch: (arcs,), "auto", H200, "50%")
     >>> str(plan.placements["graph"]), plan.device_bytes >> 20
-    ('split(0.5039)', 128)
+    ('split(0.4961)', 126)
     """
     chosen = find_policy(policy)
     default = declare(False)

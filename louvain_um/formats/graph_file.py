@@ -236,7 +236,8 @@ def is_stream(path: str) -> bool:
     >>> is_stream("-"), is_stream("/dev/stdin"), is_stream(__file__)
     (True, True, False)
     """
-    return path == "-" or path.startswith("/dev/") or Path(path).is_fifo()
+    descriptor = path.startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/"))
+    return path == "-" or descriptor or Path(path).is_fifo() or Path(path).is_char_device()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
+from louvain_um.formats.graph_file import is_stream
+from louvain_um.formats.size_from_header import size_from_header
 
 ALL = ["g.txt", "g.csv", "g.mtx", "g.graph", "g.gml", "g.graphml", "g.npz", "g.parquet"]
 
@@ -101,6 +104,18 @@ def test_the_format_of_a_pipe_without_a_suffix_is_that_of_its_content(text: str)
         assert read_graph(f"/dev/fd/{end}").n_edges == 1
     finally:
         os.close(end)
+
+
+def test_a_file_in_memory_is_no_pipe() -> None:
+    assert is_stream("/dev/null")
+    if not Path("/dev/shm").is_dir():
+        pytest.skip("no /dev/shm")
+    with tempfile.NamedTemporaryFile("w", dir="/dev/shm", suffix=".mtx") as file:
+        file.write("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
+        file.flush()
+        assert not is_stream(file.name)
+        assert (size := size_from_header(file.name)) is not None
+        assert size.vertices == 2
 
 
 def test_gzip_is_known_by_its_bytes(tmp_path: Path) -> None:

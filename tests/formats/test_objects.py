@@ -423,6 +423,22 @@ def test_cross_tables_are_no_lists_of_edges(table: pd.DataFrame) -> None:
     assert graph.n_edges == 4
 
 
+def test_a_cross_table_of_a_variable_with_itself_can_be_taken_as_advised() -> None:
+    table = pd.crosstab(pd.Series(list("pqp"), name="k"), pd.Series(list("qrr"), name="k"))
+    with pytest.raises(GraphError, match="cross table") as error:
+        as_graph(table)
+    made, _, ends = str(error.value).partition(" with ")
+    longer = eval(made.partition("pass ")[2], {"table": table})
+    assert as_graph(longer, **eval(f"dict({ends})")).n_edges == 3
+
+
+def test_text_under_a_title_over_all_columns_is_a_list_of_edges() -> None:
+    slots = pd.DataFrame({"tie": [1, 1, 2, 2], "slot": ["p", "q"] * 2, "who": list("abbc")})
+    pairs = slots.pivot(index="tie", columns="slot", values="who")
+    for table in (pairs, pairs.reset_index(drop=True), SEEN.rename_axis(columns="fields")):
+        assert as_graph(table).n_edges == as_graph(table.rename_axis(columns=None)).n_edges > 0
+
+
 @pytest.mark.parametrize(
     "titles", [("user", "count"), ("weight", "user"), ("Date", "price"), ("time", "value")]
 )

@@ -9,11 +9,16 @@ import pytest
 import louvain_um
 
 ROOT = Path(louvain_um.__file__).parent
+FOLDERS = [each for each in ROOT.iterdir() if each.is_dir()]  # ** follows no links
 MODULES = [
     ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(ROOT.rglob("*.py"))
+    for path in sorted({*ROOT.glob("*.py"), *(p for each in FOLDERS for p in each.rglob("*.py"))})
     if ">>> " in path.read_text(encoding="utf-8")
 ]
+
+
+def test_every_package_has_examples() -> None:
+    assert {"placement", "profiling", "formats"} <= {name.split(".")[1] for name in MODULES}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,6 +80,8 @@ def _split(given: Any, names: NDArray[Any] | None) -> tuple[Any, Any]:
 
 def _names(values: Any) -> NDArray[Any]:
     """Return names as integers or objects, all different."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise GraphError("names must be integers or text, one for each vertex")
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
     if any(map(is_missing, listed)):
         at = next(at for at, value in enumerate(listed) if is_missing(value))

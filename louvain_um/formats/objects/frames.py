@@ -39,13 +39,19 @@ def refuse_cross_table(frame: Any, options: ReadOptions) -> None:
     titles = [str(name) for name in frame.columns]
     if title is None or not titles or options.names_columns or find_ends(titles):
         return
-    rows, table = frame.index.name, "table"
+    rows, other, table = frame.index.name, title, "table"
+    cells = frame.dtypes.tolist()
     if rows is None:
-        rows = frame.columns[0]
+        rows, cells = frame.columns[0], cells[1:]
         table = f"table.set_index({rows!r})"
+    if not all(dtype.kind in "biuf" for dtype in cells):  # names, or what is no number
+        return
+    if rows == title:
+        other = f"other_{title}"
+        table += f".rename_axis(columns={other!r})"
     raise GraphError(
         f"a cross table of {rows!r} and {title!r} is not a list of edges; pass {table}.stack()"
-        f".rename('weight').reset_index() with source={rows!r}, target={title!r}"
+        f".rename('weight').reset_index() with source={rows!r}, target={other!r}"
     )
 
 

@@ -78,6 +78,8 @@ def test_the_former_order_of_arguments_is_taken(tmp_path: Path) -> None:
         ([0, 1], {"names": ["ann", "ann"]}, "listed twice"),
         ([0, 1], {"names": ["ann", None]}, "name at index 1 is missing"),
         ([0, 1], {"names": [["ann"], ["bob"]]}, "names must be"),
+        ([0, 1], {"names": "ab"}, "names must be"),
+        ([0, 1], {"names": 5}, "names must be"),
         ({"ann": 0}, {"names": ["ann"]}, "leave names out"),
         (RESULT, {"names": ["a", "b", "c", "d"]}, "leave names out"),
         ([0, 1], {"hierarchy": True}, "only a result has a hierarchy"),
