@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.core.numbering import number_by_size
+from louvain_um.dynamic.tracking.following import audit_due, audited
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from tests import oracle
 from tests.dynamic.tracker_oracle import Following, smallest
@@ -188,6 +189,23 @@ def test_an_audit_is_due_once_as_much_weight_has_changed_as_there_is() -> None:
         tracker.update(graph.apply(insert=(*clique, heavier)))
     assert tracker.to_frame()["renewed"].tolist() == [False] * 3
     assert tracker.to_frame()["audit_lead"].notna().tolist() == [False, True, False]
+
+
+def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path: Path) -> None:
+    clique = np.array([(u + k, v + k) for k in (0, 5) for u in range(5) for v in range(u)]).T
+    graph = lu.DynamicGraph(lu.Graph.from_edges(*np.c_[clique, [0, 5]], np.ones(21)))
+    tracker = lu.Tracker(graph)
+    for heavier in (True, False) * 64:
+        ends = (*clique, np.full(20, 9))
+        tracker.update(graph.apply(**({"insert": ends} if heavier else {"decrease": ends})))
+    assert tracker.to_frame()["audit_lead"].notna().sum() >= 63, "2⁶³ is no whole number in a file"
+    tracker.save(tmp_path / "tracker.npz")
+    other = lu.Tracker.load(tmp_path / "tracker.npz")
+    assert other.state.period == tracker.state.period
+    state = tracker.state
+    for _ in range(1100):  # 2¹⁰²⁴ is beyond real numbers
+        state, _ = audited(state, state.partition, tracker.options, graph.total_weight)
+    assert not audit_due(state, tracker.options, graph.total_weight)
 
 
 def test_everything_goes_and_comes_back() -> None:

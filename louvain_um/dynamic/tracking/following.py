@@ -21,6 +21,9 @@ MODES: Final = get_args(Mode)
 Connected = Literal["renewal", "always"]
 CONNECTED: Final = get_args(Connected)
 
+MOST_PERIOD: Final = 1 << 20
+"""Of `Followed.period`: audits that find nothing would double it without end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
@@ -213,7 +216,7 @@ def audited(
         state = replace(state, partition=fresh, turned=0)
         period = max(1, min(period, int(2 * period * options.audit / lead)))
     elif lead < options.audit / 2:
-        period *= 2
+        period = min(2 * period, MOST_PERIOD)
     return replace(state, changed=0.0, regained=0.0, period=period), lead
 
 

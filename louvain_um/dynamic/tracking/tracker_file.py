@@ -15,7 +15,13 @@ from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking.following import Connected, Followed, FollowOptions, Mode
+from louvain_um.dynamic.tracking.following import (
+    MOST_PERIOD,
+    Connected,
+    Followed,
+    FollowOptions,
+    Mode,
+)
 from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.partition import Partition, named
 from louvain_um.errors import LouvainUmError
@@ -51,7 +57,7 @@ class Head:
     turned: Whole
     changed: Positive
     regained: Positive
-    period: Annotated[int, Within(1)]
+    period: Annotated[int, Within(1, MOST_PERIOD)]
     next_id: Whole
 
 
