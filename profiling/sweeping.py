@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ def sweep(
     graph: Any = None,
     *,
     program: Program | str | None = None,
-    policies: str | Sequence[str | Path | Policy] = "all",
-    budgets: int | str | Sequence[int | str | Budget] = BUDGETS,
+    policies: str | Path | Policy | Sequence[str | Path | Policy] = "all",
+    budgets: int | str | Budget | Sequence[int | str | Budget] = BUDGETS,
     machine: str | Sequence[str] = (),
     device: str = "auto",
     method: Method = "louvain",
@@ -37,13 +37,15 @@ def sweep(
     Parameters
     ----------
     graph : Graph, anything `as_graph` takes, or mapping of str to these, optional
-        Whose communities are detected; a mapping names several.
+        Whose communities are detected; a mapping names several. A program of one's own may come
+        first, too, as in `plan`.
     program : Program or str, optional
         Instead of a graph, a program of one's own, whose declared accesses are simulated; or, with
         a graph, the name of an algorithm such as "bfs".
-    policies : str or sequence of str, path or Policy
-        Memory policies; "all" stands for `base`, `adv1` … `adv9` and `auto`.
-    budgets : sequence of str
+    policies : str, path or Policy, or sequence of these
+        Memory policies; "all" stands for `base`, `adv1` … `adv9` and `auto`. Of policies, budgets
+        and machines, a text may name several with commas between them, as on the command line.
+    budgets : str, int or Budget, or sequence of these
         Shares of the in-core footprint, such as "70%"; of a program of one's own also bytes.
     machine : str or sequence of str
         Machines to simulate, as in `plan`.
@@ -82,6 +84,8 @@ def sweep(
     """
     from louvain_um.profiling.sweep.run import sweep as run
 
+    if isinstance(graph, Program) and program is None:
+        graph, program = None, graph
     subjects = _subjects(graph, program)
     settings = _settings(subjects, policies, budgets, machine, device, method, seed)
     if folder is not None:
@@ -98,7 +102,7 @@ def _subjects(graph: Any, program: Program | str | None) -> list[Subject]:
         if graph is not None:
             raise OptionError(remedy="pass a graph or a program of your own, not both")
         return [Subject(name=program.name, graph=program)]
-    if graph is None:
+    if graph is None or (isinstance(graph, Mapping) and not graph):
         raise OptionError(remedy="pass a graph, or a Program of your own as program")
     if program is not None:
         from louvain_um.algorithms.programs import check_name
@@ -109,7 +113,7 @@ def _subjects(graph: Any, program: Program | str | None) -> list[Subject]:
 
 
 def _settings(
-    subjects: Sequence[Subject], policies: Any, budgets: Any, machine: str | Sequence[str],
+    subjects: Sequence[Subject], policies: Any, budgets: Any, machine: Any,
     device: str, method: Method, seed: int,
 ) -> Settings:  # fmt: skip
     from louvain_um.profiling.access.recorded_plan import peak_of
@@ -118,15 +122,19 @@ def _settings(
     from louvain_um.profiling.sweep.points import Settings, places_of
 
     own = subjects[0].record if isinstance(subjects[0].graph, Program) else None
-    machines = (machine,) if isinstance(machine, str) else tuple(machine)
+    machines = _listed("machine", machine)
     gpus, measured = places_of(machines, "cpu" if own and device == "auto" else device)
-    given = [budgets] if isinstance(budgets, int | str | Budget) else budgets
+    given = _listed("budgets", budgets, int, Budget)
     sizes = tuple(Budget.parse(budget) for budget in given)
     if any(budget.fraction is not None and budget.fraction > 1 for budget in sizes):
         raise OptionError("budgets", budgets, "must be sizes or shares of at most 100%")
+    named = policies if isinstance(policies, str) else _listed("policies", policies, Path, Policy)
+    for option, values in (("budgets", given), ("policies", named)):
+        if not values:
+            raise OptionError(option, values, "must be one at least")
     both = measured and machines and all(s.record is None for s in subjects)
     return Settings(
-        policies=parse_policies(policies) if isinstance(policies, str) else tuple(policies),
+        policies=parse_policies(named) if isinstance(named, str) else tuple(named),
         rates=rates_of(sizes, None if own is None else peak_of(own())),
         gpus=gpus,
         device=measured,
@@ -134,3 +142,14 @@ def _settings(
         seed=seed,
         driver=Driver(eviction="program" if both else "driver"),
     )
+
+
+def _listed(option: str, given: Any, *single: type) -> list[Any]:
+    """Return what was given as a list: one of the types, a text with commas, or several."""
+    if isinstance(given, str):
+        return [part for each in given.split(",") if (part := each.strip())]
+    if isinstance(given, single):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise OptionError(option, given, "must be text, or a list")
+    return list(given)

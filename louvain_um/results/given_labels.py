@@ -129,7 +129,13 @@ def _is_community(value: Any, lists: bool) -> bool:
 
 
 def _members(community: Any) -> list[Any]:
-    return community.tolist() if isinstance(community, np.ndarray) else list(community)
+    """Return members as a list; those of a set in an order that is the same in every process."""
+    if not isinstance(community, set | frozenset):
+        return community.tolist() if isinstance(community, np.ndarray) else list(community)
+    try:
+        return sorted(community)
+    except TypeError:  # numbers and text
+        return sorted(community, key=str)
 
 
 def numbered(values: list[Any]) -> NDArray[Any]:

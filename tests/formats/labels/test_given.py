@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import LouvainUmError
 from louvain_um.results.comparison import Labels
+from tests.paths import ROOT
 
 GRAPH = lu.as_graph((["ann", "bob", "cid"], ["bob", "cid", "dan"]))
 RESULT = lu.louvain(GRAPH)
@@ -101,6 +105,15 @@ def test_bad_labels_are_told_and_nothing_is_written(
         lu.write_labels(labels, tmp_path / "a.csv", **options)
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path: Path) -> None:
+    code = "import louvain_um as lu; lu.write_labels([{'ann', 'bob', 'cid', 7}, {'eve'}], '{}.csv')"
+    for seed in ("1", "2", "3"):
+        command = [sys.executable, "-c", code.replace("{}", seed)]
+        subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONHASHSEED": seed,
+                       "PYTHONPATH": str(ROOT)}, check=True, timeout=100)  # fmt: skip
+    assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
 
 
 def test_a_file_is_replaced_with_force_only(tmp_path: Path) -> None:

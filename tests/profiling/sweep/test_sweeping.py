@@ -8,6 +8,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.profiling.access.declared_trace import trace_of
 from louvain_um.profiling.sweep import Settings, Subject
@@ -75,6 +76,19 @@ def test_graphs_and_algorithms_are_swept_by_the_same_call(tmp_path: Path) -> Non
     assert {row["graph"] for row in search.results} == {"karate", "again"}
 
 
+def test_a_program_comes_first_and_texts_name_several() -> None:
+    found = lu.sweep(ranks(), policies="base,auto", budgets="100%, 50%", machine="h200,p4000")
+    assert {row["policy"] for row in found.results} == {"base", "auto", "best"}
+    assert {row["gpu"] for row in found.results} == {"h200", "p4000"}
+    same = lu.sweep(
+        program=ranks(), policies=["base", "auto"], budgets=["100%", "50%"],
+        machine=["h200", "p4000"],
+    )  # fmt: skip
+    assert found.results == same.results
+    one = lu.sweep(ranks(), policies=find_policy("base"), budgets="50%", machine="h200")
+    assert one.results[0]["policy"] == "base"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -86,8 +100,33 @@ def test_graphs_and_algorithms_are_swept_by_the_same_call(tmp_path: Path) -> Non
         ({"program": ranks(), "budgets": "much"}, "must be a size"),
         ({"program": ranks(), "machine": "abacus"}, "abacus"),
         ({"graph": nx.path_graph(3), "budgets": "1GiB", "machine": "h200"}, "shares such as 70%"),
+        ({"graph": {}}, "or a Program of your own"),
+        ({"graph": ranks(), "program": ranks()}, "not both"),
+        ({"program": ranks(), "budgets": None}, "budgets must be text, or a list"),
+        ({"program": ranks(), "budgets": 0.5}, "budgets must be text, or a list"),
+        ({"program": ranks(), "policies": 3}, "policies must be text, or a list"),
+        ({"program": ranks(), "machine": None}, "machine must be text, or a list"),
+        ({"program": ranks(), "policies": []}, "policies must be one at least"),
+        ({"program": ranks(), "budgets": ()}, "budgets must be one at least"),
     ],
-    ids=["none", "both", "algorithm", "policy", "share", "budget", "machine", "bytes"],
+    ids=[
+        "none",
+        "both",
+        "algorithm",
+        "policy",
+        "share",
+        "budget",
+        "machine",
+        "bytes",
+        "no graphs",
+        "two programs",
+        "budget of None",
+        "budget as float",
+        "policy as number",
+        "machine of None",
+        "no policies",
+        "no budgets",
+    ],
 )
 def test_bad_calls_are_one_line(options: dict[str, Any], message: str) -> None:
     with pytest.raises(LouvainUmError, match=message) as error:
