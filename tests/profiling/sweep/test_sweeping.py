@@ -9,7 +9,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
+from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.profiling.access.declared_trace import trace_of
 from louvain_um.profiling.sweep import Settings, Subject
 from louvain_um.profiling.sweep import sweep as sweep_of
@@ -139,3 +139,16 @@ def test_a_declared_program_is_not_measured(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no kernels to measure"):
         sweep_of([Subject(name="ranks", graph=ranks())], settings, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_programs_of_other_kinds_of_accesses_are_other_programs() -> None:
+    writes = Gather(5), Atomic(5), {"run": (Stream(), Gather(5))}, {"run": (Stream(), Atomic(5))}
+    digests = [
+        Subject(
+            name="sums",
+            graph=Program(name="p", arrays=[ProgramArray(name="a", shape=99, writes=each)]),
+        ).digest
+        for each in (*writes, *writes)
+    ]
+    assert len(set(digests)) == 4
+    assert digests[:4] == digests[4:]
