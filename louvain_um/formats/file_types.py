@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from louvain_um.errors import GraphFormatError, OptionError
+from louvain_um.errors import GraphError, GraphFormatError, OptionError
 
 READERS = {
     "edges": "edge_list.reader:read",
@@ -61,11 +62,19 @@ def check_separator(separator: str) -> None:
         )
 
 
+def path_text(path: Any, remedy: str = "pass one") -> str:
+    """Return a path as text; refuse other objects, such as open files."""
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise GraphError(f"cannot take {type(path).__name__} as a path; {remedy}") from None
+
+
 def format_of(name: str) -> str:
     """Return the format of a file by its suffix; the error lists the known suffixes."""
     suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]
     if suffix in SPREADSHEETS:
-        raise GraphFormatError("is a spreadsheet; save it as CSV there", name)
+        raise GraphFormatError("is a spreadsheet; save it as CSV", name)
     if suffix not in SUFFIXES:
         known = " ".join(sorted(SUFFIXES))
         shown = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"

@@ -7,7 +7,13 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from louvain_um.errors import Doubt, GraphError, HostMemoryError, warn
-from louvain_um.formats.file_types import READERS, check_format, format_of, format_of_content
+from louvain_um.formats.file_types import (
+    READERS,
+    check_format,
+    format_of,
+    format_of_content,
+    path_text,
+)
 from louvain_um.formats.read_options import Column, ReadOptions, named
 
 if TYPE_CHECKING:
@@ -152,17 +158,8 @@ def read_graph(
         trusted=trusted,
         allow_rounding=allow_rounding,
     )
-    return _warned(read(name_of(path), format, options))
-
-
-def name_of(path: Any) -> str:
-    """Return a path as text; refuse other objects, such as open files."""
-    try:
-        return os.fsdecode(path)
-    except TypeError:
-        raise GraphError(
-            f"cannot read {type(path).__name__} as a path; pass one, or an object to as_graph"
-        ) from None
+    name = path_text(path, "pass one, or an object to as_graph")
+    return _warned(read(name, format, options))
 
 
 def as_graph(

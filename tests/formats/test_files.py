@@ -71,6 +71,8 @@ def test_unknown_suffix(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
 def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path: Path, suffix: str) -> None:
     assert "save it as CSV" in complaint(_with(tmp_path / f"book{suffix}", "PK"))
+    with pytest.raises(GraphFormatError, match=r"is a spreadsheet; save it as CSV$"):
+        lu.write_graph(lu.as_graph([(0, 1)]), tmp_path / f"new{suffix}")
 
 
 def test_what_is_no_path_or_elsewhere_is_told(tmp_path: Path) -> None:

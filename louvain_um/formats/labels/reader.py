@@ -13,6 +13,7 @@ import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError
+from louvain_um.formats.file_types import path_text
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
 from louvain_um.formats.labels import columns, infomap, text
 from louvain_um.results.comparison import Labels
@@ -83,7 +84,8 @@ def read_labels(path: str | Path) -> Labels:
     >>> read_labels(file).vertices.tolist(), read_labels(file).communities.tolist()
     ([7, 9], ['a', 'b'])
     """
-    if not str(path):
+    path = path_text(path)
+    if not path:
         raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
     suffix = Path(path).suffix.lower()
     try:

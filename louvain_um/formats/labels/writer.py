@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.formats.file_types import path_text
 from louvain_um.formats.labels.columns import columns
 from louvain_um.formats.labels.given import listed
 from louvain_um.formats.labels.table import check_table_path, write_table, writer_for
@@ -81,6 +82,7 @@ def write_labels(
     given: Any = labels
     if isinstance(labels, str | Path):
         given, path = path, labels
+    path = path_text(path)
     writer_for(path)
     found = listed(given, names)
     if hierarchy and not isinstance(found, Communities):

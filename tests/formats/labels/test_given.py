@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -114,6 +115,17 @@ def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path
         subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONHASHSEED": seed,
                        "PYTHONPATH": str(ROOT)}, check=True, timeout=100)  # fmt: skip
     assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
+
+
+def test_what_is_no_path_is_told(tmp_path: Path) -> None:
+    for given in (None, 7, io.StringIO("0 1")):
+        with pytest.raises(lu.GraphError, match="as a path"):
+            lu.read_labels(given)  # type: ignore[arg-type]
+        with pytest.raises(lu.GraphError, match="as a path"):
+            lu.write_labels([0, 1], given)  # type: ignore[arg-type]
+    path = os.fsencode(tmp_path / "a.csv")
+    lu.write_labels([0, 1], path)  # type: ignore[arg-type]
+    assert lu.read_labels(path).communities.tolist() == [0, 1]  # type: ignore[arg-type]
 
 
 def test_a_file_is_replaced_with_force_only(tmp_path: Path) -> None:
