@@ -99,8 +99,8 @@ def timed_edges_in(table: Any, options: ReadOptions, *, sort: bool) -> TimedEdge
     if hasattr(table, "iloc"):
         titles = [str(title) for title in table.columns]
         column = lambda place: _arrow_column(arrow, table.iloc[:, [place]])  # noqa: E731
-    elif isinstance(table, arrow.Table):
-        titles, column = table.column_names, table.column
+    elif isinstance(table, arrow.Table | arrow.RecordBatch):
+        titles, column = table.schema.names, table.column
     else:
         raise GraphError(
             f"cannot read timed edges from {type(table).__name__}; pass a path, or a table of "

@@ -81,7 +81,7 @@ def from_arrow(column: Any, title: str) -> NDArray[Any]:
         if column is None:
             raise GraphError(f"column {title} holds bytes that are not UTF-8; write text")
     try:
-        array: NDArray[Any] = column.to_numpy()
+        array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     except pyarrow.ArrowException:
         raise GraphError(f"column {title} is of type {kind}; write numbers or text") from None
     return array

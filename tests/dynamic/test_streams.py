@@ -266,7 +266,7 @@ def test_a_real_stream(shared_data):
     assert len(lu.read_stream(shared_data / "sx-mathoverflow.txt.gz", sort=True)) == 506_550
 
 
-@pytest.mark.parametrize("library", ["pandas", "arrow", "polars"])
+@pytest.mark.parametrize("library", ["pandas", "arrow", "arrow-batch", "polars"])
 def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
     table = pd.DataFrame(
         {
@@ -281,6 +281,8 @@ def test_a_table_is_a_stream_as_its_file_is(library, tmp_path):
     given = table
     if library == "arrow":
         given = pa.Table.from_pandas(table)
+    elif library == "arrow-batch":
+        given = pa.RecordBatch.from_pandas(table)
     elif library == "polars":
         given = pytest.importorskip("polars").from_pandas(table)
     found = lu.read_stream(given)

@@ -183,9 +183,10 @@ def test_integers_beyond_63_bits_are_written_as_they_are(tmp_path: Path) -> None
         assert lu.read_labels(tmp_path / f"{number}.csv").communities.tolist()[1] == 2**64 - 1
 
 
-def test_tables_of_arrow_are_batches_and_communities() -> None:
+@pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch], ids=["table", "batch"])
+def test_tables_of_arrow_are_batches_and_communities(kind: Any) -> None:
     g = lu.DynamicGraph()
-    g.apply(insert=pa.table({"source": ["ann", "bob"], "target": ["bob", "cid"]}))
+    g.apply(insert=kind.from_pydict({"source": ["ann", "bob"], "target": ["bob", "cid"]}))
     assert g.has_edges(["ann"], ["bob"]).tolist() == [True]
-    table = pa.table({"vertex": ["cid", "ann", "bob"], "community": [1, 0, 0]})
+    table = kind.from_pydict({"vertex": ["cid", "ann", "bob"], "community": [1, 0, 0]})
     assert lu.modularity(g.snapshot(), table) == lu.modularity(g.snapshot(), [0, 0, 1])
