@@ -48,7 +48,7 @@ def refuse_cross_table(frame: Any, options: ReadOptions) -> None:
         return
     if rows == title:
         other = f"other_{title}"
-        table += f".rename_axis(columns={other!r})"
+        table += f".T.rename_axis({other!r}).T"
     raise GraphError(
         f"a cross table of {rows!r} and {title!r} is not a list of edges; pass {table}.stack()"
         f".rename('weight').reset_index() with source={rows!r}, target={other!r}"
