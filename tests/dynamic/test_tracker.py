@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -373,6 +374,24 @@ def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
         assert r.names.tolist() == ["ann", "bob", "cid", None, "eve", "dan", "fay"]
     assert again.communities.ids.tolist() == tracker.communities.ids.tolist()
     assert again.graph.digest() == graph.digest()
+
+
+def test_a_tracker_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None:
+    tracker = lu.Tracker(grown(40, 120, False, 3))
+    tracker.save(tmp_path / "now.npz")
+    arrays = dict(np.load(tmp_path / "now.npz"))
+    head = json.loads(arrays["head"].tobytes())
+    earlier = {**head, "schema_version": 1, "period": 32, "due": 7}
+    for name in ("changed", "regained"):
+        del earlier[name]
+    for kept in (earlier, [earlier]):
+        arrays["head"] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
+        np.savez(tmp_path / f"{type(kept).__name__}.npz", **arrays)
+    found = lu.Tracker.load(tmp_path / "dict.npz")
+    assert (found.state.period, found.state.changed, found.state.regained) == (1, 0.0, 0.0)
+    assert found.communities.ids.tolist() == tracker.communities.ids.tolist()
+    with pytest.raises(LouvainUmError, match="no saved tracker"):
+        lu.Tracker.load(tmp_path / "list.npz")
 
 
 @pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets"])

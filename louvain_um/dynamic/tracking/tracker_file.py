@@ -134,7 +134,7 @@ def load(path: str | Path, threads: int | None = None) -> Following:
 
 
 def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
-    head: Head = build(Head, parse(arrays["head"].tobytes()), "tracker")
+    head: Head = build(Head, _current(parse(arrays["head"].tobytes())), "tracker")
     weights = arrays.get("weights")
     if (weights is not None) != head.weighted:
         raise ValueError("weights are missing or too many")
@@ -181,6 +181,14 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
         identity=Identity.restored(names, graph.alive, view.degrees, ids, head.next_id),
         rows=[dict(row) for row in parse(arrays["history"].tobytes())],
     )
+
+
+def _current(head: Any) -> Any:
+    """Return what a file says as this version does; version 1 counted batches until an audit."""
+    if not isinstance(head, dict) or head.get("schema_version") != 1:
+        return head
+    kept = {name: value for name, value in head.items() if name != "due"}
+    return {**kept, "changed": 0.0, "regained": 0.0, "period": 1, "schema_version": VERSION}
 
 
 def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
