@@ -7,12 +7,15 @@ from types import FrameType
 
 def main() -> None:
     """Run the command line."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    handled = signal.getsignal(signal.SIGINT)
+    if handled is signal.default_int_handler:
         # Until the command line handles signals: an exception in the midst of imports would show
         # a traceback, or be reported as their failure.
         signal.signal(signal.SIGINT, end_at_once)
     from louvain_um.cli import main as command_line
 
+    if handled is signal.default_int_handler:
+        signal.signal(signal.SIGINT, handled)
     command_line()
 
 

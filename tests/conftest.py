@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ __all__ = [
 ]  # fmt: skip
 
 SHARED_DATA = ROOT / "../shared/data"
+
+
+def pytest_configure() -> None:
+    """Let tests interrupt: what a shell runs in the background ignores that from the start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -34,10 +34,13 @@ class Handler:
         self._raised = -PAUSE
 
     def install(self) -> None:
-        """Handle signals, except those that the caller ignores, as ``nohup`` does."""
+        """Handle signals, except those that the caller handles, or ignores as ``nohup`` does."""
         for name in WORDS:
             number = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
+            if number is not None and signal.getsignal(number) in (
+                signal.SIG_DFL,
+                signal.default_int_handler,
+            ):
                 signal.signal(number, self)
         sys.unraisablehook = self._unraisable
 

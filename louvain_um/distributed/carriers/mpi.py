@@ -26,6 +26,9 @@ EAGER_SECONDS: Final = 2e-4
 PAUSE_SECONDS: Final = 1e-4
 """Between later polls. Ranks that outnumber cores would otherwise take each other's time."""
 
+LAST_WORDS: Final = 0.5
+"""Seconds for the launcher to pass on why a rank aborts: it drops what it has not yet read."""
+
 
 class MpiCommunicator(Collectives):
     """One process's end of the connections between all processes of the job.
@@ -63,6 +66,7 @@ class MpiCommunicator(Collectives):
     def abort(self, reason: str) -> None:
         """End all processes of the job: MPI knows no other way out of a collective."""
         print(f"louvain-um: {reason}", file=sys.stderr, flush=True)
+        time.sleep(LAST_WORDS)
         self.world.Abort(1)
 
     def _wait(self, request: Any) -> None:
