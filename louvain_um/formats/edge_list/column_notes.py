@@ -53,8 +53,8 @@ def notes_on_ends(roles: Roles, titles: Sequence[str], *, moved: bool) -> list[s
         for i in (roles.source, roles.target, *([] if roles.time is None else [roles.time]))
     )
     if roles.guessed:
-        ends = titles[roles.source], titles[roles.target]
-        if not different_kinds(*ends):
+        ends = [titles[i] for i in (roles.source, roles.target) if i < len(titles)]
+        if len(ends) < 2 or not different_kinds(*ends):
             notes.append(Doubt(f"{first} and {second} are read as the ends of each edge; {OTHERS}"))
     elif moved:
         notes.append(f"edges are read from {first} and {second}")
@@ -67,7 +67,8 @@ def notes_on_ends(roles: Roles, titles: Sequence[str], *, moved: bool) -> list[s
 def notes_on_weights(edges: EdgeList, options: ReadOptions, detected: DetectedFormat) -> list[str]:
     """Drop weights that are times; return notes on weights and other numbers."""
     w = edges.w
-    further = [detected.titles[detected.order[i]] for i in detected.numeric if detected.names[i:]]
+    places = [detected.order[i] for i in detected.numeric]
+    further = [detected.titles[i] for i in places if i < len(detected.titles)]
     if w is None:
         if options.weighted is False or detected.columns < 3:
             return []

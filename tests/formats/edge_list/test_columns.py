@@ -200,3 +200,10 @@ def test_repeated_edges_and_loops_are_counted(tmp_path: Path) -> None:
     assert graph.notes[0].startswith("2 of 5 edges repeat one listed before")
     assert graph.notes[1].startswith("1 edge is a loop")
     assert np.count_nonzero(graph.loops) == 1
+
+
+def test_fewer_names_than_columns(tmp_path: Path) -> None:
+    text = "ends,time,weight\na,b,2026-01-31,1\nb,c,2026-02-01,2\n"
+    graph = read(tmp_path, text, header=True, weighted=False)
+    assert graph.n_edges == 2
+    assert any("'ends'" in note for note in graph.notes)
