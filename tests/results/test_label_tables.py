@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -12,6 +11,8 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.results.comparison import compare
+
+igraph = pytest.importorskip("igraph")
 
 NAMED = nx.les_miserables_graph()
 SHUFFLED = nx.Graph()
