@@ -79,7 +79,10 @@ class DeviceRankEngine(RankEngine):
     def load(self, graph: Any) -> CpuLevel:
         """Return level 0 from this rank's part of a graph, a `RankGraph`."""
         refuse_high_degrees(graph.block)
-        return super().load(graph)
+        level = super().load(graph)
+        if is_shared(level):
+            self.own_share(level)
+        return level
 
     def put(self, name: str, group: Any, values: Any) -> Any:
         """Return a copy of an array on the GPU."""

@@ -65,6 +65,7 @@ class LinkGate:
         self.own: dict[str, Any] = {}
         self.everyones: dict[str, Any] = {}
         self.names: list[str] = []
+        self.starts: list[int] = []
 
     def show(self, arrays: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return what kernels are to read, for what this device has to show."""
@@ -89,14 +90,16 @@ class LinkGate:
 
     def moved(self, sub_round: int) -> None:
         """Gather what all devices propose in a sub-round."""
-        last = (sub_round + 1) * BINS
-        begin, end = self.own["starts"].get()[[sub_round * BINS, last]].tolist()
-        moves = self.own["proposed"][begin:end] != NONE
+        if not sub_round:  # what is queued for a sweep changes no more
+            self.starts = self.own["starts"].get()[::BINS].tolist()
+        begin, end = self.starts[sub_round : sub_round + 2]
+        # Found once for all columns: the host waits for how many there are.
+        moves = (self.own["proposed"][begin:end] != NONE).nonzero()[0]
         held = [name for name in GATHERED if name in self.own]
-        columns = [self.own[name][begin:end][moves] for name in held]
+        columns = [self.own[name][begin:end].take(moves) for name in held]
         count = self.link.gather(columns, [self.everyones[name] for name in held])
         starts = np.zeros(rules.SUB_ROUNDS * BINS + 1, np.uint32)
-        starts[last] = count
+        starts[(sub_round + 1) * BINS] = count
         self.everyones["starts"].set(starts)
 
     def activated(self) -> None:
