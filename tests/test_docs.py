@@ -415,6 +415,20 @@ def test_figures_of_several_gpus_are_those_measured():
             assert close(ratio, row["seconds"] / core)
 
 
+def test_figures_of_ranks_with_gpus_are_those_measured():
+    page = (HOUSE / "docs/guide/cluster.md").read_text(encoding="utf-8")
+    rows = json.loads((HOUSE / "benchmarks/results/ranks_h200.json").read_text())["results"]
+    names = {"lfr20": "LFR 20", "rmat20": "R-MAT 20"}
+    slower = [row["seconds"] / row["seconds_alone"] for row in rows]
+    assert f"{min(slower):.0f} to {max(slower):.0f} times as slow" in page
+    for row in rows:
+        assert row["equal"]
+        title = rf"\| {names[row['graph']]} \| {row['method'].capitalize()}"
+        one, *ranks = re.search(rf"^{title} \| (.*) \|$", page, re.MULTILINE).group(1).split(" | ")
+        assert close(one, 1e3 * row["seconds_alone"])
+        assert close(ranks[("host", "nccl").index(row["exchange"])], 1e3 * row["seconds"])
+
+
 def test_every_record_of_a_benchmark_is_listed_with_what_writes_it():
     folder = HOUSE / "benchmarks"
     page = (folder / "README.md").read_text(encoding="utf-8")
