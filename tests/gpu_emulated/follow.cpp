@@ -24,6 +24,15 @@ extern "C" void list_differing_as(int blocks, int, const Follow* f, Differing* l
   fibres::launch(blocks, [=] { list_differing(*f, list); });
 }
 
+extern "C" void key_differing_as(int blocks, int, const Follow* f, u32* vertices, u64* keys) {
+  fibres::launch(blocks, [=] { key_differing(*f, vertices, keys); });
+}
+
+extern "C" void list_groups_as(int blocks, int, const Follow* f, const u32* vertices, i64 count,
+                               const i64* first, i64 groups, const u64* degrees, Differing* list) {
+  fibres::launch(blocks, [=] { list_groups(*f, vertices, count, first, groups, degrees, list); });
+}
+
 extern "C" void release_touched_as(int blocks, int, const Follow* f, const u32* names,
                                    u32* start) {
   fibres::launch(blocks, [=] { release_touched(*f, names, start); });

@@ -16,6 +16,7 @@ from louvain_um.dynamic.tracking import device_following, listed_identity
 from louvain_um.dynamic.tracking import partition as steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
+from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
 from tests.dynamic.test_tracker import grown, random_batch
 from tests.gpu_emulated.emulated_device import (
@@ -111,7 +112,9 @@ def same(here: Tracker, other: Tracker, *, seen: bool) -> None:
 @pytest.mark.parametrize("connected", ["renewal", "always"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_a_device_follows_as_the_host_does(emulated, connected, weighted, blocks):
+def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, weighted, blocks):
+    if blocks == 3:
+        monkeypatch.setattr(follow_arrays, "MOST_SINGLE", 4)  # vertices are listed by communities
     graph = grown(90, 320, weighted, seed=blocks)
     options = {"renew": 0.06, "audit": 0.001, "connected": connected, "seed": 3}
     here = Tracker(graph, **options)
@@ -332,7 +335,7 @@ def test_after_an_error_a_batch_can_be_followed_again(emulated, monkeypatch, fai
             with pytest.raises(MemoryError):
                 other.update(change)
         else:
-            patched.setattr(listed_identity, "inherit", refused)
+            patched.setattr(listed_identity, "succession", refused)
             found = other.update(change)
             with pytest.raises(MemoryError):
                 _ = found.ids

@@ -28,7 +28,7 @@ from louvain_um.dynamic.tracking.following import (
     lead_of,
 )
 from louvain_um.dynamic.tracking.identity import Identity
-from louvain_um.dynamic.tracking.listed_identity import ListedIdentity
+from louvain_um.dynamic.tracking.listed_identity import Listed, ListedIdentity
 from louvain_um.dynamic.tracking.partition import Partition, Work
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import announcing
@@ -48,7 +48,7 @@ class Pending:
     n: int
     names: Any
     communities: int
-    listed: Any
+    listed: Listed | None
     listed_there: int = 0
     row: dict[str, Any] = field(default_factory=dict)
     changed: NDArray[np.uint32] | None = None
@@ -182,9 +182,14 @@ class DeviceFollower:
         while self.pending and (until is None or until.changed is None):
             self._keep_ids(self.current)
             batch = self.pending[0]
-            listed = self.device.get(batch.listed).view(DIFFERING)
+            get, listed = self.device.get, batch.listed
+            assert listed is not None
+            entries = get(listed.entries).view(DIFFERING)
             batch.changed, batch.events = self.identity.follow(
-                listed, batch.n, partial(self.device.get, batch.names)
+                entries,
+                batch.n,
+                partial(listed.vertices_of, get, entries),
+                partial(get, batch.names),
             )
             batch.listed = None
             self.pending.popleft()
@@ -254,13 +259,10 @@ class DeviceFollower:
     def _end(self, fields: dict[str, Any], state: Followed, found: Members) -> Pending:
         """Take a state; list the vertices whose community changed its name."""
         n = fields["n"]
-        listed = self.xp.empty(found.differing * DIFFERING.itemsize, np.uint8)
-        if found.differing:
-            fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
-            self.steps.launch("list_differing", n, fields, listed)
+        listed = self.steps.listed(fields, found)
         there = listed.nbytes
         if self._listed_bytes + there > MOST_LISTED * n:
-            listed, there = self.device.get(listed), 0
+            listed, there = listed.copied(self.device.get), 0
         batch = Pending(
             n=n,
             names=found.partition.names,

@@ -11,10 +11,18 @@ from louvain_um.core import rules
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import partition as steps
+from louvain_um.dynamic.tracking.listed_identity import Listed
 from louvain_um.dynamic.tracking.partition import Partition, Work
 from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.batch_arrays import long_rows
-from louvain_um.gpu.dynamic.follow_arrays import COUNTS, FOLLOW, KEPT, SCRATCH, STATE
+from louvain_um.gpu.dynamic.follow_arrays import (
+    COUNTS,
+    DIFFERING,
+    FOLLOW,
+    KEPT,
+    SCRATCH,
+    STATE,
+)
 from louvain_um.gpu.move.structs import MOVE_RULE, SWEEPS
 from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, HUB_TABLES
 from louvain_um.gpu.runtime.structs import Struct
@@ -227,6 +235,31 @@ class DeviceSteps:
             communities=int(counts["communities"]),
             differing=int(counts["differing"]),
         )
+
+    def listed(self, fields: dict[str, Any], found: Members) -> Listed:
+        """List the vertices whose community has another name than before the batch."""
+        n, count, xp = fields["n"], found.differing, self.xp
+        fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
+        if count <= follow_arrays.MOST_SINGLE:
+            entries = xp.empty(count * DIFFERING.itemsize, np.uint8)
+            if count:
+                self.launch("list_differing", n, fields, entries)
+            return Listed(entries)
+        vertices, keys = xp.empty(count, np.uint32), xp.empty(count, np.uint64)
+        self.launch("key_differing", n, fields, vertices, keys)
+        order = xp.argsort(keys)
+        keys, vertices = keys[order], vertices[order]
+        begins = xp.ones(count, np.bool_)
+        xp.not_equal(keys[1:], keys[:-1], out=begins[1:])
+        first = xp.flatnonzero(begins)
+        degrees = xp.cumsum(self.store.degrees[vertices], dtype=np.uint64)
+        groups = len(first)
+        entries = xp.empty(groups * DIFFERING.itemsize, np.uint8)
+        self.launch(
+            "list_groups", groups, fields, vertices, np.int64(count), first, np.int64(groups),
+            degrees, entries,
+        )  # fmt: skip
+        return Listed(entries, vertices)
 
     def settle_labels(
         self, fields: dict[str, Any], labels: Any, inside: int | None = None

@@ -8,22 +8,22 @@ that whose smallest member is smaller.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import number_by_size
-from louvain_um.cpu import follow
+from louvain_um.cpu import follow, inherit
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
 NO_ID: Final = -1
 
-KINDS: Final = ("born", "split", "merged", "died", "grew", "shrank", "continued")
-"""What may happen to a community; `kind` of an event counts from 0 in this order."""
+KINDS: Final = ("grew", "shrank", "continued", "born", "split", "died", "merged")
+"""What may happen to a community, in the order of the constants in `louvain_um.cpu.inherit`."""
 
 EVENT: Final = np.dtype(
     [
@@ -137,15 +137,17 @@ def succeed(
     of_name[kept] = before.of_name[kept]
     now = np.flatnonzero(concerned & (sizes > 0))
     then = np.flatnonzero(concerned[: len(old)] & (before.of_name >= 0))
-    of_name[now], next_id, events = inherit(
+    index = np.empty(n, np.int64)
+    of_name[now], next_id, events = succession(
         Concerned(
-            names=now,
             sizes=sizes[now],
             weights=weights[now],
             old_ids=before.of_name[then],
             old_sizes=before.sizes[then],
             old_weights=before.weights[then],
-            overlaps=overlaps_of(before, names, alive, degrees, concerned),
+            overlaps=overlaps_of(before, names, alive, degrees, concerned).indexed(
+                now, then, index
+            ),
         ),
         before.next_id,
     )
@@ -164,29 +166,38 @@ class Overlaps:
 
     Parameters
     ----------
-    names : int64[p]
-        The community after.
-    ids : int64[p]
-        Id of the community before.
+    news, olds : int64[p]
+        The communities after and before: by name, or by index among those concerned (`indexed`).
     weights, sizes : int64[p]
         Degrees of the shared members, after the batch, and their number.
     """
 
-    names: I64
-    ids: I64
+    news: I64
+    olds: I64
     weights: I64
     sizes: I64
 
     @classmethod
-    def of_pairs(cls, names: I64, ids: I64, weights: I64, sizes: I64) -> Self:
+    def of_pairs(cls, news: I64, olds: I64, weights: I64, sizes: I64) -> Self:
         """Return overlaps from some members each: those of one pair are added up.
 
         The arrays, int64[k], are overwritten.
         """
-        slots = np.full(1 << (2 * len(names)).bit_length(), -1, np.int64)
-        count = int(follow.add_up_pairs(names, ids, weights, sizes, slots))
-        order = np.lexsort((ids[:count], names[:count]))
-        return cls(names=names[order], ids=ids[order], weights=weights[order], sizes=sizes[order])
+        slots = np.full(1 << (2 * len(news)).bit_length(), -1, np.int64)
+        count = int(follow.add_up_pairs(news, olds, weights, sizes, slots))
+        return cls(
+            news=news[:count], olds=olds[:count], weights=weights[:count], sizes=sizes[:count]
+        )
+
+    def indexed(self, now: I64, then: I64, index: I64) -> Self:
+        """Return overlaps by index among communities after and before.
+
+        `now` and `then` are their names; `index` is scratch, int64[n].
+        """
+        index[now] = np.arange(len(now))
+        news = index[self.news]
+        index[then] = np.arange(len(then))
+        return replace(self, news=news, olds=index[self.olds])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,31 +206,20 @@ class Concerned:
 
     Parameters
     ----------
-    names, sizes, weights : int64[c]
-        Communities after the batch that have living members, ascending, and what these add up to.
+    sizes, weights : int64[c]
+        Of communities after the batch that have living members, by ascending names.
     old_ids, old_sizes, old_weights : int64[k]
         Communities before the batch.
     overlaps : Overlaps
+        Indexed by the order of these.
     """
 
-    names: I64
     sizes: I64
     weights: I64
     old_ids: I64
     old_sizes: I64
     old_weights: I64
     overlaps: Overlaps
-
-
-def inherit(concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np.void]]:
-    """Return the ids of the communities after a batch, the next free one, and the events."""
-    overlaps = concerned.overlaps
-    ids = np.full(len(concerned.names), NO_ID, np.int64)
-    heirs = heirs_of(overlaps)
-    ids[np.searchsorted(concerned.names, overlaps.names[heirs])] = overlaps.ids[heirs]
-    fresh = np.flatnonzero(ids < 0)
-    ids[fresh] = next_id + np.arange(len(fresh))
-    return ids, next_id + len(fresh), events_of(concerned, ids)
 
 
 def overlaps_of(
@@ -229,94 +229,50 @@ def overlaps_of(
     degrees: I64,
     concerned: NDArray[np.bool_],
 ) -> Overlaps:
-    """Return what the concerned communities have of those before."""
+    """Return what the concerned communities have of those before, by name."""
     n = len(before.names)
     vertices = np.flatnonzero(concerned[names[:n]] & before.alive & alive[:n])
     return Overlaps.of_pairs(
         names[vertices].astype(np.int64),
-        before.of_name[before.names[vertices]],
+        before.names[vertices].astype(np.int64),
         degrees[vertices],
         np.ones(len(vertices), np.int64),
     )
 
 
-def heirs_of(overlaps: Overlaps) -> I64:
-    """Return the rows of the overlaps by which a community inherits an id."""
-    rows = np.arange(len(overlaps.names))
-    # Each community claims one id: the heaviest part of it, ties to the smaller id.
-    order = np.lexsort((overlaps.ids, -overlaps.sizes, -overlaps.weights, overlaps.names))
-    claims = rows[order][first_of(overlaps.names[order])]
-    # Each id goes to one claim: the heaviest, ties to the smaller name.
-    order = np.lexsort(
-        (
-            overlaps.names[claims],
-            -overlaps.sizes[claims],
-            -overlaps.weights[claims],
-            overlaps.ids[claims],
-        )
-    )
-    claims = claims[order]
-    return claims[first_of(overlaps.ids[claims])]
+def succession(concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np.void]]:
+    """Return the ids of the communities after a batch, the next free one, and the events.
 
-
-def first_of(keys: I64) -> NDArray[np.bool_]:
-    """Return which items of a sorted array differ from the one before."""
-    first = np.ones(len(keys), np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    return first
-
-
-def events_of(concerned: Concerned, new_ids: I64) -> NDArray[np.void]:
-    """Return what happened to the concerned communities, by id.
-
-    A vertex alone is no community here: one is born when it has two members, split from another
-    if most of it comes from there, and dies, or is merged into another, when fewer than two stay.
+    A vertex alone is no community in events: one is born when it has two members, split from
+    another if most of it comes from there, and dies, or is merged into another, when fewer than
+    two stay.
     """
-    overlaps = concerned.overlaps
-    ids = np.union1d(new_ids, concerned.old_ids)
-    events = np.zeros(len(ids), EVENT)
-    events["id"] = ids
-    events["other"] = NO_ID
-    now = np.searchsorted(ids, new_ids)
-    events["size"][now], events["weight"][now] = concerned.sizes, concerned.weights
-    then = np.searchsorted(ids, concerned.old_ids)
-    events["size_before"][then] = concerned.old_sizes
-    events["weight_before"][then] = concerned.old_weights
-
-    successor = new_ids[np.searchsorted(concerned.names, overlaps.names)]
-    stayed = np.zeros(len(ids), np.int64)
-    same = successor == overlaps.ids
-    stayed[np.searchsorted(ids, successor[same])] = overlaps.weights[same]
-    went = np.zeros(len(ids), np.int64)
-    np.add.at(went, np.searchsorted(ids, overlaps.ids), overlaps.weights)
-    events["joined"] = events["weight"] - stayed
-    events["left"] = went - stayed
-
-    born = (events["size_before"] < 2) & (events["size"] > 1)
-    died = (events["size"] < 2) & (events["size_before"] > 1)
-    kind = np.where(
-        events["joined"] > events["left"],
-        "grew",
-        np.where(events["joined"] < events["left"], "shrank", "continued"),
+    overlaps, old_ids = concerned.overlaps, concerned.old_ids
+    news, olds, weights, sizes = overlaps.news, overlaps.olds, overlaps.weights, overlaps.sizes
+    ids = np.full(len(concerned.sizes), NO_ID, np.int64)
+    claims, heirs, successors = (
+        np.full(len(each), -1, np.int64) for each in (ids, old_ids, old_ids)
     )
-    kind[born], kind[died] = "born", "died"
-    for rows, keys, values, name, size in (
-        (born & (events["size_before"] == 0), successor, overlaps.ids, "split", "size_before"),
-        (died & (events["size"] == 0), overlaps.ids, successor, "merged", "size"),
-    ):
-        keys, values = heaviest(keys, values, overlaps)
-        shared = events[size][np.searchsorted(ids, values)] > 1
-        keys, values = keys[shared], values[shared]
-        known = rows & np.isin(ids, keys)
-        events["other"][known] = values[np.searchsorted(keys, ids[known])]
-        kind[known] = name
-    events["kind"] = kind
-    told: NDArray[np.void] = events[np.maximum(events["size"], events["size_before"]) > 1]
-    return told
+    # Each community claims one id, the heaviest part of it; each id goes to its heaviest claim.
+    inherit.heaviest(news, old_ids[olds], weights, sizes, claims)
+    next_id = int(inherit.inherit(news, olds, weights, sizes, claims, old_ids, heirs, ids, next_id))
+    inherit.heaviest(olds, ids[news], weights, sizes, successors)
+    told = np.empty((len(ids) + len(old_ids), len(EVENT.names or ())), np.int64)
+    count = inherit.tell(
+        (news, olds, weights),
+        (ids, concerned.sizes, concerned.weights),
+        (old_ids, concerned.old_sizes, concerned.old_weights),
+        claims, heirs, successors, told,
+    )  # fmt: skip
+    return ids, next_id, events_of(told[:count])
 
 
-def heaviest(keys: I64, values: I64, overlaps: Overlaps) -> tuple[I64, I64]:
-    """Return each key once, ascending, with the value it shares the most weight with."""
-    order = np.lexsort((values, -overlaps.sizes, -overlaps.weights, keys))
-    first = first_of(keys[order])
-    return keys[order][first], values[order][first]
+def events_of(told: I64) -> NDArray[np.void]:
+    """Return events by id from rows of their fields, kinds by number."""
+    told = told[np.argsort(told[:, 1])]
+    events = np.zeros(len(told), EVENT)
+    events["kind"] = np.array(KINDS)[told[:, 0]]
+    for column, name in enumerate(EVENT.names or ()):
+        if column:
+            events[name] = told[:, column]
+    return events

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.tracking.identity import (
-    NO_ID,
-    Concerned,
-    Overlaps,
-    inherit,
-)
+from louvain_um.dynamic.tracking.identity import NO_ID, Concerned, Overlaps, succession
 
+Flags = NDArray[np.bool_]
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
@@ -29,6 +25,45 @@ NONE: Final = 0xFFFFFFFF
 NOW: Final = 1
 BEFORE: Final = 2
 """Bits of `living`: whether a vertex is alive after the batch, and before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The vertices whose community has another name than before a batch.
+
+    Also those that were added, removed or revived. Arrays are on the device or the host.
+
+    Parameters
+    ----------
+    entries : Differing[k]
+        As bytes: a vertex each, or those of one community before that are in one after
+        (`louvain_um.gpu.dynamic.follow_arrays.DIFFERING`).
+    vertices : uint32[m], optional
+        Those of all entries, one entry after another; by default each entry's own.
+    """
+
+    entries: Any
+    vertices: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        held: int = self.entries.nbytes
+        return held if self.vertices is None else held + int(self.vertices.nbytes)
+
+    def copied(self, get: Callable[[Any], Any]) -> Listed:
+        """Return the same with arrays that `get` copied."""
+        return Listed(get(self.entries), None if self.vertices is None else get(self.vertices))
+
+    def vertices_of(
+        self, get: Callable[[Any], Any], entries: NDArray[np.void], wanted: Flags
+    ) -> U32:
+        """Return the vertices of some of the entries, which `get` has copied to the host."""
+        if self.vertices is None or not wanted.any():
+            own: U32 = entries["vertex"][wanted]
+            return own
+        found: U32 = get(self.vertices)[np.repeat(wanted, entries["members"])]
+        return found
 
 
 @dataclass(slots=True)
@@ -47,17 +82,22 @@ class ListedIdentity:
     next_id: int
 
     def follow(
-        self, listed: NDArray[np.void], n: int, names: Callable[[], U32]
+        self,
+        listed: NDArray[np.void],
+        n: int,
+        vertices: Callable[[Flags], U32],
+        names: Callable[[], U32],
     ) -> tuple[U32, NDArray[np.void]]:
         """Take a batch; return the vertices whose id changed, and the events.
 
         Parameters
         ----------
         listed : Differing[k]
-            Vertices whose community has another name than before, or that were added, removed or
-            revived (`louvain_um.gpu.dynamic.follow_arrays.DIFFERING`).
+            Entries of a `Listed`.
         n : int
             Vertices after the batch.
+        vertices : callable
+            Returns the vertices of some entries.
         names : callable
             Returns the names of all vertices after the batch: rarely needed.
         """
@@ -70,26 +110,27 @@ class ListedIdentity:
         ids_before[~new] = of_name[older["name_before"]]
         names_of_both = np.concatenate([listed["name"], older["name_before"]])
         touched, places, index = places_of(names_of_both, n)
-        concerned = concerned_of(listed, older, touched, places, index, of_name)
+        concerned, now = concerned_of(listed, older, touched, places, index, of_name)
         before, after = of_name[touched], np.full(len(touched), NO_ID, np.int64)
-        ids, next_id, events = inherit(concerned, self.next_id)
-        after[index[concerned.names]] = ids
-        changed = np.sort(listed["vertex"][after[index[listed["name"]]] != ids_before])
+        after[now], next_id, events = succession(concerned, self.next_id)
+        changed = vertices(after[index[listed["name"]]] != ids_before)
         # Living members that are not listed were in the community before and are after.
         renamed = touched[(before != after) & (before != NO_ID) & (after != NO_ID)]
         if len(renamed):
-            changed = np.union1d(changed, self._members(renamed, listed, names()))
+            inside = members_of(renamed, names())
+            inside[vertices(np.ones(len(listed), np.bool_))] = False
+            changed = np.concatenate([changed, np.flatnonzero(inside)])
         of_name[touched] = after  # nothing fails from here on
         self.of_name, self.next_id = of_name, next_id
-        return changed.astype(np.uint32), events
+        return np.sort(changed).astype(np.uint32), events
 
-    def _members(self, communities: U32, listed: NDArray[np.void], names: U32) -> U32:
-        """Return members of communities that kept their name, but not their id."""
-        wanted = np.zeros(len(names), np.bool_)
-        wanted[communities] = True
-        inside = wanted[names]
-        inside[listed["vertex"]] = False
-        return np.flatnonzero(inside).astype(np.uint32)
+
+def members_of(communities: U32, names: U32) -> Flags:
+    """Return which vertices are in some communities."""
+    wanted = np.zeros(len(names), np.bool_)
+    wanted[communities] = True
+    inside: Flags = wanted[names]
+    return inside
 
 
 def places_of(names: U32, n: int) -> tuple[U32, I64, I64]:
@@ -114,8 +155,8 @@ def concerned_of(
     places: I64,
     index: I64,
     ids: I64,
-) -> Concerned:
-    """Return the communities that a batch may have changed, from the vertices listed.
+) -> tuple[Concerned, I64]:
+    """Return the communities that a batch may have changed, and which of `names` are after it.
 
     Parameters
     ----------
@@ -138,39 +179,38 @@ def concerned_of(
     sizes, weights = by_name("size", "old_size"), by_name("mass", "old_mass")
     old_sizes = by_name("size_before", "old_size_before")
     old_weights = by_name("mass_before", "old_mass_before")
-    now = sizes > 0
     ids_then = ids[names]
-    then = ids_then != NO_ID
-    return Concerned(
-        names=names[now].astype(np.int64),
+    now, then = np.flatnonzero(sizes > 0), np.flatnonzero(ids_then != NO_ID)
+    overlaps = overlaps_of(listed, index, sizes, weights, ids_then != NO_ID)
+    concerned = Concerned(
         sizes=sizes[now],
         weights=weights[now],
         old_ids=ids_then[then],
         old_sizes=old_sizes[then],
         old_weights=old_weights[then],
-        overlaps=overlaps_of(listed, names.astype(np.int64), index, sizes, weights, ids),
+        overlaps=overlaps.indexed(now, then, np.empty(len(names), np.int64)),
     )
+    return concerned, now
 
 
 def overlaps_of(
-    listed: NDArray[np.void], names: I64, index: I64, sizes: I64, weights: I64, ids: I64
+    listed: NDArray[np.void], index: I64, sizes: I64, weights: I64, then: Flags
 ) -> Overlaps:
     """Return what the communities after a batch share with those before it.
 
     Vertices that are not listed kept the name of their community: they are what is left of it.
     """
-    living = listed["living"] & NOW != 0
     places = index[listed["name"]]
+    degrees, members = listed["degree"].astype(np.int64), listed["members"].astype(np.int64)
     left_sizes, left_weights = sizes.copy(), weights.copy()
-    np.subtract.at(left_sizes, places, living.astype(np.int64))
-    np.subtract.at(left_weights, places, listed["degree"].astype(np.int64))
-    kept = (left_sizes > 0) & (ids[names] != NO_ID)
+    np.subtract.at(left_sizes, places, np.where(listed["living"] & NOW, members, 0))
+    np.subtract.at(left_weights, places, degrees)
+    kept = np.flatnonzero((left_sizes > 0) & then)
 
     stayed = listed["living"] == NOW | BEFORE
-    moved = listed if stayed.all() else listed[stayed]
     return Overlaps.of_pairs(
-        np.concatenate([moved["name"].astype(np.int64), names[kept]]),
-        np.concatenate([ids[moved["name_before"]], ids[names[kept]]]),
-        np.concatenate([moved["degree"].astype(np.int64), left_weights[kept]]),
-        np.concatenate([np.ones(len(moved), np.int64), left_sizes[kept]]),
+        np.concatenate([places[stayed], kept]),
+        np.concatenate([index[listed["name_before"][stayed]], kept]),
+        np.concatenate([degrees[stayed], left_weights[kept]]),
+        np.concatenate([members[stayed], left_sizes[kept]]),
     )

@@ -3,7 +3,7 @@
 // Communities are named after their smallest member. A step reads what the steps before it wrote, in
 // the order of this file; moving (gpu/move/move.cu) comes between `split_flagged` and
 // `settle_names`. Sums are of integers and names are minima, so that the order of threads does not
-// matter. All kernels but the last three are cooperative.
+// matter. All kernels but those that list are cooperative.
 #include "search.cuh"
 #include "union_find.cuh"
 #include "walk_arcs.cuh"
@@ -319,30 +319,68 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
   squares.publish(f.counts->squares);
 }
 
-// A vertex whose community has another name than before, or that was added, removed or revived.
+// A vertex whose community has another name than before, or that was added, removed or revived; or
+// all vertices that came from one community to another.
 struct Differing {
   u32 vertex, name, name_before, living;   // living: now in bit 0, before in bit 1
   u32 size, size_before;                   // of `name`, living members after and before
   u32 old_size, old_size_before;           // of `name_before`
+  u32 members, unused;                     // vertices; `degree` is theirs
   u64 degree, mass, mass_before, old_mass, old_mass_before;
 };
-static_assert(sizeof(Differing) == 72, "mirrored by DIFFERING in gpu/dynamic/follow_arrays.py");
+static_assert(sizeof(Differing) == 80, "mirrored by DIFFERING in gpu/dynamic/follow_arrays.py");
+
+// Whether v is one of these; `living` becomes what Differing has.
+__device__ __forceinline__ bool differs(const Follow& f, u32 v, u32& living) {
+  const bool old = v < f.n_before;
+  living = f.alive[v] | (old ? f.alive_before[v] << 1 : 0);
+  return !old || f.names[v] != f.next_names[v] || (living != 0 && living != 3);
+}
+
+__device__ __forceinline__ Differing differing(const Follow& f, u32 v, u32 living) {
+  const u32 name = f.next_names[v], own = v < f.n_before ? f.names[v] : EMPTY;
+  Differing d = {v, name, own, living, f.sizes[name], 0, 0, 0, 1, 0,
+                 f.degrees[v], f.masses[name], 0, 0, 0};
+  if (name < f.n_before) d.size_before = f.sizes_before[name], d.mass_before = f.masses_before[name];
+  if (own != EMPTY) {
+    d.old_size = f.sizes[own], d.old_mass = f.masses[own];
+    d.old_size_before = f.sizes_before[own], d.old_mass_before = f.masses_before[own];
+  }
+  return d;
+}
 
 // Lists them, in any order.
 __global__ void BOUNDS list_differing(const Follow f, Differing* list) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    const bool old = v < f.n_before;
-    const u32 name = f.next_names[v], living = f.alive[v];
-    const u32 own = old ? f.names[v] : EMPTY, lived = old ? f.alive_before[v] : 0;
-    if (old && own == name && lived == living) continue;
-    Differing d = {(u32)v, name, own, living | lived << 1, f.sizes[name], 0, 0, 0,
-                   f.degrees[v], f.masses[name], 0, 0, 0};
-    if (name < f.n_before) d.size_before = f.sizes_before[name], d.mass_before = f.masses_before[name];
-    if (old) {
-      d.old_size = f.sizes[own], d.old_mass = f.masses[own];
-      d.old_size_before = f.sizes_before[own], d.old_mass_before = f.masses_before[own];
-    }
-    list[atomicAdd(&f.counts->listed, 1)] = d;
+    u32 living;
+    if (differs(f, v, living)) list[atomicAdd(&f.counts->listed, 1)] = differing(f, v, living);
+  }
+}
+
+// Lists the vertices alone, in any order, with keys that are equal for those that came from one
+// community to another and lived before and after.
+__global__ void BOUNDS key_differing(const Follow f, u32* vertices, u64* keys) {
+  for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
+    u32 living;
+    if (!differs(f, v, living)) continue;
+    const u64 k = atomicAdd(&f.counts->listed, 1);
+    vertices[k] = v;
+    keys[k] = living == 3 ? (u64)f.names[v] << 32 | f.next_names[v] : (u64)EMPTY << 32 | v;
+  }
+}
+
+// Lists groups of them: group g has the vertices from first[g] on, up to the next one's. `degrees`
+// are the sums of degrees up to each vertex.
+__global__ void BOUNDS list_groups(const Follow f, const u32* vertices, i64 count, const i64* first,
+                                   i64 groups, const u64* degrees, Differing* list) {
+  for (i64 g = grid_thread(); g < groups; g += grid_threads()) {
+    const i64 low = first[g], high = g + 1 < groups ? first[g + 1] : count;
+    u32 living;
+    differs(f, vertices[low], living);
+    Differing d = differing(f, vertices[low], living);
+    d.members = high - low;
+    d.degree = degrees[high - 1] - (low ? degrees[low - 1] : 0);
+    list[g] = d;
   }
 }
 

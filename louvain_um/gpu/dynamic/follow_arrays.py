@@ -51,6 +51,8 @@ DIFFERING: Final = np.dtype(
         ("size_before", np.uint32),
         ("old_size", np.uint32),
         ("old_size_before", np.uint32),
+        ("members", np.uint32),
+        ("unused", np.uint32),
         ("degree", np.uint64),
         ("mass", np.uint64),
         ("mass_before", np.uint64),
@@ -72,6 +74,10 @@ KEPT: Final = {"touched": np.uint8, "alive_before": np.uint8}
 
 MOST_PENDING: Final = 8
 """Batches whose ids wait to be asked for; each holds the names of all vertices."""
+
+MOST_SINGLE: Final = 1 << 15
+"""Vertices that are listed each by itself; more are sorted by their communities before and after,
+which costs a launch or two per column, and listed once for each pair of these."""
 
 MOST_LISTED: Final = 4
 """Bytes per vertex of lists of renamed vertices that wait on the device; the others do on the host.
@@ -106,7 +112,7 @@ def hub_sizes(vertices: int, arcs: int, longest: int) -> tuple[int, int]:
 def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     """Return the bytes that following takes on a device, besides the graph and runs on it.
 
-    Lists of vertices whose communities got other names, 72 bytes each, may take more for a moment.
+    Lists of vertices whose communities got other names, 80 bytes each, may take more for a moment.
 
     Parameters
     ----------

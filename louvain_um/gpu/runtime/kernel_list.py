@@ -130,7 +130,15 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "queued": dict.fromkeys(("take_pages", "free_pages", "place_rows"), HEAPS),
         "follow": {
             **dict.fromkeys(
-                ("mark_changes", "split_flagged", "list_differing", "release_touched", "flag_left"),
+                (
+                    "mark_changes",
+                    "split_flagged",
+                    "list_differing",
+                    "key_differing",
+                    "list_groups",
+                    "release_touched",
+                    "flag_left",
+                ),
                 NO_TEMPLATE,
             ),
             "settle_names": ANY_WEIGHTS,

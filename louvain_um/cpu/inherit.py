@@ -1,0 +1,125 @@
+"""Which community inherits an id, and what became of each: linear in the pairs of communities.
+
+A pair is a community after a batch and one before it that share members, by their indices.
+"""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
+
+from __future__ import annotations
+
+import numpy as np
+
+from louvain_um.core.compiled import kernel
+
+GREW, SHRANK, CONTINUED, BORN, SPLIT, DIED, MERGED = range(7)
+
+
+@kernel(inline="always")
+def precedes(weights, sizes, p, q):
+    """Return 1 if pair p shares more than pair q, weight first, −1 if less, 0 if as much."""
+    if weights[p] != weights[q]:
+        return 1 if weights[p] > weights[q] else -1
+    if sizes[p] != sizes[q]:
+        return 1 if sizes[p] > sizes[q] else -1
+    return 0
+
+
+@kernel()
+def heaviest(keys, ties, weights, sizes, best):
+    """Write the pair of each key that shares the most, ties to the smaller value of `ties`.
+
+    `best` is −1 before, and afterwards for keys without a pair.
+    """
+    for p in range(len(keys)):
+        q = best[keys[p]]
+        if q < 0:
+            best[keys[p]] = p
+            continue
+        order = precedes(weights, sizes, p, q)
+        if order > 0 or (order == 0 and ties[p] < ties[q]):
+            best[keys[p]] = p
+
+
+@kernel()
+def inherit(news, olds, weights, sizes, claims, old_ids, heirs, new_ids, next_id):
+    """Give each old id to the community that claims the most of it, and others new ids.
+
+    `claims` are pairs by community after the batch; `heirs`, −1 before, becomes the pair by which
+    each old id is inherited. Returns the next free id.
+    """
+    for i in range(len(claims)):
+        p = claims[i]
+        if p < 0:
+            continue
+        q = heirs[olds[p]]
+        # Communities come in the order of their names: ties go to the first.
+        if q < 0 or precedes(weights, sizes, p, q) > 0:
+            heirs[olds[p]] = p
+    for j in range(len(heirs)):
+        if heirs[j] >= 0:
+            new_ids[news[heirs[j]]] = old_ids[j]
+    for i in range(len(new_ids)):
+        if new_ids[i] < 0:
+            new_ids[i] = next_id
+            next_id += 1
+    return next_id
+
+
+@kernel()
+def tell(pairs, now, then, claims, heirs, successors, told):
+    """Write what happened to communities of two members and more; return how many events.
+
+    Parameters
+    ----------
+    pairs : news, olds, weights
+    now, then : ids, sizes, weights
+        Of communities after and before the batch.
+    claims, successors : int64[c], int64[k]
+        The heaviest pair of each community after, and before; −1 for none.
+    heirs : int64[k]
+        The pair by which each old id is inherited; −1 for none.
+    told : int64[c + k, 9]
+        Kind, then the other fields of an event in their order.
+    """
+    news, olds, weights = pairs
+    ids, sizes, masses = now
+    old_ids, old_sizes, old_masses = then
+    went = np.zeros(len(old_ids), np.int64)
+    for p in range(len(news)):
+        went[olds[p]] += weights[p]
+    fresh = np.ones(len(ids), np.bool_)
+    count = 0
+    for j in range(len(old_ids)):
+        size, mass, stayed = np.int64(0), np.int64(0), np.int64(0)
+        if heirs[j] >= 0:
+            i = news[heirs[j]]
+            fresh[i] = False
+            size, mass, stayed = sizes[i], masses[i], weights[heirs[j]]
+        if max(size, old_sizes[j]) < 2:
+            continue
+        joined, left, other = mass - stayed, went[j] - stayed, np.int64(-1)
+        kind = GREW if joined > left else SHRANK if joined < left else CONTINUED
+        if old_sizes[j] < 2:
+            kind = BORN
+        elif size < 2:
+            kind = DIED
+            if size == 0 and successors[j] >= 0 and sizes[news[successors[j]]] > 1:
+                kind, other = MERGED, ids[news[successors[j]]]
+        event = told[count]
+        event[0], event[1], event[2] = kind, old_ids[j], other
+        event[3], event[4], event[5], event[6] = old_sizes[j], size, old_masses[j], mass
+        event[7], event[8] = joined, left
+        count += 1
+    for i in range(len(ids)):
+        if not fresh[i] or sizes[i] < 2:
+            continue
+        kind, other, p = BORN, np.int64(-1), claims[i]
+        if p >= 0 and old_sizes[olds[p]] > 1:
+            kind, other = SPLIT, old_ids[olds[p]]
+        event = told[count]
+        event[0], event[1], event[2] = kind, ids[i], other
+        event[3], event[4], event[5], event[6] = 0, sizes[i], 0, masses[i]
+        event[7], event[8] = masses[i], 0
+        count += 1
+    return count
