@@ -229,6 +229,21 @@ class ProgramCost:
             found = self._arrivals[key] = self._arrival(array, placement)
         return found
 
+    def split_arrival(self, array: ProgramArray, share: float) -> float:
+        """Return the same for a split with this share on the device."""
+        if array.name in self.here:
+            return self._arrival(array, Placement("split", share))
+        ends = self._splits.get(array.name)
+        if ends is None:
+            ends = self._splits[array.name] = tuple(
+                self._arrival(array, Placement("split", each)) for each in (0.0, 1.0)
+            )
+        return ends[0] + share * (ends[1] - ends[0])
+
+    @cached_property
+    def _splits(self) -> dict[str, tuple[float, ...]]:
+        return {}
+
     def _arrival(self, array: ProgramArray, placement: Placement) -> float:
         machine, kind, nbytes = self.machine, placement.kind, float(array.nbytes)
         if array.name in self.here:

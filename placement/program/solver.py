@@ -7,6 +7,7 @@ turns in the same memory.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -25,6 +26,12 @@ BESIDE: Final = (Placement("peer"),)
 
 HERE: Final = tuple(Placement(k) for k in ("device", "managed", "prefetched", "read_mostly"))
 """Placements that may take device memory for the whole array; the first of equals is taken."""
+
+
+Question = tuple[ProgramCost, int, bool, dict[str, Placement]]
+
+DECIDED: Final = deque[tuple[Question, dict[str, Placement]]](maxlen=16)
+"""The last decisions: running a program again, from another source, must not take them anew."""
 
 
 def held_by_phase(program: Program, placements: Mapping[str, Placement]) -> dict[str, int]:
@@ -78,8 +85,21 @@ def solve(
     >>> {name: str(where) for name, where in solve(cost, 300 << 20).items()}
     {'cold': 'split(0.1758)', 'hot': 'device'}
     """
+    question = cost, budget, managed, dict(fixed or {})
+    for asked, decided in tuple(DECIDED):
+        if asked == question:
+            return dict(decided)
+    found = decide(*question)
+    DECIDED.append((question, found))
+    return dict(found)
+
+
+def decide(
+    cost: ProgramCost, budget: int, managed: bool, fixed: Mapping[str, Placement]
+) -> dict[str, Placement]:
+    """Return where each array lives; see `solve`."""
     arrays = sorted(cost.program.arrays, key=lambda array: array.name)
-    placements = dict(fixed or {})
+    placements = dict(fixed)
     must = [a for a in arrays if a.on_device and a.name not in placements]
     placements |= {array.name: Placement("device") for array in must}
     free = [array for array in arrays if array.name not in placements]

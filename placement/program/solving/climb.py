@@ -187,7 +187,7 @@ def split(
     """
 
     def seconds(blocks: int) -> float:
-        return standing.seconds_with(array, part_of(array, blocks))
+        return standing.seconds_split(array, share_of(array, blocks))
 
     low, high = 1, min(room, array.nbytes - 1) // BLOCK
     if high < low:
@@ -203,6 +203,11 @@ def split(
 
 def part_of(array: ProgramArray, blocks: int) -> Placement:
     """Return the split that leaves so many whole blocks on the device, less than the array."""
+    return Placement("split", share_of(array, blocks))
+
+
+def share_of(array: ProgramArray, blocks: int) -> float:
+    """Return its share on the device."""
     # Half of what follows more, so that rounding the product down gives so many.
     whole = blocks * BLOCK
-    return Placement("split", (whole + min(BLOCK, array.nbytes - whole) / 2) / array.nbytes)
+    return (whole + min(BLOCK, array.nbytes - whole) / 2) / array.nbytes

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.placement.policy.policy import Placement
-from louvain_um.placement.program.cost import OVERLAP, ProgramCost
+from louvain_um.placement.program.cost import OVERLAP, ProgramCost, joined
 from louvain_um.placement.program.program import ProgramArray
 
 F64 = NDArray[np.float64]
@@ -47,12 +47,20 @@ class Accesses:
         ways = [(use.hosted, use.pinned, use.managed) for _, _, use in uses]
         self.ways = np.array(ways, np.float64).reshape(len(uses), 3, 2)
         """Seconds of the bus to and from the device: of a split, pinned and managed memory."""
-        self.first = np.searchsorted(self.array, np.arange(len(self.index) + 1))
-        self.computing = np.array([x.operations / machine.operation_rate for x in phases])
-        self.overlap = np.array([x.overlap for x in phases])
-        self.starts = np.array([x.passes * x.launches * machine.launch_seconds for x in phases])
-        self.times = np.array(
-            [cost.scale.get(x.name, 1.0) * cost.left.get(x.name, 1.0) for x in phases]
+        self.of_array: list[list[int]] = [[] for _ in self.arrays]
+        """Entries of each array."""
+        for use, (i, _, _) in enumerate(uses):
+            self.of_array[i].append(use)
+        # Single entries are read from lists: a number of NumPy's takes ten times as long.
+        self.entries = [(p, use.local, each) for (_, p, use), each in zip(uses, ways, strict=True)]
+        self.phases = [
+            (x.operations / machine.operation_rate, x.overlap,
+             x.passes * x.launches * machine.launch_seconds,
+             cost.scale.get(x.name, 1.0) * cost.left.get(x.name, 1.0))
+            for x in phases
+        ]  # fmt: skip
+        self.computing, self.overlap, self.starts, self.times = (
+            np.array(column) for column in zip(*self.phases, strict=True)
         )
 
     def seconds(self, phase: Any, local: F64, up: F64, down: F64) -> F64:
@@ -61,14 +69,24 @@ class Accesses:
         most = np.maximum(work, bus)
         both = np.minimum(work, bus) / np.where(most > 0, most, 1.0)
         hidden = most * (1 + both**OVERLAP) ** (1 / OVERLAP)
-        joined = np.where(self.overlap[phase], hidden, work + bus)
-        found: F64 = self.times[phase] * (joined + self.starts[phase])
+        both = np.where(self.overlap[phase], hidden, work + bus)
+        found: F64 = self.times[phase] * (both + self.starts[phase])
         return found
+
+    def seconds_of(self, phase: int, local: float, up: float, down: float) -> float:
+        """Return the same of one phase."""
+        computing, overlap, starts, times = self.phases[phase]
+        work = max(computing, local)
+        return times * (joined(work, max(up, down), overlap=overlap) + starts)
+
+
+SPLIT: Final = 0
+"""The column of `Accesses.ways` for splits."""
 
 
 def way_of(placement: Placement) -> int:
     """Return the column of `Accesses.ways` for what a placement keeps elsewhere."""
-    return 0 if placement.kind in ("split", "peer") else 1 if placement.kind == "pinned" else 2
+    return SPLIT if placement.kind in ("split", "peer") else 1 if placement.kind == "pinned" else 2
 
 
 class Standing:
@@ -129,18 +147,31 @@ class Standing:
         )
         self.phases = uses.seconds(slice(None), self.local, self.up, self.down)
         self.total = float(self.phases.sum() + self.arrivals.sum())
+        self._away = away.tolist()
+        columns = (self.local, self.up, self.down, self.phases)
+        self._sums = list(zip(*(column.tolist() for column in columns), strict=True))
 
     def seconds_with(self, array: ProgramArray, placement: Placement) -> float:
         """Return the seconds of the program with one array placed otherwise."""
+        arrival = self.cost.arrival(array, placement)
+        return self._with(array, placement.on_device, way_of(placement), arrival)
+
+    def seconds_split(self, array: ProgramArray, share: float) -> float:
+        """Return the same with this share of the array on the device, and the rest split off."""
+        return self._with(array, share, SPLIT, self.cost.split_arrival(array, share))
+
+    def _with(self, array: ProgramArray, share: float, way: int, arrival: float) -> float:
         uses, i = self.accesses, self.accesses.index[array.name]
-        mine = slice(uses.first[i], uses.first[i + 1])
-        phase, share = uses.phase[mine], placement.on_device
-        ways = uses.ways[mine, way_of(placement)] * (1 - share) - self.away[mine]
-        local = self.local[phase] + (share - self.share[i]) * uses.local[mine]
-        up, down = (np.maximum(s[phase] + ways[:, k], 0.0) for k, s in enumerate(self.sums))
-        change = (uses.seconds(phase, local, up, down) - self.phases[phase]).sum()
-        arrival = self.cost.arrival(array, placement) - self.arrivals[i]
-        return float(self.total + change + arrival)
+        more = share - float(self.share[i])
+        change = 0.0
+        for use in uses.of_array[i]:
+            phase, there, ways = uses.entries[use]
+            local, up, down, now = self._sums[phase]
+            away = self._away[use]
+            up = max(up + ways[way][0] * (1 - share) - away[0], 0.0)
+            down = max(down + ways[way][1] * (1 - share) - away[1], 0.0)
+            change += uses.seconds_of(phase, local + more * there, up, down) - now
+        return self.total + change + arrival - float(self.arrivals[i])
 
     @property
     def sums(self) -> tuple[F64, F64]:

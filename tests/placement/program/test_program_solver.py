@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost, joined
 from louvain_um.placement.program.solver import (
+    DECIDED,
     HERE,
     HOSTED,
     held_by_phase,
@@ -245,3 +247,24 @@ def test_the_best_placement_of_one_array_is_that_of_the_whole_program():
             seconds = {p: cost.seconds({**placements, array.name: p}) for p in among}
             assert least == pytest.approx(min(seconds.values()), rel=1e-12)
             assert seconds[found] == pytest.approx(least, rel=1e-9)
+
+
+def test_a_decision_is_taken_once():
+    def planned(passes):
+        arrays = [
+            ProgramArray(name="x", shape=64 * MIB, reads=[Stream(passes=passes)]),
+            ProgramArray(name="y", shape=64 * MIB, reads={"run": Gather(1e9)}, from_host=1),
+        ]
+        return ProgramCost(program=Program(name="p", arrays=arrays), machine=H200)
+
+    DECIDED.clear()
+    first = solve(planned(3), 300 * MIB)
+    first["x"] = Placement("managed")  # the caller's own
+    assert solve(planned(3), 300 * MIB) == DECIDED[0][1] != first
+    assert len(DECIDED) == 1
+    # Another program, budget or measured time is another question.
+    solve(planned(4), 300 * MIB)
+    solve(planned(3), 301 * MIB)
+    solve(replace(planned(3), scale={"run": 2.0}), 300 * MIB)
+    solve(planned(3), 300 * MIB, managed=False)
+    assert len(DECIDED) == 5
