@@ -19,6 +19,7 @@ from louvain_um.cli.plans.changing import (
     dynamic_size,
     print_store,
 )
+from louvain_um.cli.plans.programs import declared_program, print_program
 from louvain_um.cli.plans.several import plan_devices, plan_ranks, refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading, with_reading
 from louvain_um.cli.terminal.output import echo
@@ -28,7 +29,6 @@ from louvain_um.formats.objects.examples import is_example
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
     from louvain_um.gpu.memory.shape import Shape
-    from louvain_um.placement.machine.machine import Machine
 
 SIZE = "Without a graph"
 CLUSTER = "Ranks of a cluster, several GPUs"
@@ -209,19 +209,11 @@ def plan(
         print_store(changing, policy, graph, json=json, quiet=quiet)
         return
     if program is not None:
-        if graph is None:
-            raise OptionError(remedy="--program needs a GRAPH; name one")
-        refuse_given(
-            "--program",
-            {
-                "--vertices": n_vertices is not None,
-                "--arcs": n_arcs is not None,
-                "--kind": kind,
-                "--method": method is not Method.louvain,
-            },
-        )
+        refuse_given("--program", {"--kind": kind, "--method": method is not Method.louvain})
         check_options(memory, machine)
-        plan_program(graph, program, reading, memory, device_budget, own, json=json, quiet=quiet)
+        declared = declared_program(program, graph, (n_vertices, n_arcs, reading), quiet, json)
+        policy = {"memory": memory, "device_budget": device_budget, "machine": own}
+        print_program(declared, policy, graph, json=json, quiet=quiet)
         return
     graph_notes: tuple[str, ...] = ()
     if graph is None:
@@ -283,38 +275,6 @@ def plan(
         for text in notes:
             print_note(text)
     echo(result.verdict)
-
-
-def plan_program(
-    graph: str,
-    program: str,
-    reading: Reading,
-    memory: str,
-    budget: str | None,
-    machine: Machine,
-    *,
-    json: bool,
-    quiet: bool,
-) -> None:
-    """Print the plan of another algorithm, or only its last line."""
-    from louvain_um import planning
-    from louvain_um.algorithms.programs import check_name, program_for
-    from louvain_um.cli.progress import progress_reporter
-
-    check_name(program)
-    with progress_reporter(quiet=quiet) as reporter:
-        reporter.step(f"reading {graph}")
-        loaded = reading.read(graph)
-    declared = program_for(program, loaded)
-    found = planning.plan(declared, memory=memory, device_budget=budget, machine=machine)
-    if json:
-        common.print_json({**found.to_dict(), "graph": graph})
-        return
-    if not quiet:
-        for text in loaded.notes:
-            print_note(text)
-    text = str(found)
-    echo(text.splitlines()[-1] if quiet else text)
 
 
 def check_options(memory: str, machine: str | None) -> None:

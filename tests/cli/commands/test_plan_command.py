@@ -290,3 +290,16 @@ def test_plans_of_stores_refuse_what_they_ignore(run, options, told):
     found = run("plan", *size, *options)
     assert found.code == 2
     assert told in found.err
+
+
+def test_another_program_is_planned_from_its_size(run, two_triangles):
+    found = run("plan", *LARGE, "--weighted", "--program", "mst", "--json").json
+    sizes = {array["name"]: array["bytes"] for array in found["arrays"]}
+    assert (sizes["targets"], sizes["weights"]) == (4 * 650_000_000, 8 * 650_000_000)
+    assert found["program"] == "mst"
+    read = run("plan", two_triangles, "--program", "bfs", "--json").json
+    like = run("plan", "--vertices", 6, "--arcs", 14, "--program", "bfs", "--json").json
+    assert {**like, "graph": read["graph"]} == read
+    assert "pass both" in run("plan", "--vertices", 6, "--program", "bfs").complaint()
+    both = run("plan", two_triangles, "--vertices", 6, "--arcs", 14, "--program", "bfs")
+    assert "not both" in both.complaint()
