@@ -18,6 +18,7 @@ from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
+from louvain_um.gpu.runtime import launch
 from tests.dynamic.test_tracker import grown, random_batch
 from tests.gpu_emulated.emulated_device import (
     Counting,
@@ -216,6 +217,16 @@ def test_hubs_decide_and_fall_apart(emulated):
         for tracker in (here, other):
             tracker.update(tracker.graph.apply(**batch))
         same(here, other, seen=True)
+
+
+def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):
+    n = 9000
+    graph = lu.DynamicGraph(lu.Graph.from_edges(np.zeros(n - 1, np.int64), np.arange(1, n)))
+    (count, slots), _, arrays = there(graph, emulated, 1)._there.steps.hubs
+    names = launch.hub_arrays(count, slots, np.uint64)
+    partials = dict(zip(names, arrays, strict=True))["partials"]
+    assert slots // launch.DRAIN_SLOTS > 1
+    assert partials.nbytes == (slots // launch.DRAIN_SLOTS + count) * launch.HUB_CHOICE.itemsize
 
 
 def test_a_plan_declares_what_a_graph_and_its_tracker_hold(emulated):

@@ -52,6 +52,7 @@ STRUCTS = {
     (MOVING, "Control"): launch.CONTROL,
     (MOVING, "HubTables<u32>"): launch.HUB_TABLES,
     (MOVING, "HubTables<u64>"): launch.HUB_TABLES,
+    (MOVING, "HubChoice"): launch.HUB_CHOICE,
     (AGGREGATING, "State"): STATE,
     (AGGREGATING, "Arguments<Unweighted, u32>"): ARGUMENTS,
     (AGGREGATING, "Arguments<Weights8, u64>"): ARGUMENTS,

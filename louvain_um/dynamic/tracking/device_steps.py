@@ -24,7 +24,7 @@ from louvain_um.gpu.dynamic.follow_arrays import (
     STATE,
 )
 from louvain_um.gpu.move.structs import MOVE_RULE, SWEEPS
-from louvain_um.gpu.runtime.launch import CONTROL, DRAIN_SLOTS, HUB_TABLES
+from louvain_um.gpu.runtime.launch import CONTROL, HUB_TABLES, hub_arrays
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 
@@ -115,21 +115,14 @@ class DeviceSteps:
         self, sizes: tuple[int, int]
     ) -> tuple[tuple[int, int], Struct, tuple[Any, ...]]:
         """Return empty tables for hubs (`hubs.cuh`)."""
-        count, slots = sizes
-        empty, units = self.xp.empty, slots // DRAIN_SLOTS + count
         arrays = {
-            "keys": empty(slots, np.uint32),
-            "sums": empty(slots, np.uint64),
-            "slots": empty(count + 1, np.uint64),
-            "fills": empty(count + 1, np.uint32),
-            "drains": empty(count + 1, np.uint32),
-            "own_weights": empty(count + 1, np.uint64),
-            "partials": empty(2 * units, np.uint64),
+            name: self.xp.empty(length, kind)
+            for name, (length, kind) in hub_arrays(*sizes, np.uint64).items()
         }
         arrays["keys"].fill(0xFFFFFFFF)
         arrays["sums"].fill(0)
         at = {name: self.device.address(array) for name, array in arrays.items()}
-        return sizes, Struct(HUB_TABLES, capacity=slots, **at), tuple(arrays.values())
+        return sizes, Struct(HUB_TABLES, capacity=sizes[1], **at), tuple(arrays.values())
 
     def fields(self, n: int, change: Change | None = None) -> dict[str, Any]:
         """Return what `Follow` holds, as arrays and numbers."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.gpu.dynamic.batch_arrays import long_rows
-from louvain_um.gpu.runtime.launch import BLOCK_MAX, CONTROL, DRAIN_SLOTS, hub_table_sizes
+from louvain_um.gpu.runtime.launch import BLOCK_MAX, CONTROL, hub_bytes, hub_table_sizes
 from louvain_um.gpu.runtime.structs import layout, pointers
 
 FOLLOW: Final = layout(
@@ -131,7 +131,6 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
         return sum(np.dtype(kind).itemsize for kind in types.values())
 
     count, slots = hub_sizes(vertices, arcs, longest)
-    choices = 2 * (slots // DRAIN_SLOTS + count)
     return {
         # `touched` is copied, so that an error leaves it as it was; a renewal has a start.
         "communities": vertices * (3 * each(STATE) + each(KEPT) + 1 + 4),
@@ -140,5 +139,5 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
         + 8 * long_rows(arcs)
         + COUNTS.itemsize
         + CONTROL.itemsize,
-        "hash": 12 * slots + 24 * (count + 1) + 8 * choices,
+        "hash": hub_bytes(count, slots, 8),
     }

@@ -31,6 +31,7 @@ from louvain_um.gpu.memory.targets24 import words_for
 from louvain_um.gpu.runtime.launch import (
     CONTROL,
     DRAIN_SLOTS,
+    HUB_CHOICE,
     hub_table_sizes,
     queue_entries,
     queued_at_once,
@@ -324,7 +325,8 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("hub_fills", "hash", 4, count + 1, stages)
     yield _array("hub_drains", "hash", 4, count + 1, stages)
     yield _array("hub_own_weights", "hash", shape.sum_bytes, count + 1, stages)
-    yield _array("hub_choices", "hash", 24, slots // DRAIN_SLOTS + count, stages)
+    choices = slots // DRAIN_SLOTS + count
+    yield _array("hub_choices", "hash", HUB_CHOICE.itemsize, choices, stages)
     moving, adding = coarse_table_bytes(shape)
     yield _array("coarse_tables", "hash", 1, adding, ("coarse",))
     # In a shared arena they use the second region's memory; else this is what they need,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, slots_of, tables
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.gpu.runtime.launch import DRAIN_SLOTS, hub_table_sizes
+from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes
 
 SMALL = 1 << 18
 """Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""
@@ -84,7 +84,7 @@ def coarse_table_bytes(shape: Shape) -> tuple[int, int]:
     count, slots = hub_table_sizes(
         n, arcs, min(shape.filled, arcs), sums, low_scratch=shape.low_scratch
     )
-    moving = (4 + sums) * slots + (16 + sums) * (count + 1) + 24 * (slots // DRAIN_SLOTS + count)
+    moving = hub_bytes(count, slots, sums)
     k = min(after.vertices, n)
     large = max(n, arcs) > LIMITS.small
     return moving, (4 + sums) * summing(shape, k, arcs)[2] if large else 0

@@ -82,6 +82,9 @@ HUB_TABLES: Final = layout(
 )  # fmt: skip
 """`HubTables` of hubs.cuh."""
 
+HUB_CHOICE: Final = layout(choice=layout(score=np.float64, community=np.uint32), weight=np.uint64)
+"""`HubChoice` of hubs.cuh."""
+
 
 def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
     """Return the number of blocks to launch for a level: at most those resident at once."""
@@ -136,6 +139,37 @@ def hub_table_sizes(
     return min(vertices, hub_arcs // block_max), max(needed, small, slots)
 
 
+def hub_arrays(count: int, slots: int, sums: Any) -> dict[str, tuple[int, np.dtype[Any]]]:
+    """Return length and type of each array of the tables of hubs.
+
+    `count` hubs at once, and tables of `slots` sums of type `sums`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.gpu.runtime.launch import hub_arrays
+    >>> hub_arrays(3, 8192, np.uint32)["partials"]
+    (15, dtype('uint64'))
+    """
+    words = HUB_CHOICE.itemsize // 8
+    found: dict[str, tuple[int, Any]] = {
+        "keys": (slots, np.uint32),
+        "sums": (slots, sums),
+        "slots": (count + 1, np.uint64),
+        "fills": (count + 1, np.uint32),
+        "drains": (count + 1, np.uint32),
+        "own_weights": (count + 1, sums),
+        "partials": (words * (slots // DRAIN_SLOTS + count), np.uint64),
+    }
+    return {name: (length, np.dtype(kind)) for name, (length, kind) in found.items()}
+
+
+def hub_bytes(count: int, slots: int, sum_bytes: int) -> int:
+    """Return the bytes of these arrays."""
+    arrays = hub_arrays(count, slots, np.uint32 if sum_bytes == 4 else np.uint64)
+    return sum(length * kind.itemsize for length, kind in arrays.values())
+
+
 class HubTables:
     """Tables in global memory, for vertices whose arcs exceed shared memory: see hubs.cuh.
 
@@ -153,18 +187,12 @@ class HubTables:
             nothing = dict.fromkeys(HUB_TABLES.names or (), None) | {"capacity": 0}
             self.argument = Struct(HUB_TABLES, **nothing).argument
             return
-        units = slots // DRAIN_SLOTS + count
-        wanted: tuple[tuple[str, int, Any], ...] = (
-            ("hub_keys", slots, np.uint32),
-            ("hub_sums", slots, sums),
-            ("hub_slots", count + 1, np.uint64),
-            ("hub_fills", count + 1, np.uint32),
-            ("hub_drains", count + 1, np.uint32),
-            ("hub_own_weights", count + 1, sums),
-            ("hub_choices", 3 * units, np.uint64),
-        )
-        self.names = [name for name, _, _ in wanted]
-        arrays = [memory.empty(name, "hash", size, dtype) for name, size, dtype in wanted]
+        wanted = hub_arrays(count, slots, sums)
+        self.names = [f"hub_{'choices' if name == 'partials' else name}" for name in wanted]
+        arrays = [
+            memory.empty(name, "hash", *size)
+            for name, size in zip(self.names, wanted.values(), strict=True)
+        ]
         arrays[0].data.memset_async(0xFF, arrays[0].nbytes)
         arrays[1].data.memset_async(EMPTY_SUM[sums.itemsize], arrays[1].nbytes)
         keys, table, *others = arrays
