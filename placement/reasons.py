@@ -12,7 +12,7 @@ from louvain_um.placement.decision import Decision
 from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
 from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
 from louvain_um.placement.model.forecast import coming
-from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
+from louvain_um.placement.model.remote_access import Scales, overlaps, remote_seconds
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.policy import AUTO, Placement
 from louvain_um.placement.units import seconds, size
@@ -62,7 +62,7 @@ def estimate(
     for array in arrays:
         remote = remote_seconds(array, hosted, machine, work.mean_degree, scales)
         bus = {stage: work.bus_scale * s for stage, s in remote.items()}
-        phi = exposed(core, bus, targets24=has_targets24(array))
+        phi = exposed(core, bus, targets24=overlaps(array, machine))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra, rate = (1.0 if given else 0.0), 0, copying_rate(machine)
         if array.holds_input_arcs and in_pages:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.layout import HELD_BLOCKS, placed
+from louvain_um.placement.memory.paging.pages import page_bytes
 from louvain_um.placement.model.cost import (
     GIVEN_FILL,
     LOW_SCRATCH_AGGREGATE,
+    PACKED_MOVE,
     PACKING,
+    REMAPPED,
     add,
     arrival_seconds,
     copying_rate,
@@ -24,6 +27,7 @@ from louvain_um.placement.model.remote_access import (
     TAKEN,
     WHOLE,
     has_targets24,
+    overlaps,
     remote_seconds,
 )
 from louvain_um.placement.model.workload import Workload
@@ -119,7 +123,7 @@ def forecast(
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(remote_of, arrays))
-    targets24 = add(map(remote_of, filter(has_targets24, arrays)))
+    targets24 = add(remote_of(array) for array in arrays if overlaps(array, machine))
     moved, blocks = dict[Stage, float](), 1
     if in_blocks:
         # Every second pass goes backwards, so that the last blocks of a pass are reused.
@@ -134,7 +138,10 @@ def forecast(
     if limit is not None:
         written = _staged_bytes(arrays, policy, limit)
         both_ways = 1 / machine.remote_bandwidth + 1 / machine.copy_to_device
-        moved["aggregate"] = moved.get("aggregate", 0.0) + work.bus_scale * written * both_ways
+        paging = REMAPPED * _changing_bytes(arrays, limit) / page_bytes(limit)
+        moved["aggregate"] = (
+            moved.get("aggregate", 0.0) + work.bus_scale * written * both_ways + paging
+        )
     apart = {name for spec in layout for name in spec.members or ()}
     arrival = add(
         _arrival(spec, _given(spec, arrays, apart), work, out_of_core=spec.name in out_of_core)
@@ -143,6 +150,8 @@ def forecast(
     if any(map(has_targets24, arrays)):
         arrival = add((arrival, {"load": _packing_seconds(arrays, work)}))
     core = dict(work.core)
+    if any(map(has_targets24, arrays)):
+        core |= {s: PACKED_MOVE * core.get(s, 0.0) for s in ("move", "refine")}
     if low_scratch:
         core["aggregate"] = LOW_SCRATCH_AGGREGATE * core.get("aggregate", 0.0)
     return Forecast(
@@ -179,6 +188,12 @@ def _staged_bytes(arrays: Sequence[ArraySpec], policy: Policy, limit: int) -> fl
         if "aggregate" in a.stages and not a.holds_coarse_arcs and (a.level or not a.estimated)
     )
     return max(0.0, _coarse_arcs_bytes(arrays) - max(0.0, limit - held))
+
+
+def _changing_bytes(arrays: Sequence[ArraySpec], limit: int) -> float:
+    """Return the bytes of the device that change hands, pages of level 0's arcs for level 1's."""
+    whole = sum(a.nbytes for a in arrays if not a.estimated and "aggregate" in a.stages)
+    return min(_coarse_arcs_bytes(arrays), max(0.0, whole + _coarse_arcs_bytes(arrays) - limit))
 
 
 def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:

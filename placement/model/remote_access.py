@@ -38,6 +38,11 @@ SEARCHED: Final = 1.9
 """How often aggregation reads what it looks up in scratch, per declared access: fitted
 to `adv5` and `adv7` on LFR and R-MAT 24."""
 
+EXPOSED: Final = 0.85
+"""Share of the time of reading arcs over a link as fast as they are used that computing does not
+hide. With each arc goes a random read of the device: a slower link is what arcs wait for, and they
+wait for the whole of it; of a faster one they wait for less."""
+
 FLAGS: Final = 0.15
 """Cost of setting a flag, relative to a read: no thread waits for it, and many are set together.
 With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policies_h200`)."""
@@ -114,6 +119,20 @@ def accesses_of(array: ArraySpec, scales: Scales = AS_DECLARED) -> dict[tuple[St
     }
 
 
+def exposed_share(machine: Machine) -> float:
+    """Return the share of the seconds of reading arcs in place that computing does not hide.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.machine.profiles import H200
+    >>> from louvain_um.placement.model.remote_access import exposed_share
+    >>> exposed_share(H200), exposed_share(H200.with_peer()) < 0.5
+    (1.0, True)
+    """
+    used = WHOLE * machine.device_random_rate
+    return min(1.0, EXPOSED * used / machine.remote_bandwidth)
+
+
 def remote_seconds(
     array: ArraySpec,
     placement: Placement,
@@ -122,6 +141,8 @@ def remote_seconds(
     scales: Scales = AS_DECLARED,
 ) -> dict[Stage, float]:
     """Return seconds per stage that the bus, or the link to a peer, is busy for an array.
+
+    Of arcs over a link that is faster than they are used, those that are waited for.
 
     Parameters
     ----------
@@ -140,6 +161,7 @@ def remote_seconds(
     pinned = placement.kind == "pinned"
     reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
     atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
+    arcs = array.holds_input_arcs or array.holds_coarse_arcs
     found = dict[Stage, float]()
     for (stage, use), count in accesses_of(array, scales).items():
         if use == "atomic":
@@ -157,10 +179,20 @@ def remote_seconds(
         else:
             least = WHOLE if stage == "aggregate" else 0
             seconds = count * max(array.itemsize, least) / machine.remote_bandwidth
+        if use == "stream" and arcs:
+            seconds *= exposed_share(machine)
         found[stage] = found.get(stage, 0.0) + hosted * seconds
     if "aggregate" in found:
         found["aggregate"] *= scales.pieces(array.group)
     return found
+
+
+def overlaps(array: ArraySpec, machine: Machine) -> bool:
+    """Whether reading arcs overlaps with computing on others, as `cost.together` says.
+
+    That is so of 24-bit targets, whose rows are sorted by length, over a link that arcs wait for.
+    """
+    return has_targets24(array) and exposed_share(machine) == 1
 
 
 def has_targets24(array: ArraySpec) -> bool:

@@ -94,13 +94,15 @@ def time_range(
     causes = (expected.remote, expected.out_of_core, expected.arrival)
     bus = sum(s for by in causes for stage, s in by.items() if stage not in ("load", "coarse"))
     bus -= expected.arrival.get("fetch", 0.0) + expected.remote.get("fetch", 0.0)
+    # Without pages, coarse levels lie where the plan says, however many arcs they keep.
+    away = expected.remote.get("coarse", 0.0) if limit is None else 0.0
     found = []
     for at, share in enumerate(kept):
         arcs = share * work.arcs
         coarse = later_seconds(arcs, work, at)
         found.append(
             LEVEL_0[at] * level_0
-            + BUS[at] * max(bus, 0.0)
+            + BUS[at] * (max(bus, 0.0) + (share / kept[1] * away if kept[1] else 0.0))
             + coarse
             + bus_seconds(arcs, arrays, limit, machine)
         )

@@ -9,6 +9,7 @@ from typing import Final
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.arena_spec import guarded_bytes
 from louvain_um.placement.memory.paging.pages import LEAST_PAGE
+from louvain_um.placement.model.remote_access import exposed_share
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import (
     Candidate,
@@ -60,6 +61,10 @@ def choose(
     Arrays whose sizes are estimates do not decide: if there are any, and not everything fits, the
     others are placed, in pages, and these when their sizes are known. Policies of the package are
     then tried only if that does not fit.
+
+    Where arcs are read over the link nearly as fast as they are used, what outgrows its estimate
+    costs little there. So the input as it is, its arrays and all others once placed, competes with
+    pages, which cost time to change sides, and with fewer bytes, which cost time to unpack.
     """
     first = candidate(AUTO, default, work, limit, low_scratch=False)
     if first.fitted.within(limit - unplanned_bytes(default)):
@@ -67,6 +72,14 @@ def choose(
     low_scratch = declare(True)
     smallest = compact(True) if compact else ()
     in_pages = any(a.estimated for a in default) and limit >= LEAST_PAGES * LEAST_PAGE
+    still = list[Candidate]()
+    if exposed_share(work.machine) < 1:
+        forms = ((default, False), (low_scratch, True))
+        still = [
+            hosted_within(arrays, work, limit, low_scratch=small, order=order)
+            for arrays, small in forms
+            for order in ORDERS
+        ]
     in_core = [(low_scratch, True, False)]
     if compact:
         in_core = [(compact(False), False, True), *in_core, (smallest, True, True)]
@@ -79,13 +92,13 @@ def choose(
             low_scratch=small, compact=less, joint=joint, in_pages=in_pages,
         )  # fmt: skip
         if found.fitted.within(limit - (wasted_bytes(limit, arrays) if in_pages else 0)):
-            return found
+            return best_of([found, *still], limit) or found
     fewest = smallest or low_scratch
     own = [
         hosted_within(fewest, work, limit, compact=bool(smallest), order=order, in_pages=in_pages)
         for order in ORDERS
     ]
-    best = best_of(own, limit)
+    best = best_of([*own, *still], limit)
     if in_pages and best:
         return best
     if work.machine.beyond == "peer":

@@ -10,7 +10,7 @@ from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.layout import ALIGNED, aligned, is_made_first, with_slack
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import exposed
-from louvain_um.placement.model.remote_access import Scales, has_targets24, remote_seconds
+from louvain_um.placement.model.remote_access import Scales, overlaps, remote_seconds
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import Candidate, candidate, wasted_bytes
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
@@ -56,6 +56,7 @@ def hosted_within(
     work: Workload,
     limit: int,
     *,
+    low_scratch: bool = True,
     compact: bool = False,
     order: Order = Order(),
     in_pages: bool = False,
@@ -69,7 +70,7 @@ def hosted_within(
             policy = replace(policy, arrays=_at_first(policy.arrays))
         found = candidate(
             policy, arrays, work, limit,
-            low_scratch=True, compact=compact, joint=True, in_pages=in_pages,
+            low_scratch=low_scratch, compact=compact, joint=True, in_pages=in_pages,
         )  # fmt: skip
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:
@@ -190,7 +191,7 @@ class _Hosting:
         self.array = array
         self.whole = self.here = aligned(array.nbytes, ALIGNED)
         self.small = array.nbytes < BLOCK
-        self.targets24 = has_targets24(array)
+        self.targets24 = overlaps(array, work.machine)
         pieces = PIECES if array.holds_input_arcs or set(array.stages) == set(STAGES) else 1
         self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
         self.work, self.scales = work, scales

@@ -19,21 +19,22 @@ from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.options import Options
 from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
 
 
-@pytest.mark.parametrize("in_pages", [False, True])
-@pytest.mark.parametrize(("method", "budget"), [("louvain", "60%"), ("leiden", "40%")])
+@pytest.mark.parametrize("way", ["small", "still", "in pages"])
+@pytest.mark.parametrize(("method", "budget"), [("louvain", "40%"), ("leiden", "40%")])
 def test_what_does_not_fit_lies_on_the_peer(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, budget: str,
-    in_pages: bool,
+    way: str,
 ) -> None:  # fmt: skip
     graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
     plain: Any = Options(method=method, seed=3)
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
-    if in_pages:  # which are for larger graphs
+    if way != "small":  # larger graphs might be in pages
         for module in (pages, auto, span):
             monkeypatch.setattr(module, "LEAST_PAGE", 16 << 10)
         for module in (array_specs, coarse_bytes, planning):
@@ -41,6 +42,10 @@ def test_what_does_not_fit_lies_on_the_peer(
         small = replace(engine.LIMITS, small=1 << 10)
         for module in (engine, coarse_bytes, coarse_memory, shape):
             monkeypatch.setattr(module, "LIMITS", small)
+    if way == "in pages":  # as for a link that arcs wait for
+        monkeypatch.setattr(remote_access, "EXPOSED", 100.0)
+    if way == "still":
+        monkeypatch.setattr(auto, "LEAST_PAGES", 1 << 30)
     with (
         emulated_devices(monkeypatch, emulated, 2) as kernels,
         GpuEngine(options, ignore) as run,
@@ -50,13 +55,13 @@ def test_what_does_not_fit_lies_on_the_peer(
         made = {place for kind, place, _ in kernels.runtime.created if kind == 1}
     assert np.array_equal(found.labels, one.labels)
     assert found.provenance["peer_memory"] == "cuda:1"
-    assert plan.in_pages == in_pages
-    if in_pages:
+    assert plan.in_pages == (way == "in pages")
+    if plan.in_pages:
         assert made == {0, 1}
         of_host = [nbytes for kind, _, nbytes in kernels.runtime.created if kind != 1]
         assert len(of_host) == 1  # the driver is asked whether it maps such pages
     else:
-        assert {spec.placement.kind for spec in plan.layout} == {"device", "peer"}
+        assert {spec.placement.kind for spec in plan.layout} <= {"device", "split", "peer"}
         assert taken[1] >= plan.host_bytes > 0
 
 

@@ -77,6 +77,8 @@ class FakeCuda:
             freeHost=lambda a: self._free(("hostAlloc",), a),
             memGetInfo=lambda: (self.free_bytes, 8 * GIB),
             deviceGetAttribute=lambda number, device: self.attributes[number],
+            deviceCanAccessPeer=lambda device, other: 1,
+            deviceEnablePeerAccess=lambda other: None,
             deviceSynchronize=lambda: self.log.append(("synchronize",)),
             streamCreateWithFlags=lambda flags: 7,
             streamSynchronize=lambda stream: self.log.append(("synchronize", stream)),

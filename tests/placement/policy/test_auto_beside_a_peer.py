@@ -1,0 +1,79 @@
+"""What `auto` does with another GPU's memory: prices decide between ways to use it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from louvain_um.gpu.memory.planning import declare_compact, declared
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.model import forecast, remote_access
+from louvain_um.placement.model.remote_access import exposed_share
+from louvain_um.placement.planner import Plan, make_plan
+from tests.paths import RESULTS
+
+SHAPES = json.loads((RESULTS / "hosted_arrays_h200.json").read_text())["shapes"]
+LINKED = H200.with_peer()
+BY_BUS = replace(H200, peer_bandwidth=H200.remote_bandwidth).with_peer()
+
+
+def planned(name: str, budget: str, machine: Machine) -> Plan:
+    shape = Shape.from_record(SHAPES[name])
+    return make_plan(
+        partial(declared, shape), "auto", machine, budget, kind=shape.kind,
+        max_degree=shape.max_degree, compact=declare_compact(shape), kept=shape.kept,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", ["70%", "50%", "30%", "20%"])
+@pytest.mark.parametrize("name", ["lfr24", "rmat24"])
+def test_what_does_not_fit_stays_on_a_fast_peer_as_it_is(name: str, budget: str) -> None:
+    found = planned(name, budget, LINKED)
+    if found.expected.remote:  # otherwise all that is known fits
+        assert not found.in_pages
+        assert not found.compact
+    assert found.device_bytes <= found.limit
+    assert {spec.placement.kind for spec in found.layout} <= {"device", "split", "peer"}
+    assert found.seconds < 1.16 * found.seconds_in_core
+    assert found.seconds in found.seconds_range
+
+
+@pytest.mark.parametrize("name", ["lfr24", "rmat24"])
+def test_arcs_leave_first(name: str) -> None:
+    found = planned(name, "50%", LINKED)
+    assert 0 < found.placement_of("targets.0").on_device < 1
+    for hot in ("labels", "totals", "offsets.0"):
+        assert found.placement_of(hot).on_device == 1
+
+
+@pytest.mark.parametrize("name", ["lfr24", "rmat24"])
+def test_a_peer_behind_a_bus_is_used_like_the_host(name: str) -> None:
+    assert exposed_share(BY_BUS) == exposed_share(H200) == 1
+    found, hosted = planned(name, "30%", BY_BUS), planned(name, "30%", H200)
+    assert found.in_pages
+    assert found.compact
+    assert (found.low_scratch, found.in_pages) == (hosted.low_scratch, hosted.in_pages)
+
+
+def test_pages_win_where_they_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "REMAPPED", 0.0)
+    monkeypatch.setattr(forecast, "PACKED_MOVE", 1.0)
+    assert planned("lfr24", "70%", LINKED).in_pages
+
+
+def test_a_larger_budget_takes_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = [planned("lfr24", f"{percent}%", LINKED).seconds for percent in range(20, 101, 10)]
+    assert took == sorted(took, reverse=True)
+
+
+def test_less_is_waited_for_the_faster_the_link() -> None:
+    shares = [exposed_share(replace(H200, remote_bandwidth=1e9 * rate)) for rate in (50, 200, 400)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == 1
+    used = remote_access.WHOLE * H200.device_random_rate
+    assert shares[2] == pytest.approx(remote_access.EXPOSED * used / 400e9)
