@@ -33,7 +33,11 @@ from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.policy.policy import Placement
 
 ROWS: Final = ("offsets", "targets", "weights", "degrees")
-"""Arrays of the level whose rows are on the GPU."""
+"""Arrays of a level whose rows are on the GPU."""
+
+INPUT: Final = "input"
+LATER: Final = "later"
+"""Whose rows these are: level 0's, which every cycle reads, or those of one later level."""
 
 
 class DeviceRankEngine(RankEngine):
@@ -68,12 +72,11 @@ class DeviceRankEngine(RankEngine):
         self.device = device
         self.link = link
         self.there = Allocator([], device)
-        self.share: Share | None = None
-        self.rows: Any = None
+        self.shares: dict[str, tuple[Share, U32]] = {}
 
     def close(self) -> None:
         """Free the GPU's memory."""
-        self.share = self.rows = None
+        self.shares.clear()
         self.there.close()
 
     def load(self, graph: Any) -> CpuLevel:
@@ -96,13 +99,32 @@ class DeviceRankEngine(RankEngine):
         self.there.free(*(name for name in names if name in self.there.live))
 
     def own_share(self, level: CpuLevel) -> Share:
-        """Return a level's share of this rank; its rows are copied to the GPU once."""
-        if self.share is None or self.rows is not level.targets:
-            self.drop_rows()
-            self.share, self.rows = self.new_share(level), level.targets
-        return replace(self.share, level=replace(self.share.level, cycle=level.cycle))
+        """Return a level's share of this rank; its rows are copied to the GPU once.
 
-    def new_share(self, level: CpuLevel) -> Share:
+        Level 0's stay there for the next cycle, if a later level fits beside them.
+        """
+        which = LATER if level.number else INPUT
+        held = self.shares.get(which)
+        known = held is not None and held[1] is level.targets
+        if which == INPUT or not known:
+            self.drop_rows(LATER)
+        if not known:
+            if which == INPUT or not self.fits_beside_input(level):
+                self.drop_rows(INPUT)
+            self.shares[which] = self.new_share(level, which), level.targets
+        share, _ = self.shares[which]
+        return replace(share, level=replace(share.level, cycle=level.cycle))
+
+    def fits_beside_input(self, level: CpuLevel) -> bool:
+        """Whether a level, and the work on it, fit where the work on level 0 was."""
+        if INPUT not in self.shares:
+            return True
+        first = self.shares[INPUT][0].level
+        arcs, width = len(level.targets), 4 + np.dtype(first.sums).itemsize
+        wanted = width * arcs + arena_bytes(level.vertices, arcs, arcs, width)
+        return wanted <= arena_bytes(first.vertices, first.arcs, first.arcs, width)
+
+    def new_share(self, level: CpuLevel, which: str) -> Share:
         """Copy own rows, and the degrees of all vertices, to the GPU."""
         first, last = level.own
         arcs, weights = len(level.targets), level.weights
@@ -112,6 +134,10 @@ class DeviceRankEngine(RankEngine):
         # The same on all ranks, which exchange sums.
         short = weights.dtype == np.uint32 and self.total < 2**32
         sums = np.dtype(np.uint32 if short else np.uint64)
+
+        def put(name: str, group: Any, values: Any) -> Any:
+            return self.put(f"{name}.{which}", group, values)
+
         if not self.there.arenas:
             self.there = Allocator([self.arena_for(level, 4 + sums.itemsize)], self.device)
         there = GpuLevel(
@@ -120,11 +146,11 @@ class DeviceRankEngine(RankEngine):
             vertices=level.vertices,
             arcs=arcs,
             sums=sums,
-            offsets=self.put("offsets", "graph", offsets),
-            targets=self.put("targets", "graph", level.targets),
-            weights=self.put("weights", "graph", unsigned(weights)) if len(weights) else None,
+            offsets=put("offsets", "graph", offsets),
+            targets=put("targets", "graph", level.targets),
+            weights=put("weights", "graph", unsigned(weights)) if len(weights) else None,
             loops=None,
-            degrees=self.put("degrees", "community", level.degrees.astype(sums)),
+            degrees=put("degrees", "community", level.degrees.astype(sums)),
             max_degree=level.max_degree,
         )
         kernels.prepare([(name, there.types) for name in ("ranks", "aggregate")], self.observer)
@@ -143,10 +169,10 @@ class DeviceRankEngine(RankEngine):
         placement = Placement("device")
         return ArenaSpec(name="run", group=None, capacity=min(wanted, room), placement=placement)
 
-    def drop_rows(self) -> None:
-        """Free a level's rows on the GPU."""
-        self.share = self.rows = None
-        self.drop(*ROWS)
+    def drop_rows(self, which: str) -> None:
+        """Free rows on the GPU."""
+        self.shares.pop(which, None)
+        self.drop(*(f"{name}.{which}" for name in ROWS))
 
     @property
     def total(self) -> int:
@@ -194,7 +220,7 @@ class DeviceRankEngine(RankEngine):
         there = self.put("numbers", "community", numbers)
         offsets[:], targets, weights = sum_own(kernels, share, there, len(loops))
         self.drop("numbers")
-        self.drop_rows()
+        self.drop_rows(LATER)
         return targets, weights.astype(self.weights(0).dtype, copy=False)
 
     def fetched(self, name: str) -> U32:

@@ -16,11 +16,13 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
 from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
 from louvain_um.distributed.gpu_ranks import visible
+from louvain_um.distributed.gpu_ranks.engine import DeviceRankEngine
 from louvain_um.distributed.gpu_ranks.visible import Visible
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import ignore
+from louvain_um.generators import rmat
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -71,6 +73,32 @@ def test_ranks_by_way_of_the_host(
     if graph.n_arcs:
         launched = {device for device, kernel in kernels.launched if kernel == "move_round"}
         assert launched == set(range(len(devices)))
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], fits: bool
+) -> None:
+    graph = rmat(8).graph
+    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    assert sum(level.vertices == graph.n_vertices for level in one.levels) == 3
+    copied = list[tuple[int, int]]()
+    plain = DeviceRankEngine.new_share
+
+    def noted(self: DeviceRankEngine, level: Any, which: str) -> Any:
+        copied.append((self.ranks.rank, level.number))
+        assert ("input" in self.shares) == (fits and level.number > 0)
+        return plain(self, level, which)
+
+    monkeypatch.setattr(DeviceRankEngine, "new_share", noted)
+    if not fits:
+        monkeypatch.setattr(DeviceRankEngine, "fits_beside_input", lambda *_: False)
+    with emulated_devices(monkeypatch, emulated, 1) as kernels:
+        found = on_ranks(monkeypatch, kernels, graph, options, ("a",), 2, collapse_arcs=0)
+    for each in found:
+        assert_equal(each, one)
+    assert (copied.count((0, 0)) == 1) == fits
 
 
 def test_ranks_with_and_without_devices_resume_each_other(
