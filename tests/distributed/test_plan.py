@@ -78,12 +78,19 @@ def test_a_small_graph_is_fastest_on_one() -> None:
     assert "fitted" not in text
 
 
-@pytest.mark.parametrize("ignored", ["--kind=mesh", "--method=leiden", "--vertices=3", "--arcs=4"])
+@pytest.mark.parametrize("ignored", ["--kind=mesh", "--method=leiden"])
 def test_options_that_plans_of_programs_would_ignore(ignored: str) -> None:
     command = ["plan", "example:les-miserables", "--program", "bfs", ignored]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2
     assert f"--program takes no {ignored.partition('=')[0]}" in done.stderr
+
+
+@pytest.mark.parametrize("sizes", ["--vertices=3", "--arcs=4"])
+def test_plans_of_programs_for_a_graph_and_for_sizes(sizes: str) -> None:
+    done = CliRunner().invoke(app, ["plan", "example:les-miserables", "--program", "bfs", sizes])
+    assert done.exit_code == 2
+    assert "name a GRAPH, or pass --vertices and --arcs, not both" in done.stderr
 
 
 def test_quiet_plans_of_programs_are_one_line() -> None:
