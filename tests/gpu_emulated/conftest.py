@@ -18,7 +18,7 @@ from louvain_um.gpu.runtime.images import FOLDER
 HERE = Path(__file__).parent
 SOURCES = (
     "move", "aggregate", "relabel", "algorithms", "extended", "batches", "follow", "any_moving",
-    "any_aggregating", "any_relabelling", "ouroboros", "interleavings", "queued",
+    "any_aggregating", "any_relabelling", "ouroboros", "interleavings", "queued", "byte_sizes",
 )  # fmt: skip
 REPLACED = {
     # The one line that is not C++; times of sweeps are not emulated.

@@ -225,6 +225,27 @@ def test_sizes_in_bytes_tell_one_vertex_from_one_more_than_256(
     assert counts == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
 
 
+@pytest.mark.parametrize("low", [1, -3, -200, 100])
+def test_bytes_that_many_add_to_take_few_accesses(
+    emulated: dict[str, ctypes.CDLL], low: int
+) -> None:
+    """However many threads add to the same bytes: each is done after four at most."""
+    random, n = np.random.default_rng(SEED), 20_000
+    at = random.integers(0, 8, n, dtype=np.uint32)
+    changes = random.integers(low, low + 5, n).astype(np.uint32)
+    words = random.integers(0, 2**32, 2, dtype=np.uint32)
+    expected = words.view(np.uint8).copy()
+    np.add.at(expected, at, changes.astype(np.uint8))
+    found = words.copy()
+    accesses = emulated["byte_sizes"].add_to_bytes(
+        ctypes.c_int64(n), *map(address, (at, changes, found))
+    )
+    np.testing.assert_array_equal(found.view(np.uint8), expected)
+    assert accesses <= 4 * n
+    if abs(low) < 10:
+        assert accesses <= 1.1 * n
+
+
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_arcs_read_once_more_are_counted(emulated: dict[str, ctypes.CDLL], blocks: int) -> None:
     """Of every vertex that moved, where all sweeps prune: here each has 26 neighbours."""

@@ -6,14 +6,17 @@
 #include "decide.cuh"
 #include "enqueue.cuh"
 
-// Adds to byte `at` of an array, modulo 256; the other bytes of its word stay.
+// Adds to byte `at` of an array, modulo 256; the other bytes of its word stay, once all threads have
+// added. A sum carries into the bytes above, which is taken back, and what that borrows from those
+// above is given back. Exchanging words instead would fail whenever others changed a word meanwhile:
+// with some thousand threads that add to few communities, nearly always.
 __device__ __forceinline__ void add_byte(u32* words, u32 at, u32 change) {
-  const u32 shift = 8 * (at % 4), mask = 0xFFu << shift;
-  u32 *word = words + at / 4, seen = *(volatile u32*)word;
-  while (true) {
-    const u32 found = atomicCAS(word, seen, (seen & ~mask) | ((seen + (change << shift)) & mask));
-    if (found == seen) return;
-    seen = found;
+  const bool down = change & 0x80;  // a small number taken away borrows more rarely
+  u32 *word = words + at / 4, amount = ((down ? 0 - change : change) & 0xFF) << 8 * (at % 4);
+  for (bool less = down; amount; less = !less) {
+    const u32 before = atomicAdd(word, less ? 0 - amount : amount);
+    const u32 after = less ? before - amount : before + amount;
+    amount = (before ^ amount ^ after) & 0x01010100;  // what went into the next bytes
   }
 }
 
