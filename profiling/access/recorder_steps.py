@@ -32,7 +32,7 @@ def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
     widths, offsets, targets = recorder.widths(level), work["offsets"], work["targets"]
     recorder.begin(
         "community", level, n,
-        **{"refined": 4, "refined_totals": recorder.sums, "refined_sizes": 4},
+        **{"refined": 4, "refined_totals": recorder.sums, "refined_sizes": 1},
         **{"external_weight": recorder.sums},
     )  # fmt: skip
     recorder.begin("scratch", level, n, **{"weight_to_target": recorder.sums})

@@ -69,7 +69,8 @@ template <class W>
 void refine_as(int blocks, const Input& in, const W* weights, const u32* labels, const u64* totals,
                const u64* second_totals, u32* refined, const u32* rules) {
   const i64 n = in.n;
-  std::vector<u32> sub_sizes(n), queue(n), proposed(n);
+  std::vector<u8> sub_sizes(n);
+  std::vector<u32> queue(n), proposed(n);
   std::vector<u64> sub_totals(n), sub_seconds(n), external_weight(n), weight_to_target(n);
   Tables tables(n);
   Control control = {};

@@ -50,7 +50,8 @@ template <class W>
 void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const W* weights,
                const u32* degrees, const u32* labels, const u32* totals, u32* refined, double total,
                u32 seed, const u32* rules, const u32* loops, u64* sums) {
-  std::vector<u32> sub_totals(n), sub_sizes(n), external_weight(n), queue(n), proposed(n),
+  std::vector<u8> sub_sizes(n);
+  std::vector<u32> sub_totals(n), external_weight(n), queue(n), proposed(n),
       weight_to_target(n);
   Tables tables(n);
   Control control = {};

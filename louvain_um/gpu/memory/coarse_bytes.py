@@ -44,7 +44,7 @@ def coarse_community_bytes(shape: Shape) -> tuple[int, int]:
     # A finished level keeps its map and, for Leiden, its start labels.
     done = 8 if shape.method == "leiden" else 4
     # The current level also has degrees and totals, sizes or labels; Leiden's sub-communities.
-    work = 8 + 4 * sums if shape.method == "leiden" else 4 + 2 * sums
+    work = 5 + 4 * sums if shape.method == "leiden" else 4 + 2 * sums
     return (done + work) * n, done * (n + shape.coarse_shares.deep_levels * left) + work * left
 
 

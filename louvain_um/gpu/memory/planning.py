@@ -187,7 +187,7 @@ def work_bytes(
     tables = (4 + sums) * hubs[1] + (40 + sums) * hubs[0]
     entries = queue_entries(n, queued_at_once(n, low_scratch=True))
     if step == "refine":
-        return (8 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
+        return (5 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
     labels_and_flags = 7 if level.byte_sizes else 10
     return (labels_and_flags + sums) * n + 8 * entries + tables + 4 * SMALL
 

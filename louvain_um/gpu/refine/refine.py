@@ -50,7 +50,7 @@ def start_refinement(
         options,
         total,
         sub_totals=empty("refined_totals", "community", n, level.sums, short_lived=True),
-        sub_sizes=empty("refined_sizes", "community", n, np.uint32, short_lived=True),
+        sub_sizes=empty("refined_sizes", "community", n, np.uint8, short_lived=True),
         external_weight=empty("external_weight", "community", n, level.sums, short_lived=True),
         queue=empty("queue", "scratch", entries, np.uint32),
         proposed=empty("proposed", "scratch", entries, np.uint32),

@@ -30,7 +30,7 @@ struct RefineRule {
   const A* totals;     // sum of degrees per community
   u32* refined;        // sub-community per vertex
   A* sub_totals;       // sum of degrees per sub-community
-  u32* sub_sizes;      // vertices per sub-community
+  u8* sub_sizes;       // vertices per sub-community: 0, 1, or 2 for more
   A* external_weight;  // weight of a sub-community to the rest of its community
   u32* queue;
   u32* proposed;        // per entry of the queue: sub-community to join, EMPTY for none
@@ -173,10 +173,10 @@ __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 thre
   using A = typename S::Accumulator;
   const bool many = block && end - begin >= gridDim.x * CHANGES_A_BLOCK;
   const Changes<A> changes = {block};
-  auto put = [&](u32 sub, const A(&change)[3]) {
+  auto put = [&](u32 sub, const A(&change)[2]) {
+    s.sub_sizes[sub] = 2;  // whoever it was joined by: no vertex of it leaves again
     atomicAdd(s.sub_totals + sub, change[0]);
-    atomicAdd(s.sub_sizes + sub, (u32)change[1]);
-    atomicAdd(s.external_weight + sub, change[2]);
+    atomicAdd(s.external_weight + sub, change[1]);
   };
   for (i64 i = begin + thread; i < end; i += threads) {
     u32 target = s.proposed[i];
@@ -184,10 +184,10 @@ __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 thre
     u32 v = s.queue[i];
     s.refined[v] = target;
     s.sub_sizes[v] = 0;
-    const A joined[] = {s.degree(v), 1, s.external_weight[v] - (A)2 * s.weight_to_target[i]};
+    const A joined[] = {s.degree(v), s.external_weight[v] - (A)2 * s.weight_to_target[i]};
     if (!many || !changes.add(target, joined)) put(target, joined);
     if constexpr (S::extended)
       if (s.second) atomicAdd(s.sub_seconds + target, s.second[v]);
   }
-  if (many) changes.template flush<3>(put);
+  if (many) changes.template flush<2>(put);
 }
