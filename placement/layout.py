@@ -168,6 +168,35 @@ def input_in_pages(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
     return [*(array for array in begins if array.nbytes >= worth), *arcs]
 
 
+def lasting(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
+    """Return arrays of a run in pages, each with the stages in which it may not leave the device.
+
+    For others it may leave where these read it once per element at most, and no others write it;
+    where the input's arcs begin may leave once vertices have moved.
+    """
+    known = list(arrays)
+    begins = {array.name for array in input_in_pages(known) if not array.holds_input_arcs}
+    return [
+        replace(
+            array,
+            stages=tuple(
+                stage
+                for stage in array.stages
+                if not (stage not in FIRST_STAGES if array.name in begins else leaves(array, stage))
+            ),
+        )
+        for array in known
+    ]
+
+
+def leaves(array: ArraySpec, stage: Stage) -> bool:
+    """Whether an array that another stage works with may wait on the host in this one."""
+    uses = {use: count for (when, use), count in array.accesses.items() if when == stage}
+    elsewhere = any(when != stage for when, _ in array.accesses)
+    few = sum(uses.values()) <= array.size and "atomic" not in uses
+    return bool(uses) and elsewhere and few and array.level in (0, None)
+
+
 def is_made_first(array: ArraySpec) -> bool:
     """Whether an array of a coarse level exists while the input's arcs are still read."""
     return bool(array.level) and "aggregate" in array.stages and not array.holds_coarse_arcs

@@ -260,6 +260,8 @@ class GpuEngine:
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
+        # Looked up once for each vertex, and not at all.
+        self.memory.set_aside(*self.live("totals", f"start.{level.cycle}.{level.number}"))
         self.settle(level, "refine")
         run = (kernels, self.memory, self.options, self.total, level)
         blocks = self.blocks if level.number == 0 else None
@@ -273,6 +275,9 @@ class GpuEngine:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free("totals")
         free_second_totals(self.memory, level)
+        if level.refined is not None:
+            # The next level's start is made of them, in order.
+            self.memory.set_aside(*self.live(f"labels.{level.cycle}.{level.number}"))
         self.settle(level, "aggregate")
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()

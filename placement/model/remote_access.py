@@ -44,7 +44,7 @@ hide. With each arc goes a random read of the device: a slower link is what arcs
 wait for the whole of it; of a faster one they wait for less."""
 
 FLAGS: Final = 0.15
-"""Cost of setting a flag, relative to a read: no thread waits for it, and many are set together.
+"""Cost of testing or setting a flag, by that of a read: no thread waits, many are set together.
 With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policies_h200`)."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
@@ -93,7 +93,7 @@ class Scales:
         along = (array.holds_input_arcs and use == "stream") or labels
         tables = array.group == "hash"
         if stage == "move":
-            if array.role == "next_active":
+            if array.role == "next_active" or (array.role == "active" and use == "gather"):
                 return self.moving * FLAGS
             return self.moving * (self.rows if along else self.hubs if tables else 1.0)
         if stage != "aggregate":

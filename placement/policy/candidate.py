@@ -14,6 +14,7 @@ from louvain_um.placement.layout import (
     fit,
     input_in_pages,
     is_made_first,
+    lasting,
     lay_out,
     placed,
     with_slack,
@@ -112,7 +113,7 @@ def _fixed(arrays: Iterable[ArraySpec], policy: Policy) -> list[ArraySpec]:
     """Return the arrays of known size that must be on the device in every stage they live in."""
     return [
         array
-        for array in arrays
+        for array in lasting(arrays)
         if not array.holds_input_arcs
         and (not array.estimated or is_made_first(array))
         and placed(array, policy).on_device

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.placement.arena_spec import BLOCK
-from louvain_um.placement.layout import ALIGNED, aligned, is_made_first, with_slack
+from louvain_um.placement.layout import ALIGNED, aligned, is_made_first, lasting, with_slack
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.remote_access import Scales, overlaps, remote_seconds
@@ -21,7 +21,7 @@ AT = "@"
 """Stands between an array and one of its stages."""
 
 PIECES = 8
-"""Arrays alive in all stages move to the host in so many pieces, the last one first: the first
+"""Arrays alive from loading on move to the host in so many pieces, the last one first: the first
 pieces cost less where transfers overlap with work. Other arrays move whole: no other array can use
 the memory of a part that stays."""
 
@@ -84,7 +84,7 @@ def _by_stage(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
     They may be on the device in one stage and on the host in another.
     """
     found = list[ArraySpec]()
-    for array in arrays:
+    for array in lasting(arrays):
         if array.holds_input_arcs:
             for stage in ("move", "refine", "aggregate"):
                 uses = {key: count for key, count in array.accesses.items() if key[0] == stage}
@@ -192,7 +192,7 @@ class _Hosting:
         self.whole = self.here = aligned(array.nbytes, ALIGNED)
         self.small = array.nbytes < BLOCK
         self.targets24 = overlaps(array, work.machine)
-        pieces = PIECES if array.holds_input_arcs or set(array.stages) == set(STAGES) else 1
+        pieces = PIECES if array.holds_input_arcs or "load" in array.stages else 1
         self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
         self.work, self.scales = work, scales
         self.next()

@@ -44,8 +44,19 @@ LARGE = {
         (0, 559206, 556660, 478593),
         (1, 37027225, 100706080, 464315),
     ],
+    ("road", "leiden"): [
+        (0, 37027225, 100706080, 16511787),
+        (0, 19016097, 59625960, 6400000),
+        (0, 8535680, 29399530, 2500000),
+        (0, 3797273, 13755896, 1100000),
+        (0, 1791669, 6204878, 700000),
+        (0, 975039, 2656624, 464331),
+        (1, 37027225, 100706080, 464331),
+        (1, 16129397, 52171500, 464331),
+        (2, 37027225, 100706080, 464331),
+    ],
 }
-"""Cycle, vertices, arcs and communities of levels, measured too."""
+"""Cycle, vertices, arcs and communities of levels, measured too but for some communities."""
 
 UNEVEN = {"rmat": 0.9, "lfr": 0.3, "stencil": 0.1, "road": 0.1}
 """Exponent of the arcs of communities by rank."""

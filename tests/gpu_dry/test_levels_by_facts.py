@@ -139,6 +139,9 @@ def test_no_kernel_writes_rows_to_the_host(monkeypatch):
 ROAD_BYTES = 2_140_000_000
 """What the arrays of a road-like grid of 37 M vertices took in core at once, measured."""
 
+LEIDEN_BYTES = 2_530_000_000
+"""The same of Leiden."""
+
 
 @pytest.mark.parametrize("percent", [70, 50, 30])
 def test_few_arcs_per_vertex_leave_what_is_looked_up_on_the_device(monkeypatch, watch, percent):
@@ -165,6 +168,38 @@ def test_few_arcs_per_vertex_leave_what_is_looked_up_on_the_device(monkeypatch, 
         assert pages["targets.1"][1] == 0
     if percent == 70:
         assert not memory.overflowed
+
+
+@pytest.mark.parametrize("percent", [50, 30])
+def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypatch, percent):
+    """What is looked up once per vertex, or not at all, makes room for it."""
+    shrink = 8
+    graph, script = made_up("road", "leiden", shrink)
+    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 20)
+    hosted, away = set[str](), set[str]()
+    free = Allocator.free
+    looked_up = {
+        "external_weight": ("labels", "refined", "refined_totals", "refined_sizes", "queue"),
+        "aggregate_members": ("refined", "aggregate_starts"),
+    }
+
+    def freed(self, *names):
+        first_level = sum(x.startswith("refined.") for x in self.live) == 1
+        for last in set(names) & set(looked_up) if first_level else ():
+            stems = (*looked_up[last], last)
+            hosted.update(x for x in self.live if x.split(".")[0] in stems and self.host_share(x))
+            away.update(x for x in self.live if x == "totals" and self.host_share(x))
+        free(self, *names)
+
+    monkeypatch.setattr(Allocator, "free", freed)
+    budget = LEIDEN_BYTES // shrink * percent // 100
+    plan, memory = run_dry(
+        monkeypatch, graph, script, Options(method="leiden", device_budget=budget)
+    )
+    assert plan.in_pages
+    assert not hosted
+    assert not {"refined", "external_weight", "aggregate_chunk_weights"} & set(memory.overflowed)
+    assert bool(away) == (percent == 30)
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

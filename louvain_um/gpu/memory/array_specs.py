@@ -196,12 +196,13 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         moving = (*moving, "coarse", "fetch")
     if not shape.compact:
         yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
-    labels: dict[tuple[Stage, Use], float] = {
-        ("move", "gather"): seen,
-        ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * shape.arcs,
-    }
+    mapped = LOOKED_UP * CYCLES[shape.method] * shape.arcs
+    labels: dict[tuple[Stage, Use], float] = {("move", "gather"): seen}
     if leiden:
         labels["refine", "gather"] = 2 * shape.arcs
+        labels["aggregate", "stream"] = n
+    else:
+        labels["aggregate", "gather"] = mapped
     yield _array("labels", "community", 4, n, moving, labels)
     # What a level begins with is there until a later one is better; Leiden adds it up, too.
     begun: dict[tuple[Stage, Use], float] = {("move", "stream"): 3 * n}
@@ -209,6 +210,8 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         begun["aggregate", "gather"] = n
     yield _array("start", "community", 4, n, ("move", "refine", "aggregate"), begun)
     totals: dict[tuple[Stage, Use], float] = {("move", "gather"): seen / 2, ("move", "atomic"): n}
+    if leiden:
+        totals["refine", "gather"] = n
     yield _array("totals", "community", sums, n, ("move", "refine"), totals)
     # A move changes two; those of single vertices that would swap places are looked up.
     looked: dict[tuple[Stage, Use], float] = {("move", "gather"): n, ("move", "atomic"): 2 * n}
@@ -216,9 +219,10 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("sizes", "community", width, -(-n // 4) * 4, ("move",), looked)
     if leiden:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
-        yield _array("refined", "community", 4, n, ("refine", *COARSE_STAGES, "fetch"), joined)
+        refined: dict[tuple[Stage, Use], float] = {**joined, ("aggregate", "gather"): mapped}
+        yield _array("refined", "community", 4, n, ("refine", *COARSE_STAGES, "fetch"), refined)
         yield _array("refined_totals", "community", sums, n, ("refine",), joined)
-        yield _array("refined_sizes", "community", 4, n, ("refine",), joined)
+        yield _array("refined_sizes", "community", 1, n, ("refine",), joined)
         yield _array("external_weight", "community", sums, n, ("refine",), joined)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
     yield _array("degrees.1", "community", sums, region.vertices, COARSE_STAGES, added)
@@ -238,10 +242,13 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield from _queues(shape, visited, queue_entries(n, queued))
     # Each sweep goes over the flags twice, once more for each sub-round that is queued alone.
     scans = 2 * SUB_ROUNDS // queued
-    yield _array("active", "scratch", 1, n, ("move",), {("move", "stream"): scans * visited * n})
-    activated: dict[tuple[Stage, Use], float] = {
-        ("move", "gather"): visited * n + (READ_AGAIN - 1) * visited * shape.arcs
+    again = (READ_AGAIN - 1) * visited * shape.arcs
+    gone_over: dict[tuple[Stage, Use], float] = {
+        ("move", "stream"): scans * visited * n,
+        ("move", "gather"): again,  # whether a neighbour is queued anyway
     }
+    yield _array("active", "scratch", 1, n, ("move",), gone_over)
+    activated: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * n + again}
     yield _array("next_active", "scratch", 1, n, ("move",), activated)
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
     k = shape.communities

@@ -19,9 +19,9 @@ from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.paging.pages import Pages, PageSide, page_bytes
+from louvain_um.placement.memory.paging.pages import Pages, page_bytes
 from louvain_um.placement.memory.paging.shared_span import SharedSpan
-from louvain_um.placement.memory.paging.span import Span
+from louvain_um.placement.memory.paging.span import Span, sides
 from louvain_um.placement.policy.policy import Placement
 
 IN_PAGES = Placement("split", 0.5)
@@ -118,24 +118,29 @@ class Schedule:
     def hold(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Span:
         """Return pages for an array: of the device if possible, all on one side unless `cold`."""
         count = -(-max(nbytes, 1) // self.pool.size)
-        self._free_up(count, rows=not cold)
         if not cold and count > self.pool.ready("device"):
-            # Several holes of the shared arena are as good as one.
+            # Several holes of the shared arena are as good as one, and nothing leaves for them.
             self.shared.lend(count - self.pool.ready("device"), 0)
+        self._free_up(count, rows=not cold, begins=not cold)
         here = min(count, self.pool.ready("device"))
         if here < count and not cold:
             here = 0
         spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=IN_PAGES)
-        span = Span(spec, self.pool, _sides(here, count - here), most)
+        span = Span(spec, self.pool, sides(here, count - here), most)
         if cold:
             held = self.rows if most else self.looked_up
             held[:] = [*(other for other in held if other.address), span]
         return span
 
     def widen(self, nbytes: int) -> bool:
-        """Return whether the shared arena now has a hole of so many bytes: others make room."""
+        """Return whether the shared arena now has a hole of so many bytes: others make room.
+
+        Beside arcs, nothing leaves for one hole where several have as much room (`hold`).
+        """
         numbers = self.shared.missing(nbytes)
-        self._free_up(len(numbers))
+        self._demote(len(numbers) - self.pool.ready("device"))
+        if self.room() + self.shared.lendable * self.pool.size < nbytes:
+            self._free_up(len(numbers), begins=True)
         if not numbers or len(numbers) > self.pool.ready("device"):
             return False
         self.shared.reclaim(numbers)
@@ -146,11 +151,11 @@ class Schedule:
         count = -(-nbytes // self.pool.size) - len(span.mapped)
         self._free_up(count, rows=False)
         missing = count - self.pool.ready("device")
-        final = self._final(span, used)
+        final = span.final(used)
         if missing > 0 and final:
             span.put("host", final[:missing])
         here = max(0, min(count, self.pool.ready("device")))
-        span.extend(_sides(here, count - here))
+        span.extend(sides(here, count - here))
 
     def room(self) -> int:
         """Return the bytes of free pages of the device."""
@@ -168,7 +173,7 @@ class Schedule:
         finals : iterable of (Span, int)
             Rows, and their bytes that are final.
         """
-        leaving = sum(len(self._final(span, used)) for span, used in finals)
+        leaving = sum(len(span.final(used)) for span, used in finals)
         leaving += sum(len(span.on("device")) for span in self.leaving)
         leaving += len(self.shared.aside_on("device"))
         return self.room() + leaving * self.pool.size
@@ -195,11 +200,15 @@ class Schedule:
         if short > 0:
             largest = max((nbytes for _, nbytes in self.shared.blocks.holes), default=0)
             numbers, count = self.shared.missing(largest + short), -(-short // self.pool.size)
-            if len(numbers) > FAR * count:
-                # None is beside the largest hole; a step's arrays fit into several holes, too.
+            arcs = sum(len(span.on("device")) for span in self.leaving)
+            if len(numbers) > min(FAR * count, self.pool.ready("device") + arcs):
+                # None is beside the largest hole, or others would have to leave for one: a step's
+                # arrays fit into several holes, too.
                 numbers = sorted(self.shared.lent)[:count]
-            self._free_up(len(numbers))
+            self._free_up(len(numbers), begins=True)
             self.shared.reclaim(numbers)
+        if not self.later:
+            self._bring_begins(least)
         if grows:
             self._open_window(least)
             return
@@ -219,11 +228,7 @@ class Schedule:
         """Bring arrays that were set aside back to the device, as far as there is room."""
         numbers = self.shared.aside_on("host")
         if numbers:
-            self._demote(len(numbers) - self.pool.ready("device"))
-            missing = len(numbers) - self.pool.ready("device")
-            if missing > 0:
-                self.shared.lend(missing, 0)
-            self.shared.put("device", numbers[: self.pool.ready("device")])
+            self.shared.put("device", numbers[: self._made_ready(len(numbers), 0)])
         self.shared.aside.clear()
 
     def recall(self, least: int) -> None:
@@ -287,14 +292,31 @@ class Schedule:
                     self.coming = self.coming or bool(stream)
                     count -= len(numbers)
 
-    def _free_up(self, count: int, *, rows: bool = True) -> None:
-        """Make so many pages free: the input's go, then what was set aside, and rows last."""
+    def _bring_begins(self, least: int) -> None:
+        """Bring back where the input's rows begin, as far as there is room."""
+        for span in self.inputs:
+            numbers = span.on("host") if span.spec.kept else []
+            if numbers:
+                cuda_calls.synchronize()
+                span.put("device", numbers[: self._made_ready(len(numbers), least)], keep=True)
+
+    def _made_ready(self, count: int, least: int) -> int:
+        """Free up to so many pages of arcs and of the shared arena's holes; return how many are."""
+        self._demote(count - self.pool.ready("device"))
+        if count > self.pool.ready("device"):
+            self.shared.lend(count - self.pool.ready("device"), least)
+        return min(count, self.pool.ready("device"))
+
+    def _free_up(self, count: int, *, rows: bool = True, begins: bool = False) -> None:
+        """Make so many pages free: of arcs, what was set aside, `rows`, and where rows begin."""
         self._demote(count - self.pool.ready("device"))
         numbers = self.shared.aside_on("device")[: max(0, count - self.pool.ready("device"))]
         if numbers:
             self.shared.put("host", numbers)
         if rows:
             self._spill(count - self.pool.ready("device"))
+        if begins:
+            self._demote(count - self.pool.ready("device"), self.inputs)
 
     def _spill(self, count: int) -> None:
         """Copy the ends of coarse levels' rows to the host, then what is looked up for them."""
@@ -304,18 +326,14 @@ class Schedule:
                 span.put("host", numbers)
                 count -= len(numbers)
 
-    def _demote(self, count: int) -> None:
+    def _demote(self, count: int, spans: Sequence[Span] | None = None) -> None:
         """Let device pages of the input go, the last ones first."""
-        for span in reversed(self.leaving):
+        for span in reversed(self.leaving if spans is None else spans):
             numbers = span.on("device")[::-1][: max(count, 0)]
             if numbers:
                 self._wait()
                 span.put("host", numbers)
                 count -= len(numbers)
-
-    def _final(self, span: Span, used: int) -> list[int]:
-        """Return a span's device pages of which all bytes are among the first `used`."""
-        return [i for i in span.on("device") if (i + 1) * self.pool.size <= used]
 
     def _stream(self) -> int:
         """Return a stream for copies that run beside kernels."""
@@ -328,10 +346,3 @@ class Schedule:
         if self.coming:
             cuda_calls.wait_for(self.stream)
             self.coming = False
-
-
-def _sides(here: int, there: int) -> list[PageSide]:
-    """Return the sides of so many pages of the device and, behind them, of the host."""
-    found: list[PageSide] = ["device"] * here
-    found += ["host"] * max(there, 0)
-    return found

@@ -87,6 +87,12 @@ class SharedSpan(Span):
                 self._lend(range(first, last))
                 spare, count = spare - taken, count - taken
 
+    @property
+    def lendable(self) -> int:
+        """Pages without arrays."""
+        size, holes = self.pool.size, self.blocks.holes
+        return sum(max(0, (at + nbytes) // size - -(-at // size)) for at, nbytes in holes)
+
     def missing(self, nbytes: int) -> list[int]:
         """Return the fewest lent pages that would leave a hole of so many bytes; [] if none do."""
         size, found = self.pool.size, list[list[int]]()

@@ -101,6 +101,10 @@ class Span:
         """Return the numbers of the pages on a side."""
         return [i for i, page in enumerate(self.mapped) if page.side == side]
 
+    def final(self, used: int) -> list[int]:
+        """Return the device pages of which all bytes are among the first `used`."""
+        return [i for i in self.on("device") if (i + 1) * self.pool.size <= used]
+
     def put(
         self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, stream: int = 0
     ) -> None:
@@ -218,4 +222,11 @@ def runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int
             found[-1] = found[-1][0], number
         else:
             found.append((number, number))
+    return found
+
+
+def sides(here: int, there: int) -> list[PageSide]:
+    """Return the sides of so many pages of the device and, behind them, of the host."""
+    found: list[PageSide] = ["device"] * here
+    found += ["host"] * max(there, 0)
     return found
