@@ -28,7 +28,7 @@ from louvain_um.dynamic.tracking.following import (
     lead_of,
 )
 from louvain_um.dynamic.tracking.identity import Identity
-from louvain_um.dynamic.tracking.listed_identity import Listed, ListedIdentity
+from louvain_um.dynamic.tracking.listed_identity import Listed, ListedIdentity, others_of
 from louvain_um.dynamic.tracking.partition import Partition, Work
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import announcing
@@ -189,7 +189,7 @@ class DeviceFollower:
                 entries,
                 batch.n,
                 partial(listed.vertices_of, get, entries),
-                partial(get, batch.names),
+                partial(self._others_of, batch, entries),
             )
             batch.listed = None
             self.pending.popleft()
@@ -283,6 +283,16 @@ class DeviceFollower:
         names = self.device.get(self.members.partition.names)
         known = Identity.of(names, self.graph.alive, self.graph.degrees)
         return ListedIdentity(of_name=known.of_name, next_id=known.next_id)
+
+    def _others_of(
+        self, batch: Pending, entries: NDArray[np.void], communities: NDArray[np.uint32]
+    ) -> NDArray[np.uint32]:
+        """Return the vertices of some communities after a batch that it did not list."""
+        assert batch.listed is not None
+        listed, there = batch.listed.vertices, self.xp.asarray
+        listed = there(entries["vertex"] if listed is None else listed)
+        found = others_of(self.xp, listed, there(batch.names), communities)
+        return np.flatnonzero(self.device.get(found)).astype(np.uint32)
 
     def _keep_ids(self, batch: Pending) -> None:
         """Keep the ids of a batch whose result is still in use, on the host: they will change."""

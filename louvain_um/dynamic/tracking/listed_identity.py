@@ -86,7 +86,7 @@ class ListedIdentity:
         listed: NDArray[np.void],
         n: int,
         vertices: Callable[[Flags], U32],
-        names: Callable[[], U32],
+        others: Callable[[U32], U32],
     ) -> tuple[U32, NDArray[np.void]]:
         """Take a batch; return the vertices whose id changed, and the events.
 
@@ -98,8 +98,8 @@ class ListedIdentity:
             Vertices after the batch.
         vertices : callable
             Returns the vertices of some entries.
-        names : callable
-            Returns the names of all vertices after the batch: rarely needed.
+        others : callable
+            Returns the vertices of communities, named as after the batch, that are not listed.
         """
         of_name = self.of_name
         if n > len(of_name):
@@ -109,43 +109,56 @@ class ListedIdentity:
         ids_before = np.full(len(listed), NO_ID, np.int64)
         ids_before[~new] = of_name[older["name_before"]]
         names_of_both = np.concatenate([listed["name"], older["name_before"]])
-        touched, places, index = places_of(names_of_both, n)
-        concerned, now = concerned_of(listed, older, touched, places, index, of_name)
+        touched, places, find = places_of(names_of_both, n)
+        concerned, now = concerned_of(listed, older, touched, places, find, of_name)
         before, after = of_name[touched], np.full(len(touched), NO_ID, np.int64)
         after[now], next_id, events = succession(concerned, self.next_id)
-        changed = vertices(after[index[listed["name"]]] != ids_before)
+        changed = vertices(after[find(listed["name"])] != ids_before)
         # Living members that are not listed were in the community before and are after.
         renamed = touched[(before != after) & (before != NO_ID) & (after != NO_ID)]
         if len(renamed):
-            inside = members_of(renamed, names())
-            inside[vertices(np.ones(len(listed), np.bool_))] = False
-            changed = np.concatenate([changed, np.flatnonzero(inside)])
+            changed = np.concatenate([changed, others(renamed)])
         of_name[touched] = after  # nothing fails from here on
         self.of_name, self.next_id = of_name, next_id
-        return np.sort(changed).astype(np.uint32), events
+        return np.sort(changed), events
 
 
-def members_of(communities: U32, names: U32) -> Flags:
-    """Return which vertices are in some communities."""
-    wanted = np.zeros(len(names), np.bool_)
-    wanted[communities] = True
-    inside: Flags = wanted[names]
-    return inside
+def others_of(xp: Any, listed: Any, names: Any, communities: U32) -> Any:
+    """Return which vertices of some communities are not among those listed, bool[n].
+
+    Parameters
+    ----------
+    xp : module
+        NumPy, or that of the other arrays.
+    listed : uint32[m]
+    names : uint32[n]
+        Community of each vertex.
+    communities : uint32[c]
+    """
+    wanted = xp.zeros(len(names), np.bool_)
+    wanted[xp.asarray(communities)] = True
+    found = wanted[names]
+    found[listed] = False
+    return found
 
 
-def places_of(names: U32, n: int) -> tuple[U32, I64, I64]:
+def places_of(names: U32, n: int) -> tuple[U32, I64, Callable[[U32], I64]]:
     """Return names below n, each once, ascending, and a place of each among those given.
 
-    The third array, int64[n], has the index of each such name, and anything elsewhere.
+    The function returned finds the index of such names. Tables of n entries take longer than a
+    sort of few names, since their memory is new.
     """
-    index = np.empty(n, np.int64)  # pages that nothing writes take no memory
+    if len(names) < n >> 6:
+        each, places = np.unique(names, return_index=True)
+        return each, places, lambda wanted: np.searchsorted(each, wanted).astype(np.int64)
+    index = np.empty(n, np.int64)
     index[names] = np.arange(len(names))
     once = np.zeros(n, np.bool_)
     once[names] = True
     each = np.flatnonzero(once).astype(np.uint32)
     places = index[each]
     index[each] = np.arange(len(each))
-    return each, places, index
+    return each, places, index.__getitem__
 
 
 def concerned_of(
@@ -153,7 +166,7 @@ def concerned_of(
     older: NDArray[np.void],
     names: U32,
     places: I64,
-    index: I64,
+    find: Callable[[U32], I64],
     ids: I64,
 ) -> tuple[Concerned, I64]:
     """Return the communities that a batch may have changed, and which of `names` are after it.
@@ -166,8 +179,8 @@ def concerned_of(
         Names after the batch, and before it of older vertices: each once, ascending.
     places : int64[c]
         Where each comes among these.
-    index : int64[n]
-        Index of each of these names.
+    find : callable
+        Returns the index of names among these.
     ids : int64[n]
         Ids before the batch, by name.
     """
@@ -181,7 +194,7 @@ def concerned_of(
     old_weights = by_name("mass_before", "old_mass_before")
     ids_then = ids[names]
     now, then = np.flatnonzero(sizes > 0), np.flatnonzero(ids_then != NO_ID)
-    overlaps = overlaps_of(listed, index, sizes, weights, ids_then != NO_ID)
+    overlaps = overlaps_of(listed, find, sizes, weights, ids_then != NO_ID)
     concerned = Concerned(
         sizes=sizes[now],
         weights=weights[now],
@@ -194,13 +207,13 @@ def concerned_of(
 
 
 def overlaps_of(
-    listed: NDArray[np.void], index: I64, sizes: I64, weights: I64, then: Flags
+    listed: NDArray[np.void], find: Callable[[U32], I64], sizes: I64, weights: I64, then: Flags
 ) -> Overlaps:
     """Return what the communities after a batch share with those before it.
 
     Vertices that are not listed kept the name of their community: they are what is left of it.
     """
-    places = index[listed["name"]]
+    places = find(listed["name"])
     degrees, members = listed["degree"].astype(np.int64), listed["members"].astype(np.int64)
     left_sizes, left_weights = sizes.copy(), weights.copy()
     np.subtract.at(left_sizes, places, np.where(listed["living"] & NOW, members, 0))
@@ -210,7 +223,7 @@ def overlaps_of(
     stayed = listed["living"] == NOW | BEFORE
     return Overlaps.of_pairs(
         np.concatenate([places[stayed], kept]),
-        np.concatenate([index[listed["name_before"][stayed]], kept]),
+        np.concatenate([find(listed["name_before"][stayed]), kept]),
         np.concatenate([degrees[stayed], left_weights[kept]]),
         np.concatenate([members[stayed], left_sizes[kept]]),
     )
