@@ -76,11 +76,11 @@ def follow(name: str, args: argparse.Namespace) -> dict[str, Any]:
         for kind in ("insert", "delete"):
             taken = step(**{kind: edges})
             times["renewal" if tracker.rows[-1]["renewed"] else "frontier"].append(taken)
-    phases = Phases()
-    with observing(phases):
-        for _ in range(3):
-            edges = pairs(args.batch)
-            for kind in ("insert", "delete"):
+    phases = {kind: Phases() for kind in ("insert", "delete")}
+    for _ in range(5):
+        edges = pairs(args.batch)
+        for kind, observer in phases.items():
+            with observing(observer):
                 tracker.update(graph.apply(**{kind: edges}))
     for _ in range(2):
         edges = pairs(graph.n_arcs // 80)
@@ -102,7 +102,7 @@ def follow(name: str, args: argparse.Namespace) -> dict[str, Any]:
         "static_leiden_ms": median(static),
         "first_run_ms": began,
         "following_bytes": tracker.following_bytes,
-        "phases": phases.medians(),
+        "phases": {kind: observer.medians() for kind, observer in phases.items()},
         "sustained_edges_per_second": args.batch * len(batches) / seconds,
         "sustained_renewals": sum(row["renewed"] for row in rows),
         "modularity": tracker.modularity,
@@ -128,8 +128,10 @@ def main() -> None:
     parser.add_argument("--sustained", type=int, default=100)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    results = {name: follow(name, args) for name in args.graphs.split(",")}
-    save("following_h200", {"machine": machine(), "results": results}, args.out)
+    results: dict[str, Any] = {}
+    for name in args.graphs.split(","):
+        results[name] = follow(name, args)
+        save("following_h200", {"machine": machine(), "results": results}, args.out)
 
 
 if __name__ == "__main__":

@@ -133,3 +133,10 @@ def as_modularity(gain: int) -> float:
 
 REFINE_SWEEP: Final = 0xFFFF
 """Used in place of the iteration in the salt of a refinement; no sweep of moving reaches it."""
+
+MOST_PART: Final = 32
+MOST_PART_ARCS: Final = 1024
+"""Members, and about as many arcs, up to which a part that fell off a community is searched for.
+
+A warp holds as many members. Larger parts are found by reading the whole community.
+"""

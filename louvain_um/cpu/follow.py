@@ -12,9 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.core.compiled import kernel
+from louvain_um.core.rules import MOST_PART, MOST_PART_ARCS
 from louvain_um.cpu.refine import root_of
 
 NONE = np.uint32(0xFFFFFFFF)
+
+FALLEN, LOOSE = np.uint8(1), np.uint8(2)
+"""Flags of communities: their parts are to be found by reading all of them; or by a search."""
+
+HELD, UNKNOWN = 0, -1
+"""What a search found that did not come to the end of a part."""
 
 
 @kernel()
@@ -55,7 +62,7 @@ def find(targets, low, high, key):
 
 
 @kernel()
-def flag_loosened(us, vs, afters, rows, targets, labels, flags):
+def loosen(us, vs, afters, rows, targets, labels, flags):
     """Flag the communities that may have fallen apart; return the arcs read.
 
     Where the ends of a removed edge still share a neighbour in their community, removing the edge
@@ -78,8 +85,120 @@ def flag_loosened(us, vs, afters, rows, targets, labels, flags):
                 held = True
                 break
         if not held:
-            flags[own] = True
+            flags[own] = LOOSE
     return visited
+
+
+@kernel()
+def find_anchors(rows, labels, flags, anchors):
+    """Write the member with the longest row of each flagged community, the smallest of equal ones.
+
+    `anchors` has an entry per name.
+    """
+    begins, ends = rows
+    for v in range(len(labels)):
+        anchors[v] = v
+    for v in range(len(labels)):
+        own = labels[v]
+        if flags[own]:
+            best = anchors[own]
+            if ends[v] - begins[v] > ends[best] - begins[best]:
+                anchors[own] = v
+
+
+@kernel()
+def search(u, anchor, rows, targets, labels, part):
+    """Search the part of a community that holds u, breadth first; return how far that came.
+
+    HELD if it reached the anchor or a neighbour of it, UNKNOWN beyond the limits, else how many
+    members the part has, which are then the first in `part`; and the arcs read.
+    """
+    begins, ends = rows
+    own, low_anchor, high_anchor = labels[u], begins[anchor], ends[anchor]
+    part[0] = u
+    found, read, done, fits = 1, 0, 0, True
+    if u == anchor:
+        return HELD, read
+    while done < found:
+        low, end = np.int64(begins[part[done]]), np.int64(ends[part[done]])
+        while low < end:
+            if read >= MOST_PART_ARCS:
+                return UNKNOWN, read
+            high = min(low + MOST_PART, end)
+            read += high - low
+            known = found
+            for j in range(low, high):
+                v = targets[j]
+                if labels[v] != own:
+                    continue
+                if ends[v] - begins[v] < high_anchor - low_anchor:
+                    near = find(targets, begins[v], ends[v], anchor)
+                else:
+                    near = find(targets, low_anchor, high_anchor, v)
+                if v == anchor or near:
+                    return HELD, read
+                fresh = True
+                for k in range(known):
+                    fresh = fresh and part[k] != v
+                if fresh and found < MOST_PART:
+                    part[found] = v
+                    found += 1
+                elif fresh:
+                    fits = False
+            low = high
+        done += 1
+    return (found if fits else UNKNOWN), read
+
+
+@kernel()
+def search_ends(us, vs, afters, rows, targets, labels, flags, anchors, parts):
+    """Search from the ends of the edges removed in flagged communities; return the arcs read.
+
+    Members of parts that fell off get their smallest member in `parts`, which holds NONE before.
+    Communities remain flagged, as FALLEN, where the search does not tell which parts there are.
+    """
+    part = np.empty(MOST_PART, np.uint32)
+    visited = 0
+    for i in range(len(us)):
+        own = labels[us[i]]
+        if afters[i] > 0 or us[i] == vs[i] or own != labels[vs[i]] or not flags[own]:
+            continue
+        for u in (us[i], vs[i]):
+            if parts[u] != NONE or flags[own] == FALLEN:
+                continue
+            found, read = search(u, anchors[own], rows, targets, labels, part)
+            visited += read
+            if found == UNKNOWN:
+                flags[own] = FALLEN
+            for k in range(found):
+                parts[part[k]] = part[:found].min()
+    for v in range(len(labels)):
+        if flags[v] == LOOSE:
+            flags[v] = 0
+    return visited
+
+
+@kernel()
+def take_off(labels, whole, parts, first, fell):
+    """Name parts that fell off, and what they left, after their smallest members.
+
+    Vertices with a flag in `whole` stay; `fell` becomes which of the others are in such parts.
+    `first` is scratch, one per vertex.
+    """
+    for v in range(len(labels)):
+        first[v] = v
+    for v in range(len(labels)):
+        fell[v] = parts[v] != NONE and not whole[v]
+        if fell[v] and labels[v] == v:
+            first[v] = NONE
+    for v in range(len(labels)):
+        own = labels[v]
+        if fell[v]:
+            labels[v] = parts[v]
+        else:
+            if first[own] == NONE:
+                first[own] = v
+            labels[v] = first[own]
 
 
 @kernel()

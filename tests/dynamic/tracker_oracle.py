@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from louvain_um.core import rules
 from louvain_um.graph.graph import Graph
 from tests import oracle
 from tests.oracle import Aim, Net
@@ -62,6 +63,7 @@ class Following:
         new, names = edges_of(self.net), list(self.names)
         names += range(len(names), graph.n_vertices)
         marks, loose, turned, different = set[int](), set[int](), 0, 0
+        removed = set[tuple[int, int]]()
         for u, v in sorted(old.keys() | new.keys()):
             delta = new.get((u, v), 0) - old.get((u, v), 0)
             if not delta:
@@ -73,10 +75,12 @@ class Following:
                 marks |= {u, v}
             common = self.net.neighbours[u].keys() & self.net.neighbours[v].keys()
             held = any(names[w] == names[u] for w in common)
-            if u != v and names[u] == names[v] and (u, v) not in new and not held:
-                loose.add(names[u])
-        whole = self.split(names, loose)
-        marks |= {v for v in self.net.vertices if whole[v] != names[v]}
+            if u != v and names[u] == names[v] and (u, v) not in new:
+                removed.add((u, v))
+                if not held:
+                    loose.add(names[u])
+        whole, fell = self.split_loosened(names, loose, removed)
+        marks |= fell
         self.touched |= marks
         total = self.aim.total
         self.turned += turned
@@ -110,6 +114,42 @@ class Following:
                 self.period *= 2
             self.changed = self.regained = 0.0
         return self.names
+
+    def split_loosened(
+        self, names: list[int], loose: set[int], removed: set[tuple[int, int]]
+    ) -> tuple[list[int], set[int]]:
+        """Separate the parts with ends of removed edges, or all where a search cannot tell."""
+        arcs, fell, fallen = self.net.neighbours, set[int](), set[int]()
+        for end in {end for edge in removed if names[edge[0]] in loose for end in edge}:
+            own = names[end]
+            members = [v for v, name in enumerate(names) if name == own]
+            anchor = max(members, key=lambda v: (len(arcs[v]), -v))
+            part, read, state = [end], 0, "held" if end == anchor else "part"
+            for v in part:
+                row = sorted(arcs[v])
+                for low in range(0, len(row), rules.MOST_PART):
+                    if state == "part" and read >= rules.MOST_PART_ARCS:
+                        state = "cut"
+                    if state != "part":
+                        break
+                    chunk = row[low : low + rules.MOST_PART]
+                    read += len(chunk)
+                    inside = [w for w in chunk if names[w] == own]
+                    if any(w == anchor or anchor in arcs[w] for w in inside):
+                        state = "held"
+                    part += [w for w in inside if w not in part]
+            if state == "cut" or (state == "part" and len(part) > rules.MOST_PART):
+                fallen.add(own)
+            elif state == "part":
+                fell.update(part)
+        whole = self.split(names, fallen)
+        fell = {v for v in fell if names[v] not in fallen}
+        off = [len(names) + name if v in fell else name for v, name in enumerate(whole)]
+        parts = oracle.split(self.net, off)
+        rest = smallest(off)
+        whole = [parts[v] if v in fell else rest[v] for v in self.net.vertices]
+        renamed = {v for v in self.net.vertices if names[v] in fallen and whole[v] != names[v]}
+        return whole, fell | renamed
 
     def split(self, names: list[int], loose: set[int]) -> list[int]:
         parts = oracle.split(self.net, names)

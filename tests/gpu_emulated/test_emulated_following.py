@@ -19,7 +19,9 @@ from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
 from louvain_um.gpu.runtime import launch
+from tests import oracle
 from tests.dynamic.test_tracker import grown, random_batch
+from tests.dynamic.tracker_oracle import Following
 from tests.gpu_emulated.emulated_device import (
     Counting,
     DeviceArray,
@@ -217,6 +219,56 @@ def test_hubs_decide_and_fall_apart(emulated):
         for tracker in (here, other):
             tracker.update(tracker.graph.apply(**batch))
         same(here, other, seen=True)
+
+
+def parts_in_one(n: int) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+    """Return edges of a community around hub n, and those that hold pieces to it."""
+    u, v, holding = [], [], []
+    paths = [[0], [2, 1, 3], [*range(4, 36)], [*range(36, 69)], [*range(69, 75)]]
+    for path in paths:
+        u += path[:-1]
+        v += path[1:]
+        holding.append((path[-1], n - 1 if path[0] == 69 else n))
+    u += range(75, n)
+    v += [n] * (n - 75)
+    return [a for a, _ in holding] + u, [b for _, b in holding] + v, holding
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("gone", [[0], [1], [2], [3], [4], [0, 1, 2], [0, 3], [0, 1, 2, 3, 4]])
+def test_parts_that_fall_off_are_found_as_on_the_host(emulated, gone, shift):
+    n = 120
+    u, v, holding = parts_in_one(n - shift)
+    u, v = (np.array(end) + shift for end in (u, v))
+    graph = lu.DynamicGraph(lu.Graph.from_edges(u, v))
+    names = np.full(graph.n_vertices, shift, np.uint32)
+    names[:shift] = np.arange(shift)
+    follower = there(graph, emulated, 2)._there
+    own = follower.steps
+    found = own.settle_labels(own.fields(len(names)), names.copy())
+    own.members = found
+    other = follower.graph
+    delete = tuple(zip(*(holding[k] for k in gone), strict=True))
+    delete = tuple(np.array(end) + shift for end in delete)
+    change = graph.apply(delete=delete)
+    fields = own.fields(len(names), other.apply(delete=delete))
+    own.device.clear(own.results)
+    own.launch("mark_changes", len(names), fields)
+    own.split(fields, None, own.arrays["whole"], after_batch=True)
+    own.read()
+
+    part = steps.Partition.of(graph.view(), names)
+    whole, fell = steps.split_loosened(graph.view(), part, change, steps.Work())
+    slow = Following(oracle.net_of(graph.snapshot()), "leiden", 0.05, None)
+    removed = {(min(e), max(e)) for e in zip(*(end.tolist() for end in delete), strict=True)}
+    expected, off = slow.split_loosened(names.tolist(), {shift}, removed)
+    assert whole.names.tolist() == expected
+    assert np.flatnonzero(fell).tolist() == sorted(off)
+    assert own.arrays["whole"].tolist() == expected
+    assert own.counts["split"] == len(off)
+    assert own.counts["flagged"] == (3 in gone)  # 33 members: too many to search for
+    sizes = np.bincount(expected, minlength=len(names))
+    assert own.arrays["move_sizes"].tolist() == sizes.tolist()
 
 
 def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):

@@ -102,6 +102,7 @@ CONSTANTS = {
             for name in ("count", "front", "back", "ring", "mask")
         },
     },
+    FOLLOWING: {"MOST_PART": rules.MOST_PART, "MOST_PART_ARCS": rules.MOST_PART_ARCS},
     ALGORITHMS: {
         "THREADS": algorithms.THREADS,
         "STATE_BYTES": 8 * algorithms.STATE_WORDS,

@@ -121,11 +121,9 @@ def follow_batch(
         columns = change.u, change.v, change.before, change.after
         follow.mark_changes(*columns, before.names, marks)
     with announcing("split"):
-        flags = steps.loosened(view, before, change, report.work)
-        whole = steps.split(view, before, flags, report.work)
-    renamed = whole.names != before.names
-    marks |= renamed
-    report.marked, report.split = int(marks.sum()), int(renamed.sum())
+        whole, fell = steps.split_loosened(view, before, change, report.work)
+    marks |= fell
+    report.marked, report.split = int(marks.sum()), int(fell.sum())
     touched = np.zeros(n, np.bool_)
     touched[: len(state.touched)] = state.touched
     touched |= marks

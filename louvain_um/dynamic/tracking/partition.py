@@ -115,16 +115,31 @@ def split(view: RowView, partition: Partition, flags: Marks, work: Work) -> Part
     return replace(partition, names=names)
 
 
-def loosened(view: RowView, partition: Partition, change: Change, work: Work) -> Marks:
-    """Return, by name, which communities lost an edge that may have held them together."""
-    flags = np.zeros(len(partition.names), np.bool_)
-    work.arcs_checked += int(
-        follow.flag_loosened(
-            change.u, change.v, change.after, (view.begins, view.ends), view.targets,
-            partition.names, flags,
-        )
-    )  # fmt: skip
-    return flags
+def split_loosened(
+    view: RowView, partition: Partition, change: Change, work: Work
+) -> tuple[Partition, Marks]:
+    """Return a partition without the parts that a batch separated, and the vertices of these.
+
+    Communities that were connected before the batch are afterwards. From the ends of removed edges
+    a search goes up to the neighbours of the member with most arcs: what it reaches holds together,
+    and where it ends before, a part has fallen off. Communities that it cannot tell of are read
+    whole; all of their parts but that of the smallest member have fallen off.
+    """
+    n, rows = len(partition.names), (view.begins, view.ends)
+    edges = change.u, change.v, change.after
+    flags, fell = np.zeros(n, np.uint8), np.zeros(n, np.bool_)
+    of_graph = rows, view.targets, partition.names, flags
+    work.arcs_checked += int(follow.loosen(*edges, *of_graph))
+    if not flags.any():
+        return partition, fell
+    anchors, parts = np.empty(n, np.uint32), np.full(n, follow.NONE)
+    follow.find_anchors(rows, partition.names, flags, anchors)
+    work.arcs_checked += int(follow.search_ends(*edges, *of_graph, anchors, parts))
+    fallen = flags == follow.FALLEN
+    found = split(view, partition, fallen, work)
+    names, renamed = found.names.copy(), found.names != partition.names
+    follow.take_off(names, fallen[partition.names], parts, anchors, fell)
+    return replace(partition, names=names), fell | renamed
 
 
 def move_marked(

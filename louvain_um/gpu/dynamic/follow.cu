@@ -4,120 +4,12 @@
 // the order of this file; moving (gpu/move/move.cu) comes between `split_flagged` and
 // `settle_names`. Sums are of integers and names are minima, so that the order of threads does not
 // matter. All kernels but those that list are cooperative.
-#include "search.cuh"
-#include "union_find.cuh"
-#include "walk_arcs.cuh"
-
-#define THREADS 256
-#define BOUNDS __launch_bounds__(THREADS, 4)
-// Arcs above which all blocks share a row, and how many of them a warp takes at a time.
-#define LONG_ROW 4096
-#define CHUNK 512
-
-// What the host reads back; zero before a batch.
-struct FollowCounts {
-  Barrier barrier;
-  i64 inside;       // weight that communities gain inside, both directions
-  u64 turned;       // weight that turned against them
-  u64 flagged;      // whether some community may have fallen apart
-  u64 checked;      // arcs read to find out
-  u64 marked;       // vertices that the batch marked
-  u64 split;        // vertices of parts that fell off
-  u64 squares[3];   // Σ degree_c², by 32 bits
-  u64 communities;
-  u64 differing;    // vertices whose community has another name than before the batch
-  u64 listed;
-  u64 long_rows;
-};
-static_assert(sizeof(FollowCounts) == 112, "mirrored by COUNTS in gpu/dynamic/follow_arrays.py");
-
-struct Follow {
-  i64 n, n_before;   // vertices now, and before the batch
-  const Row* spans;  // the graph after the batch
-  const u32* targets;
-  const void* weights;
-  const u64* degrees;
-  const u8* alive;
-  const u8* alive_before;  // n_before
-  i64 edges;               // changed ones
-  const u32 *u, *v;
-  const i64 *before, *after;
-  const u32* names;  // n_before: communities before
-  u32* whole;        // connected communities before moving
-  u32* labels;       // after moving
-  u32* next_names;   // the same, named
-  u32* sizes;        // living members by name
-  u64* masses;       // their degrees
-  const u32* sizes_before;   // the same, before the batch
-  const u64* masses_before;
-  u32* members;      // all members by label, as moving takes and leaves them
-  u64* totals;       // their degrees
-  u8* marks;
-  u8* flags;    // by name: communities that may have fallen apart
-  u8* touched;  // vertices marked since the last renewal
-  u32* first;   // scratch, one per vertex
-  u32* long_rows;
-  FollowCounts* counts;
-};
-static_assert(sizeof(Follow) == 29 * 8, "mirrored by FOLLOW in gpu/dynamic/follow_arrays.py");
-
-__device__ __forceinline__ u32 name_before(const Follow& f, u32 v) {
-  return v < f.n_before ? f.names[v] : v;
-}
-
-template <class T>
-__device__ __forceinline__ void add_counted(T* counter, T mine) {
-  const T sum = block_sum(mine);
-  if (threadIdx.x == 0 && sum != 0) atomicAdd((u64*)counter, (u64)sum);
-}
-
-// Adds value to array[index] for every lane of a full warp; index EMPTY adds nothing.
-template <class T>
-__device__ __forceinline__ void add_by_peers(T* array, u32 index, T value) {
-  const u32 peers = __match_any_sync(FULL, index);
-  T sum = 0;
-  for (u32 left = peers; __any_sync(FULL, left != 0); left &= left - 1) {
-    const T other = __shfl_sync(FULL, value, left ? __ffs(left) - 1 : 0);
-    if (left) sum += other;
-  }
-  if (index != EMPTY && lane_index() == __ffs(peers) - 1 && sum) atomicAdd(array + index, sum);
-}
-
-// Whether the ends of a removed edge share a neighbour in their community: removing the edge has
-// then separated nothing. Whole warps call, with the same edge.
-__device__ __forceinline__ bool held_together(const Follow& f, u32 u, u32 v, u32 own, u64& checked) {
-  Row row = f.spans[u], other = f.spans[v];
-  if (other.arcs() < row.arcs()) {
-    const Row swap = row;
-    row = other;
-    other = swap;
-  }
-  for (i64 low = row.low; low < row.high; low += WARP) {
-    const i64 j = low + lane_index();
-    bool found = false;
-    if (j < row.high) {
-      ++checked;
-      const u32 target = f.targets[j];
-      if (name_before(f, target) == own) {
-        i64 from = other.low, to = other.high;
-        while (from < to) {
-          const i64 middle = (from + to) / 2;
-          if (f.targets[middle] < target)
-            from = middle + 1;
-          else
-            to = middle;
-        }
-        found = from < other.high && f.targets[from] == target;
-      }
-    }
-    if (__any_sync(FULL, found)) return true;
-  }
-  return false;
-}
+#include "parts.cuh"
 
 // Marks the ends of edges that lost weight inside a community or gained it between two, sums what
-// that changes, and flags communities that lost an edge which may have held them together. Members
-// and degrees of communities follow from those before the batch: fewer atomics than to sum them.
+// that changes, and finds the parts that removed edges held (parts.cuh). Members and degrees of
+// communities follow from those before the batch: fewer atomics than to sum them. `whole` and
+// `labels` are scratch, and `labels` has the names that communities keep for `split_flagged`.
 __global__ void BOUNDS mark_changes(const Follow f) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
     f.marks[v] = f.flags[v] = 0;
@@ -135,7 +27,6 @@ __global__ void BOUNDS mark_changes(const Follow f) {
     const i64 e = low + lane_index();
     u32 u = 0, v = 0, own = EMPTY, other = EMPTY;
     i64 delta = 0;
-    bool removed = false;
     if (e < f.edges) {
       u = f.u[e], v = f.v[e];
       delta = f.after[e] - f.before[e];
@@ -143,75 +34,37 @@ __global__ void BOUNDS mark_changes(const Follow f) {
       const bool same = own == other, against = same == (delta < 0);
       inside += same ? 2 * delta : 0;
       turned += against ? 2 * (delta < 0 ? -delta : delta) : 0;
-      if (u != v && against) f.marks[u] = f.marks[v] = 1;
-      removed = u != v && same && f.after[e] == 0;
+      if (u != v && against) f.marks[u] = f.marks[v] = MARKED;
     }
     add_by_peers(f.totals, own, (u64)delta);
     add_by_peers(f.totals, other, (u64)delta);
-    for (u32 left = __ballot_sync(FULL, removed); left; left &= left - 1) {
-      const u32 lane = __ffs(left) - 1, name = __shfl_sync(FULL, own, lane);
-      const u32 a = __shfl_sync(FULL, u, lane), b = __shfl_sync(FULL, v, lane);
-      if (held_together(f, a, b, name, checked) || lane_index()) continue;
-      f.flags[name] = 1;
-      f.counts->flagged = 1;
-    }
   }
+  flag_loosened(f, checked);
   add_counted(&f.counts->inside, inside);
   add_counted(&f.counts->turned, turned);
+  grid_sync(&f.counts->barrier);
+  if (*(volatile u64*)&f.counts->loosened) {
+    for (i64 v = grid_thread(); v < f.n; v += grid_threads()) f.whole[v] = f.labels[v] = v;
+    grid_sync(&f.counts->barrier);
+    find_anchors(f, f.whole);
+    grid_sync(&f.counts->barrier);
+    search_ends(f, f.whole, f.labels, checked);
+  }
   add_counted(&f.counts->checked, checked);
 }
 
-// Calls visit(at, owner's vertex) for every arc of the vertices that `wanted` names; `at` is −1 for
-// none. Holds a barrier of the grid; counts->long_rows is 0 before, and again after the next one.
-template <class P, class F>
-__device__ __forceinline__ void visit_rows(const Follow& f, P wanted, F visit) {
-  for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
-    u32 length = 0;
-    i64 low = 0;
-    if (v < f.n && wanted(v)) {
-      const Row row = f.spans[v];
-      low = row.low;
-      if (row.arcs() > LONG_ROW)
-        f.long_rows[atomicAdd(&f.counts->long_rows, 1)] = v;
-      else
-        length = row.arcs();
-    }
-    if (!__any_sync(FULL, length)) continue;
-    u32 total;
-    walk_lanes(length, low, total, [&](const i64* at, const u32* owner, u32) {
-#pragma unroll
-      for (int d = 0; d < DEPTH; ++d) visit(at[d], __shfl_sync(FULL, (u32)v, owner[d]));
-      return true;
-    });
-  }
-  grid_sync(&f.counts->barrier);
-  const i64 warps = grid_threads() / WARP, count = *(volatile i64*)&f.counts->long_rows;
-  i64 turn = grid_thread() / WARP;
-  for (i64 k = 0; k < count; ++k) {
-    const u32 v = f.long_rows[k];
-    const Row row = f.spans[v];
-    const i64 chunks = (row.arcs() + CHUNK - 1) / CHUNK;
-    for (; turn < chunks; turn += warps) {
-      const i64 end = min(row.low + (turn + 1) * CHUNK, row.high);
-      for (i64 j = row.low + turn * CHUNK + lane_index(); j < end; j += WARP) visit(j, v);
-    }
-    turn -= chunks;
-  }
-  grid_sync(&f.counts->barrier);
-  if (grid_thread() == 0) f.counts->long_rows = 0;
-}
-
-// Names each connected part of a flagged community after its smallest member: from `from`, which
-// may be null for the names before the batch, to `to`, which may be the same. `first` holds each
-// vertex itself before. After a batch, vertices renamed are marked, and marked ones are touched;
-// members and degrees of communities go with them.
+// Names the parts of communities after their smallest members: from `from`, which may be null for the
+// names before the batch, to `to`, which may be the same. FALLEN communities become their connected
+// parts; `first` holds each vertex itself before. After a batch, parts that fell off others are taken
+// off; vertices of parts are marked, and marked ones are touched; members and degrees of communities
+// go with their names.
 __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i64 after_batch) {
   const auto name = [&](u32 v) { return from ? from[v] : name_before(f, v); };
   u64 checked = 0, marked = 0, split = 0;
-  const bool any = f.counts->flagged;
+  const bool any = f.counts->flagged, unnamed = after_batch && f.counts->unnamed;
   if (any) {
     visit_rows(
-        f, [&](u32 v) { return f.flags[name(v)] != 0; },
+        f, [&](u32 v) { return f.flags[name(v)] == FALLEN; },
         [&](i64 at, u32 v) {
           if (at < 0) return;
           ++checked;
@@ -220,17 +73,33 @@ __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i
         });
     grid_sync(&f.counts->barrier);
   }
+  if (unnamed) {
+    for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
+      if (f.marks[v] & FELL) continue;
+      u32* smallest = f.labels + name(v);
+      if (*(volatile u32*)smallest > v) atomicMin(smallest, (u32)v);
+    }
+    grid_sync(&f.counts->barrier);
+  }
   for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
     u32 own = EMPTY, part = EMPTY;
+    u8 mark = 0;
     if (v < f.n) {
-      own = name(v), part = any && f.flags[own] ? root_of(f.first, v) : own;
+      own = part = name(v);
+      mark = after_batch ? f.marks[v] : 0;
+      const bool fallen = any && f.flags[own] == FALLEN;
+      if (fallen || mark & FELL)
+        part = root_of(f.first, v);
+      else if (unnamed)
+        part = f.labels[own];
       to[v] = part;
+      const bool fell = fallen ? part != own : mark & FELL;
+      split += fell;
+      mark = mark & MARKED || fell;
     }
     if (!after_batch) continue;
     const bool left = part != own;
     if (v < f.n) {
-      const u8 mark = f.marks[v] | left;
-      split += left;
       f.marks[v] = mark;
       f.touched[v] |= mark;
       marked += mark;
@@ -414,7 +283,7 @@ __global__ void BOUNDS flag_left(const Follow f) {
   grid_sync(&f.counts->barrier);
   for (i64 v = grid_thread(); v < f.n; v += grid_threads())
     if (f.marks[f.whole[v]]) {
-      f.flags[f.next_names[v]] = 1;
+      f.flags[f.next_names[v]] = FALLEN;
       f.counts->flagged = 1;
     }
 }

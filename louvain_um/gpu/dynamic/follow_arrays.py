@@ -21,13 +21,15 @@ FOLLOW: Final = layout(
         "marks", "flags", "touched", "first", "long_rows", "counts",
     ),
 )  # fmt: skip
-"""`Follow` of follow.cu."""
+"""`Follow` of follow.cuh."""
 
 COUNTS: Final = np.dtype(
     [
         ("barrier", np.uint64),
         ("inside", np.int64),
         ("turned", np.uint64),
+        ("loosened", np.uint64),
+        ("unnamed", np.uint64),
         ("flagged", np.uint64),
         ("checked", np.uint64),
         ("marked", np.uint64),
@@ -39,7 +41,7 @@ COUNTS: Final = np.dtype(
         ("long_rows", np.uint64),
     ]
 )
-"""`FollowCounts` of follow.cu."""
+"""`FollowCounts` of follow.cuh."""
 
 DIFFERING: Final = np.dtype(
     [

@@ -1,0 +1,129 @@
+// What kernels of follow.cu take and leave, and how they read rows of some vertices.
+#pragma once
+#include "search.cuh"
+#include "union_find.cuh"
+#include "walk_arcs.cuh"
+
+#define THREADS 256
+#define BOUNDS __launch_bounds__(THREADS, 4)
+// Arcs above which all blocks share a row, and how many of them a warp takes at a time.
+#define LONG_ROW 4096
+#define CHUNK 512
+
+// Marks of vertices: to move, and in a small part that fell off its community.
+#define MARKED 1
+#define FELL 2
+// Flags of communities: all of their arcs are to be read, or what ends of removed edges reach.
+#define FALLEN 1
+#define LOOSE 2
+
+// What the host reads back; zero before a batch.
+struct FollowCounts {
+  Barrier barrier;
+  i64 inside;       // weight that communities gain inside, both directions
+  u64 turned;       // weight that turned against them
+  u64 loosened;     // whether some community lost an edge that may have held it together
+  u64 unnamed;      // whether the smallest member of one is in a part that fell off
+  u64 flagged;      // whether some community is to be read whole to find its parts
+  u64 checked;      // arcs read to find out
+  u64 marked;       // vertices that the batch marked
+  u64 split;        // vertices of parts that fell off
+  u64 squares[3];   // Σ degree_c², by 32 bits
+  u64 communities;
+  u64 differing;    // vertices whose community has another name than before the batch
+  u64 listed;
+  u64 long_rows;
+};
+static_assert(sizeof(FollowCounts) == 128, "mirrored by COUNTS in gpu/dynamic/follow_arrays.py");
+
+struct Follow {
+  i64 n, n_before;   // vertices now, and before the batch
+  const Row* spans;  // the graph after the batch
+  const u32* targets;
+  const void* weights;
+  const u64* degrees;
+  const u8* alive;
+  const u8* alive_before;  // n_before
+  i64 edges;               // changed ones
+  const u32 *u, *v;
+  const i64 *before, *after;
+  const u32* names;  // n_before: communities before
+  u32* whole;        // connected communities before moving
+  u32* labels;       // after moving
+  u32* next_names;   // the same, named
+  u32* sizes;        // living members by name
+  u64* masses;       // their degrees
+  const u32* sizes_before;   // the same, before the batch
+  const u64* masses_before;
+  u32* members;      // all members by label, as moving takes and leaves them
+  u64* totals;       // their degrees
+  u8* marks;    // MARKED, FELL
+  u8* flags;    // by name: LOOSE or FALLEN communities
+  u8* touched;  // vertices marked since the last renewal
+  u32* first;   // scratch, one per vertex
+  u32* long_rows;
+  FollowCounts* counts;
+};
+static_assert(sizeof(Follow) == 29 * 8, "mirrored by FOLLOW in gpu/dynamic/follow_arrays.py");
+
+__device__ __forceinline__ u32 name_before(const Follow& f, u32 v) {
+  return v < f.n_before ? f.names[v] : v;
+}
+
+template <class T>
+__device__ __forceinline__ void add_counted(T* counter, T mine) {
+  const T sum = block_sum(mine);
+  if (threadIdx.x == 0 && sum != 0) atomicAdd((u64*)counter, (u64)sum);
+}
+
+// Adds value to array[index] for every lane of a full warp; index EMPTY adds nothing.
+template <class T>
+__device__ __forceinline__ void add_by_peers(T* array, u32 index, T value) {
+  const u32 peers = __match_any_sync(FULL, index);
+  T sum = 0;
+  for (u32 left = peers; __any_sync(FULL, left != 0); left &= left - 1) {
+    const T other = __shfl_sync(FULL, value, left ? __ffs(left) - 1 : 0);
+    if (left) sum += other;
+  }
+  if (index != EMPTY && lane_index() == __ffs(peers) - 1 && sum) atomicAdd(array + index, sum);
+}
+
+// Calls visit(at, owner's vertex) for every arc of the vertices that `wanted` names; `at` is −1 for
+// none. Holds a barrier of the grid; counts->long_rows is 0 before, and again after the next one.
+template <class P, class F>
+__device__ __forceinline__ void visit_rows(const Follow& f, P wanted, F visit) {
+  for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
+    u32 length = 0;
+    i64 low = 0;
+    if (v < f.n && wanted(v)) {
+      const Row row = f.spans[v];
+      low = row.low;
+      if (row.arcs() > LONG_ROW)
+        f.long_rows[atomicAdd(&f.counts->long_rows, 1)] = v;
+      else
+        length = row.arcs();
+    }
+    if (!__any_sync(FULL, length)) continue;
+    u32 total;
+    walk_lanes(length, low, total, [&](const i64* at, const u32* owner, u32) {
+#pragma unroll
+      for (int d = 0; d < DEPTH; ++d) visit(at[d], __shfl_sync(FULL, (u32)v, owner[d]));
+      return true;
+    });
+  }
+  grid_sync(&f.counts->barrier);
+  const i64 warps = grid_threads() / WARP, count = *(volatile i64*)&f.counts->long_rows;
+  i64 turn = grid_thread() / WARP;
+  for (i64 k = 0; k < count; ++k) {
+    const u32 v = f.long_rows[k];
+    const Row row = f.spans[v];
+    const i64 chunks = (row.arcs() + CHUNK - 1) / CHUNK;
+    for (; turn < chunks; turn += warps) {
+      const i64 end = min(row.low + (turn + 1) * CHUNK, row.high);
+      for (i64 j = row.low + turn * CHUNK + lane_index(); j < end; j += WARP) visit(j, v);
+    }
+    turn -= chunks;
+  }
+  grid_sync(&f.counts->barrier);
+  if (grid_thread() == 0) f.counts->long_rows = 0;
+}
