@@ -1,74 +1,58 @@
 """Four programs under placement, as Hope, Nag and Qasem evaluated theirs.
 
-    python benchmarks/paper_programs.py rmat22 --seconds 2 -o result.json
+    python benchmarks/paper_programs.py rmat22 --limit 300 -o result.json
 
 BFS, shortest paths, spanning forest and PageRank, from a graph in ordinary host memory to an answer
 there: allocating, moving, running and fetching count. Fixed policies and `auto`, with 0, 30, 50 and
 70 % of what the arrays take withheld from the device. A policy that places more there than is left
-is not run, and one whose placement does not depend on the budget is measured once. Points of
-`--metered` policies and rates are repeated for at least `--seconds`, so that the GPU's own counter
-tells their energy; others for .4 s. Every answer is compared with that of plain device memory.
-Copies from ordinary memory take a few per cent more or less from minute to minute; hence `auto`
-and the best fixed policy of each point run once more, in turns, and are judged by that.
+is not run, and one whose placement does not depend on the budget is measured once. All points of a
+program run in turns, round after round: copies from ordinary memory take a few per cent more or
+less from second to second, and `auto` is judged by its quotients with the best fixed policy, round
+by round. `--metered` points are then repeated for `--seconds`, so that the GPU's own counter tells
+their energy. Every answer is compared with that of plain device memory.
 
-Needs a GPU. `--programs`, `--policies` and `--rates` measure less; `--chart` draws a record.
+Needs a GPU. What `--limit` leaves no time for is left out; `paper_programs_shown.py` joins records.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import statistics
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
+from paper_programs_shown import PROGRAMS, PUBLISHED, RATES, TOLERANCE, judged
 
 import louvain_um as lu
 from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
-from louvain_um.algorithms.programs import WEIGHED, iterations_to, program_for, program_of
+from louvain_um.algorithms.programs import WEIGHED, program_for
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Event
 from louvain_um.placement.policy.policy import Policy, register
+from louvain_um.placement.program.plan import ProgramPlan
 from louvain_um.profiling.sources.nvml import Nvml
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
-PROGRAMS = ("bfs", "sssp", "mst", "pagerank")
-FIXED = ("device", "base", "zero_copy", "adv1", "adv2", "prefetched", "pinned")
-RATES = (0, 30, 50, 70)
-UNITS = ("bfs", "sssp", "spanning_forest", "pagerank")
-PUBLISHED = {
-    "speedup_mean": 2.46,
-    "speedup_bfs": 4.59,
-    "teps_per_watt_mean": 2.36,
-    "bytes_saved_mean": 0.36,
-    "bytes_saved_least": 0.08,
-}
-"""Of demand paging with kernel blocking over copies, on a P100: sections 5.2, 5.4 and 5.5."""
-
-TOLERANCE = 1e-6
-"""Of PageRank."""
-
-IN_TURNS = 0.5
-"""Seconds in which `auto` and the best fixed policy run in turns."""
+FIXED = ("device", "pinned", "zero_copy", "prefetched", "base")
+UNITS = (
+    ("generate", ""), ("bfs", "RowView"), ("bfs", "HostRows"), ("sssp", "u32"),
+    ("spanning_forest", "u32"), ("pagerank", "Unweighted, RowView"),
+    ("pagerank", "Unweighted, HostRows"), ("spmv", "Unweighted, RowView"),
+    ("spmv", "Unweighted, HostRows"),
+)  # fmt: skip
 
 LEAST_METERED = 1.9
 """Seconds of work below which no energy is told."""
 
-FACTORS = range(1, 11)
-BLOCKED = """
-extern "C" __global__ void sum(const unsigned* targets, const double* values,
-                               unsigned long long count, unsigned pages, double* out) {
-  double mine = 0;
-  blocked_for(i, count, 4, pages) mine += values[targets[i]];
-  if (mine < 0) *out = mine;
-}
-"""
-"""What SpMV reads of an arc: its target in order, and a value at random."""
+ROUGH = 1e-2
+"""Tolerance of PageRank where only the seconds of an iteration matter."""
 
 register(Policy(name="prefetched", groups={"graph": "prefetched"}, others="prefetched"))
 register(Policy(name="pinned", groups={"graph": "pinned"}))
@@ -112,13 +96,21 @@ class Bench:
 
     def graph_of(self, program: str) -> lu.Graph:
         """Return the graph with weights only where they matter to the paper's programs."""
-        return self.graph if program in WEIGHED and program != "pagerank" else self.plain
+        return self.graph if program in WEIGHED and program in ("sssp", "mst") else self.plain
 
     def call(self, program: str, graph: Any, **how: Any) -> Any:
         source = self.source if program in FROM_A_SOURCE else None
         if program == "pagerank":
-            how["tolerance"] = TOLERANCE
+            how = {"tolerance": TOLERANCE} | how
         return run_algorithm(program, graph, source=source, device="cuda", **how)
+
+    def timed(self, program: str, policy: str, rate: int, **how: Any) -> tuple[float, Timer, str]:
+        """Return the seconds of a run, its phases, and a hash of its answer."""
+        timer, graph = Timer(), self.graph_of(program)
+        how |= {"memory": policy, "device_budget": f"{100 - rate}%" if rate else None}
+        begin = time.perf_counter()
+        answer = self.call(program, graph, observer=timer, **how)
+        return time.perf_counter() - begin, timer, digest(answer)
 
     def learn(self, program: str) -> None:
         """Note the answer in plain device memory, and the edges that were traversed."""
@@ -144,13 +136,10 @@ def digest(answer: Any) -> str:
 class Meter:
     """The energy counter of the device."""
 
-    def __init__(self) -> None:
+    def __enter__(self) -> Meter:
         from cupy.cuda import runtime
 
-        self.bus = runtime.deviceGetPCIBusId(0)
-
-    def __enter__(self) -> Meter:
-        self.source: Nvml | None = Nvml(self.bus)
+        self.source: Nvml | None = Nvml(runtime.deviceGetPCIBusId(0))
         try:
             self.source.start(SessionClock())
         except SourceUnavailableError as error:
@@ -168,94 +157,120 @@ class Meter:
         return None if found is None else float(found["joules"])
 
 
-def point(
-    bench: Bench, program: str, policy: str, rate: int, seconds: float, longest: float
-) -> dict[str, Any]:
-    """Measure a program under a policy."""
-    how = {"memory": policy, "device_budget": f"{100 - rate}%" if rate else None}
-    graph = bench.graph_of(program)
-    row: dict[str, Any] = {"program": program, "policy": policy, "oversubscription": rate}
-    try:
-        plan = lu.plan(program_for(program, graph), **how)
-        if plan.seconds > longest:
-            reason = f"not run: predicted to take {plan.seconds:.1f} s"
-            return row | {"feasible": False, "reason": reason, "predicted_seconds": plan.seconds}
-        first = Timer()
-        answer = bench.call(program, graph, observer=first, **how)
-        plan, equal = first.plan, digest(answer) == bench.expected[program]
-    except MemoryBudgetError as error:
-        return row | {"feasible": False, "reason": str(error)}
-    totals, phases = [], []
-    with Meter() as meter:
-        since = time.perf_counter()
-        while len(totals) < 2 or time.perf_counter() - since < seconds:
-            timer, begin = Timer(), time.perf_counter()
-            bench.call(program, graph, observer=timer, **how)
-            totals.append(time.perf_counter() - begin)
-            phases.append(timer.seconds)
-        span = time.perf_counter() - since
-    best = statistics.median(totals)
-    row |= {
-        "feasible": True,
-        "equal": equal,
-        "runs": len(totals),
-        "seconds": best,
-        "least_seconds": min(totals),
-        "spread": statistics.pstdev(totals) / statistics.mean(totals),
-        "phases": {name: statistics.median(p.get(name, 0.0) for p in phases) for name in phases[0]},
-        "predicted_seconds": plan.seconds,
-        "predicted_phases": plan.phase_seconds,
-        "placements": {name: str(where) for name, where in plan.placements.items()},
-        "teps": bench.edges[program] / best,
-    }
-    if meter.joules is not None and span >= LEAST_METERED:
-        watts = meter.joules / span
-        row |= {"joules": meter.joules / len(totals), "watts": watts}
-        row["teps_per_watt"] = bench.edges[program] * len(totals) / meter.joules
-    return row
-
-
-def in_turns(bench: Bench, program: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Run `auto` and the best fixed policy of each of its points in turns."""
-    found, graph = [], bench.graph_of(program)
-    for row in of_auto(rows, program):
-        best = best_fixed(rows, row)
-        if best is None:
+def points(bench: Bench, program: str, policies: list[str], longest: float) -> list[dict[str, Any]]:
+    """Return the points of a program, each after a first run that is not timed."""
+    rows = []
+    fixed = [name.removeprefix(f"{program}:") for name in policies]
+    asked = [("auto", rate) for rate in RATES] + [(name, 0) for name in fixed if ":" not in name]
+    for policy, rate in asked:
+        try:
+            plan = lu.plan(
+                program_for(program, bench.graph_of(program)), memory=policy,
+                device_budget=f"{100 - rate}%" if rate else None,
+            )  # fmt: skip
+            if plan.seconds > longest:
+                continue
+            _, timer, found = bench.timed(program, policy, rate)
+        except MemoryBudgetError as error:
+            print(f"{program} {policy} {rate} %: {error}", flush=True)
             continue
-        rate, took = row["oversubscription"], {"auto": list[float](), best["policy"]: list[float]()}
-        since = time.perf_counter()
-        while len(took["auto"]) < 3 or time.perf_counter() - since < IN_TURNS:
-            for policy, times in took.items():
-                begin = time.perf_counter()
-                bench.call(
-                    program, graph, memory=policy, device_budget=f"{100 - rate}%" if rate else None
-                )
-                times.append(time.perf_counter() - begin)
-        auto, fixed = (statistics.median(times) for times in took.values())
+        plan = timer.plan
+        row = {
+            "program": program, "policy": policy, "oversubscription": rate, "feasible": True,
+            "equal": found == bench.expected[program], "rounds": [], "each_phase": [],
+            "predicted_seconds": plan.seconds, "predicted_phases": plan.phase_seconds,
+            "placements": {name: str(where) for name, where in plan.placements.items()},
+        }  # fmt: skip
+        if policy != "auto":
+            row["rates"] = [r for r in RATES if fits(bench, program, policy, r)]
+        rows.append(row)
+    return rows
+
+
+def in_rounds(bench: Bench, rows: list[dict[str, Any]], until: float, most: int) -> None:
+    """Run all points of a program in turns, and note each time."""
+    program = rows[0]["program"]
+    while len(rows[0]["rounds"]) < most:
+        begin = time.perf_counter()
+        for row in rows:
+            seconds, timer, _ = bench.timed(program, row["policy"], row["oversubscription"])
+            row["rounds"].append(seconds)
+            row["each_phase"].append(timer.seconds)
+        if 2 * time.perf_counter() - begin > until:
+            break
+    for row in rows:
+        phases, rounds = row.pop("each_phase"), row["rounds"]
+        row |= {
+            "runs": len(rounds), "seconds": statistics.median(rounds),
+            "least_seconds": min(rounds), "spread": statistics.pstdev(rounds) / np.mean(rounds),
+            "phases": {name: statistics.median(p.get(name, 0.0) for p in phases)
+                       for name in phases[0]},
+            "teps": bench.edges[program] / statistics.median(rounds),
+        }  # fmt: skip
+        print(shown(row), flush=True)
+
+
+def meter(bench: Bench, row: dict[str, Any], seconds: float) -> None:
+    """Repeat a point, and note the energy of a run."""
+    runs, since = 0, time.perf_counter()
+    with Meter() as found:
+        while (span := time.perf_counter() - since) < seconds:
+            bench.timed(row["program"], row["policy"], row["oversubscription"])
+            runs += 1
+        joules = found.joules
+    if joules is not None and span >= LEAST_METERED:
+        row |= {"joules": joules / runs, "watts": joules / span, "metered_runs": runs}
+        row["teps_per_watt"] = bench.edges[row["program"]] * runs / joules
+    print(shown(row), flush=True)
+
+
+@contextmanager
+def pages_per_warp(pages: int | None) -> Iterator[None]:
+    """Let kernels take so many pages at a time where rows lie in host memory, or as for others: 0.
+
+    For None, what plans say.
+    """
+    planned = ProgramPlan.pages_per_warp
+    if pages is not None:
+        ProgramPlan.pages_per_warp = lambda plan, *names: pages  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ProgramPlan.pages_per_warp = planned  # type: ignore[method-assign]
+
+
+def blocking(bench: Bench, factors: list[int], until: float) -> list[dict[str, Any]]:
+    """Return seconds of kernels, an iteration's for PageRank, by pages per warp (Figure 7).
+
+    0 stands for kernels without blocking. Factors run in turns.
+    """
+    found = []
+    for program, policy, rate in (
+        ("pagerank", "pinned", 0), ("pagerank", "base", 0), ("pagerank", "zero_copy", 0),
+        ("pagerank", "auto", 50), ("spmv", "pinned", 0), ("bfs", "pinned", 0),
+        ("bfs", "auto", 50), ("bfs", "base", 0),
+    ):  # fmt: skip
+        took: dict[int, list[float]] = {factor: [] for factor in factors}
+        how = {"tolerance": ROUGH} if program == "pagerank" else {}
+        answers = set()
+        for _ in range(2):
+            for factor, times in took.items():
+                if time.perf_counter() > until:
+                    continue
+                with pages_per_warp(factor):
+                    _, timer, answer = bench.timed(program, policy, rate, **how)
+                answers.add(answer)
+                runs = max(1, timer.iterations if program == "pagerank" else 1)
+                times.append(timer.seconds["iterate" if program == "pagerank" else "run"] / runs)
+        if not all(took.values()):
+            break
         found.append({
-            "program": program, "oversubscription": rate, "best_policy": best["policy"],
-            "auto_seconds": auto, "best_seconds": fixed, "runs": len(took["auto"]),
-            "same_placements": row["placements"] == best["placements"],
+            "program": program, "policy": policy, "oversubscription": rate,
+            "equal": len(answers) == 1, "seconds": {str(f): min(t) for f, t in took.items()},
+            "each": {str(f): t for f, t in took.items()},
         })  # fmt: skip
-        print(f"in turns: {found[-1]}", flush=True)
+        print(found[-1], flush=True)
     return found
-
-
-def of_auto(rows: list[dict[str, Any]], program: str) -> list[dict[str, Any]]:
-    """Return the points of `auto` that ran."""
-    return [r for r in rows if r["feasible"] and (r["program"], r["policy"]) == (program, "auto")]
-
-
-def fixed_beside(rows: list[dict[str, Any]], auto: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the fixed policies that keep to the budget of a point of `auto`."""
-    return [r for r in rows if r["feasible"] and r["program"] == auto["program"]
-            and r["policy"] != "auto"
-            and auto["oversubscription"] in r.get("rates", [r["oversubscription"]])]  # fmt: skip
-
-
-def best_fixed(rows: list[dict[str, Any]], auto: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the fastest of them."""
-    return min(fixed_beside(rows, auto), key=lambda r: r["seconds"], default=None)
 
 
 def moved(name: str, graph: lu.Graph, program: str) -> dict[str, Any]:
@@ -271,156 +286,6 @@ def moved(name: str, graph: lu.Graph, program: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def factor_curves(graph: lu.Graph) -> dict[str, dict[str, float]]:
-    """Return seconds of reading all targets with each number of pages per warp (Figure 7)."""
-    import cupy
-
-    from louvain_um.placement.memory import cuda_calls
-    from louvain_um.placement.program import HEADER, blocked_grid
-
-    options = ("--std=c++17",)
-    kernel = cupy.RawModule(code=HEADER + BLOCKED, options=options).get_function("sum")
-    curves = {}
-    for kind in ("host_mapped", "managed"):
-        policy = Policy(name="mine", groups={"graph": kind})
-        with lu.Placer(memory=policy) as place:
-            targets = place.array(
-                "targets", graph.n_arcs, np.uint32, group="graph", source=graph.targets
-            )
-            values = place.array("values", graph.n_vertices, np.float64)
-            place.solve()
-            values.fill(1)
-            out, curve = cupy.zeros(1), {}
-            for pages in FACTORS:
-                took = []
-                for _ in range(2):
-                    if kind == "managed":
-                        cuda_calls.prefetch(targets.data.ptr, targets.nbytes, cuda_calls.HOST)
-                    cuda_calls.synchronize()
-                    begin = time.perf_counter()
-                    grid = blocked_grid(graph.n_arcs, 4, pages)
-                    count = np.uint64(graph.n_arcs)
-                    kernel((grid,), (256,), (targets, values, count, np.uint32(pages), out))
-                    cuda_calls.synchronize()
-                    took.append(time.perf_counter() - begin)
-                curve[str(pages)] = min(took)
-            curves[kind] = curve
-    return curves
-
-
-def judged(record: dict[str, Any]) -> dict[str, Any]:
-    """Return how `auto` stands beside the best fixed policy of each point, and beside `base`."""
-    rows, points, gains, watts = record["results"], [], [], []
-    for row in (row for program in PROGRAMS for row in of_auto(rows, program)):
-        program, rate = row["program"], row["oversubscription"]
-        best = best_fixed(rows, row)
-        base = next((r for r in fixed_beside(rows, row) if r["policy"] == "base"), None)
-        points.append({
-            "program": program, "oversubscription": rate, "auto_seconds": row["seconds"],
-            "best_policy": best and best["policy"], "best_seconds": best and best["seconds"],
-            "gain_over_base": base and base["seconds"] / row["seconds"],
-        })  # fmt: skip
-        for pair in record.get("in_turns", []):
-            if (pair["program"], pair["oversubscription"]) == (program, rate):
-                points[-1]["gain_in_turns"] = pair["best_seconds"] / pair["auto_seconds"]
-        if base:
-            gains.append(base["seconds"] / row["seconds"])
-            if "teps_per_watt" in row and "teps_per_watt" in base:
-                watts.append(row["teps_per_watt"] / base["teps_per_watt"])
-    return {
-        "points": points,
-        "gain_over_base_mean": statistics.mean(gains) if gains else None,
-        "teps_per_watt_over_base_mean": statistics.mean(watts) if watts else None,
-    }
-
-
-def chosen_now(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what `auto` chooses for the points of a record with the present cost model."""
-    found = []
-    for program in PROGRAMS:
-        weighted = program in WEIGHED and program != "pagerank"
-        asked = program_of(
-            program, n_vertices=record["vertices"], n_arcs=record["arcs"], weighted=weighted,
-            iterations=iterations_to(TOLERANCE, 500),
-        )  # fmt: skip
-        for rate in RATES:
-            plan = lu.plan(asked, device_budget=f"{100 - rate}%" if rate else None, machine="h200")
-            found.append({
-                "program": program, "oversubscription": rate, "predicted_seconds": plan.seconds,
-                "placements": {n: str(w) for n, w in plan.placements.items() if str(w) != "device"},
-            })  # fmt: skip
-    return found
-
-
-def main() -> None:
-    """Measure and save."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("graph", nargs="?", default="rmat22", choices=list(common.GENERATED))
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--programs", nargs="+", default=list(PROGRAMS))
-    parser.add_argument("--policies", nargs="+", default=list(FIXED))
-    parser.add_argument("--metered", nargs="+", default=["auto", *FIXED])
-    parser.add_argument("--metered-rates", nargs="+", type=int, default=list(RATES))
-    parser.add_argument("--rates", nargs="+", type=int, default=list(RATES))
-    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to end")
-    parser.add_argument("--longest", type=float, default=5.0, help="of predicted seconds to run")
-    parser.add_argument("--chart", type=Path, help="draw --beside as a picture")
-    parser.add_argument("--beside", type=Path, help="an earlier record; needs no GPU")
-    parser.add_argument("-o", "--output", type=Path)
-    asked = parser.parse_args()
-    if asked.beside:
-        record = json.loads(asked.beside.read_text())
-        record["judged"], record["now"] = judged(record), chosen_now(record)
-        print(json.dumps([record["judged"], record["now"]], indent=1))
-        if asked.output:
-            print(common.save("paper_programs_h200", record, asked.output))
-        if asked.chart:
-            chart(record, asked.chart)
-        return
-    from louvain_um.gpu.runtime.compile import kernels
-    from louvain_um.gpu.runtime.device import pick
-    from louvain_um.gpu.runtime.kernel_list import ANY_WEIGHTS
-
-    began = time.perf_counter()
-    with pick("cuda").current():
-        kernels.prepare((source, types) for source in UNITS for types in ("", *ANY_WEIGHTS))
-        bench = Bench(asked.graph)
-        with Meter() as meter:
-            time.sleep(asked.seconds)
-        idle = None if meter.joules is None else meter.joules / asked.seconds
-        print(f"{bench.graph!r} after {time.perf_counter() - began:.0f} s, idle {idle} W")
-        rows: list[dict[str, Any]] = []
-        turns: list[dict[str, Any]] = []
-        for program in asked.programs:
-            bench.learn(program)
-            for policy in ("auto", *asked.policies):
-                for rate in asked.rates if policy == "auto" else asked.rates[:1]:
-                    if time.perf_counter() - began > asked.limit:
-                        continue
-                    metered = policy in asked.metered and rate in asked.metered_rates
-                    seconds = asked.seconds if metered else min(asked.seconds, 0.4)
-                    row = point(bench, program, policy, rate, seconds, asked.longest)
-                    if policy != "auto" and row["feasible"]:
-                        row["rates"] = [r for r in asked.rates if fits(bench, program, policy, r)]
-                    rows.append(row)
-                    print(shown(row), flush=True)
-            if time.perf_counter() - began <= asked.limit:
-                turns += in_turns(bench, program, rows)
-        paged = [moved(asked.graph, bench.graph_of(p), p) for p in asked.programs]
-        curves = factor_curves(bench.plain)
-    record = {
-        "command": " ".join(sys.argv), "graph": asked.graph,
-        "vertices": bench.graph.n_vertices, "arcs": bench.graph.n_arcs,
-        "traversed_edges": bench.edges, "seconds_of_work": asked.seconds, "idle_watts": idle,
-        "machine": common.machine(), "published": PUBLISHED, "results": rows,
-        "in_turns": turns, "moved": paged, "pages_per_warp": curves,
-    }  # fmt: skip
-    record["judged"] = judged(record)
-    print(json.dumps(record["judged"]))
-    print(json.dumps([paged, curves]))
-    print(common.save("paper_programs_h200", record, asked.output))
-
-
 def fits(bench: Bench, program: str, policy: str, rate: int) -> bool:
     """Whether a fixed policy keeps to a budget; its placement does not depend on it."""
     try:
@@ -433,56 +298,92 @@ def fits(bench: Bench, program: str, policy: str, rate: int) -> bool:
 
 def shown(row: dict[str, Any]) -> str:
     """Return a row as a line."""
-    name = f"{row['program']} {row['policy']} {row['oversubscription']} %"
-    if not row["feasible"]:
-        return f"{name}: {row['reason'][:80]}"
     phases = ", ".join(f"{phase} {1e3 * s:.1f}" for phase, s in row["phases"].items())
     return (
-        f"{name}: {1e3 * row['seconds']:.1f} ms ({phases}; predicted "
-        f"{1e3 * row['predicted_seconds']:.1f}), {row['teps'] / 1e9:.2f} GTEPS, "
-        f"{row.get('watts') or 0:.0f} W, equal {row['equal']}, ±{100 * row['spread']:.0f} %, "
+        f"{row['program']} {row['policy']} {row['oversubscription']} %: "
+        f"{1e3 * row['seconds']:.1f} ms ({phases}; "
+        f"predicted {1e3 * row['predicted_seconds']:.1f}), {row['teps'] / 1e9:.2f} GTEPS, "
+        f"{row.get('watts') or 0:.0f} W, equal {row['equal']}, "
+        f"{row['runs']} runs ±{100 * row['spread']:.0f} %, "
         f"{[f'{n} {w}' for n, w in row['placements'].items() if w != 'device'][:6]}"
     )
 
 
-def chart(record: dict[str, Any], path: Path) -> None:
-    """Draw seconds and TEPS by policy, energy if it was metered, bytes paged in, factor curves."""
-    from matplotlib.figure import Figure
+def main() -> None:
+    """Measure and save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("graph", nargs="?", default="rmat22", choices=list(common.GENERATED))
+    parser.add_argument("--programs", nargs="+", default=list(PROGRAMS))
+    parser.add_argument("--policies", nargs="*", default=list(FIXED),
+                        help="of all programs, or of one as in bfs:pinned")  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=9, help="of a program, at most")
+    parser.add_argument("--each", type=float, default=30.0, help="seconds for a program's rounds")
+    parser.add_argument("--factors", nargs="*", type=int, default=list(range(11)),
+                        help="pages per warp to compare")  # fmt: skip
+    parser.add_argument("--pages", type=int, help="per warp; 0 for kernels without blocking")
+    parser.add_argument("--factors-limit", type=float, default=30.0, help="seconds for that")
+    parser.add_argument("--metered", nargs="*", default=["pagerank:auto:50", "pagerank:pinned:0"],
+                        help="points whose energy is measured")  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a metered point")
+    parser.add_argument("--paged", action="store_true", help="count bytes of demand paging, too")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to end")
+    parser.add_argument("--longest", type=float, default=1.2, help="of predicted seconds to run")
+    parser.add_argument("-o", "--output", type=Path)
+    asked = parser.parse_args()
+    from louvain_um.gpu.runtime.compile import kernels
+    from louvain_um.gpu.runtime.device import pick
 
-    figure = Figure(figsize=(11, 7), layout="constrained")
-    axes = figure.subplots(2, 2)
-    ran = [row for row in record["results"] if row["feasible"]]
-    metered = any("teps_per_watt" in row for row in ran)
-    shown = [(axes[0, 0], "seconds", "ms", 1e3), (axes[0, 1], "teps", "GTEPS", 1e-9)]
-    if metered:
-        shown[0] = axes[0, 0], "teps_per_watt", "MTEPS/W", 1e-6
-    bars = list(dict.fromkeys((row["policy"], row["oversubscription"]) for row in ran))
-    for axis, key, unit, scale in shown:
-        for at, (policy, rate) in enumerate(bars):
-            heights = [
-                next((scale * row.get(key, 0) for row in ran if row["program"] == program
-                      and (row["policy"], row["oversubscription"]) == (policy, rate)), 0.0)
-                for program in PROGRAMS
-            ]  # fmt: skip
-            places = np.arange(len(PROGRAMS)) + (at - len(bars) / 2 + 0.5) * 0.8 / len(bars)
-            label = policy + (f", {rate} % withheld" if policy == "auto" else "")
-            axis.bar(places, heights, 0.8 / len(bars), label=label)
-        axis.set_xticks(range(len(PROGRAMS)), PROGRAMS)
-        axis.set_ylabel(unit)
-    axes[0, 0].legend(fontsize="x-small")
-    paged, axis = record["moved"], axes[1, 0]
-    shares = [100 * (row["paged_bytes"] or 0) / row["copied_bytes"] for row in paged]
-    axis.bar([row["program"] for row in paged], shares)
-    axis.axhline(100, color="gray", linewidth=0.8)
-    axis.set_ylabel("bytes paged in, % of a full copy")
-    axis = axes[1, 1]
-    for kind, curve in record["pages_per_warp"].items():
-        least = min(curve.values())
-        axis.plot([int(k) for k in curve], [s / least for s in curve.values()], "o-", label=kind)
-    axis.set_xlabel("pages per warp")
-    axis.set_ylabel("time, best = 1")
-    axis.legend(fontsize="x-small")
-    figure.savefig(path, metadata={"Date": None})
+    began = time.perf_counter()
+    with pages_per_warp(asked.pages), pick("cuda").current():
+        kernels.prepare(UNITS)
+        print(f"compiled after {time.perf_counter() - began:.1f} s", flush=True)
+        bench = Bench(asked.graph)
+        print(f"{bench.graph!r} after {time.perf_counter() - began:.1f} s", flush=True)
+        record: dict[str, Any] = {
+            "command": " ".join(sys.argv), "graph": asked.graph,
+            "vertices": bench.graph.n_vertices, "arcs": bench.graph.n_arcs,
+            "traversed_edges": bench.edges, "seconds_of_work": asked.seconds,
+            "machine": common.machine(), "published": PUBLISHED, "results": [],
+        }  # fmt: skip
+
+        def save() -> None:
+            record["judged"] = judged(record)
+            common.save("paper_programs_h200", record, asked.output)
+
+        def left() -> float:
+            return began + asked.limit - time.perf_counter()
+
+        if asked.factors:
+            until = time.perf_counter() + min(asked.factors_limit, left())
+            record["blocking"] = blocking(bench, asked.factors, until)
+            save()
+        for program in asked.programs:
+            if left() > 2:
+                begin = time.perf_counter()
+                bench.learn(program)
+                rows = points(bench, program, asked.policies, asked.longest)
+                print(f"{program} ready in {time.perf_counter() - begin:.1f} s", flush=True)
+                until = begin + min(asked.each, left())
+                in_rounds(bench, rows, until, asked.rounds)
+                record["results"] += rows
+                save()
+        for name in asked.metered:
+            program, policy, rate = name.split(":")
+            for row in record["results"]:
+                at = row["program"], row["policy"], str(row["oversubscription"])
+                if at == (program, policy, rate) and left() > asked.seconds + 0.5:
+                    meter(bench, row, asked.seconds)
+                    save()
+        if left() > asked.seconds:
+            with Meter() as idle:
+                time.sleep(asked.seconds)
+                record["idle_watts"] = idle.joules and idle.joules / asked.seconds
+        if asked.paged:
+            record["moved"] = [moved(asked.graph, bench.graph_of(p), p) for p in asked.programs]
+        save()
+    print(f"done after {time.perf_counter() - began:.1f} s")
+    for point in record["judged"]["points"]:
+        print(point)
 
 
 if __name__ == "__main__":
