@@ -27,7 +27,7 @@ from louvain_um.gpu.algorithms.launch import DeviceRows
 from louvain_um.gpu.generate import generate
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import pick
-from louvain_um.gpu.runtime.kernel_list import ANY_WEIGHTS
+from louvain_um.gpu.runtime.kernel_list import types_of
 
 ITERATIONS = 10
 UNITS = ("bfs", "sssp", "components", "spanning_forest", "pagerank", "spmv", "triangles")
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     asked = parser.parse_args()
     with pick("cuda").current():
-        kernels.prepare((source, types) for source in UNITS for types in ("", *ANY_WEIGHTS))
+        kernels.prepare((source, types) for source in UNITS for types in types_of(source))
         kind, size = GENERATED[asked.graph]
         graph = getattr(generate, kind)(size).graph
         heavy = getattr(generate, kind)(size, weights="uniform").graph

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from louvain_um.options import Budget
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.cost import Estimate
+from louvain_um.placement.model.cost import Estimate, blocking_factor
 from louvain_um.placement.plan_data import frame_of_arrays
 from louvain_um.placement.planner import CONTEXT
 from louvain_um.placement.policy.find import find_policy
@@ -135,6 +135,26 @@ class ProgramPlan:
     def is_host_resident(self, name: str) -> bool:
         """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
         return self.placements[name].on_device < 1
+
+    def pages_per_warp(self, *names: str) -> int:
+        """Return how many pages of some arrays a warp should go over at a time (`blocked_for`).
+
+        Parameters
+        ----------
+        *names : str
+            What a kernel reads in order; names of no array do not count.
+
+        Returns
+        -------
+        int
+            0 if none of them is in host memory.
+        """
+        arrays = [array for array in self.program.arrays if array.name in names]
+        if self.cost.machine.beyond != "host" or not any(
+            self.is_host_resident(array.name) for array in arrays
+        ):
+            return 0
+        return blocking_factor(max(array.nbytes for array in arrays), self.cost.machine)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON holds it, in bytes and seconds."""

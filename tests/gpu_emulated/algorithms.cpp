@@ -20,10 +20,21 @@ void with_view(int bytes, i64 n, const i64* begins, const i64* ends, const u32* 
   if (bytes == 8) run(RowView<u64>{n, begins, ends, targets, (const u64*)weights});
 }
 
+// Calls run(rows) with rows in host memory where `pages` is not 0.
+template <class W, class F>
+void with_rows(u32 pages, RowView<W> rows, F run) {
+  if (pages) {
+    const i64 arcs = rows.n ? rows.ends[rows.n - 1] : 0, mean = 4 * WARP * arcs / max(1ll, rows.n);
+    run(HostRows<W>{rows, pages, u32(min(max(1ll, mean), 4096ll))});
+  } else {
+    run(rows);
+  }
+}
+
 }  // namespace
 
 #define ROWS \
-  int blocks, int bytes, i64 n, i64 arcs, const i64 *begins, const i64 *ends, const u32 *targets, \
+  int blocks, u32 pages, int bytes, i64 n, i64 arcs, const i64 *begins, const i64 *ends, const u32 *targets, \
       const void *weights
 #define VIEW bytes, n, begins, ends, targets, weights
 
@@ -31,10 +42,11 @@ extern "C" void run_bfs(ROWS, u32 source, int* distances, i64* parents) {
   std::vector<u32> least(n), queue(n + 1), front(n / 32 + 1), next(n / 32 + 1, 0xAAAAAAAA);
   std::vector<i64> before(n + 1), partials(blocks);
   SearchState state = {};
-  const RowView<Unweighted> rows = {n, begins, ends, targets, nullptr};
-  fibres::launch(blocks, [&] {
-    bfs(rows, arcs, source, distances, least.data(), parents, queue.data(), before.data(),
-        partials.data(), front.data(), next.data(), &state);
+  with_rows(pages, RowView<Unweighted>{n, begins, ends, targets, nullptr}, [&](auto rows) {
+    fibres::launch(blocks, [&] {
+      bfs(rows, arcs, source, distances, least.data(), parents, queue.data(), before.data(),
+          partials.data(), front.data(), next.data(), &state);
+    });
   });
 }
 
@@ -73,7 +85,7 @@ extern "C" i64 run_spanning_forest(ROWS, u64* edges, u64* edge_weights) {
 extern "C" void run_pagerank(ROWS, const u64* loops, double damping, i64 start, i64 teleport,
                              int count, i64* ranks, i64* sums) {
   std::vector<double> outs(n), shares(n), next(n);
-  with_view(VIEW, [&](auto rows) {
+  auto run = [&](auto rows) {
     sums[0] = sums[1] = 0;
     fibres::launch(blocks, [&] {
       weigh_rows(rows, loops, start, ranks, outs.data(), shares.data(), sums);
@@ -86,13 +98,15 @@ extern "C" void run_pagerank(ROWS, const u64* loops, double damping, i64 start, 
       });
       std::swap(shares, next);
     }
-  });
+  };
+  with_view(VIEW, [&](auto rows) { with_rows(pages, rows, run); });
 }
 
 extern "C" void run_spmv(ROWS, const u64* loops, const double* x, double unit, double* y) {
-  with_view(VIEW, [&](auto rows) {
+  auto run = [&](auto rows) {
     fibres::launch(blocks, [&] { multiply(rows, loops, x, unit, y); });
-  });
+  };
+  with_view(VIEW, [&](auto rows) { with_rows(pages, rows, run); });
 }
 
 extern "C" void run_triangles(ROWS, u64* counts) {
@@ -105,9 +119,16 @@ extern "C" void run_triangles(ROWS, u64* counts) {
   });
 }
 
-// The kernels as launchers call them: the view is bytes of the size of its weights, and all arrays
-// are the caller's.
-#define CALL(name, ...) extern "C" void call_##name(int blocks, int bytes, const void* view, __VA_ARGS__)
+// The kernels as launchers call them: the view is bytes of the size of its weights, of rows in host
+// memory or of any, and all arrays are the caller's.
+#define CALL(name, ...)    \
+  extern "C" void call_##name(int blocks, int bytes, bool hosted, const void* view, __VA_ARGS__)
+#define RUN_BY_KIND(kernel, ...)     \
+  typed(bytes, view, [&](auto rows) { \
+    by_kind(rows, hosted, view, [&](auto those) { \
+      fibres::launch(blocks, [&] { kernel(those, __VA_ARGS__); }); \
+    }); \
+  })
 #define RUN(kernel, ...) \
   typed(bytes, view, [&](auto rows) { fibres::launch(blocks, [&] { kernel(rows, __VA_ARGS__); }); })
 #define RUN_PLAIN(kernel, ...) \
@@ -120,10 +141,23 @@ static void typed(int bytes, const void* view, F run) {
   if (bytes == 8) run(*(const RowView<u64>*)view);
 }
 
+template <class W, class F>
+static void by_kind(RowView<W> rows, bool hosted, const void* view, F run) {
+  if (hosted) {
+    run(*(const HostRows<W>*)view);
+  } else {
+    run(rows);
+  }
+}
+
 CALL(bfs, i64 arcs, u32 source, int* distances, u32* least, i64* parents, u32* queue, i64* before,
      i64* partials, u32* front, u32* next, SearchState* state) {
-  RUN_PLAIN(bfs, arcs, source, distances, least, parents, queue, before, partials, front, next,
-            state);
+  by_kind(*(const RowView<Unweighted>*)view, hosted, view, [&](auto rows) {
+    fibres::launch(blocks, [&] {
+      bfs(rows, arcs, source, distances, least, parents, queue, before, partials, front, next,
+          state);
+    });
+  });
 }
 CALL(sssp, u32 source, u64 width, u64* distances, i64* parents, u32* near, u32* far, u32* stamps,
      u32* is_far, i64* before, i64* partials, PathState* state) {
@@ -136,14 +170,14 @@ CALL(spanning_forest, u32* component, u32* hook, u32* choice, u64* choice_weight
       state);
 }
 CALL(weigh_rows, const u64* loops, i64 start, i64* ranks, double* outs, double* shares, i64* sums) {
-  RUN(weigh_rows, loops, start, ranks, outs, shares, sums);
+  RUN_BY_KIND(weigh_rows, loops, start, ranks, outs, shares, sums);
 }
 CALL(iterate, const u64* loops, double damping, i64 base, const double* outs, const double* shares,
      double* next, i64* ranks, i64* sums) {
-  RUN(iterate, loops, damping, base, outs, shares, next, ranks, sums);
+  RUN_BY_KIND(iterate, loops, damping, base, outs, shares, next, ranks, sums);
 }
 CALL(multiply, const u64* loops, const double* x, double unit, double* y) {
-  RUN(multiply, loops, x, unit, y);
+  RUN_BY_KIND(multiply, loops, x, unit, y);
 }
 CALL(triangles, i64* begins, u32* upward, i64* partials, u64* counts, u64* state) {
   RUN_PLAIN(triangles, begins, upward, partials, counts, state);

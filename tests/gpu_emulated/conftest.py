@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from louvain_um.gpu.runtime.image_cache import cache_folder
-from louvain_um.gpu.runtime.images import FOLDER
+from louvain_um.gpu.runtime.images import BLOCKED, FOLDER
 
 HERE = Path(__file__).parent
 SOURCES = (
@@ -43,7 +43,7 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]
     if compiler is None:
         pytest.skip("no g++ here")
     folder = tmp_path_factory.mktemp("emulated")
-    files = sorted([*FOLDER.rglob("*.cu"), *FOLDER.rglob("*.cuh"), *HERE.glob("*.[ch]*")])
+    files = sorted([BLOCKED, *FOLDER.rglob("*.cu"), *FOLDER.rglob("*.cuh"), *HERE.glob("*.[ch]*")])
     contents = {file.name: file.read_text() for file in files}
     for text, emulation in REPLACED.items():
         assert any(text in content for content in contents.values()), f"no kernel has {text}"

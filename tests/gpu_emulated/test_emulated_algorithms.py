@@ -46,6 +46,7 @@ class Emulated:
     library: ctypes.CDLL
     rows: RowView
     blocks: int
+    pages: int = 0
 
     def __call__(self, name: str, *arguments: Any) -> int:
         rows, function = self.rows, getattr(self.library, f"run_{name}")
@@ -53,7 +54,7 @@ class Emulated:
         # The device keeps wide weights without a sign.
         return int(
             function(
-                ctypes.c_int(self.blocks),
+                ctypes.c_int(self.blocks), ctypes.c_uint32(self.pages),
                 ctypes.c_int(0 if rows.weights is None else rows.weights.itemsize),
                 ctypes.c_int64(rows.n_vertices), ctypes.c_int64(rows.n_arcs),
                 address(rows.begins), address(rows.ends), address(rows.targets),
@@ -64,11 +65,8 @@ class Emulated:
 
 def check(device: Emulated, source: int) -> None:
     """Compare all algorithms with the CPU's."""
+    check_by_kind(device, source)
     rows, n = device.rows, device.rows.n_vertices
-    distances, parents = np.zeros(n, np.int32), np.zeros(n, np.int64)
-    device("bfs", ctypes.c_uint32(source), address(distances), address(parents))
-    same((distances, parents), bfs.bfs(rows, source, 1))
-
     for width in (1, 3, 2**41):
         lengths, parents = np.zeros(n, np.int64), np.zeros(n, np.int64)
         numbers = ctypes.c_uint32(source), ctypes.c_uint64(width)
@@ -83,6 +81,18 @@ def check(device: Emulated, source: int) -> None:
     count = device("spanning_forest", address(edges), address(weights))
     order = np.argsort(edges[:count])
     same((edges[order], weights[order]), spanning_forest.spanning_forest(rows, 1))
+
+    counts = np.zeros(n, np.int64)
+    device("triangles", address(counts))
+    same((counts,), (triangles.triangles(rows, 1, lambda *_: None),))
+
+
+def check_by_kind(device: Emulated, source: int) -> None:
+    """Compare those whose kernels know rows in host memory."""
+    rows, n = device.rows, device.rows.n_vertices
+    distances, parents = np.zeros(n, np.int32), np.zeros(n, np.int64)
+    device("bfs", ctypes.c_uint32(source), address(distances), address(parents))
+    same((distances, parents), bfs.bfs(rows, source, 1))
 
     loops = rows.loops if rows.loops.any() else None
     ranks, sums = np.zeros(n, np.int64), np.zeros(2, np.int64)
@@ -102,10 +112,6 @@ def check(device: Emulated, source: int) -> None:
     device("spmv", address(loops), address(x), unit, address(y))
     same((y,), (spmv.spmv(rows, x, 4.0, 1),))
 
-    counts = np.zeros(n, np.int64)
-    device("triangles", address(counts))
-    same((counts,), (triangles.triangles(rows, 1, lambda *_: None),))
-
 
 def same(found: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
     for ours, theirs in zip(found, expected, strict=True):
@@ -122,6 +128,8 @@ def test_small_graphs(
     rows = Gapped(graph).view() if gapped else RowView.of(graph)
     source = data.draw(st.integers(0, graph.n_vertices - 1))
     check(Emulated(emulated["algorithms"], rows, blocks), source)
+    if not gapped:
+        check_by_kind(Emulated(emulated["algorithms"], rows, blocks, pages=1), source)
 
 
 GRAPHS = {
@@ -141,3 +149,7 @@ def test_larger_graphs(emulated: dict[str, ctypes.CDLL], name: str, blocks: int)
     graph = GRAPHS[name]()
     for source in (int(np.argmax(np.diff(graph.offsets))), graph.n_vertices - 1):
         check(Emulated(emulated["algorithms"], RowView.of(graph), blocks), source)
+        for pages in (1, 3):
+            check_by_kind(
+                Emulated(emulated["algorithms"], RowView.of(graph), blocks, pages), source
+            )

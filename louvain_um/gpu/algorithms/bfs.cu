@@ -1,7 +1,7 @@
 // Breadth-first search (Beamer and others, 2012): pushed from narrow frontiers, pulled into wide
 // ones. Writes distances, −1 where not reached, and the smallest neighbour at the previous distance
 // as parent. Cooperative: one launch is the whole search.
-#include "row_view.cuh"
+#include "host_rows.cuh"
 
 #define PULL_SHARE 14  // pull where the frontier has more than this part of the arcs not visited
 #define PUSH_SHARE 24  // push again where it has less than this part of the vertices, and shrinks
@@ -31,22 +31,21 @@ __device__ __forceinline__ bool is_marked(const u32* bits, u32 v) {
 }
 
 // Lets each vertex that is not reached look for its smallest neighbour in the frontier.
-__device__ void pull(const RowView<Unweighted>& rows, const u32* front, u32* next, u32 level,
-                     int* distances, u32* parents, SearchState* state) {
+template <class R>
+__device__ void pull(const R& rows, const u32* front, u32* next, u32 level, int* distances,
+                     u32* parents, SearchState* state) {
   const u32 lane = lane_index();
   u64 width = 0, arcs = 0;
-  for (i64 v = grid_thread(); v - lane < rows.n; v += grid_threads()) {
+  auto in_front = [=](u32 u) { return is_marked(front, u); };
+  for (auto dealt = deal(rows); dealt.more(); dealt.next()) {
+    const i64 v = dealt.v;
     const bool open = v < rows.n && distances[v] == -1;
     i64 begin = 0, end = 0;
     u32 parent = EMPTY;
     if (open) {
       begin = rows.begins[v];
       end = rows.ends[v];
-      const i64 stop = min(end, begin + SHORT_ROW);
-      for (i64 arc = begin; arc < stop && parent == EMPTY; ++arc) {
-        const u32 u = rows.targets[arc];
-        if (is_marked(front, u)) parent = u;
-      }
+      parent = first_target(rows, begin, min(end, begin + SHORT_ROW), in_front);
     }
     u32 left = __ballot_sync(FULL, open && parent == EMPTY && end - begin > SHORT_ROW);
     while (left) {
@@ -54,9 +53,10 @@ __device__ void pull(const RowView<Unweighted>& rows, const u32* front, u32* nex
       left &= left - 1;
       const i64 low = __shfl_sync(FULL, begin, owner) + SHORT_ROW;
       const i64 high = __shfl_sync(FULL, end, owner);
-      for (i64 arc = low + lane; arc - lane < high; arc += WARP) {
-        const u32 u = arc < high ? rows.targets[arc] : 0;
-        const u32 hits = __ballot_sync(FULL, arc < high && is_marked(front, u));
+      for (i64 arc = low - low % R::ALIGN + lane; arc - lane < high; arc += WARP) {
+        const bool there = arc < high && (R::ALIGN == 1 || arc >= low);
+        const u32 u = there ? rows.targets[arc] : 0;
+        const u32 hits = __ballot_sync(FULL, there && is_marked(front, u));
         if (!hits) continue;
         const u32 first = __shfl_sync(FULL, u, __ffs(hits) - 1);
         if (lane == owner) parent = first;
@@ -75,9 +75,9 @@ __device__ void pull(const RowView<Unweighted>& rows, const u32* front, u32* nex
 }
 
 // Reaches the targets of a frontier and queues them. Any thread may be the first to reach a target.
-__device__ void push(const RowView<Unweighted>& rows, u32* queue, i64 begin, i64 end,
-                     const i64* before, u32 level, int* distances, u32* parents,
-                     SearchState* state) {
+template <class R>
+__device__ void push(const R& rows, u32* queue, i64 begin, i64 end, const i64* before, u32 level,
+                     int* distances, u32* parents, SearchState* state) {
   u64 width = 0, arcs = 0;
   advance(rows, queue + begin, end - begin, before, [&](u32 u, i64 arc) {
     const u32 v = rows.targets[arc];
@@ -97,7 +97,8 @@ __device__ void push(const RowView<Unweighted>& rows, u32* queue, i64 begin, i64
 }
 
 // front, next: bitmaps of n bits. before: n + 1 entries, partials: one per block.
-__global__ void BOUNDS bfs(RowView<Unweighted> rows, i64 unvisited, u32 source, int* distances,
+template <template <class> class Rows>
+__global__ void BOUNDS bfs(Rows<Unweighted> rows, i64 unvisited, u32 source, int* distances,
                            u32* parents, i64* out, u32* queue, i64* before, i64* partials,
                            u32* front, u32* next, SearchState* state) {
   const i64 n = rows.n, thread = grid_thread(), threads = grid_threads();

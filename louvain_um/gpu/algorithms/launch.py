@@ -11,6 +11,7 @@ from louvain_um.events import announce
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+from louvain_um.placement.model.cost import PAGE
 
 THREADS: Final = 256
 """Threads of a block (`row_view.cuh`)."""
@@ -23,8 +24,12 @@ CONTROL_WORDS: Final = 2048
 
 NULL: Final = np.uint64(0)
 
-ROW_VIEW: Final = layout(n=np.int64, **pointers("begins", "ends", "targets", "weights"))
+FIELDS: Final = {"n": np.int64, **pointers("begins", "ends", "targets", "weights")}
+ROW_VIEW: Final = layout(**FIELDS)
 """`RowView` of row_view.cuh."""
+
+HOST_ROWS: Final = layout(**FIELDS, pages=np.uint32, group_bytes=np.uint32)
+"""`HostRows` of host_rows.cuh."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,9 @@ class DeviceRows:
     weights : uint32[…] or uint64[…] or None
     loops : uint64[n] or None
     n_arcs, total_weight : int
+    pages : int
+        Of targets that a warp takes at a time where they lie in host memory, in compressed rows; 0
+        elsewhere.
     """
 
     begins: Any
@@ -48,6 +56,7 @@ class DeviceRows:
     loops: Any
     n_arcs: int
     total_weight: int
+    pages: int = 0
 
     @classmethod
     def of(cls, graph: DeviceGraph) -> DeviceRows:
@@ -74,18 +83,31 @@ class DeviceRows:
             return "Unweighted"
         return "u32" if self.weights.dtype == np.uint32 else "u64"
 
+    @property
+    def kind(self) -> str:
+        """Of rows, as kernels are named by it that are made for rows in host memory, too."""
+        return "HostRows" if self.pages else "RowView"
+
     def argument(self, *, weighted: bool = True) -> Any:
-        """Return the structure that kernels take."""
-        weights = self.weights if weighted else None
-        view = Struct(
-            ROW_VIEW,
-            n=self.n_vertices,
-            begins=self.begins,
-            ends=self.ends,
-            targets=self.targets,
-            weights=weights,
-        )
-        return view.argument
+        """Return the structure that kernels take of any rows."""
+        return Struct(ROW_VIEW, **self._fields(weighted)).argument
+
+    def argument_by_kind(self, *, weighted: bool = True) -> Any:
+        """Return the structure that kernels take of rows of this kind."""
+        if not self.pages:
+            return self.argument(weighted=weighted)
+        mean = 4 * 32 * self.n_arcs // max(1, self.n_vertices)
+        blocking = {"pages": self.pages, "group_bytes": min(max(1, mean), PAGE)}
+        return Struct(HOST_ROWS, **self._fields(weighted), **blocking).argument
+
+    def _fields(self, weighted: bool) -> dict[str, Any]:
+        return {
+            "n": self.n_vertices,
+            "begins": self.begins,
+            "ends": self.ends,
+            "targets": self.targets,
+            "weights": self.weights if weighted else None,
+        }
 
     @property
     def loops_argument(self) -> Any:

@@ -1,6 +1,6 @@
 // PageRank: ranks are integers in units of 2^-60; what an arc carries is the product of two
 // doubles, each rounded once, cut to an integer. The twin of cpu/algorithms/pagerank.py.
-#include "row_view.cuh"
+#include "host_rows.cuh"
 
 // What a row passes on along an arc of weight 1. Where all weights are 1 it is cut to an integer for
 // the row: cutting it anew for each arc, as weights need, takes longer than loading it.
@@ -26,8 +26,8 @@ __device__ __forceinline__ double per_weight(i64 rank, double out) {
 
 // Sums the weight of each row, its loop once; sets first shares; adds the ranks of rows without
 // any weight to sums[0].
-template <class W>
-__global__ void BOUNDS weigh_rows(RowView<W> rows, const u64* loops, i64 start, i64* ranks,
+template <class W, template <class> class Rows>
+__global__ void BOUNDS weigh_rows(Rows<W> rows, const u64* loops, i64 start, i64* ranks,
                                   double* outs, void* shares, i64* sums) {
   i64 dangling = 0;
   fold_rows(
@@ -46,8 +46,8 @@ __global__ void BOUNDS weigh_rows(RowView<W> rows, const u64* loops, i64 start, 
 
 // Replaces every rank by what its neighbours pass on; adds dangling ranks to sums[0] and changes to
 // sums[1]. Shares stay in the L2 cache, past which targets are streamed.
-template <class W>
-__global__ void BOUNDS iterate(RowView<W> rows, const u64* loops, double damping, i64 base,
+template <class W, template <class> class Rows>
+__global__ void BOUNDS iterate(Rows<W> rows, const u64* loops, double damping, i64 base,
                                const double* outs, const void* shares, void* next_shares,
                                i64* ranks, i64* sums) {
   i64 dangling = 0, change = 0;

@@ -25,13 +25,13 @@ def pagerank(
 
     See `louvain_um.cpu.algorithms.pagerank`.
     """
-    n, view = rows.n_vertices, rows.argument()
+    n, view, types = rows.n_vertices, rows.argument_by_kind(), f"{rows.types}, {rows.kind}"
     sums = space.control()[0][:2].view(np.int64)
     ranks = space.empty("ranks", n, np.int64)
     outs, shares, next_shares = (
         space.empty(name, n, np.float64) for name in ("row_weights", "shares", "next_shares")
     )
-    weigh, iterate = (Launch("pagerank", name, rows.types) for name in ("weigh_rows", "iterate"))
+    weigh, iterate = (Launch("pagerank", name, types) for name in ("weigh_rows", "iterate"))
     with space.phase("weigh"):
         weigh(view, rows.loops_argument, np.int64(start), ranks, outs, shares, sums)
     dangling, moved = int(sums[0]), start * n
@@ -55,7 +55,7 @@ def spmv(rows: DeviceRows, x: Any, scale: float, space: Workspace = PLAIN) -> An
     """Return A x, float64[n], with weights divided by `scale`."""
     y = space.empty("y", rows.n_vertices, np.float64)
     vector = space.filled("x", x)
-    launch = Launch("spmv", "multiply", rows.types)
+    launch = Launch("spmv", "multiply", f"{rows.types}, {rows.kind}")
     with space.phase("run"):
-        launch(rows.argument(), rows.loops_argument, vector, np.float64(1.0 / scale), y)
+        launch(rows.argument_by_kind(), rows.loops_argument, vector, np.float64(1.0 / scale), y)
     return y

@@ -14,9 +14,11 @@
 #define HUBS 64            // hubs that wait for their block; warps fold further ones
 #define STEPS 8            // arcs of a long row that a lane loads at once
 
-// Row v is targets[begins[v]..ends[v] - 1], ascending, wherever it lies.
+// Row v is targets[begins[v]..ends[v] - 1], ascending, wherever it lies. `host_rows.cuh` has the twin
+// for rows in host memory.
 template <class W>
 struct RowView {
+  static constexpr int ALIGN = 1;  // reading of a row by a warp begins at a multiple of so many arcs
   i64 n;
   const i64* begins;
   const i64* ends;
@@ -25,14 +27,16 @@ struct RowView {
 
   __device__ __forceinline__ i64 length(i64 v) const { return ends[v] - begins[v]; }
   __device__ __forceinline__ u64 weight(i64 arc) const { return weight_at(weights, arc); }
+  // Arcs of a frontier that a warp takes at a time.
+  __device__ __forceinline__ i64 stretch() const { return STRETCH_ARCS; }
 };
 
 // Calls visit(u, arc) for all arcs of a frontier, cut into stretches of equal arcs, so that rows of
 // any length are shared by warps. before[i] is the number of arcs of items before the i-th.
-template <class W, class F>
-__device__ __forceinline__ void advance(const RowView<W>& rows, const u32* frontier, i64 items,
+template <class R, class F>
+__device__ __forceinline__ void advance(const R& rows, const u32* frontier, i64 items,
                                         const i64* before, F visit) {
-  const i64 arcs = before[items], stretch = stretch_of(arcs, STRETCH_ARCS);
+  const i64 arcs = before[items], stretch = stretch_of(arcs, rows.stretch());
   for (i64 low = grid_thread() / WARP * stretch; low < arcs;
        low += grid_threads() / WARP * stretch) {
     u32 mine = 0;
@@ -74,10 +78,48 @@ __device__ __forceinline__ T join_lanes(T part, int lanes, J join) {
   return part;
 }
 
+// Deals rows to warps, 32 at a time: lane l gets the l-th as v, which may lie beyond the last row.
+// The first of the 32 is a multiple of 32.
+struct DealtRows {
+  i64 n, v = grid_thread();
+  __device__ __forceinline__ bool more() const { return v - lane_index() < n; }
+  __device__ __forceinline__ void next() { v += grid_threads(); }
+};
+template <class W>
+__device__ __forceinline__ DealtRows deal(const RowView<W>& rows) {
+  return {rows.n};
+}
+
+// The first target of arcs begin..end - 1 that is wanted, by one lane; EMPTY if there is none.
+template <class W, class P>
+__device__ __forceinline__ u32 first_target(const RowView<W>& rows, i64 begin, i64 end, P wanted) {
+  for (i64 arc = begin; arc < end; ++arc) {
+    const u32 u = rows.targets[arc];
+    if (wanted(u)) return u;
+  }
+  return EMPTY;
+}
+
 // The number of the set bit that this lane's group of eight lanes takes, -1 if there are fewer.
 __device__ __forceinline__ int nth_bit(u32 bits, u32 n) {
   for (u32 k = 0; k < n; ++k) bits &= bits - 1;
   return __ffs(bits) - 1;
+}
+
+// Folds a row of at most SHORT_ROW arcs by one lane; longer ones to `none`.
+template <class T, class L, class J>
+__device__ __forceinline__ T fold_short(i64 v, i64 begin, i64 end, T none, L load, J join) {
+  if (end - begin > SHORT_ROW) return none;
+  T parts[SHORT_ROW];
+#pragma unroll
+  for (int k = 0; k < SHORT_ROW; ++k)
+    parts[k] = begin + k < end ? join(none, load(v, begin + k)) : none;
+#pragma unroll
+  for (int half = SHORT_ROW / 2; half; half >>= 1) {
+#pragma unroll
+    for (int k = 0; k < half; ++k) parts[k] = join(parts[k], parts[k + half]);
+  }
+  return parts[0];
 }
 
 // Folds rows of SHORT_ROW + 1 .. MIDDLE_ROW arcs, one per lane, four at a time.
@@ -105,8 +147,16 @@ __device__ __forceinline__ void fold_middle(i64 v, i64 begin, i64 end, T none, L
   }
 }
 
+// Joins a row's parts by a warp, which read from a multiple of ALIGN arcs on: part k is in lane
+// k + begin % ALIGN.
+template <int ALIGN, class T, class J>
+__device__ __forceinline__ T join_parts(T part, i64 begin, J join) {
+  if (ALIGN > 1) part = lane_from(part, (lane_index() + int(begin % ALIGN)) % WARP);
+  return join_lanes(part, WARP, join);
+}
+
 // Folds rows of more arcs, one per lane, one at a time.
-template <class T, class L, class J>
+template <int ALIGN, class T, class L, class J>
 __device__ __forceinline__ void fold_long(i64 v, i64 begin, i64 end, bool waits, T none, L load,
                                           J join, T& fold) {
   const u32 lane = lane_index();
@@ -116,32 +166,36 @@ __device__ __forceinline__ void fold_long(i64 v, i64 begin, i64 end, bool waits,
     left &= left - 1;
     const i64 low = __shfl_sync(FULL, begin, owner), high = __shfl_sync(FULL, end, owner);
     T part = none;
-    for (i64 first = low + lane; first - lane < high; first += STEPS * WARP) {
+    for (i64 first = low - low % ALIGN + lane; first - lane < high; first += STEPS * WARP) {
       T values[STEPS];
 #pragma unroll
-      for (int s = 0; s < STEPS; ++s)
-        values[s] = first + s * WARP < high ? load(v - lane + owner, first + s * WARP) : none;
+      for (int s = 0; s < STEPS; ++s) {
+        const i64 arc = first + s * WARP;
+        values[s] = arc < high && (ALIGN == 1 || arc >= low) ? load(v - lane + owner, arc) : none;
+      }
 #pragma unroll
       for (int s = 0; s < STEPS; ++s) part = join(part, values[s]);
     }
-    part = join_lanes(part, WARP, join);
+    part = join_parts<ALIGN>(part, low, join);
     if (lane == owner) fold = part;
   }
 }
 
 // Folds a hub by the whole block: all warps load, and the first one joins. Its lanes get the fold.
-template <class W, class T, class L, class J>
-__device__ T fold_hub(const RowView<W>& rows, i64 row, T none, L load, J join) {
-  __shared__ T loaded[STEPS * THREADS];
+// loaded: shared, STEPS * THREADS values.
+template <class R, class T, class L, class J>
+__device__ T fold_hub(const R& rows, i64 row, T none, L load, J join, T* loaded) {
   const u32 lane = lane_index(), warp = warp_index();
-  const i64 high = rows.ends[row];
+  const i64 low = rows.begins[row], high = rows.ends[row];
   T part = none;
-  for (i64 first = rows.begins[row]; first < high; first += STEPS * THREADS) {
+  for (i64 first = low - low % R::ALIGN; first < high; first += STEPS * THREADS) {
     const i64 mine = first + warp * STEPS * WARP + lane;
     T values[STEPS];
 #pragma unroll
-    for (int s = 0; s < STEPS; ++s)
-      values[s] = mine + s * WARP < high ? load(row, mine + s * WARP) : none;
+    for (int s = 0; s < STEPS; ++s) {
+      const i64 arc = mine + s * WARP;
+      values[s] = arc < high && (R::ALIGN == 1 || arc >= low) ? load(row, arc) : none;
+    }
     __syncthreads();  // what was loaded before is joined
 #pragma unroll
     for (int s = 0; s < STEPS; ++s) loaded[(warp * STEPS + s) * WARP + lane] = values[s];
@@ -150,7 +204,28 @@ __device__ T fold_hub(const RowView<W>& rows, i64 row, T none, L load, J join) {
       for (int k = 0; k < STEPS * THREADS / WARP; ++k) part = join(part, loaded[k * WARP + lane]);
     }
   }
-  return warp == 0 ? join_lanes(part, WARP, join) : none;
+  return warp == 0 ? join_parts<R::ALIGN>(part, low, join) : none;
+}
+
+// Folds the rows that wait for the whole block.
+template <class R, class T, class L, class J, class D>
+__device__ __forceinline__ void fold_hubs(const R& rows, const u32* hubs, const u32& hub_count,
+                                          T none, L load, J join, D done, T* loaded) {
+  __syncthreads();
+  const u32 waiting = min(hub_count, (u32)HUBS);
+  for (u32 h = 0; h < waiting; ++h) {
+    const T fold = fold_hub(rows, hubs[h], none, load, join, loaded);
+    if (threadIdx.x == 0) done(hubs[h], fold);
+  }
+  __syncthreads();
+}
+
+// Whether a row waits for the whole block: it is long, and there is room in the list.
+__device__ __forceinline__ bool waits_for_block(i64 v, i64 arcs, u32* hubs, u32* hub_count) {
+  if (arcs <= HUB_ROW) return false;
+  const u32 at = atomicAdd(hub_count, 1u);
+  if (at < HUBS) hubs[at] = v;
+  return at < HUBS;
 }
 
 // Calls done(v, fold) once for every row with wants(v): arc k of the row is joined to part k mod 32,
@@ -161,43 +236,22 @@ template <class W, class T, class P, class L, class J, class D>
 __device__ __forceinline__ void fold_rows(const RowView<W>& rows, T none, P wants, L load, J join,
                                           D done) {
   __shared__ u32 hubs[HUBS], hub_count;
+  __shared__ T loaded[STEPS * THREADS];
   if (threadIdx.x == 0) hub_count = 0;
   __syncthreads();
-  for (i64 v = grid_thread(); v - lane_index() < rows.n; v += grid_threads()) {
+  for (DealtRows dealt = deal(rows); dealt.more(); dealt.next()) {
+    const i64 v = dealt.v;
     i64 begin = 0, end = 0;
     const bool mine = v < rows.n && wants(v);
     if (mine) {
       begin = rows.begins[v];
       end = rows.ends[v];
     }
-    bool waits = false;
-    if (end - begin > HUB_ROW) {
-      const u32 at = atomicAdd(&hub_count, 1u);
-      waits = at < HUBS;
-      if (waits) hubs[at] = v;
-    }
-    T fold = none;
-    if (end - begin <= SHORT_ROW) {
-      T parts[SHORT_ROW];
-#pragma unroll
-      for (int k = 0; k < SHORT_ROW; ++k)
-        parts[k] = begin + k < end ? join(none, load(v, begin + k)) : none;
-#pragma unroll
-      for (int half = SHORT_ROW / 2; half; half >>= 1) {
-#pragma unroll
-        for (int k = 0; k < half; ++k) parts[k] = join(parts[k], parts[k + half]);
-      }
-      fold = parts[0];
-    }
+    const bool waits = waits_for_block(v, end - begin, hubs, &hub_count);
+    T fold = fold_short(v, begin, end, none, load, join);
     fold_middle(v, begin, end, none, load, join, fold);
-    fold_long(v, begin, end, waits, none, load, join, fold);
+    fold_long<1>(v, begin, end, waits, none, load, join, fold);
     if (mine && !waits) done(v, fold);
   }
-  __syncthreads();
-  const u32 waiting = min(hub_count, (u32)HUBS);
-  for (u32 h = 0; h < waiting; ++h) {
-    const T fold = fold_hub(rows, hubs[h], none, load, join);
-    if (threadIdx.x == 0) done(hubs[h], fold);
-  }
-  __syncthreads();
+  fold_hubs(rows, hubs, hub_count, none, load, join, done, loaded);
 }

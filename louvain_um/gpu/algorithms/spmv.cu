@@ -1,9 +1,9 @@
 // Product of the adjacency matrix and a vector; additions in the order of `fold_rows`, each
 // operation rounded on its own. The twin of cpu/algorithms/spmv.py.
-#include "row_view.cuh"
+#include "host_rows.cuh"
 
-template <class W>
-__global__ void BOUNDS multiply(RowView<W> rows, const u64* loops, const double* x, double unit,
+template <class W, template <class> class Rows>
+__global__ void BOUNDS multiply(Rows<W> rows, const u64* loops, const double* x, double unit,
                                 double* y) {
   fold_rows(
       rows, 0.0, [&](i64) { return true; },

@@ -19,10 +19,11 @@ def bfs(rows: DeviceRows, source: int, space: Workspace = PLAIN) -> tuple[Any, A
     n, words = rows.n_vertices, (rows.n_vertices + 31) // 32
     state, partials = space.control()
     distances, parents = space.empty("distances", n, np.int32), space.empty("parents", n, np.int64)
-    launch = Launch("bfs", "bfs")
+    launch = Launch("bfs", "bfs", rows.kind)
     with space.phase("run"):
         launch(
-            rows.argument(weighted=False), np.int64(rows.n_arcs), np.uint32(source), distances,
+            rows.argument_by_kind(weighted=False),
+            np.int64(rows.n_arcs), np.uint32(source), distances,
             space.empty("least_parents", n, np.uint32), parents,
             space.empty("queue", n, np.uint32), space.empty("arcs_before", n + 1, np.int64),
             partials, space.empty("front", words, np.uint32),

@@ -155,7 +155,7 @@ def placed(
         for spec in program.arrays:
             place.add(spec, sources.get(spec.name))
         with announcing("load"):
-            place.solve()
+            plan = place.solve()
         arrays = {name: slot.array for name, slot in place.slots.items()}
         rows = DeviceRows(
             begins=arrays["offsets"][:-1],
@@ -165,6 +165,7 @@ def placed(
             loops=arrays.get("loops"),
             n_arcs=graph.n_arcs,
             total_weight=graph.total_weight,
+            pages=plan.pages_per_warp("targets", "weights"),
         )
         yield rows, PlacedWorkspace(place)
 

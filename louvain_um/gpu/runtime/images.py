@@ -19,6 +19,9 @@ FOLDER: Final = Path(__file__).parents[1]
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--generate-line-info")
 """No fused multiply-add: the rule rounds each operation on its own."""
 
+BLOCKED: Final = FOLDER.parent / "placement" / "program" / "blocked.cuh"
+"""Kernel blocking, which kernels of users include, too."""
+
 INCLUDE: Final = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 
 
@@ -49,7 +52,7 @@ def target(capability: int) -> str:
 @cache
 def sources(folder: Path = FOLDER) -> Mapping[str, str]:
     """Return the text of every CUDA file of a folder, and of the engine's headers, by name."""
-    files = [*FOLDER.rglob("*.cuh"), *folder.rglob("*.cu"), *folder.rglob("*.cuh")]
+    files = [BLOCKED, *FOLDER.rglob("*.cuh"), *folder.rglob("*.cu"), *folder.rglob("*.cuh")]
     return {file.name: file.read_text(encoding="utf-8") for file in sorted(set(files))}
 
 

@@ -27,6 +27,11 @@ EXTENDED: Final = tuple(f"{weights}, u64, Extended" for weights in ("Unweighted"
 ANY_WEIGHTS: Final = ("Unweighted", "u32", "u64")
 """Types of weights that algorithms take."""
 
+ROWS: Final = ("RowView", "HostRows")
+"""Rows that algorithms take: any, and those that lie in host memory (`host_rows.cuh`)."""
+
+WEIGHTS_AND_ROWS: Final = tuple(f"{weights}, {rows}" for weights in ANY_WEIGHTS for rows in ROWS)
+
 SPANS: Final = tuple(f"Spans<{weights}>, u64" for weights in ANY_WEIGHTS)
 """The same for moving on a graph that changes (`spans.cuh`)."""
 
@@ -108,11 +113,11 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 NO_TEMPLATE,
             ),
         },
-        "bfs": {"bfs": NO_TEMPLATE},
+        "bfs": {"bfs": ROWS},
         "components": {"components": NO_TEMPLATE},
-        "pagerank": {"weigh_rows": ANY_WEIGHTS, "iterate": ANY_WEIGHTS},
+        "pagerank": {"weigh_rows": WEIGHTS_AND_ROWS, "iterate": WEIGHTS_AND_ROWS},
         "spanning_forest": {"spanning_forest": ANY_WEIGHTS},
-        "spmv": {"multiply": ANY_WEIGHTS},
+        "spmv": {"multiply": WEIGHTS_AND_ROWS},
         "sssp": {"sssp": ANY_WEIGHTS},
         "triangles": {"triangles": NO_TEMPLATE},
         "along": {"combine_along": FOLLOWED},
@@ -180,6 +185,11 @@ def together(source: str, types: str) -> tuple[str, ...]:
     """Return the C++ names of all of a source's kernels with these template arguments."""
     kernels = CATALOGUE[source]
     return tuple(expression(k, types) for k, known in kernels.items() if types in known)
+
+
+def types_of(source: str) -> tuple[str, ...]:
+    """Return all template arguments of a source's kernels."""
+    return tuple(dict.fromkeys(t for known in CATALOGUE[source].values() for t in known))
 
 
 def everything(source: str) -> tuple[str, ...]:

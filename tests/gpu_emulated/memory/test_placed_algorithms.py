@@ -9,7 +9,7 @@ import ctypes
 import itertools
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -48,13 +48,17 @@ class EmulatedLaunch:
     """Launches of emulated kernels."""
 
     library: ctypes.CDLL
+    launched: ClassVar[list[tuple[str, bool]]] = []
 
     def __init__(self, source: str, name: str, types: str = "") -> None:
         self.kernel = getattr(self.library, f"call_{name}")
-        self.bytes = {"": 0, "Unweighted": 0, "u32": 4, "u64": 8}[types]
+        self.bytes = 4 * types.startswith("u32") or 8 * types.startswith("u64")
+        self.hosted = types.endswith("HostRows")
+        self.launched.append((name, self.hosted))
 
     def __call__(self, view: Any, *arguments: Any) -> None:
-        self.kernel(2, self.bytes, view.ctypes.data_as(ctypes.c_void_p), *map(passed, arguments))
+        how = 2, self.bytes, self.hosted
+        self.kernel(*how, view.ctypes.data_as(ctypes.c_void_p), *map(passed, arguments))
 
 
 def passed(argument: Any) -> Any:
@@ -125,6 +129,15 @@ def test_phases_and_arrays_are_announced(on_gpu: None) -> None:
         "offsets", "targets", "weights", "ranks", "row_weights", "shares", "next_shares", "control",
     }  # fmt: skip
     assert named == {event.name for event in events if event.kind == "freed"}
+
+
+@pytest.mark.parametrize(("memory", "hosted"), [("zero_copy", True), ("device", False)])
+def test_rows_in_host_memory_are_read_by_pages(on_gpu: None, memory: str, hosted: bool) -> None:
+    kernels = {"bfs": {"bfs"}, "pagerank": {"weigh_rows", "iterate"}, "spmv": {"multiply"}}
+    for name, expected in kernels.items():
+        EmulatedLaunch.launched.clear()
+        CALLS[name](GRAPHS["rmat"], device="cuda", memory=memory)
+        assert set(EmulatedLaunch.launched) == {(kernel, hosted) for kernel in expected}
 
 
 def test_every_algorithm_is_a_program() -> None:

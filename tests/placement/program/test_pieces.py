@@ -8,7 +8,9 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.gpu.runtime import images, nvrtc
-from louvain_um.placement.policy.policy import Placement
+from louvain_um.options import Budget
+from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.policy.policy import Placement, Policy
 from louvain_um.placement.program import (
     HEADER,
     Program,
@@ -19,6 +21,7 @@ from louvain_um.placement.program import (
     launches_for,
     tune_blocking,
 )
+from louvain_um.placement.program.plan import plan_program
 from louvain_um.profiling.views.blocking import blocking_chart
 
 SUM = """
@@ -82,6 +85,19 @@ def test_a_plan_that_fits_needs_one_launch():
     assert [(s.begin, s.end) for s in launches_for(plan, 1 << 20)] == [(0, 1 << 20)]
     with pytest.raises(OptionError, match="capacity"):
         launches_for({}, 3)
+
+
+def test_a_plan_says_how_many_pages_a_warp_goes_over():
+    arrays = [ProgramArray(name=name, shape=size, reads=Stream(9))
+              for name, size in (("x", 1 << 28), ("y", 1 << 10), ("z", 1 << 10))]  # fmt: skip
+    policy = Policy(name="mine", roles={}, arrays={"x": "pinned", "y": "host_mapped"})
+    program = Program(name="p", arrays=arrays)
+    plan = lu.plan(program, memory=policy, machine="h200")
+    assert [plan.pages_per_warp(*names) for names in ("x", "y", "z", ("z", "x"), ("no",))] == [
+        5, 2, 0, 5, 0,
+    ]  # fmt: skip
+    beside = plan_program(program, H200.with_peer(), policy, Budget())
+    assert beside.pages_per_warp("x") == 0
 
 
 def test_the_whole_curve_of_blocking_factors_is_kept_and_drawn(tmp_path):
