@@ -26,17 +26,21 @@ extern "C" void key_edges_as(int blocks, int, i64 count, const void* u, i64 u_ty
   });
 }
 
+extern "C" void sort_keys_as(int blocks, int, i64 count, u64* keys, u64* spare, i64* order,
+                             i64* spare_order, BatchCounts* counts) {
+  fibres::launch(blocks, [=] { sort_keys(count, keys, spare, order, spare_order, counts); });
+}
+
 extern "C" void net_batch_as(int blocks, int kind, const Batch* b) {
   typed(kind, nullptr, [&](auto* w) {
     fibres::launch(blocks, [=] { net_batch<Bare<decltype(w)>>(*b); });
   });
 }
 
-extern "C" void end_batch_as(int blocks, int kind, const Batch* b, u64* loops, u32* u, u32* v,
-                             i64* before, i64* after) {
+extern "C" void end_batch_as(int blocks, int kind, const Batch* b, u64* loops,
+                             i64* edges) {
   typed(kind, nullptr, [&](auto* w) {
-    fibres::launch(blocks,
-                   [=] { end_batch<Bare<decltype(w)>>(*b, loops, u, v, before, after); });
+    fibres::launch(blocks, [=] { end_batch<Bare<decltype(w)>>(*b, loops, edges); });
   });
 }
 

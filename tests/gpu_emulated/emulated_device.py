@@ -83,6 +83,9 @@ class Emulated:
     def get(self, array: Any) -> Any:
         return array.copy()
 
+    def read(self, array: Any) -> Any:
+        return array.copy()
+
     def errors(self) -> Any:
         return nullcontext()
 

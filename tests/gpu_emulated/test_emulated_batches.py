@@ -14,7 +14,7 @@ from louvain_um.dynamic.declared import DynamicSize, declare
 from louvain_um.dynamic.stores import DEVICE_STORES
 from louvain_um.dynamic.stores.rows import LEAST_FREE
 from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError, OptionError
-from louvain_um.gpu.dynamic.batch_arrays import LONG_ROW
+from louvain_um.gpu.dynamic.batch_arrays import COUNTS, LONG_ROW
 from tests.dynamic.model import Model, follow
 from tests.dynamic.test_batches import REFUSED
 from tests.dynamic.test_stores import few_hubs
@@ -290,3 +290,22 @@ def test_columns_of_any_type_and_removed_vertices(library):
         g.apply(insert=([0], [3]))
     assert g.add_vertices(1, reuse=True).tolist() == [3]
     assert len(g.apply(insert=([0], [3]))) == 1
+
+
+@pytest.mark.parametrize("count", [1, 31, 1024, 5000, 9217])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_arcs_of_small_batches_are_sorted_in_one_launch(library, count, ordered):
+    rng = np.random.default_rng(count)
+    none = np.uint64(0xFFFFFFFFFFFFFFFF)
+    given = rng.integers(0, count + 5, count).astype(np.uint64) << np.uint64(32)
+    given[rng.random(count) < 0.1] = none
+    keys, spare, counts = given.copy(), np.empty_like(given), np.zeros(COUNTS.itemsize, np.uint8)
+    orders = [np.empty(count, np.int64) if ordered else None for _ in range(2)]
+    Emulated(library, 3).launch(
+        "batches", "sort_keys", "", count, np.int64(count), keys, spare, *orders, counts
+    )
+    assert np.array_equal(keys, np.sort(given))
+    if ordered:
+        order = orders[0][keys != none]
+        assert np.array_equal(np.sort(order), np.flatnonzero(given != none))
+        assert np.array_equal(given[order], keys[keys != none])

@@ -31,6 +31,12 @@ from louvain_um.gpu.runtime.structs import Struct
 TYPES: Final = {np.dtype(code): i for i, code in enumerate(("u4", "i4", "u8", "i8", "f4", "f8"))}
 """`Column` of batches.cu; columns of other types are copied."""
 
+MOST_SORTED_HERE: Final = 1 << 18
+"""Arcs that `sort_keys` sorts; CuPy sorts more of them faster, once its launches take less."""
+
+EDGE_BYTES: Final = 24
+"""Of a change: both ends, and weights before and after."""
+
 MOST_WEIGHT: Final = 1 << 42
 """Weights given in all, at most, in units of 2^20: their sums fit 64 bits."""
 
@@ -41,10 +47,8 @@ class DeviceChanges:
 
     Parameters
     ----------
-    u, v : uint32[k]
-        Smaller and larger end of each edge that changes, ascending.
-    before, after : int64[k]
-        Its weights.
+    edges : uint8[24 k]
+        Room for the edges that change: `before`, `after`, `u` and `v`, one behind the other.
     counts : dict of str to int
         `BatchCounts` of batch.cuh.
     batch : Struct or None
@@ -53,13 +57,30 @@ class DeviceChanges:
         The arrays that it points to.
     """
 
-    u: Any
-    v: Any
-    before: Any
-    after: Any
+    edges: Any
     counts: dict[str, int]
     batch: Struct | None = None
     held: tuple[Any, ...] = ()
+
+    @property
+    def before(self) -> Any:
+        """Weight of each edge before, int64[k]."""
+        return self._column(0, np.int64)
+
+    @property
+    def after(self) -> Any:
+        """Weight of each edge after, int64[k]."""
+        return self._column(8, np.int64)
+
+    @property
+    def u(self) -> Any:
+        """Smaller end of each edge, uint32[k], ascending."""
+        return self._column(16, np.uint32)
+
+    @property
+    def v(self) -> Any:
+        """Larger end of each edge, uint32[k]."""
+        return self._column(20, np.uint32)
 
     @property
     def missing(self) -> int:
@@ -70,6 +91,11 @@ class DeviceChanges:
     def gain(self) -> int:
         """Weight that the graph gains, both directions."""
         return 2 * ((self.counts["gain_high"] << 20) + self.counts["gain_low"])
+
+    def _column(self, begin: int, dtype: Any) -> Any:
+        """Return the column behind those that take `begin` bytes of an edge."""
+        count = self.counts["edges"]
+        return self.edges[count * begin : count * (begin + np.dtype(dtype).itemsize)].view(dtype)
 
 
 def net_changes_there(
@@ -123,18 +149,25 @@ def net_changes_there(
                 np.int64(first), np.int64(listed), keys, given, store.counts,
             )  # fmt: skip
             first += len(u)
-    order = None
-    if same:
+    places, size = scratch_places(
+        listed, limits.n_vertices, store.n_arcs, weighted=store.weights is not None,
+        ordered=not same, paged=store.paged,
+    )  # fmt: skip
+    scratch = xp.empty(size, np.uint8)
+    base, at = device.address(scratch), device.address
+    order = None if same else xp.empty(2 * listed, np.int64)
+    if 2 * listed <= MOST_SORTED_HERE:
+        # These places are written later.
+        spare, spare_order = (np.uint64(base + places[name]) for name in ("arc_keys", "less"))
+        device.launch(
+            "batches", "sort_keys", "", 2 * listed, np.int64(2 * listed), keys, spare, order,
+            None if same else spare_order, store.counts,
+        )  # fmt: skip
+    elif same:
         keys.sort()
     else:
         order = xp.argsort(keys)
         keys = keys[order]
-    places, size = scratch_places(
-        listed, limits.n_vertices, store.n_arcs, weighted=store.weights is not None,
-        ordered=order is not None, paged=store.paged,
-    )  # fmt: skip
-    scratch = xp.empty(size, np.uint8)
-    base, at = device.address(scratch), device.address
     batch = batch_struct(
         keys=at(keys), order=at(order), given=at(given), listed=listed,
         deletions=sizes["delete"], decreases=sizes["delete"] + sizes["decrease"],
@@ -160,12 +193,9 @@ def _changes(
     store: Any, counts: dict[str, int], batch: Struct | None = None, held: tuple[Any, ...] = ()
 ) -> DeviceChanges:
     """Return changes with room for the edges."""
-    empty, edges = store.xp.empty, counts["edges"]
+    edges = counts["edges"]
     return DeviceChanges(
-        u=empty(edges, np.uint32),
-        v=empty(edges, np.uint32),
-        before=empty(edges, np.int64),
-        after=empty(edges, np.int64),
+        edges=store.xp.empty(EDGE_BYTES * edges, np.uint8),
         counts=counts,
         batch=batch if edges else None,
         held=held,
@@ -174,11 +204,15 @@ def _changes(
 
 def _plain(xp: Any, column: Any) -> Any:
     """Return a column on the device, of a type that kernels read."""
-    if column is None:
-        return None
+    if column is None or (isinstance(column, xp.ndarray) and _read_as_it_is(column)):
+        return column
     if column.dtype not in TYPES:
         column = column.astype(np.float64 if column.dtype.kind == "f" else np.int64)
     return xp.ascontiguousarray(xp.asarray(column))
+
+
+def _read_as_it_is(column: Any) -> bool:
+    return column.dtype in TYPES and column.flags.c_contiguous
 
 
 def _type(column: Any) -> np.int64:

@@ -3,6 +3,7 @@
 // Places come from prefix sums and every array entry is written by one thread, or by atomic sums and
 // maxima of integers, so that nothing depends on the order of threads.
 #include "batch.cuh"
+#include "sort_keys.cuh"
 
 // Types of a column that is given.
 enum Column { U32, I32, U64, I64, F32, F64 };
@@ -55,6 +56,12 @@ __global__ void BOUNDS key_edges(i64 count, const void* u, i64 u_type, const voi
   }
   if (faults) atomicOr(&counts->faults, faults);
   add_counted(&counts->weight, weight);
+}
+
+// Sorts the arcs of a small batch; see sort_keys.cuh. Cooperative.
+__global__ void BOUNDS sort_keys(i64 count, u64* keys, u64* spare, i64* order, i64* spare_order,
+                                 BatchCounts* counts) {
+  sort_keys_of(count, keys, spare, order, spare_order, &counts->barrier);
 }
 
 // Adds each operation to what is asked of its edge, at the place of the edge's first arc.
@@ -289,13 +296,15 @@ __device__ __forceinline__ void add_to_degrees(const Batch& b, const W*) {
     atomicAdd(b.degrees + (b.arc_keys[i] >> 32), u64((i64)arc_new[i] - (i64)arc_old[i]));
 }
 
-// Writes what a batch did to edges, and the degrees and loops that it leaves.
+// Writes what a batch did to edges, and the degrees and loops that it leaves. `before` has room for
+// the weights of edges before and behind them after, then for their smaller and larger ends.
 template <class W>
-__global__ void BOUNDS end_batch(const Batch b, u64* loops, u32* u, u32* v, i64* before,
-                                 i64* after) {
+__global__ void BOUNDS end_batch(const Batch b, u64* loops, i64* before) {
   const auto* old = (const Amount<W>*)b.old;
   const auto* fresh = (const Amount<W>*)b.fresh;
   const i64 edges = b.counts->edges;
+  i64* const after = before + edges;
+  u32 *const u = (u32*)(after + edges), *const v = u + edges;
   for (i64 e = grid_thread(); e < edges; e += grid_threads()) {
     const i64 i = b.edges[e];
     const u32 low = b.keys[i] >> 32, high = u32(b.keys[i]);

@@ -35,11 +35,12 @@ class Cuda:
         self.kernels = kernels
         self.device = int(cupy.cuda.runtime.getDevice())
         self.maps = supported(self.device)
+        self.landing: Any = None
+        self.launched: dict[tuple[str, str, str], tuple[Any, int]] = {}
 
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         """Return how many threads of a kernel are resident at once, at most."""
-        found = self.kernels.get(source, kernel, types)
-        return min(self.kernels.resident_blocks(found, THREADS), MOST_BLOCKS) * THREADS
+        return self._kernel(source, kernel, types)[1] * THREADS
 
     def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
         """Run a kernel with a thread per item, but no more than are resident.
@@ -59,8 +60,7 @@ class Cuda:
             Another device is current: it would read this one's memory.
         """
         self._refuse_others()
-        found = self.kernels.get(source, kernel, types)
-        most = min(self.kernels.resident_blocks(found, THREADS), MOST_BLOCKS)
+        found, most = self._kernel(source, kernel, types)
         blocks = max(1, min(most, -(-items // THREADS)))
         given = [arg.argument if isinstance(arg, Struct) else or_null(arg) for arg in args]
         found((blocks,), (THREADS,), given)
@@ -97,6 +97,27 @@ class Cuda:
         """Copy to the host."""
         copied: np.ndarray[Any, Any] = self.xp.asnumpy(array)
         return copied
+
+    def read(self, array: Any) -> np.ndarray[Any, Any]:
+        """Copy a few bytes to the host; they are valid until the next call."""
+        if self.landing is None or len(self.landing) < array.nbytes:
+            memory = self.xp.cuda.alloc_pinned_memory(max(array.nbytes, 512))
+            self.landing = np.frombuffer(memory, np.uint8)
+        stream = self.xp.cuda.get_current_stream()
+        array.data.copy_to_host_async(self.landing.ctypes.data, array.nbytes, stream)
+        stream.synchronize()
+        return self.landing[: array.nbytes]
+
+    def _kernel(self, source: str, kernel: str, types: str) -> tuple[Any, int]:
+        """Return a kernel and the blocks of its largest grid."""
+        key = source, kernel, types
+        known = None if self.kernels.substituted else self.launched.get(key)
+        if known is None:
+            found = self.kernels.get(source, kernel, types)
+            known = found, min(self.kernels.resident_blocks(found, THREADS), MOST_BLOCKS)
+            if not self.kernels.substituted:
+                self.launched[key] = known
+        return known
 
     def _refuse_others(self) -> None:
         """Raise unless the device is current."""

@@ -206,6 +206,11 @@ def using(others: Kernels) -> Iterator[None]:
 class EngineKernels(Kernels):
     """The engine's kernels, or their substitutes inside `using`."""
 
+    @property
+    def substituted(self) -> bool:
+        """Whether others serve them now."""
+        return _substitute.get() is not None
+
     def get(self, source: str, kernel: str, types: str = "", observer: Observer = ignore) -> Kernel:
         """Return a kernel of the current device, compiling it if it must be."""
         others = _substitute.get()

@@ -124,7 +124,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "keep": {"keep": NO_TEMPLATE},
         "common": {"count_common": NO_TEMPLATE},
         "batches": {
-            "key_edges": NO_TEMPLATE,
+            **dict.fromkeys(("key_edges", "sort_keys"), NO_TEMPLATE),
             **dict.fromkeys(("net_batch", "end_batch"), ANY_WEIGHTS),
         },
         "merge": {

@@ -196,7 +196,7 @@ class DevicePages(DeviceRows):
 
     def _state(self) -> Any:
         """Return the queue's counters; waits for kernels."""
-        return self.device.get(self.queue).view(QUEUE)[0]
+        return self.device.read(self.queue).view(QUEUE)[0]
 
     def _begin_queue(self, cut: int, pages: int, free: Any) -> None:
         """Make a queue with room for so many pages, of which some are free."""

@@ -37,6 +37,9 @@ class Device(PoolDevice, Protocol):
     def get(self, array: Any) -> Any:
         """Copy to the host."""
 
+    def read(self, array: Any) -> Any:
+        """Copy a few bytes to the host; they are valid until the next call."""
+
     def errors(self) -> AbstractContextManager[None]:
         """Turn what the arrays' library raises within a block into errors of this package."""
 

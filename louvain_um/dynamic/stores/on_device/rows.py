@@ -200,7 +200,7 @@ class DeviceRows(DevicePools):
 
     def read_counts(self) -> dict[str, int]:
         """Return what kernels counted; waits for them."""
-        record = self.device.get(self.counts).view(COUNTS)[0]
+        record = self.device.read(self.counts).view(COUNTS)[0]
         return dict(zip(COUNTS.names or (), record.item(), strict=True))
 
     def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
@@ -239,7 +239,7 @@ class DeviceRows(DevicePools):
             self._merge(batch, counts)
         self.device.launch(
             "batches", "end_batch", self.types, counts["arcs"] + counts["edges"], batch,
-            self.loops, changes.u, changes.v, changes.before, changes.after,
+            self.loops, changes.edges,
         )  # fmt: skip
 
     def _merge(self, batch: Any, counts: dict[str, int]) -> None:
