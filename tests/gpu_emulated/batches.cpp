@@ -70,10 +70,11 @@ extern "C" void lay_out_rows_as(int blocks, int, const Batch* b, i64 n, i64 rows
 }
 
 extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64 rows,
-                                const i64* begins, i64 stride, u32* targets, void* weights) {
+                                const i64* begins, i64 stride, const u8* classes, u32* targets,
+                                void* weights) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      rebuild_rows<Bare<decltype(w)>>(*b, n, rows, begins, stride, targets, w);
+      rebuild_rows<Bare<decltype(w)>>(*b, n, rows, begins, stride, classes, targets, w);
     });
   });
 }

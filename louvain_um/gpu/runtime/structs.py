@@ -83,7 +83,9 @@ class Struct:
         whole, self.fields = packing(layout)
         if values.keys() != self.fields.keys():
             raise TypeError(f"fields {sorted(values)} do not fit {layout.names}")
-        self.content = bytearray(whole.pack(*[number(values[name]) for name in self.fields]))
+        given = (values[name] for name in self.fields)
+        plain = [value if type(value) is int else number(value) for value in given]
+        self.content = bytearray(whole.pack(*plain))
         self.argument = np.frombuffer(self.content, f"V{layout.itemsize}").reshape(())
 
     def set(self, **values: Any) -> None:

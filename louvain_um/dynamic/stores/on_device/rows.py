@@ -437,7 +437,7 @@ class DeviceRows(DevicePools):
                 "merge", "rebuild_rows", self.types, self.n_arcs + laid.arcs + n, laid.batch,
                 np.int64(n), np.int64(laid.rows),
                 laid.spans if laid.offsets is None else laid.offsets,
-                np.int64(2 if laid.offsets is None else 1), targets, weights,
+                np.int64(2 if laid.offsets is None else 1), laid.classes, targets, weights,
             )  # fmt: skip
 
     def _take(self, built: Rebuilt, gained: int) -> None:
