@@ -3,10 +3,12 @@
     compute-sanitizer --tool memcheck python benchmarks/sanitize.py 12
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10 --only "leiden Graph(106"
+    compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10 --changing rows,ouro-va-p
 
 Graphs: R-MAT of that scale, and of one less with weights; a mesh with a hub, also with weights
 whose sums take 64 bits; a larger mesh in core, for the aggregation of large levels; and a ring of
 cliques, which needs few iterations, in vertex blocks. Checks all labels against the CPU engine.
+`--changing` runs stores of changing graphs instead, whose contents are to be those of the CPU.
 """
 
 from __future__ import annotations
@@ -52,12 +54,40 @@ def hub(weight: int = 1) -> lu.Graph:
     return lu.Graph.from_edges(once[:, 0], once[:, 1], weights, n_vertices=sheet.n_vertices)
 
 
+def change(scale: int, stores: str) -> None:
+    """Change a graph by batches of several sizes, small ones and one that rebuilds the store."""
+    n = 1 << scale
+    for store in stores.split(","):
+        for weighted in (False, True):
+            base, rng = rmat(scale, edge_factor=4, seed=1).graph, np.random.default_rng(2)
+            host, there = (
+                lu.DynamicGraph(base, weighted=weighted, **where)
+                for where in ({}, {"store": store, "device": "cuda"})
+            )
+            gone = None
+            for count in (20, 300, n // 4, 4 * n, 30):
+                u, v = rng.integers(0, n, count), (n * rng.random(count) ** 4).astype(np.int64)
+                for graph in (host, there):
+                    graph.apply(insert=(u, v), delete=gone)
+                assert there.digest() == host.digest(), (store, weighted, count)
+                gone = u, v
+            there.compact()
+            there.check()
+            assert there.digest() == host.digest(), (store, weighted, "compact")
+            kind = "weighted" if weighted else "unweighted"
+            print(f"{store}, {kind}: the CPU's contents", flush=True)
+
+
 def main() -> None:
     """Run every case once."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scale", type=int, nargs="?", default=12)
     parser.add_argument("--only", default="", help="methods and graphs that contain this")
+    parser.add_argument("--changing", metavar="STORES", help="change graphs instead")
     args = parser.parse_args()
+    if args.changing:
+        change(args.scale, args.changing)
+        return
     weighted = rmat(args.scale - 1, weights="uniform", seed=1).graph
     mesh, ring = stencil(MESH).graph, ring_of_cliques(1 << 12, size=26, permute=True).graph
     both = lu.louvain, lu.leiden

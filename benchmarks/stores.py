@@ -42,7 +42,6 @@ def main() -> None:
     parser.add_argument("--stores", help="by default all that the device has")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    graphs = graphs_of(args.scale)
     every_store = STORES if args.device == "cpu" else DEVICE_STORES
     settings = Comparison(
         stores=tuple(args.stores.split(",") if args.stores else every_store),
@@ -50,23 +49,21 @@ def main() -> None:
         batches=tuple(map(int, args.batches.split(","))),
         steps=args.steps,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        found = compare_stores(graphs.items(), settings, Path(folder, "stores"), tell=print)
-    contents = {(r["graph"], r["batch"]): r["contents"] for r in found}
-    assert all(r["contents"] == contents[r["graph"], r["batch"]] for r in found)
-    about = {
-        name: {"vertices": graph.n_vertices, "arcs": graph.n_arcs} for name, graph in graphs.items()
-    }
-    left_out = ("digest", "contents")
-    results = [{k: v for k, v in r.items() if k not in left_out and v is not None} for r in found]
-    print(json.dumps(results[-1]))
-    tried = [
-        record
-        for name, graph in graphs_of(args.trial_scale).items()
-        for record in trials(name, graph, settings, args)
-    ]
-    record = {"machine": machine(), "graphs": about, "results": results, "trials": tried}
-    save("stores" if args.device == "cpu" else "stores_gpu", record, args.out)
+    record: dict[str, Any] = {"machine": machine(), "graphs": {}, "results": [], "trials": []}
+    small = graphs_of(args.trial_scale)
+    for name, graph in graphs_of(args.scale).items():
+        with tempfile.TemporaryDirectory() as folder:
+            found = compare_stores([(name, graph)], settings, Path(folder, "stores"), tell=print)
+        contents = {r["batch"]: r["contents"] for r in found}
+        assert all(r["contents"] == contents[r["batch"]] for r in found)
+        left_out = ("digest", "contents")
+        record["graphs"][name] = {"vertices": graph.n_vertices, "arcs": graph.n_arcs}
+        record["results"] += [
+            {k: v for k, v in r.items() if k not in left_out and v is not None} for r in found
+        ]
+        record["trials"] += trials(name, small[name], settings, args)
+        save("stores" if args.device == "cpu" else "stores_h200", record, args.out)
+        print(json.dumps(record["results"][-1]), flush=True)
 
 
 def graphs_of(scale: int) -> dict[str, Graph]:
