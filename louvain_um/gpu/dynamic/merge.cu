@@ -34,35 +34,47 @@ struct Pools {
   W* out_weights;
 };
 
-// Writes item `place` of a merged row: an old arc, which may be gone or have another weight, or a
-// change, which may be an arc.
+// How far arcs of a row move that lie before its first change, less what `gained` has there.
+__device__ __forceinline__ i64 shift_of(const Batch& b, const Merged& row) {
+  return row.out - row.begin - (row.changes ? b.gained[row.first] : 0);
+}
+
+// Writes an old arc of a row whose changes are first..last - 1; it may be gone or have another weight.
+template <class W>
+__device__ __forceinline__ void merge_arc(const Batch& b, const Pools<W>& pools, i64 at, u32 target,
+                                          i64 shift, u32 first, u32 last) {
+  const auto* fresh = (const Amount<W>*)b.arc_new;
+  i64 to = at + shift, k = last;
+  if (first < last) {
+    k = lower_bound(b.arc_keys, first, last, target);
+    to += b.gained[k];
+  }
+  const bool changed = k < last && u32(b.arc_keys[k]) == target;
+  if (changed && fresh[k] == 0) return;
+  pools.out_targets[to] = target;
+  put_weight(pools.out_weights, to, changed ? u64(fresh[k]) : u64(weight_at(pools.weights, at)));
+}
+
+// Writes change k of a row, if it is a new arc.
+template <class W>
+__device__ __forceinline__ void merge_change(const Batch& b, const Pools<W>& pools, i64 k, i64 begin,
+                                             u32 length, i64 shift) {
+  if (((const Amount<W>*)b.arc_old)[k] != 0) return;
+  const u32 target = u32(b.arc_keys[k]);
+  const i64 to = lower_bound(pools.targets, begin, begin + length, target) + shift + b.gained[k];
+  pools.out_targets[to] = target;
+  put_weight(pools.out_weights, to, u64(((const Amount<W>*)b.arc_new)[k]));
+}
+
+// Writes an item of a merged row: its arcs, then its changes.
 template <class W>
 __device__ __forceinline__ void merge_item(const Batch& b, const Pools<W>& pools, const Merged& row,
-                                           u32 place, u32 target) {
-  const auto* old = (const Amount<W>*)b.arc_old;
-  const auto* fresh = (const Amount<W>*)b.arc_new;
-  const u32 last = row.first + row.changes;
-  if (place < row.length) {
-    i64 at = row.out + place, k = last;
-    if (row.changes) {
-      k = lower_bound(b.arc_keys, row.first, last, target);
-      at += b.gained[k] - b.gained[row.first];
-    }
-    const bool changed = k < last && u32(b.arc_keys[k]) == target;
-    if (changed && fresh[k] == 0) return;
-    pools.out_targets[at] = target;
-    put_weight(pools.out_weights, at,
-               changed ? u64(fresh[k]) : u64(weight_at(pools.weights, row.begin + place)));
-    return;
-  }
-  const u32 k = row.first + place - row.length;
-  if (old[k] != 0) return;
-  target = u32(b.arc_keys[k]);
-  const i64 at = row.out +
-                 lower_bound(pools.targets, row.begin, row.begin + row.length, target) - row.begin +
-                 b.gained[k] - b.gained[row.first];
-  pools.out_targets[at] = target;
-  put_weight(pools.out_weights, at, u64(fresh[k]));
+                                           u32 place) {
+  const i64 shift = shift_of(b, row), at = row.begin + place;
+  if (place < row.length)
+    merge_arc(b, pools, at, pools.targets[at], shift, row.first, row.first + row.changes);
+  else
+    merge_change(b, pools, i64(row.first) + place - row.length, row.begin, row.length, shift);
 }
 
 // Copies 32 rows without changes, one given by each lane. Whole warps call.
@@ -120,23 +132,31 @@ __device__ __forceinline__ void copy_pairs(const Pools<W>& pools, const Merged& 
 template <class W>
 __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pools,
                                             const Merged& mine) {
+  const i64 mine_shift = shift_of(b, mine);
+  const u32 mine_last = mine.first + mine.changes;
   u32 total;
-  // An item's source is its place in its row; the lane's row begins at 0.
-  walk_lanes(mine.items(), 0, total, [&](const i64* at, const u32* owner, u32) {
-    Merged row[DEPTH];
+  walk_lanes(mine.length, mine.begin, total, [&](const i64* at, const u32* owner, u32) {
     u32 target[DEPTH];
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d) {
-      row[d].begin = __shfl_sync(FULL, mine.begin, owner[d]);
-      row[d].out = __shfl_sync(FULL, mine.out, owner[d]);
-      row[d].length = __shfl_sync(FULL, mine.length, owner[d]);
-      row[d].first = __shfl_sync(FULL, mine.first, owner[d]);
-      row[d].changes = __shfl_sync(FULL, mine.changes, owner[d]);
-      target[d] = at[d] >= 0 && at[d] < row[d].length ? pools.targets[row[d].begin + at[d]] : 0;
-    }
+    for (int d = 0; d < DEPTH; ++d) target[d] = at[d] >= 0 ? pools.targets[at[d]] : 0;
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d)
-      if (at[d] >= 0) merge_item(b, pools, row[d], u32(at[d]), target[d]);
+    for (int d = 0; d < DEPTH; ++d) {
+      const i64 shift = __shfl_sync(FULL, mine_shift, owner[d]);
+      const u32 first = __shfl_sync(FULL, mine.first, owner[d]);
+      const u32 last = __shfl_sync(FULL, mine_last, owner[d]);
+      if (at[d] >= 0) merge_arc(b, pools, at[d], target[d], shift, first, last);
+    }
+    return true;
+  });
+  // Apart: beside arcs, lanes that search among these would hold up all.
+  walk_lanes(mine.changes, mine.first, total, [&](const i64* change, const u32* owner, u32) {
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) {
+      const i64 shift = __shfl_sync(FULL, mine_shift, owner[d]);
+      const i64 begin = __shfl_sync(FULL, mine.begin, owner[d]);
+      const u32 length = __shfl_sync(FULL, mine.length, owner[d]);
+      if (change[d] >= 0) merge_change(b, pools, change[d], begin, length, shift);
+    }
     return true;
   });
 }
@@ -214,9 +234,8 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
   Barrier* barrier = &b.counts->barrier;
   grid_sync(barrier);
   if (*(volatile i64*)&b.counts->long_rows == 0) return;
-  visit_long_rows(b, row_of, [&](const Merged& row, u32 place) {
-    merge_item(b, pools, row, place, place < row.length ? targets[row.begin + place] : 0);
-  });
+  visit_long_rows(b, row_of,
+                  [&](const Merged& row, u32 place) { merge_item(b, pools, row, place); });
   grid_sync(barrier);
   const auto written = [&](i64 r) {
     Merged row = row_of(r);
@@ -325,7 +344,6 @@ __global__ void BOUNDS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* b
     }
     return row_of(v, r);
   };
-  visit_long_rows(b, long_row, [&](const Merged& row, u32 place) {
-    merge_item(b, pools, row, place, place < row.length ? b.targets[row.begin + place] : 0);
-  });
+  visit_long_rows(b, long_row,
+                  [&](const Merged& row, u32 place) { merge_item(b, pools, row, place); });
 }
