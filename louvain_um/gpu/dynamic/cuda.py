@@ -106,7 +106,8 @@ class Cuda:
         stream = self.xp.cuda.get_current_stream()
         array.data.copy_to_host_async(self.landing.ctypes.data, array.nbytes, stream)
         stream.synchronize()
-        return self.landing[: array.nbytes]
+        landed: np.ndarray[Any, Any] = self.landing[: array.nbytes]
+        return landed
 
     def _kernel(self, source: str, kernel: str, types: str) -> tuple[Any, int]:
         """Return a kernel and the blocks of its largest grid."""
