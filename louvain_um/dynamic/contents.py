@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batches.batch import Limits, read_ids
+from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
 from louvain_um.dynamic.batches.changes import weights_before
 from louvain_um.dynamic.batches.names import Names
 from louvain_um.dynamic.growing import Growing
@@ -168,7 +167,7 @@ class Contents:
             ids = self._names.ids_of([v], "neighbours").astype(np.uint32)
         else:
             try:
-                ids = read_ids([operator.index(v)], "neighbours", self._host_limits)
+                ids = read_ids([whole_number(v)], "neighbours", self._host_limits)
             except TypeError:
                 raise GraphError(f"neighbours takes the id of one vertex, not {v!r}") from None
         with announcing("query"), self._telling():

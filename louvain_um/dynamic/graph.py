@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batches.batch import read_batch, read_ids
+from louvain_um.dynamic.batches.batch import read_batch, read_ids, whole_number
 from louvain_um.dynamic.batches.changes import EdgeChanges, EdgeError, arc_changes, net_changes
 from louvain_um.dynamic.batches.device_batch import DeviceChanges, net_changes_there
 from louvain_um.dynamic.batches.edge_columns import edge_columns
@@ -245,7 +244,7 @@ class DynamicGraph(Contents):
         """
         given, fresh_names = k, self._names.fresh(k) if self._names else []
         try:
-            k = len(fresh_names) if self._names else operator.index(k)  # type: ignore[arg-type]
+            k = len(fresh_names) if self._names else whole_number(k)
         except TypeError:
             k = -1
         if k < 0:

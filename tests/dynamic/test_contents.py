@@ -40,7 +40,7 @@ def test_neighbours_go_by_name_in_a_graph_with_names():
             g.neighbours(wrong)
 
 
-@pytest.mark.parametrize("wrong", ["ann", [0, 1], None, 1.5, 7, -1, 2**70])
+@pytest.mark.parametrize("wrong", ["ann", [0, 1], None, True, 1.5, 7, -1, 2**70])
 def test_what_is_no_vertex_is_told_in_one_line(wrong):
     g = DynamicGraph(3)
     with pytest.raises(GraphError) as error:

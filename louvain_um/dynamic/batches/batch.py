@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +160,13 @@ def columns_of(what: str, edges: Columns | None, limits: Limits, *, weights: str
 def read_ids(values: Any, what: str, limits: Limits) -> NDArray[np.uint32]:
     """Return ids of vertices that are in the graph, in host memory."""
     return known_ids(id_array(values, what, limits), what, limits)
+
+
+def whole_number(value: Any) -> int:
+    """Return an integer as Python's own; TypeError for anything else, booleans included."""
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
 
 
 def id_array(values: Any, what: str, limits: Limits) -> NDArray[Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.dynamic.batches.batch import whole_number
 from louvain_um.dynamic.memory import refuse_many_vertices
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
@@ -21,7 +21,7 @@ def graph_of_start(graph_or_n: Any) -> Graph:
     if isinstance(graph_or_n, Graph):
         return graph_or_n
     try:
-        n = operator.index(graph_or_n)
+        n = whole_number(graph_or_n)
     except TypeError:
         from louvain_um.formats.reading import graph_of
 

@@ -121,9 +121,10 @@ struct Array {
 
 // Entries in chunks, each of which links to the next one.
 //
-// Threads walk from `reading` or `writing` to their segment. One that was read out is free for
-// other use at once: who walks over it meanwhile finds another segment in its header, and begins
-// anew. `reading` and `writing` leave a segment before that.
+// Threads walk from the segment of `reading` or `writing` along links to that of their position. A
+// segment of which every entry has been read is freed at once, and its chunk may get another use: a
+// thread whose walk has reached it finds another number in the chunk's header, and begins anew.
+// `reading` and `writing` have moved on to later segments before one is freed.
 struct List {
   __device__ static bool acquire_room(Chunks& chunks, Queue& queue, u64 units) {
     return queue.room.acquire(
@@ -201,8 +202,8 @@ struct List {
     return ENTRIES;
   }
 
-  // Moves both ends past segments that are full, or read out. Whoever makes one so, or links it,
-  // comes here, and whoever moves an end looks at the next segment.
+  // Moves both ends past segments that are full, or read out. Called by the thread that makes one so
+  // and by the thread that links one; each goes on until the ends need not move.
   __device__ static void advance(Chunks& chunks, Queue& queue) {
     u64 after;
     while (true) {
