@@ -79,11 +79,12 @@ extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64
   });
 }
 
-extern "C" void edit_chains_as(int blocks, int kind, const Batch* b, PageQueue* queue, i64 rows,
-                               u32* targets, void* weights, Row* spans) {
+extern "C" void edit_chains_as(int blocks, int kind, const Batch* b, PageQueue* queue, i64 count,
+                               i64 front, i64 cut, i64 asked, i64 rows, u32* targets, void* weights,
+                               Row* spans) {
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
-      edit_chains<Bare<decltype(w)>>(*b, queue, rows, targets, w, spans);
+      edit_chains<Bare<decltype(w)>>(*b, queue, count, front, cut, asked, rows, targets, w, spans);
     });
   });
 }

@@ -8,17 +8,31 @@
 
 #define NO_NEXT 0xFFFFFFFFu
 
-// Free pages, and how many have ever been in use.
+// Free pages, how many have ever been in use, and how many have been asked for.
 struct PageQueue {
   ouroboros::FreeChunks free;
-  u64 cut;
-
-  __device__ __forceinline__ u32 take() {
-    const u32 again = free.take();
-    return again != ouroboros::NONE ? again : (u32)atomicAdd(&cut, 1ull);
-  }
+  u64 cut, asked;
 };
 static_assert(sizeof(PageQueue) == 256, "mirrored by QUEUE in dynamic/stores/on_device/pages.py");
+
+// Where rows take pages from, during a batch: the queue, and what it held before.
+struct Supply {
+  PageQueue* queue;
+  i64 count, front, cut, asked;
+
+  // Returns a page that was free before the batch; once these are gone, one that was never in use.
+  // One addition says which, so that no thread tries in vain while thousands come.
+  __device__ __forceinline__ u32 take() const {
+    const i64 turn = (i64)atomicAdd(&queue->asked, 1ull) - asked;
+    if (turn >= count) {
+      atomicAdd(&queue->cut, 1ull);
+      return u32(cut + turn - count);
+    }
+    atomicAdd(&queue->free.front, 1ull);
+    atomicAdd(&queue->free.count, ~0ull);  // less 1
+    return atomicExch(&queue->free.ring[(front + turn) & queue->free.mask], ouroboros::NONE);
+  }
+};
 
 // A row and its changes.
 struct Chain {
@@ -92,7 +106,7 @@ struct Filling {
 
 // Edits a row; returns where it begins. Whole warps call.
 template <class W>
-__device__ __forceinline__ i64 edit_chain(const Batch& b, const Chain& row, PageQueue* queue,
+__device__ __forceinline__ i64 edit_chain(const Batch& b, const Chain& row, const Supply& pages,
                                           u32* targets, W* weights, u32* ready, u64* weighing) {
   const auto* fresh = (const Amount<W>*)b.arc_new;
   const u32 lane = lane_index();
@@ -103,7 +117,7 @@ __device__ __forceinline__ i64 edit_chain(const Batch& b, const Chain& row, Page
     if (j >= held) {
       u32 taken = 0;
       if (lane == 0) {
-        taken = queue->take();
+        taken = pages.take();
         if (j) targets[before + CHAINED] = taken;
       }
       page = (i64)__shfl_sync(FULL, taken, 0) * PAGE;
@@ -137,16 +151,17 @@ __device__ __forceinline__ i64 edit_chain(const Batch& b, const Chain& row, Page
   if (wanted) targets[before + CHAINED] = NO_NEXT;
   for (u32 j = wanted; j < held; ++j) {
     const i64 next = j + 1 < held ? next_page(targets, left) : 0;
-    queue->free.give(left / PAGE);
+    pages.queue->free.give(left / PAGE);
     left = next;
   }
   return begin;
 }
 
-// Carries a batch out: `rows` touched rows, a warp each.
+// Carries a batch out: `rows` touched rows, a warp each. `count` to `asked` are the queue's before it.
 template <class W>
-__global__ void BOUNDS edit_chains(const Batch b, PageQueue* queue, i64 rows, u32* targets,
-                                   W* weights, Row* spans) {
+__global__ void BOUNDS edit_chains(const Batch b, PageQueue* queue, i64 count, i64 front, i64 cut,
+                                   i64 asked, i64 rows, u32* targets, W* weights, Row* spans) {
+  const Supply pages = {queue, count, front, cut, asked};
   __shared__ u32 ready[THREADS / WARP][WARP];
   __shared__ u64 weighing[THREADS / WARP][WARP];
   const u32 warp = warp_index();
@@ -154,7 +169,7 @@ __global__ void BOUNDS edit_chains(const Batch b, PageQueue* queue, i64 rows, u3
     const u32 v = b.rows[r], first = b.starts[r], last = b.starts[r + 1];
     const u32 length = spans[v].arcs();
     const Chain row = {spans[v].low, length, length + b.gained[last] - b.gained[first], first, last};
-    const i64 begin = edit_chain(b, row, queue, targets, weights, ready[warp], weighing[warp]);
+    const i64 begin = edit_chain(b, row, pages, targets, weights, ready[warp], weighing[warp]);
     __syncwarp();
     if (lane_index() == 0) spans[v] = {begin, begin + row.after};
   }

@@ -25,9 +25,9 @@ CHAINED: Final = PAGE - 1
 
 QUEUE: Final = np.dtype(
     {
-        "names": ["count", "front", "back", "ring", "mask", "cut"],
-        "formats": [np.uint64] * 6,
-        "offsets": [0, 8, 16, 24, 32, 128],
+        "names": ["count", "front", "back", "ring", "mask", "cut", "asked"],
+        "formats": [np.uint64] * 7,
+        "offsets": [0, 8, 16, 24, 32, 128, 136],
         "itemsize": 256,
     }
 )
@@ -124,10 +124,11 @@ class DevicePages(DeviceRows):
 
     def _merge(self, batch: Any, counts: dict[str, int]) -> None:
         """Edit the touched rows."""
-        rows = counts["rows"]
+        rows, state = counts["rows"], self._state()
+        begun = (np.int64(state[name]) for name in ("count", "front", "cut", "asked"))
         self.device.launch(
-            "chains", "edit_chains", self.types, 32 * rows, batch, self.queue, np.int64(rows),
-            self.targets, self.weights, self.spans,
+            "chains", "edit_chains", self.types, 32 * rows, batch, self.queue, *begun,
+            np.int64(rows), self.targets, self.weights, self.spans,
         )  # fmt: skip
         self.n_arcs += counts["gained"]
         self.frontier = int(self._state()["cut"]) * PAGE
