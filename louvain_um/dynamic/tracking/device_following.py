@@ -190,6 +190,7 @@ class DeviceFollower:
                 batch.n,
                 partial(listed.vertices_of, get, entries),
                 partial(self._others_of, batch, entries),
+                grouped=listed.vertices is not None,
             )
             batch.listed = None
             self.pending.popleft()

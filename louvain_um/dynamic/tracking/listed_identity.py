@@ -87,6 +87,8 @@ class ListedIdentity:
         n: int,
         vertices: Callable[[Flags], U32],
         others: Callable[[U32], U32],
+        *,
+        grouped: bool,
     ) -> tuple[U32, NDArray[np.void]]:
         """Take a batch; return the vertices whose id changed, and the events.
 
@@ -100,6 +102,8 @@ class ListedIdentity:
             Returns the vertices of some entries.
         others : callable
             Returns the vertices of communities, named as after the batch, that are not listed.
+        grouped : bool
+            Whether entries are all that came from one community to another, not a vertex each.
         """
         of_name = self.of_name
         if n > len(of_name):
@@ -110,7 +114,9 @@ class ListedIdentity:
         ids_before[~new] = of_name[older["name_before"]]
         names_of_both = np.concatenate([listed["name"], older["name_before"]])
         touched, places, find = places_of(names_of_both, n)
-        concerned, now = concerned_of(listed, older, touched, places, find, of_name)
+        concerned, now = concerned_of(
+            listed, older, touched, places, find, of_name, grouped=grouped
+        )
         before, after = of_name[touched], np.full(len(touched), NO_ID, np.int64)
         after[now], next_id, events = succession(concerned, self.next_id)
         changed = vertices(after[find(listed["name"])] != ids_before)
@@ -168,6 +174,8 @@ def concerned_of(
     places: I64,
     find: Callable[[U32], I64],
     ids: I64,
+    *,
+    grouped: bool,
 ) -> tuple[Concerned, I64]:
     """Return the communities that a batch may have changed, and which of `names` are after it.
 
@@ -183,10 +191,15 @@ def concerned_of(
         Returns the index of names among these.
     ids : int64[n]
         Ids before the batch, by name.
+    grouped : bool
+        Whether no two entries are of the same communities before and after.
     """
+    after = places < len(listed)
+    here, there = places[after], places[~after] - len(listed)
 
     def by_name(own: str, old: str) -> I64:
-        found: I64 = np.concatenate([listed[own], older[old]])[places].astype(np.int64)
+        found = np.empty(len(places), np.int64)
+        found[after], found[~after] = listed[own][here], older[old][there]
         return found
 
     sizes, weights = by_name("size", "old_size"), by_name("mass", "old_mass")
@@ -194,7 +207,7 @@ def concerned_of(
     old_weights = by_name("mass_before", "old_mass_before")
     ids_then = ids[names]
     now, then = np.flatnonzero(sizes > 0), np.flatnonzero(ids_then != NO_ID)
-    overlaps = overlaps_of(listed, find, sizes, weights, ids_then != NO_ID)
+    overlaps = overlaps_of(listed, find, sizes, weights, ids_then != NO_ID, grouped=grouped)
     concerned = Concerned(
         sizes=sizes[now],
         weights=weights[now],
@@ -207,7 +220,13 @@ def concerned_of(
 
 
 def overlaps_of(
-    listed: NDArray[np.void], find: Callable[[U32], I64], sizes: I64, weights: I64, then: Flags
+    listed: NDArray[np.void],
+    find: Callable[[U32], I64],
+    sizes: I64,
+    weights: I64,
+    then: Flags,
+    *,
+    grouped: bool,
 ) -> Overlaps:
     """Return what the communities after a batch share with those before it.
 
@@ -221,9 +240,10 @@ def overlaps_of(
     kept = np.flatnonzero((left_sizes > 0) & then)
 
     stayed = listed["living"] == NOW | BEFORE
-    return Overlaps.of_pairs(
-        np.concatenate([places[stayed], kept]),
-        np.concatenate([find(listed["name_before"][stayed]), kept]),
-        np.concatenate([degrees[stayed], left_weights[kept]]),
-        np.concatenate([members[stayed], left_sizes[kept]]),
-    )
+    pairs = {
+        "news": np.concatenate([places[stayed], kept]),
+        "olds": np.concatenate([find(listed["name_before"][stayed]), kept]),
+        "weights": np.concatenate([degrees[stayed], left_weights[kept]]),
+        "sizes": np.concatenate([members[stayed], left_sizes[kept]]),
+    }
+    return Overlaps(**pairs) if grouped else Overlaps.of_pairs(**pairs)
