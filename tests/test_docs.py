@@ -553,6 +553,37 @@ def test_stores_compared_are_those_measured():
         assert record["triangles"] == plain["triangles"]
 
 
+def test_stores_on_a_gpu_take_what_was_measured():
+    found = json.loads((HOUSE / "benchmarks/results/stores_h200.json").read_text())
+    by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
+    rows = rows_of("guide/stores.md")
+    for graph, store, _ in by:
+        cells = rows[f"H200: {graph}, {store}"]
+        expected = [
+            by[graph, store, batch][f"{what}_ms"]
+            for what in ("insert", "delete")
+            for batch in (1000, 100_000, 1_000_000)
+        ]
+        expected.append(by[graph, store, 1_000_000]["query_ms"])
+        assert [float(cell) for cell in cells[:7]] == [float(f"{x:.2g}") for x in expected]
+        assert cells[7] == f"{by[graph, store, 100_000]['bytes_per_arc']:.1f}"
+
+
+def test_batches_on_a_gpu_take_what_was_measured():
+    path = HOUSE / "benchmarks/results/dynamic_h200.json"
+    found = json.loads(path.read_text())["results"]
+    rows, page = rows_of("guide/changing.md"), (DOCS / "guide/changing.md").read_text()
+    for batch in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
+        for text, what in zip(rows[f"{batch:,}"], ("insert", "delete", "find"), strict=True):
+            assert close(text, found[str(batch)][f"{what}_ms"]), (batch, what)
+    for text in (
+        f"{found['compact_ms']:.2f} ms, Louvain on the store {found['louvain_store_ms']:.0f} ms",
+        f"compressed rows {found['louvain_csr_ms']:.0f}",
+        f"arcs take {found['bytes_per_arc']:.2f} bytes",
+    ):
+        assert text in page
+
+
 def test_formats_and_machines_are_documented():
     from louvain_um.formats import SUFFIXES
     from louvain_um.placement.machine.profiles import PROFILES
