@@ -21,13 +21,12 @@ import hashlib
 import statistics
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
+from paper_programs_pages import blocking, factor_curves, moved, pages_per_warp
 from paper_programs_shown import PROGRAMS, PUBLISHED, RATES, TOLERANCE, judged
 
 import louvain_um as lu
@@ -36,7 +35,6 @@ from louvain_um.algorithms.programs import WEIGHED, program_for
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Event
 from louvain_um.placement.policy.policy import Policy, register
-from louvain_um.placement.program.plan import ProgramPlan
 from louvain_um.profiling.sources.nvml import Nvml
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
@@ -50,9 +48,6 @@ UNITS = (
 
 LEAST_METERED = 1.9
 """Seconds of work below which no energy is told."""
-
-ROUGH = 1e-2
-"""Tolerance of PageRank where only the seconds of an iteration matter."""
 
 register(Policy(name="prefetched", groups={"graph": "prefetched"}, others="prefetched"))
 register(Policy(name="pinned", groups={"graph": "pinned"}))
@@ -224,68 +219,6 @@ def meter(bench: Bench, row: dict[str, Any], seconds: float) -> None:
     print(shown(row), flush=True)
 
 
-@contextmanager
-def pages_per_warp(pages: int | None) -> Iterator[None]:
-    """Let kernels take so many pages at a time where rows lie in host memory, or as for others: 0.
-
-    For None, what plans say.
-    """
-    planned = ProgramPlan.pages_per_warp
-    if pages is not None:
-        ProgramPlan.pages_per_warp = lambda plan, *names: pages  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        ProgramPlan.pages_per_warp = planned  # type: ignore[method-assign]
-
-
-def blocking(bench: Bench, factors: list[int], until: float) -> list[dict[str, Any]]:
-    """Return seconds of kernels, an iteration's for PageRank, by pages per warp (Figure 7).
-
-    0 stands for kernels without blocking. Factors run in turns.
-    """
-    found = []
-    for program, policy, rate in (
-        ("pagerank", "pinned", 0), ("pagerank", "base", 0), ("pagerank", "zero_copy", 0),
-        ("pagerank", "auto", 50), ("spmv", "pinned", 0), ("bfs", "pinned", 0),
-        ("bfs", "auto", 50), ("bfs", "base", 0),
-    ):  # fmt: skip
-        took: dict[int, list[float]] = {factor: [] for factor in factors}
-        how = {"tolerance": ROUGH} if program == "pagerank" else {}
-        answers = set()
-        for _ in range(2):
-            for factor, times in took.items():
-                if time.perf_counter() > until:
-                    continue
-                with pages_per_warp(factor):
-                    _, timer, answer = bench.timed(program, policy, rate, **how)
-                answers.add(answer)
-                runs = max(1, timer.iterations if program == "pagerank" else 1)
-                times.append(timer.seconds["iterate" if program == "pagerank" else "run"] / runs)
-        if not all(took.values()):
-            break
-        found.append({
-            "program": program, "policy": policy, "oversubscription": rate,
-            "equal": len(answers) == 1, "seconds": {str(f): min(t) for f, t in took.items()},
-            "each": {str(f): t for f, t in took.items()},
-        })  # fmt: skip
-        print(found[-1], flush=True)
-    return found
-
-
-def moved(name: str, graph: lu.Graph, program: str) -> dict[str, Any]:
-    """Return the bytes that demand paging brings, beside those of a full copy."""
-    session = lu.profile(graph, program=program, device="cuda", sources=("uvm-light",))
-    inputs = set(session.metadata["inputs"])
-    full = sum(a.nbytes for a in program_for(program, graph).arrays if a.name in inputs)
-    found = session.summary()
-    return {
-        "graph": name, "program": program, "copied_bytes": full,
-        "paged_bytes": found.get("bytes_to_device"), "fault_groups": found.get("gpu_fault_groups"),
-        "sources": dict(session.metadata["sources"]),
-    }  # fmt: skip
-
-
 def fits(bench: Bench, program: str, policy: str, rate: int) -> bool:
     """Whether a fixed policy keeps to a budget; its placement does not depend on it."""
     try:
@@ -325,7 +258,7 @@ def main() -> None:
     parser.add_argument("--metered", nargs="*", default=["pagerank:auto:50", "pagerank:pinned:0"],
                         help="points whose energy is measured")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=2.0, help="of a metered point")
-    parser.add_argument("--paged", action="store_true", help="count bytes of demand paging, too")
+    parser.add_argument("--paged", action="store_true", help="measure demand paging, too")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to end")
     parser.add_argument("--longest", type=float, default=1.2, help="of predicted seconds to run")
     parser.add_argument("-o", "--output", type=Path)
@@ -380,6 +313,7 @@ def main() -> None:
                 record["idle_watts"] = idle.joules and idle.joules / asked.seconds
         if asked.paged:
             record["moved"] = [moved(asked.graph, bench.graph_of(p), p) for p in asked.programs]
+            record["pages_per_warp"] = factor_curves(bench.plain)
         save()
     print(f"done after {time.perf_counter() - began:.1f} s")
     for point in record["judged"]["points"]:

@@ -59,7 +59,8 @@ def judged(record: Row) -> Row:
     rows, points, gains, watts = record["results"], [], [], []
     for row in (row for program in PROGRAMS for row in of_auto(rows, program)):
         best = best_fixed(rows, row)
-        base = next((r for r in fixed_beside(rows, row) if r["policy"] == "base"), None)
+        managed = next((r for r in fixed_beside(rows, row) if r["policy"] == "base"), None)
+        base = managed if managed and same_run(managed, row, "seconds") else None
         points.append({
             "program": row["program"], "oversubscription": row["oversubscription"],
             "auto_seconds": row["seconds"],
@@ -75,13 +76,18 @@ def judged(record: Row) -> Row:
             }  # fmt: skip
         if base:
             gains.append(base["seconds"] / row["seconds"])
-            if "teps_per_watt" in row and "teps_per_watt" in base:
-                watts.append(row["teps_per_watt"] / base["teps_per_watt"])
+        if managed and same_run(managed, row, "energy") and "joules" in row and "joules" in managed:
+            watts.append(row["teps_per_watt"] / managed["teps_per_watt"])
     return {
         "points": points,
         "gain_over_base_mean": statistics.mean(gains) if gains else None,
         "teps_per_watt_over_base_mean": statistics.mean(watts) if watts else None,
     }
+
+
+def same_run(a: Row, b: Row, what: str) -> bool:
+    """Whether seconds or energy of two rows are both of the newer run, or both of the earlier."""
+    return (what in a.get("earlier", ())) == (what in b.get("earlier", ()))
 
 
 def chosen_now(record: Row) -> list[Row]:
@@ -115,7 +121,9 @@ def joined(newer: Row, older: Row) -> Row:
     order = sorted(rows.values(), key=lambda r: PROGRAMS.index(r["program"]))
     found = {**older, **newer, "results": order}
     found["traversed_edges"] = older["traversed_edges"] | newer["traversed_edges"]
-    found["earlier"] = {name: older[name] for name in ("command", "machine", "idle_watts")}
+    found["earlier"] = {
+        name: older[name] for name in ("command", "machine", "idle_watts", "judged")
+    }
     for name in ("in_turns", "notes"):
         found.pop(name, None)
     return found
@@ -134,7 +142,7 @@ def changed(row: Row) -> bool:
 
 
 def chart(record: Row, path: Path) -> None:
-    """Draw seconds and TEPS by policy, bytes paged in, and kernels by pages per warp."""
+    """Draw seconds and TEPS by policy, bytes paged in, and curves of `blocked_for`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 7), layout="constrained")
@@ -159,14 +167,11 @@ def chart(record: Row, path: Path) -> None:
     axis.axhline(100, color="gray", linewidth=0.8)
     axis.set_ylabel("bytes paged in, % of a full copy")
     axis = axes[1, 1]
-    for row in record.get("blocking", []):
-        curve = {int(k): s for k, s in row["seconds"].items()}
-        blocked = {k: curve[0] / s for k, s in curve.items() if k}
-        axis.plot(list(blocked), list(blocked.values()), "o-",
-                  label=f"{row['program']}, {row['policy']}")  # fmt: skip
-    axis.axhline(1, color="gray", linewidth=0.8)
+    for kind, curve in record["pages_per_warp"].items():
+        least = min(curve.values())
+        axis.plot([int(k) for k in curve], [s / least for s in curve.values()], "o-", label=kind)
     axis.set_xlabel("pages per warp")
-    axis.set_ylabel("speed-up over no blocking")
+    axis.set_ylabel("time, best = 1")
     axis.legend(fontsize="x-small")
     figure.savefig(path, metadata={"Date": None})
 
