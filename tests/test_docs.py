@@ -420,21 +420,34 @@ def test_figures_of_several_gpus_are_those_measured():
         own = {row["device"]: row for row in rows if row["graph"] == graph}
         for device, text in zip(("cuda:0", "cuda:0,1"), shown.groups(), strict=True):
             assert close(text, 1e3 * own[device]["seconds"])
-    found = json.loads((HOUSE / "benchmarks/results/peer_h200.json").read_text())["results"]
-    core = next(row["seconds"] for row in found if "device_budget" not in row)
-    for budget in ("50", "30"):
-        shown = re.search(rf"^\| {budget} % \| (.*) \|$", page, re.MULTILINE).group(1)
-        figures = shown.split(" | ")
-        for peer, (milliseconds, ratio) in zip(
-            ("cuda:1", None), (figures[:2], figures[2:]), strict=True
-        ):
-            row = next(
-                r for r in found
-                if r.get("device_budget") == f"{budget}%" and r["peer_memory"] == peer
-            )  # fmt: skip
+
+
+def test_figures_of_a_neighbours_memory_are_those_measured():
+    page = (HOUSE / "docs/guide/cluster.md").read_text(encoding="utf-8")
+    inside = " ".join((HOUSE / "docs/internals.md").read_text(encoding="utf-8").split())
+    record = json.loads((HOUSE / "benchmarks/results/peer_h200.json").read_text())
+    cores, slower = {}, {}
+    for graph, name in {"lfr24": "LFR 24", "rmat24": "R-MAT 24"}.items():
+        shown = re.search(rf"^\| {name} \| ([\d.]+ \| .* \| .* \| .*) \|$", page, re.MULTILINE)
+        alone, *figures = shown.group(1).split(" | ")
+        core, *found = (row for row in record["results"] if row["graph"] == graph)
+        assert close(alone, 1e3 * core["seconds"])
+        times = {row["device_budget"]: row["seconds"] / core["seconds"] for row in found}
+        for row in found:
+            milliseconds, ratio = figures[:2] if row["device_budget"] == "50%" else figures[2:]
             assert row["equal"]
             assert close(milliseconds, 1e3 * row["seconds"])
-            assert close(ratio, row["seconds"] / core)
+            assert close(ratio, times[row["device_budget"]])
+        before = [row for row in record["as_beside_the_host"] if row["graph"] == graph]
+        slower[graph] = {r["device_budget"]: r["seconds"] / core["seconds"] for r in before}
+        cores[graph] = times
+    every = [times for by in slower.values() for times in by.values()]
+    assert f"took {min(every):.2f} to {max(every):.2f} times as long as in\ncore" in page
+    core, *hosted = (row["seconds"] for row in record["earlier"])
+    assert "{:.2f} (50 %) and {:.2f} times (30 %)".format(*(s / core for s in hosted)) in page
+    (ours, hubs), (was, were) = ([by[g]["30%"] for g in by] for by in (cores, slower))
+    assert f"takes {ours:.2f} (LFR 24) and {hubs:.2f} times (R-MAT 24)" in inside
+    assert f"the first {was:.2f} and {were:.2f}" in inside
 
 
 def test_figures_of_ranks_with_gpus_are_those_measured():

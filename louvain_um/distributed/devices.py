@@ -45,7 +45,7 @@ from louvain_um.results.communities import Communities
 SHARED_ARCS: Final = 1 << 25
 """Arcs from which a level after the first is shared.
 
-Two H200 shorten moving on LFR 24's level of 103 M arcs from 18.1 ms to 12.2, but gain nothing on
+Two H200 shorten moving on LFR 24's level of 103 M arcs from 18.4 ms to 12.2, but gain nothing on
 its level of 29 M (`devices_h200.json`).
 """
 

@@ -38,10 +38,9 @@ SEARCHED: Final = 1.9
 """How often aggregation reads what it looks up in scratch, per declared access: fitted
 to `adv5` and `adv7` on LFR and R-MAT 24."""
 
-EXPOSED: Final = 0.85
-"""Share of the time of reading arcs over a link as fast as they are used that computing does not
-hide. With each arc goes a random read of the device: a slower link is what arcs wait for, and they
-wait for the whole of it; of a faster one they wait for less."""
+WAITING: Final = 2
+"""Exponent of how busy a link is, to give the share of its time that computing does not hide: .2
+over NVLink, where two H200 lost .13 to .3 of it (`peer_h200.json`)."""
 
 FLAGS: Final = 0.15
 """Cost of testing or setting a flag, by that of a read: no thread waits, many are set together.
@@ -129,8 +128,9 @@ def exposed_share(machine: Machine) -> float:
     >>> exposed_share(H200), exposed_share(H200.with_peer()) < 0.5
     (1.0, True)
     """
-    used = WHOLE * machine.device_random_rate
-    return min(1.0, EXPOSED * used / machine.remote_bandwidth)
+    # With each arc goes a random read of the device: arcs are used no faster than that.
+    busy = WHOLE * machine.device_random_rate / machine.remote_bandwidth
+    return min(1.0, busy**WAITING)
 
 
 def remote_seconds(

@@ -43,7 +43,7 @@ def test_what_does_not_fit_lies_on_the_peer(
         for module in (engine, coarse_bytes, coarse_memory, shape):
             monkeypatch.setattr(module, "LIMITS", small)
     if way == "in pages":  # as for a link that arcs wait for
-        monkeypatch.setattr(remote_access, "EXPOSED", 100.0)
+        monkeypatch.setattr(remote_access, "WAITING", 0)
     if way == "still":
         monkeypatch.setattr(auto, "LEAST_PAGES", 1 << 30)
     with (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,13 @@ from louvain_um.gpu.memory.shape import Shape
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model import forecast, remote_access
+from louvain_um.placement.model.cost import PACKED_MOVE
 from louvain_um.placement.model.remote_access import exposed_share
 from louvain_um.placement.planner import Plan, make_plan
 from tests.paths import RESULTS
 
 SHAPES = json.loads((RESULTS / "hosted_arrays_h200.json").read_text())["shapes"]
+RECORD = json.loads((RESULTS / "peer_h200.json").read_text())
 LINKED = H200.with_peer()
 BY_BUS = replace(H200, peer_bandwidth=H200.remote_bandwidth).with_peer()
 
@@ -41,6 +44,31 @@ def test_what_does_not_fit_stays_on_a_fast_peer_as_it_is(name: str, budget: str)
     assert {spec.placement.kind for spec in found.layout} <= {"device", "split", "peer"}
     assert found.seconds < 1.16 * found.seconds_in_core
     assert found.seconds in found.seconds_range
+
+
+def test_runs_take_as_many_times_as_in_core_as_is_predicted() -> None:
+    rows = RECORD["results"]
+    cores = {row["graph"]: row["seconds"] for row in rows if "device_budget" not in row}
+    for row in rows:
+        if "device_budget" in row:
+            plan = planned(row["graph"], row["device_budget"], LINKED)
+            times = plan.seconds / plan.seconds_in_core
+            assert times == pytest.approx(row["seconds"] / cores[row["graph"]], abs=0.04)
+            assert times < 1.1
+
+
+def test_packed_targets_cost_what_they_did() -> None:
+    """With half of the memory, all of level 0 is on the device."""
+
+    def moving(row: Any) -> float:
+        steps = row["by_level"]
+        return sum(s["seconds"] for s in steps if s["phase"] == "move" and not s["level"])
+
+    cores = {r["graph"]: moving(r) for r in RECORD["results"] if "device_budget" not in r}
+    packed = [r for r in RECORD["as_beside_the_host"] if r["device_budget"] == "50%"]
+    times = [moving(row) / cores[row["graph"]] for row in packed]
+    assert [round(each, 1) for each in times] == [1.1, 1.2]
+    assert min(times) < PACKED_MOVE < max(times)
 
 
 @pytest.mark.parametrize("name", ["lfr24", "rmat24"])
@@ -75,5 +103,5 @@ def test_less_is_waited_for_the_faster_the_link() -> None:
     shares = [exposed_share(replace(H200, remote_bandwidth=1e9 * rate)) for rate in (50, 200, 400)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 1
-    used = remote_access.WHOLE * H200.device_random_rate
-    assert shares[2] == pytest.approx(remote_access.EXPOSED * used / 400e9)
+    busy = remote_access.WHOLE * H200.device_random_rate / 400e9
+    assert shares[2] == pytest.approx(busy**2)
