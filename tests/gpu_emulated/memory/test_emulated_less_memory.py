@@ -20,6 +20,7 @@ from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, plan
 from louvain_um.gpu.runtime import launch
 from louvain_um.options import Options
 from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
 
@@ -49,6 +50,7 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     # bits are for larger graphs.
     for module in (pages, auto, span):
         monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
+    monkeypatch.setattr(remote_access, "WAITING", 0)  # as arcs do for the host
     for module in (array_specs, coarse_bytes, planning):
         monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
     small = replace(engine.LIMITS, small=1 << 10)
