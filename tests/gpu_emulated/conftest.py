@@ -32,7 +32,7 @@ REPLACED = {
 # jumps between stacks look wrong to what checks them.
 OPTIONS = (
     "-std=c++17", "-O2", "-w", "-fpermissive", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-fPIC",
-    "-shared", "-pthread", "-DCHANGES_A_BLOCK=16",
+    "-shared", "-pthread", "-DCHANGES_A_BLOCK=16", "-DPARTITION_PROBES=8",
 )  # fmt: skip
 
 

@@ -121,6 +121,17 @@ def test_small_graphs(emulated: dict[str, ctypes.CDLL], name: str, kind: str, qu
     check_a_level(emulated, device)
 
 
+@pytest.mark.parametrize("kind", ["unweighted", "weighted"])
+def test_hubs_of_several_partitions(emulated: dict[str, ctypes.CDLL], kind: str) -> None:
+    n, random = 24_000, np.random.default_rng(SEED)
+    leaves = [3 + random.choice(n - 3, count, replace=False) for count in (9000, 5000, 2100)]
+    u = np.concatenate([np.arange(n - 1), *(np.full(len(x), i) for i, x in enumerate(leaves))])
+    v = np.concatenate([np.arange(1, n), *leaves])
+    weights = random.integers(1, 4, len(u)) if kind == "weighted" else None
+    graph = Graph.from_edges(u, v, weights, n_vertices=n, duplicates="once")
+    assert check_a_level(emulated, device_of(graph, KINDS[kind], blocks=3)) > 5000
+
+
 def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
     """Compare what becomes of level 0; return its communities."""
     graph, n = device.graph, device.graph.n_vertices

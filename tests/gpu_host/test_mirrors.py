@@ -77,7 +77,7 @@ CONSTANTS = {
         "GAIN_BITS": rules.GAIN_BITS,
         "EMPTY": NONE,
         "THREADS": launch.THREADS,
-        "DRAIN_SLOTS": launch.DRAIN_SLOTS,
+        "PARTITION_SLOTS": launch.PARTITION_SLOTS,
         "BINS": launch.BINS,
         "BINS + 1": SPAN,
         "Table<u32>::block_max": launch.BLOCK_MAX[4],

@@ -114,13 +114,11 @@ class DeviceSteps:
     def _hub_tables(
         self, sizes: tuple[int, int]
     ) -> tuple[tuple[int, int], Struct, tuple[Any, ...]]:
-        """Return empty tables for hubs (`hubs.cuh`)."""
+        """Return memory for hubs (`hubs.cuh`)."""
         arrays = {
             name: self.xp.empty(length, kind)
             for name, (length, kind) in hub_arrays(*sizes, np.uint64).items()
         }
-        arrays["keys"].fill(0xFFFFFFFF)
-        arrays["sums"].fill(0)
         at = {name: self.device.address(array) for name, array in arrays.items()}
         return sizes, Struct(HUB_TABLES, capacity=sizes[1], **at), tuple(arrays.values())
 

@@ -27,6 +27,23 @@ __device__ __forceinline__ void add_weight(u32* keys, A* sums, u32 slots, u32 co
   atomicAdd(sums + slot, weight);
 }
 
+// Adds weight unless the first `probes` slots are others' communities; returns whether it did.
+template <class A>
+__device__ __forceinline__ bool add_nearby(u32* keys, A* sums, u32 slots, u32 probes, u32 community,
+                                           A weight) {
+  u32 slot = first_slot(community, slots);
+  for (u32 probe = 0; probe < probes; ++probe) {
+    u32 key = keys[slot];
+    if (key == EMPTY) key = atomicCAS(keys + slot, EMPTY, community);
+    if (key == EMPTY || key == community) {
+      atomicAdd(sums + slot, weight);
+      return true;
+    }
+    slot = (slot + 1) & (slots - 1);
+  }
+  return false;
+}
+
 // Adds weight unless the community is new and `limit` slots are in use; returns whether it did.
 // `used` counts slots in use. `limit` must leave one slot for each thread that inserts at the same
 // time.
@@ -76,6 +93,11 @@ template <class A>
 struct GlobalSlots : Slots<A> {
   __device__ __forceinline__ GlobalSlots(u32* keys, A* sums, u64) : Slots<A>{keys, sums} {}
 
+  __device__ __forceinline__ void put(u64 k, u32 key, A sum) const {
+    this->keys[k] = key;
+    this->sums[k] = sum;
+  }
+
   // Adds weight to a community's sum in the table of `slots` slots from `first` on, which has room.
   __device__ __forceinline__ void add(u64 first, u32 slots, u32 community, A weight) const {
     add_weight(this->keys + first, this->sums + first, slots, community, weight);
@@ -97,6 +119,9 @@ struct GlobalSlots<u32> {
     const u64 pair = *at(k);
     sum = (u32)pair;
     return pair >> 32;
+  }
+  __device__ __forceinline__ void put(u64 k, u32 key, u32 sum) const {
+    *at(k) = (u64)key << 32 | sum;
   }
   __device__ __forceinline__ void clear(u64 k) const { *at(k) = UNUSED; }
 

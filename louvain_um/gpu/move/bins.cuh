@@ -4,7 +4,7 @@
 // more threads. Bins are queued hubs first, so that long work starts before short work fills the
 // gaps that it leaves.
 #pragma once
-#include "grid.cuh"
+#include "partitions.cuh"
 
 #define THREADS 256
 #define WARPS (THREADS / WARP)
@@ -73,9 +73,14 @@ struct Shared {
   u32 keys[Table<A>::slots];
   A sums[Table<A>::slots];
   u32 starts[MAX_KEYS + 1];  // where each key begins in the queue
-  u32 local[MAX_KEYS];
-  u32 base[MAX_KEYS];
-  u32 unit_at[THREADS];  // units of arcs before each of some vertices
+  union {
+    struct {
+      u32 local[MAX_KEYS];
+      u32 base[MAX_KEYS];
+      u32 unit_at[THREADS];  // units of arcs before each of some vertices
+    };
+    PartitionWork partitions;  // of hubs, while these are decided
+  };
   u32 claimed;
   Choice best[WARPS];
 };

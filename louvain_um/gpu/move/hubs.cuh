@@ -1,26 +1,23 @@
 // Deciding for hubs: all blocks share the arcs of each hub.
 //
-// Each hub of a sub-round gets a hash table in global memory. First, blocks fill the tables in
-// units of arcs; each unit is summed in shared memory before, because atomics in global memory
-// dominate the time of hubs. Then blocks reduce and empty the tables in units of slots. Last, the
-// choices are written. A barrier of the grid separates the three steps. Hubs whose tables do not
-// fit together are processed in batches.
+// First, blocks sum units of a hub's arcs by community, and write the sums to memory, by partition
+// (partitions.cuh). Then a block sums a partition and finds its best community. Last, the choices
+// are written. A barrier of the grid separates the three steps. Hubs whose sums do not fit together
+// are processed in batches.
 #pragma once
 #include "decide_table.cuh"
 #include "search.cuh"
 
-#define DRAIN_SLOTS (16 * THREADS)  // slots of a unit
-
-// A hub's best choice in a unit of slots, and its weight.
+// A hub's best choice in a partition, and its weight.
 struct HubChoice {
   Choice choice;
   u64 weight;
 };
 
-// Memory for hubs. Tables are empty between uses. Entry k of `slots`, `fills` and `drains` says where
-// the table, the units of arcs and the units of slots of the k-th hub begin; fills and drains have
-// one entry more, their end. own_weights: weight to the hub's own community. partials: one per unit
-// of slots. capacity: slots of all tables, even, and enough for the largest hub's.
+// Memory for hubs. Entry k of `slots`, `fills` and `drains` says where the sums, the units of arcs
+// and the partitions of the k-th hub begin; fills and drains have one entry more, their end.
+// own_weights: weight to the hub's own community. partials: one per partition. capacity: slots of
+// all hubs, even, and enough for the largest hub.
 template <class A>
 struct HubTables {
   u32* keys;
@@ -36,7 +33,7 @@ struct HubTables {
 };
 static_assert(sizeof(HubTables<u32>) == 64, "mirrored by HUB_TABLES in gpu/runtime/launch.py");
 
-// Lays out tables for as many hubs of queue[begin:end) as fit; the end of the batch becomes
+// Lays out memory for as many hubs of queue[begin:end) as fit; the end of the batch becomes
 // control->batch_end. Run by one block.
 template <class S, class A>
 __device__ void lay_out_tables(const S& s, const HubTables<A>& hubs, u32 begin, u32 end,
@@ -51,7 +48,7 @@ __device__ void lay_out_tables(const S& s, const HubTables<A>& hubs, u32 begin, 
       u64 arcs = row_of(s.weights, s.offsets, v).arcs();
       slots = slots_for(arcs);
       fills = (arcs + Table<A>::block_max - 1) / Table<A>::block_max;
-      drains = (slots + DRAIN_SLOTS - 1) / DRAIN_SLOTS;
+      drains = partitions_for(slots);
     }
     __syncthreads();
     if (threadIdx.x == 0) shared.claimed = end;
@@ -81,32 +78,27 @@ __device__ void lay_out_tables(const S& s, const HubTables<A>& hubs, u32 begin, 
   if (threadIdx.x == 0) control->batch_end = stop;
 }
 
-// Adds a unit of arcs, as many as a shared table takes, to the table of its hub.
+// Sums a unit of arcs, as many as a shared table takes, for its hub.
 template <class S, class A>
 __device__ void fill_unit(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
                           Shared<A>& shared, u32 unit) {
   constexpr u32 unit_arcs = Table<A>::block_max;
-  u32 k = last_at_most(hubs.fills, count, unit), v = s.queue[begin + k];
+  const u32 k = last_at_most(hubs.fills, count, unit), v = s.queue[begin + k];
   typename S::Vertex x = s.vertex(v);
   if (x.idle) return;
   const auto [row, high] = row_of(s.weights, s.offsets, v);
-  i64 low = row + (i64)(unit - hubs.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
+  const i64 low = row + (i64)(unit - hubs.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
   A own_weight =
       fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums, Table<A>::slots);
   own_weight = block_sum(own_weight);
-  const u32 slots = slots_for(high - row);
-  for (u32 j = threadIdx.x; j < Table<A>::slots; j += THREADS) {
-    u32 key = shared.keys[j];
-    if (key == EMPTY) continue;
-    hubs.table().add(hubs.slots[k], slots, key, shared.sums[j]);
-    shared.keys[j] = EMPTY;
-    shared.sums[j] = 0;
-  }
-  __syncthreads();
   if (threadIdx.x == 0 && own_weight) atomicAdd(hubs.own_weights + k, own_weight);
+  const u32 partitions = hubs.drains[k + 1] - hubs.drains[k];
+  write_sums<Table<A>::slots, A>(hubs.table(), hubs.slots[k], partitions, unit - hubs.fills[k],
+                                 hubs.fills[k + 1] - hubs.fills[k], shared.keys, shared.sums,
+                                 shared.partitions);
 }
 
-// Fills the tables of the hubs laid out from queue[begin] on, blocks taking turns.
+// Sums the units of the hubs laid out from queue[begin] on, blocks taking turns.
 template <class S, class A>
 __device__ void fill_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
                           Shared<A>& shared) {
@@ -131,27 +123,36 @@ __device__ void claim_fills(const S& s, const HubTables<A>& hubs, u32 begin, u32
   __syncthreads();
 }
 
-// Empties the tables; partials become the best community of each unit of slots.
+// Finds the best community of each partition: partials.
 template <class S, class A>
 __device__ void drain_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
                            Shared<A>& shared) {
+  constexpr u32 slots = Table<A>::slots;
   const u32 drains = hubs.drains[count];
-  for (u32 unit = blockIdx.x; unit < drains; unit += gridDim.x) {
-    u32 k = last_at_most(hubs.drains, count, unit), v = s.queue[begin + k];
-    typename S::Vertex x = s.vertex(v);
-    if (x.idle) continue;
-    u32 slots = slots_for(row_of(s.weights, s.offsets, v).arcs());
-    const u64 table = hubs.slots[k], first = table + (unit - hubs.drains[k]) * DRAIN_SLOTS;
+  Partition& round = shared.partitions.at_work;
+  for (u32 at = blockIdx.x; at < drains; at += gridDim.x) {
+    const u32 k = last_at_most(hubs.drains, count, at), v = s.queue[begin + k];
+    if (s.vertex(v).idle) continue;
+    const u32 first = hubs.drains[k];
+    begin_partition<slots>(hubs.slots[k], at - first, hubs.drains[k + 1] - first,
+                           hubs.fills[k + 1] - hubs.fills[k], round);
+    Choice mine = {0.0, EMPTY};
     A weight = 0;
-    const Choice mine =
-        drain<THREADS>(s, x, hubs.own_weights[k], threadIdx.x, hubs.table(), first,
-                       min(first + DRAIN_SLOTS, table + slots), weight);
-    __syncthreads();
+    while (true) {
+      if (!gather_round<slots, A>(hubs.table(), shared.keys, shared.sums, round)) continue;
+      A sum = 0;
+      const Choice found = drain<THREADS>(s, s.vertex(v), hubs.own_weights[k], threadIdx.x,
+                                          Slots<A>{shared.keys, shared.sums}, 0, slots, sum);
+      mine = better(mine, found, s.seed);
+      if constexpr (S::wants_best_weight)
+        if (mine.community == found.community) weight = sum;
+      if (!next_round(round)) break;
+    }
     const Choice best = best_of_block(mine, s.seed, shared);
     if (best.community == EMPTY) {
-      if (threadIdx.x == 0) hubs.partials[unit].choice = best;
+      if (threadIdx.x == 0) hubs.partials[at].choice = best;
     } else if (mine.community == best.community) {
-      hubs.partials[unit] = {best, weight};
+      hubs.partials[at] = {best, weight};
     }
   }
 }
@@ -166,8 +167,8 @@ __device__ void settle_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32
     if (x.idle) continue;
     Choice mine = {0.0, EMPTY};
     A weight = 0;
-    for (u32 unit = hubs.drains[k] + threadIdx.x; unit < hubs.drains[k + 1]; unit += THREADS) {
-      const HubChoice other = hubs.partials[unit];
+    for (u32 p = hubs.drains[k] + threadIdx.x; p < hubs.drains[k + 1]; p += THREADS) {
+      const HubChoice other = hubs.partials[p];
       mine = better(mine, other.choice, s.seed);
       if constexpr (S::wants_best_weight)
         if (mine.community == other.choice.community) weight = other.weight;
@@ -177,23 +178,5 @@ __device__ void settle_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32
     if constexpr (S::wants_best_weight)
       weight = block_sum(mine.community == best.community ? weight : (A)0);
     if (threadIdx.x == 0) s.settle(begin + k, x, best, hubs.own_weights[k], weight, tally);
-  }
-}
-
-// Decides for the hubs in queue[begin:end), batch by batch.
-template <class S, class A>
-__device__ void decide_other_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 end,
-                                  Control* control, Shared<A>& shared, Tally& tally) {
-  Barrier* barrier = &control->barrier;
-  for (u32 count; begin < end; begin += count) {
-    grid_sync(barrier);
-    if (blockIdx.x == 0) lay_out_tables(s, hubs, begin, end, control, shared);
-    grid_sync(barrier);
-    count = *(volatile u32*)&control->batch_end - begin;
-    fill_hubs(s, hubs, begin, count, shared);
-    grid_sync(barrier);
-    drain_hubs(s, hubs, begin, count, shared);
-    grid_sync(barrier);
-    settle_hubs(s, hubs, begin, count, shared, tally);
   }
 }

@@ -131,7 +131,8 @@ __device__ void weigh_bins(const S& s, const u32* from, Shared<A>& shared) {
       });
   weigh_rows<THREADS>(s, from[BLOCK], from[PER_WARP]);
   weigh_rows<WARP>(s, from[PER_WARP], from[TILE16]);
-  weigh_rows<8>(s, from[TILE16], from[BINS]);
+  weigh_rows<8>(s, from[TILE16], from[TILE4]);
+  weigh_rows<4>(s, from[TILE4], from[BINS]);
 }
 
 // Adds the doubled weight inside all communities, and the squares of their totals, to `sums`; each

@@ -40,16 +40,13 @@ A table has two to four slots per arc; an eighth of the hubs is in a sub-round, 
 added for sub-rounds that have more. With low scratch, a fifth of that.
 """
 
-DRAIN_SLOTS: Final = 16 * THREADS
-"""Slots that a block drains at a time (`hubs.cuh`)."""
+PARTITION_SLOTS: Final = 4096
+"""Slots of a hub's memory per partition (`partitions.cuh`)."""
 
 QUEUE_BLOCK: Final = 1 << 16
 MOST_QUEUED: Final = 8566
 """Of any 2¹⁶ vertices from a multiple of that on, at most so many are in one of 8 sub-rounds,
 whatever the salt: counted for all 2³² hashes, of which a salt permutes such blocks."""
-
-EMPTY_SUM: Final = {4: 0xFF, 8: 0}
-"""Bytes of the sums of empty tables, by the size of a sum (`GlobalSlots` of hash_table.cuh)."""
 
 BLOCK_MAX: Final = {4: 2048, 8: 1024}
 """Most arcs of a vertex that a block's shared table holds, by size of the sums in bytes."""
@@ -159,7 +156,7 @@ def hub_arrays(count: int, slots: int, sums: Any) -> dict[str, tuple[int, np.dty
         "fills": (count + 1, np.uint32),
         "drains": (count + 1, np.uint32),
         "own_weights": (count + 1, sums),
-        "partials": (words * (slots // DRAIN_SLOTS + count), np.uint64),
+        "partials": (words * (slots // PARTITION_SLOTS + count), np.uint64),
     }
     return {name: (length, np.dtype(kind)) for name, (length, kind) in found.items()}
 
@@ -193,8 +190,6 @@ class HubTables:
             memory.empty(name, "hash", *size)
             for name, size in zip(self.names, wanted.values(), strict=True)
         ]
-        arrays[0].data.memset_async(0xFF, arrays[0].nbytes)
-        arrays[1].data.memset_async(EMPTY_SUM[sums.itemsize], arrays[1].nbytes)
         keys, table, *others = arrays
         names = HUB_TABLES.names or ()
         values = (keys, table, slots // 2 * 2, *others)
