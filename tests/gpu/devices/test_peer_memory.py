@@ -12,6 +12,7 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.runtime.device import Choice, capabilities
 from louvain_um.placement.machine.calibrate import calibrate
 from louvain_um.placement.machine.peers import peer_for
+from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy.policy import Placement, Policy
 
 pytestmark = pytest.mark.gpu
@@ -23,10 +24,15 @@ def neighbours(gpu: Choice) -> None:
         pytest.skip("there is one device only")
 
 
+@pytest.mark.parametrize("waiting", [remote_access.WAITING, 0])  # 0: arcs wait, pages may win
 @pytest.mark.parametrize("budget", ["60%", "30%"])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("kind", ["lfr", "rmat"])
-def test_labels_are_those_in_core(neighbours: None, kind: str, method: str, budget: str) -> None:
+def test_labels_are_those_in_core(
+    neighbours: None, monkeypatch: pytest.MonkeyPatch, kind: str, method: str, budget: str,
+    waiting: int,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(remote_access, "WAITING", waiting)
     graph = lfr(1 << 16).graph if kind == "lfr" else rmat(16).graph
     detect = getattr(lu, method)
     one = detect(graph, device="cuda:0")
