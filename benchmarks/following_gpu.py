@@ -54,6 +54,7 @@ class Phases:
 
 
 def follow(name: str, args: argparse.Namespace) -> dict[str, Any]:
+    cupy.random.seed(1)  # the same batches for each version
     base = device_graph(name).to_host()
     graph = lu.DynamicGraph(base, device="cuda")
     n = graph.n_vertices
