@@ -164,7 +164,7 @@ def search_ends(us, vs, afters, rows, targets, labels, flags, anchors, parts):
         if afters[i] > 0 or us[i] == vs[i] or own != labels[vs[i]] or not flags[own]:
             continue
         for u in (us[i], vs[i]):
-            if parts[u] != NONE or flags[own] == FALLEN:
+            if flags[own] == FALLEN:
                 continue
             found, read = search(u, anchors[own], rows, targets, labels, part)
             visited += read

@@ -234,24 +234,15 @@ def parts_in_one(n: int) -> tuple[list[int], list[int], list[tuple[int, int]]]:
     return [a for a, _ in holding] + u, [b for _, b in holding] + v, holding
 
 
-@pytest.mark.parametrize("shift", [0, 1])
-@pytest.mark.parametrize("gone", [[0], [1], [2], [3], [4], [0, 1, 2], [0, 3], [0, 1, 2, 3, 4]])
-def test_parts_that_fall_off_are_found_as_on_the_host(emulated, gone, shift):
-    n = 120
-    u, v, holding = parts_in_one(n - shift)
-    u, v = (np.array(end) + shift for end in (u, v))
+def parts_found(emulated, u, v, names, gone):
+    """Return the steps on a device after edges are gone, checked against host and reference."""
     graph = lu.DynamicGraph(lu.Graph.from_edges(u, v))
-    names = np.full(graph.n_vertices, shift, np.uint32)
-    names[:shift] = np.arange(shift)
     follower = there(graph, emulated, 2)._there
     own = follower.steps
-    found = own.settle_labels(own.fields(len(names)), names.copy())
-    own.members = found
-    other = follower.graph
-    delete = tuple(zip(*(holding[k] for k in gone), strict=True))
-    delete = tuple(np.array(end) + shift for end in delete)
+    own.members = own.settle_labels(own.fields(len(names)), names.copy())
+    delete = tuple(np.array(end) for end in zip(*gone, strict=True))
     change = graph.apply(delete=delete)
-    fields = own.fields(len(names), other.apply(delete=delete))
+    fields = own.fields(len(names), follower.graph.apply(delete=delete))
     own.device.clear(own.results)
     own.launch("mark_changes", len(names), fields)
     own.split(fields, None, own.arrays["whole"], after_batch=True)
@@ -260,15 +251,40 @@ def test_parts_that_fall_off_are_found_as_on_the_host(emulated, gone, shift):
     part = steps.Partition.of(graph.view(), names)
     whole, fell = steps.split_loosened(graph.view(), part, change, steps.Work())
     slow = Following(oracle.net_of(graph.snapshot()), "leiden", 0.05, None)
-    removed = {(min(e), max(e)) for e in zip(*(end.tolist() for end in delete), strict=True)}
-    expected, off = slow.split_loosened(names.tolist(), {shift}, removed)
+    removed = {(min(edge), max(edge)) for edge in gone}
+    loose = {int(names[a]) for a, _ in gone}
+    expected, off = slow.split_loosened(names.tolist(), loose, removed)
     assert whole.names.tolist() == expected
     assert np.flatnonzero(fell).tolist() == sorted(off)
     assert own.arrays["whole"].tolist() == expected
     assert own.counts["split"] == len(off)
-    assert own.counts["flagged"] == (3 in gone)  # 33 members: too many to search for
     sizes = np.bincount(expected, minlength=len(names))
     assert own.arrays["move_sizes"].tolist() == sizes.tolist()
+    return own
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("gone", [[0], [1], [2], [3], [4], [0, 1, 2], [0, 3], [0, 1, 2, 3, 4]])
+def test_parts_that_fall_off_are_found_as_on_the_host(emulated, gone, shift):
+    n = 120
+    u, v, holding = parts_in_one(n - shift)
+    names = np.full(n + 1, shift, np.uint32)
+    names[:shift] = np.arange(shift)
+    lost = [(holding[k][0] + shift, holding[k][1] + shift) for k in gone]
+    own = parts_found(emulated, np.array(u) + shift, np.array(v) + shift, names, lost)
+    assert own.counts["flagged"] == (3 in gone)  # 33 members: too many to search for
+
+
+@pytest.mark.parametrize("arcs", [31, 32])
+def test_a_part_is_searched_from_each_of_its_ends(emulated, arcs):
+    # 0 and 1 fall off 2. From 1, with 32 arcs, the arcs of 0 reach the limit before their last ones.
+    first, second, hub = range(3, 1022), range(3, 2 + arcs), range(3, 1043)
+    u = np.repeat([0, 0, 1, 0, 1, 2], [1, 1, 1, len(first), len(second), len(hub)])
+    v = np.concatenate([[1, 2, 2], first, second, hub])
+    names = np.arange(1043, dtype=np.uint32)
+    names[:3] = 0
+    own = parts_found(emulated, u, v, names, [(0, 2), (1, 2)])
+    assert own.counts["flagged"] == (arcs == 32)
 
 
 def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):

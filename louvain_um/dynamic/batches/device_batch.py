@@ -156,8 +156,9 @@ def net_changes_there(
     )  # fmt: skip
     scratch = xp.empty(size, np.uint8)
     base, at = device.address(scratch), device.address
-    order = None if same else xp.empty(2 * listed, np.int64)
+    order = None
     if 2 * listed <= MOST_SORTED_HERE:
+        order = None if same else xp.empty(2 * listed, np.int64)
         # These places are written later.
         spare, spare_order = (np.uint64(base + places[name]) for name in ("arc_keys", "less"))
         device.launch(
