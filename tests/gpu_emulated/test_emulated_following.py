@@ -277,7 +277,7 @@ def test_parts_that_fall_off_are_found_as_on_the_host(emulated, gone, shift):
 
 @pytest.mark.parametrize("arcs", [31, 32])
 def test_a_part_is_searched_from_each_of_its_ends(emulated, arcs):
-    # 0 and 1 fall off 2. From 1, with 32 arcs, the arcs of 0 reach the limit before their last ones.
+    # 0 and 1 fall off 2. From 1, with 32 arcs, those of 0 reach the limit before their last ones.
     first, second, hub = range(3, 1022), range(3, 2 + arcs), range(3, 1043)
     u = np.repeat([0, 0, 1, 0, 1, 2], [1, 1, 1, len(first), len(second), len(hub)])
     v = np.concatenate([[1, 2, 2], first, second, hub])
