@@ -41,10 +41,14 @@ __global__ void __launch_bounds__(THREADS, 5)
     const u32* from = starts + r % queued * BINS;
     if (r % queued == 0 && (weighs || queued < sub_rounds)) {
       if (step) grid_sync(barrier);  // `enqueue` needs a barrier between two calls
+      // Where not all are queued at once, vertices next to each other are weighed together, as the
+      // first of the sub-rounds: what an access to their rows brings is used whole.
+      const bool ranged = weighs && queued < sub_rounds;
+      const i64 low = ranged ? r * n / sub_rounds : 0;
       enqueue(
-          0, n, s.offsets, s.weights, queued, 0,
+          low, ranged ? (r + queued) * n / sub_rounds : n, s.offsets, s.weights, queued, 0,
           [=](i64 v, bool) {
-            const u32 own = bucket(v, salt, sub_rounds) - r;
+            const u32 own = ranged ? 0 : bucket(v, salt, sub_rounds) - r;
             return own < queued ? own : EMPTY;
           },
           s.queue, control, shared);
