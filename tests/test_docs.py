@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -512,6 +513,18 @@ def test_changes_in_core_are_those_measured():
     hubs = {row[1:]: shown(value) for row, value in ratios("in_core_hubs_h200").items()}
     for graph, words in (("hub_and_leaf:200", "{} of the time (Leiden {})"), ("rmat22", "{} ({})")):
         assert words.format(*(hubs[graph, method] for method in ("louvain", "leiden"))) in text
+    record = json.loads((HOUSE / "benchmarks/results/in_core_partitions_h200.json").read_text())
+    kept = {(row["graph"], row["method"]): row for row in record["kept"]}
+    louvain, leiden = kept["lfr22", "louvain"], kept["rmat22", "leiden"]
+    assert f"R-MAT 22 took {shown(leiden['ratio'])} of" in text
+    assert f"Louvain on LFR 22 {shown(louvain['ratio'])}, with the same labels" in text
+    took = (1e3 * statistics.median(row["seconds_after"]) for row in (louvain, leiden))
+    front = " ".join((HOUSE / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        "took {:.1f} ms for Louvain on this LFR graph and {:.1f} ms for Leiden on this R-MAT "
+        "graph".format(*took)
+        in front
+    )
 
 
 def test_following_is_as_good_as_was_measured():
