@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.file_types import path_text
 from louvain_um.profiling.session import storage
 from louvain_um.profiling.session.data import SessionData
 from louvain_um.profiling.session.summary import summary
@@ -69,7 +70,7 @@ class Session(SessionData):
         LouvainUmError
             The file exists and `force` is off, or it cannot be written.
         """
-        storage.save(self, path, force=force)
+        storage.save(self, path_text(path), force=force)
 
     def report(
         self, path: str | Path, *, other: SessionData | None = None, force: bool = False
@@ -83,7 +84,7 @@ class Session(SessionData):
         """
         from louvain_um.profiling.views.html import write
 
-        write(self, path, other=other, force=force)
+        write(self, path_text(path), other=other, force=force)
 
     def timeline(self, path: str | Path, *, force: bool = False) -> None:
         """Write the phases, arrays and events over time, to be opened in Perfetto.
@@ -102,7 +103,8 @@ class Session(SessionData):
         """
         from louvain_um.profiling.views import perfetto
 
-        if not str(path).lower().endswith(perfetto.SUFFIXES):
+        path = path_text(path)
+        if not path.lower().endswith(perfetto.SUFFIXES):
             raise LouvainUmError(f"{path}: must end in {', '.join(perfetto.SUFFIXES)}; rename it")
         perfetto.write(self, path, force=force)
 
@@ -115,7 +117,7 @@ def load(path: str | Path) -> Session:
     LouvainUmError
         The file is missing, is no session, or belongs to another version.
     """
-    return Session.of(storage.load(path))
+    return Session.of(storage.load(path_text(path)))
 
 
 def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli.common import with_options
-from louvain_um.errors import GraphFormatError
+from louvain_um.errors import GraphFormatError, OptionError
 from louvain_um.formats import READERS
 
 if TYPE_CHECKING:
@@ -157,6 +157,13 @@ class Reading:
     def chooses_columns(self) -> bool:
         """Whether an option chooses columns or says what they hold."""
         return self.bipartite or any((self.source, self.target, self.weight, self.time))
+
+    def refuse_without_graph(self, *, whole: bool = False) -> None:
+        """Raise an `OptionError` if options say how to read a graph of which there is a size."""
+        if whole or replace(self, weighted=None) != DEFAULT_READING:
+            raise OptionError(
+                remedy="reading options (--read, --format, …) need a GRAPH; name one, or omit them"
+            )
 
     def suited_to(self, objective: str) -> Reading:
         """Return options that keep what an objective needs."""

@@ -16,6 +16,7 @@ from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.formats.file_types import path_text
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName
 from louvain_um.results.partition import Level, Result
@@ -45,6 +46,7 @@ class About:
 
 def save(result: Result, path: str | Path, *, force: bool = False) -> None:
     """Write a result; `Communities.save` documents the arguments."""
+    path = path_text(path)
     if Path(path).suffix != ".npz":
         raise LouvainUmError(
             f"{path}: a result is saved as .npz; for labels alone, call "
@@ -79,6 +81,7 @@ def save(result: Result, path: str | Path, *, force: bool = False) -> None:
 
 def load_fields(path: str | Path, graph: Graph | None = None) -> dict[str, Any]:
     """Return the fields of a result, all but its graph; see `Communities.load`."""
+    path = path_text(path)
     arrays = read_arrays(path)
     about = _about(path, arrays)
     try:

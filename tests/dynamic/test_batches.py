@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um import DynamicGraph, Graph
+from louvain_um import DynamicGraph, Graph, Tracker
 from louvain_um.core import headroom
 from louvain_um.dynamic.stores import STORES
 from louvain_um.errors import (
@@ -173,6 +173,7 @@ def test_a_budget_refuses_before_anything_is_written(store):
     ("make", "error"),
     [
         (lambda: DynamicGraph(3, store="heap"), OptionError),
+        (lambda: Tracker(Graph.from_edges([0], [1])), OptionError),
         (lambda: DynamicGraph(-1), GraphError),
         (lambda: DynamicGraph(3, weighted=True, scale=3), OptionError),
         (lambda: DynamicGraph(3, scale=4), GraphError),

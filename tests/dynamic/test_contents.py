@@ -48,6 +48,16 @@ def test_what_is_no_vertex_is_told_in_one_line(wrong):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("vertex", [2**70, -(2**70), 7, -1])
+def test_a_vertex_that_is_not_there_is_told_however_large(vertex):
+    g = DynamicGraph(3)
+    told = f"vertex {vertex}, but there are 3" if vertex > 0 else f"negative vertex {vertex};"
+    with pytest.raises(GraphError, match=told):
+        g.apply(insert=([0, vertex], [1, 2]))
+    with pytest.raises(GraphError, match=told):
+        g.neighbours(vertex)
+
+
 def test_networkx_gets_real_weights_names_and_no_removed_vertices():
     g = DynamicGraph(lu.Graph.from_edges([0, 1, 2], [1, 2, 3], [0.5, 2.0, 1.0]))
     g.remove_vertices([0])

@@ -209,7 +209,8 @@ def plan(
         print_store(changing, policy, graph, json=json, quiet=quiet)
         return
     if program is not None:
-        refuse_given("--program", {"--kind": kind, "--method": method is not Method.louvain})
+        of_detection = {"--kind": kind, "--method": method is not Method.louvain}
+        refuse_given("--program", {**of_detection, "--read": whole and graph is None})
         check_options(memory, machine)
         declared = declared_program(program, graph, (n_vertices, n_arcs, reading), quiet, json)
         policy = {"memory": memory, "device_budget": device_budget, "machine": own}
@@ -219,10 +220,7 @@ def plan(
     if graph is None:
         if n_vertices is None or n_arcs is None:
             raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
-        if whole or replace(reading, weighted=None) != DEFAULT_READING:
-            raise OptionError(
-                remedy="reading options (--read, --format, …) need a GRAPH; name one, or omit them"
-            )
+        reading.refuse_without_graph(whole=whole)
         shape = planning.shape_of_size(
             n_vertices, n_arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
         )

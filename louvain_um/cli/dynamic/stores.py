@@ -155,7 +155,7 @@ def stores(
             sources.append((graphs.name_of(source), loaded))
         records = compare_stores(sources, settings, output, force=force, tell=reporter.step)
     notes = [few_edges(name, source, settings) for name, source in sources if every is None]
-    notes += [draw(records, output / "rates.svg"), write_page(records, output)]
+    chart, page = draw(records, output / "rates.svg"), write_page(records, output)
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": records})
         return
@@ -163,9 +163,11 @@ def stores(
     if settings.also:
         console().print(trials_of(records))
     if not quiet:
-        for note in filter(None, notes):
+        for note in filter(None, [*notes, chart, page]):
             print_note(note)
-        print_note(f"results.json and results.csv are in {output}")
+        drawn = [name for name, note in (("rates.svg", chart), ("report.html", page)) if not note]
+        written = ["results.json", "results.csv", *drawn]
+        print_note(f"{', '.join(written[:-1])} and {written[-1]} are in {output}")
 
 
 def few_edges(name: str, source: Graph, settings: Comparison) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.reading import DEFAULT_READING, Reading
+from louvain_um.cli.reading import Reading
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import OptionError
 
@@ -71,8 +70,7 @@ def dynamic_size(
     if graph is None:
         if vertices is None or arcs is None:
             raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
-        if replace(reading, weighted=None) != DEFAULT_READING:
-            raise OptionError(remedy="reading options need a GRAPH; name one, or omit them")
+        reading.refuse_without_graph()
         weighted = bool(reading.weighted)
         return DynamicSize(
             n_vertices=vertices, n_arcs=arcs, weighted=weighted, store=store, **options

@@ -31,6 +31,7 @@ def declared_program(
     if graph is None:
         if n_vertices is None or n_arcs is None:
             raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
+        reading.refuse_without_graph()
         shape = planning.shape_of_size(
             n_vertices, n_arcs, bool(reading.weighted), "louvain", ("vertices", "arcs")
         )

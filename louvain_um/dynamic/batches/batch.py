@@ -174,6 +174,8 @@ def id_array(values: Any, what: str, limits: Limits) -> NDArray[Any]:
     ids = array_of(values, limits)
     if ids.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}; flatten it")
+    if ids.dtype == object and (huge := [i for i in ids if isinstance(i, int) and i >> 63]):
+        known_ids(np.array(huge, object), what, limits)  # says what is wrong with them
     if len(ids) and ids.dtype.kind not in "iu":
         raise GraphError(f"{what} must be an array of integers, not {ids.dtype}; convert it")
     return ids

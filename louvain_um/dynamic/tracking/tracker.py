@@ -105,7 +105,10 @@ class Tracker:
         threads: int | None = None,
     ) -> None:
         if not isinstance(graph, DynamicGraph):
-            raise OptionError("graph", type(graph).__name__, "pass a DynamicGraph")
+            raise OptionError(
+                remedy=f"communities follow a DynamicGraph, not {type(graph).__name__}; "
+                "pass Tracker(DynamicGraph(graph))"
+            )
         renew = _number("renew", renew, 0, 1)
         if audit is not None:
             audit = _number("audit", audit, 0, 1)

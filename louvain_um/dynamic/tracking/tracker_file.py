@@ -25,6 +25,7 @@ from louvain_um.dynamic.tracking.following import (
 from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.partition import Partition, named
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.file_types import path_text
 from louvain_um.formats.objects.frames import name_array
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
@@ -74,6 +75,7 @@ class Following:
 
 def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
     """Write a tracker's parts; `Tracker.save` documents the arguments."""
+    path = path_text(path)
     if Path(path).suffix != ".npz":
         raise LouvainUmError(f"{path}: a tracker is saved as .npz; name it so")
     options, state, known = tracker.options, tracker.state, tracker.identity
@@ -125,6 +127,7 @@ def load(path: str | Path, threads: int | None = None) -> Following:
     LouvainUmError
         The file is no tracker, is damaged or cannot be read.
     """
+    path = path_text(path)
     refusal = f"{path}: is no saved tracker, or is damaged; write it with Tracker.save"
     arrays = read_archive(path, refusal)
     try:

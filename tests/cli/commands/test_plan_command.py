@@ -301,5 +301,8 @@ def test_another_program_is_planned_from_its_size(run, two_triangles):
     like = run("plan", "--vertices", 6, "--arcs", 14, "--program", "bfs", "--json").json
     assert {**like, "graph": read["graph"]} == read
     assert "pass both" in run("plan", "--vertices", 6, "--program", "bfs").complaint()
+    for ignored in (["--read"], ["--separator", ";"]):
+        found = run("plan", "--vertices", 6, "--arcs", 14, "--program", "bfs", *ignored)
+        assert "--read" in found.complaint()
     both = run("plan", two_triangles, "--vertices", 6, "--arcs", 14, "--program", "bfs")
     assert "not both" in both.complaint()

@@ -27,6 +27,7 @@ def test_the_table_fits_a_terminal(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     titles = "store batch insert delete query inserts bytes moved traverse per arc MB ms M/s"
     assert set(titles.split()) <= set(result.output.split())
+    assert "results.json, results.csv, rates.svg and report.html are in" in result.output
 
 
 def test_what_cannot_be_compared_names_the_next_step(tmp_path: Path) -> None:

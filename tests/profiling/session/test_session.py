@@ -251,3 +251,10 @@ def test_what_is_large_is_shown_in_a_line():
     found = simulate(trace, "p4000", policy="base", capacity=trace.peak_bytes)
     assert repr(found).startswith(f"Simulation(1 arrays, {len(trace.steps)} steps: ")
     assert repr(found).endswith(" 0 evictions, modelled)")
+
+
+def test_what_is_no_path_is_told():
+    session = a_session()
+    for take in (session.save, session.report, session.timeline, load):
+        with pytest.raises(LouvainUmError, match="cannot take int as a path"):
+            take(7)
