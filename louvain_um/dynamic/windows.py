@@ -165,8 +165,10 @@ class Windows:
         if self.origin is None:
             self.origin = edges.times[0].item()
         last = edges.times[-1].item()
-        if self.by_time and (steps := int((last - self.origin) // self.every) + 1) > MOST_STEPS:
-            raise OptionError("every", self._option, f"must be longer: it gives {steps:,} steps")
+        # NaN where the difference of two times is too large for a number is too many, too.
+        if self.by_time and not (last - self.origin) // self.every < MOST_STEPS:
+            remedy = f"must be longer: it gives more than {MOST_STEPS:,} steps"
+            raise OptionError("every", self._option, remedy)
         held = self.held
         self._held = edges if held is None else held.joined(edges)
         while (end := self._next_end(self._held)) is not None:
