@@ -610,6 +610,17 @@ def test_stores_on_a_gpu_take_what_was_measured():
         expected.append(by[graph, store, 1_000_000]["query_ms"])
         assert [float(cell) for cell in cells[:7]] == [float(f"{x:.2g}") for x in expected]
         assert cells[7] == f"{by[graph, store, 100_000]['bytes_per_arc']:.1f}"
+    since = {(r["store"], r["batch"]): r for r in found["pages_by_addition"]["results"]}
+    text = (DOCS / "guide/stores.md").read_text()
+    pages, plain = (
+        [since[store, batch]["insert_ms"] for batch in (100_000, 1_000_000)]
+        for store in ("pages", "rows")
+    )
+    assert (
+        f"100,000 edges in {pages[0]:.2f} ms and 260,610, as many as there are, in {pages[1]:.2f}"
+        in text
+    )
+    assert f"`rows` takes {plain[0]:.2f} and {plain[1]:.2f}" in text
 
 
 def test_batches_on_a_gpu_take_what_was_measured():
@@ -623,8 +634,35 @@ def test_batches_on_a_gpu_take_what_was_measured():
         f"{found['compact_ms']:.2f} ms, Louvain on the store {found['louvain_store_ms']:.0f} ms",
         f"compressed rows {found['louvain_csr_ms']:.0f}",
         f"arcs take {found['bytes_per_arc']:.2f} bytes",
+        f"take {found['churn'][-1]['seconds']:.2f} s with the drawing",
+        f"Arcs then take {found['churn'][-1]['bytes_per_arc']:.2f} bytes",
     ):
         assert text in page
+    assert found["churn"][-1]["batch"] == 10_000
+    assert len({sample["device_bytes"] for sample in found["churn"]}) == 1
+    stores = (DOCS / "guide/stores.md").read_text()
+    assert f"rebuilding them takes {found['compact_ms']:.2f} ms" in stores
+    assert f"10,000 edges by `rows` {found['10000']['insert_ms']:.2f} in all" in stores
+
+
+def test_allocations_by_ouroboros_take_what_was_measured():
+    path = HOUSE / "benchmarks/results/ouroboros_h200.json"
+    found = json.loads(path.read_text())["allocators"]
+    rows, page = rows_of("guide/stores.md"), (DOCS / "guide/stores.md").read_text()
+    for variant, record in found.items():
+        expected = [
+            record["sizes"][size][what]
+            for what in ("first", "again", "free")
+            for size in ("16", "1024", "8192")
+        ]
+        cells = rows[f"malloc by {variant}"]
+        assert [float(cell) for cell in cells] == [float(f"{x:.2g}") for x in expected]
+        if "usable" in record:
+            (share,) = {x for each in record["usable"].values() for x in each.values()}
+            assert f"{share:.1%}".replace("%", " %") + f" (`{variant}`)" in page
+        if variant.endswith("p"):
+            assert max(each["again"] for each in record["sizes"].values()) < 0.1
+    assert set(found).isdisjoint({"vl-c", "cuda"})
 
 
 def test_formats_and_machines_are_documented():
