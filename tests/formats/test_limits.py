@@ -27,8 +27,8 @@ def test_a_long_line_takes_linear_time() -> None:
         file = GraphFile(io.BytesIO(b"1" * (mebibytes << 20)), "x", trusted=True)
         return seconds(lambda: sum(len(block) for block in file.blocks()))
 
-    # Quadratic time would be 100 times as long for 10 times the bytes.
-    assert blocks(200) < 40 * max(blocks(20), 0.01)
+    # Quadratic time would be 100 times as long for 10 times the bytes, however often it is taken.
+    assert any(blocks(200) < 40 * max(blocks(20), 0.01) for _ in range(5))
 
 
 def test_a_stream_that_packs_well_takes_linear_time(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_stream_that_packs_well_takes_linear_time(tmp_path: Path) -> None:
         with open_graph_file(str(path), trusted=True) as file:
             return seconds(lambda: sum(len(block) for block in file.blocks()))
 
-    assert read(160) < 40 * max(read(16), 0.02)
+    assert any(read(160) < 40 * max(read(16), 0.02) for _ in range(5))
 
 
 def test_long_lines_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
