@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -38,13 +39,11 @@ def pages_per_warp(pages: int | None) -> Iterator[None]:
 
     For None, what plans say.
     """
-    planned = ProgramPlan.pages_per_warp
-    if pages is not None:
-        ProgramPlan.pages_per_warp = lambda plan, *names: pages  # type: ignore[method-assign]
-    try:
+    if pages is None:
         yield
-    finally:
-        ProgramPlan.pages_per_warp = planned  # type: ignore[method-assign]
+        return
+    with patch.object(ProgramPlan, "pages_per_warp", lambda plan, *names: pages):
+        yield
 
 
 def blocking(bench: Any, factors: list[int], until: float) -> list[dict[str, Any]]:

@@ -125,9 +125,10 @@ def test_what_is_no_path_is_told(tmp_path: Path) -> None:
             lu.write_labels([0, 1], given)  # type: ignore[arg-type]
         graph = lu.Graph.from_edges([0, 1], [1, 2])
         tracker, result = lu.Tracker(lu.DynamicGraph(graph)), lu.louvain(graph, device="cpu")
+        take: Any
         for take in (tracker.save, lu.Tracker.load, result.save, lu.Communities.load):
             with pytest.raises(lu.GraphError, match="as a path"):
-                take(given)  # type: ignore[operator]
+                take(given)
     path = os.fsencode(tmp_path / "a.csv")
     lu.write_labels([0, 1], path)  # type: ignore[arg-type]
     assert lu.read_labels(path).communities.tolist() == [0, 1]  # type: ignore[arg-type]
