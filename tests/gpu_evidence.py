@@ -37,7 +37,7 @@ KINDS: Final = ("passed", "failed", "skipped")
 
 
 def device_sources() -> list[Path]:
-    """Return the CUDA engine's files, its tests, and every module that works on a device."""
+    """Return the CUDA engine's files, its tests, every kernel, and what works on a device."""
     found = {
         file
         for folder in WHOLE
@@ -45,8 +45,9 @@ def device_sources() -> list[Path]:
         if file.suffix in (".py", ".cu", ".cuh")
     }
     for folder in ("louvain_um", "placement", "profiling"):
-        for file in (ROOT / folder).rglob("*.py"):
-            if CALLS.search(file.read_text(encoding="utf-8")):
+        for file in (ROOT / folder).rglob("*"):
+            works = file.suffix == ".py" and CALLS.search(file.read_text(encoding="utf-8"))
+            if works or file.suffix in (".cu", ".cuh"):
                 found.add(file)
     return sorted(found)
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import gpu_evidence
 import pytest
-from gpu_evidence import EVIDENCE, source_digest
+from gpu_evidence import EVIDENCE, device_sources, source_digest
+
+from louvain_um.gpu.runtime import images
 
 
 def test_the_device_tests_ran_on_these_sources() -> None:
@@ -22,6 +24,12 @@ def test_the_device_tests_ran_on_these_sources() -> None:
         "`pytest -m gpu` on one and commit tests/gpu/evidence.json, or give a reason as "
         '"pending" in that file'
     )
+
+
+def test_every_kernel_counts_and_every_header_that_it_may_include() -> None:
+    counted = {file.name for file in device_sources()}
+    assert counted >= images.sources().keys()
+    assert counted >= {"blocked.cuh", "probes.cu", "device_arrays.py", "test_placer_arrays.py"}
 
 
 def ran(failed: int = 0, **more: str) -> dict[str, Any]:
