@@ -142,8 +142,9 @@ def may_pay(
     saved = 0.0
     for array in free:
         now = cost.arrival(array, everything[array.name])
-        saved += now - min([now, *(cost.arrival(array, other) for other in others)])
-    return saved > LEAST_GAIN * cost.seconds(everything)
+        if now:
+            saved += now - min(now, *(cost.arrival(array, other) for other in others))
+    return saved > 0 and saved > LEAST_GAIN * cost.seconds(everything)
 
 
 def alternatives(
