@@ -122,7 +122,7 @@ class MemoryBudgetError(LouvainUmError):
     needed, budget : int
         Bytes the run needs and bytes it may use.
     largest : iterable of (str, int)
-        Arrays and their bytes; the largest are named.
+        Arrays and their bytes; the largest that have any are named.
     remedy : str
         What to do next.
     """
@@ -134,7 +134,8 @@ class MemoryBudgetError(LouvainUmError):
         largest: Iterable[tuple[str, int]] = (),
         remedy: str = "raise the budget or choose another memory policy",
     ) -> None:
-        named = tuple(sorted(largest, key=lambda item: -item[1])[:MOST_NAMED])
+        named = tuple(sorted((item for item in largest if item[1]), key=lambda item: -item[1]))
+        named = named[:MOST_NAMED]
         arrays = ", ".join(f"{name} {_size(bytes_)}" for name, bytes_ in named)
         detail = f" (largest: {arrays})" if arrays else ""
         super().__init__(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 from louvain_um.errors import OptionError
 
@@ -225,12 +225,12 @@ class Options:
     def _check_kinds(self) -> None:
         """Raise for values of another type; make Python's numbers of NumPy's, which overflow."""
         for name in ("resolution", "threshold"):
-            if not isinstance(value := getattr(self, name), Real):
+            if not is_number(value := getattr(self, name)):
                 raise OptionError(name, value, "must be a number")
             object.__setattr__(self, name, float(value))
         for name in ("max_level", "max_size", "seed", "threads"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) and (value is not None or name == "seed"):
+            if not is_whole(value) and (value is not None or name == "seed"):
                 raise OptionError(name, value, "must be a whole number")
             if value is not None:
                 object.__setattr__(self, name, int(value))
@@ -241,6 +241,23 @@ class Options:
     def ballast_bytes(self) -> int:
         """Bytes of the ballast."""
         return 0 if self.ballast is None else parse_bytes(self.ballast, "ballast")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number; a truth value, which Python counts among them, is not.
+
+    Examples
+    --------
+    >>> from louvain_um.options import is_number
+    >>> is_number(0.5), is_number(True), is_number("1")
+    (True, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number; a truth value is not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def parse_bytes(size: int | str, option: str = "size") -> int:

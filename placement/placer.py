@@ -60,8 +60,8 @@ class Placer:
     machine : Machine, str or path, optional
         Figures to decide by; the device's, if left out.
     phases : sequence of Phase or str
-        The program's phases; if left out, those that arrays name. Without any, `phase` takes
-        every name, and arrays live in all of them.
+        The program's phases; if left out, those that arrays name. Without any, there is one: the
+        first name that `phase` is given is its own.
     name : str
         Of the program, for messages.
     feedback : bool

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.errors import OptionError
+from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.option_signatures import OptionValues
 from louvain_um.options import Budget, Options
 
@@ -22,6 +22,7 @@ from louvain_um.options import Budget, Options
         ("resolution", 0, "above 0"),
         ("resolution", float("nan"), "above 0"),
         ("resolution", "1", "must be a number"),
+        ("resolution", True, "must be a number, not True"),
         ("threshold", -1e-9, "at least 0"),
         ("threshold", None, "must be a number"),
         ("max_level", 0, "at least 1"),
@@ -30,8 +31,10 @@ from louvain_um.options import Budget, Options
         ("seed", 2**32, "seed must lie"),
         ("seed", None, "whole number"),
         ("seed", 1.5, "whole number"),
+        ("seed", True, "whole number"),
         ("threads", 0, "threads must lie"),
         ("threads", 2.0, "whole number"),
+        ("threads", True, "whole number"),
         ("device", "gpu", "'auto', 'cpu', 'cuda'"),
         ("device", None, "string"),
         ("device_budget", "much", "size"),
@@ -55,6 +58,12 @@ def test_an_error_of_an_option_can_be_sent_to_another_process() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.option) == ("both are given; give degree or radius", "radius")
     assert str(OptionError(remedy="give a graph")) == "give a graph"
+
+
+def test_an_error_names_only_arrays_that_have_bytes() -> None:
+    error = MemoryBudgetError(3000, 1000, [("loops", 0), ("rows", 1000), ("targets", 2000)])
+    assert "(largest: targets 2.0 KiB, rows 1000 bytes);" in str(error)
+    assert "largest" not in str(MemoryBudgetError(2, 1, [("loops", 0)]))
 
 
 def test_a_maximum_size_beyond_all_graphs_is_no_limit() -> None:

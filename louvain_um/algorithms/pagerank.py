@@ -10,7 +10,6 @@ Reference: Page, Brin, Motwani, Winograd: The PageRank Citation Ranking, 1999.
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer
+from louvain_um.options import is_number, is_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,11 +103,11 @@ def pagerank(
     from louvain_um.algorithms.programs import iterations_to
     from louvain_um.algorithms.running import running
 
-    if not isinstance(damping, Real) or not 0 <= damping <= 1:
+    if not is_number(damping) or not 0 <= damping <= 1:
         raise OptionError("damping", damping, "must lie in 0 … 1")
-    if not isinstance(tolerance, Real) or not (math.isfinite(tolerance) and tolerance >= 0):
+    if not is_number(tolerance) or not (math.isfinite(tolerance) and tolerance >= 0):
         raise OptionError("tolerance", tolerance, "must be a number of at least 0")
-    if not isinstance(max_iterations, Integral) or max_iterations < 1:
+    if not is_whole(max_iterations) or max_iterations < 1:
         raise OptionError("max_iterations", max_iterations, "must be a whole number of at least 1")
     change = int(min(tolerance, 2.0) * UNIT)
     expected = iterations_to(tolerance, int(max_iterations))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, Final, Unpack
 
 import numpy as np
@@ -25,7 +24,7 @@ from louvain_um.errors import OptionError
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
-from louvain_um.options import Method, Options
+from louvain_um.options import Method, Options, is_number
 from louvain_um.results.quality import modularity
 
 __all__ = ["Plateau", "ResolutionPoint", "ResolutionProfile", "resolution_profile"]
@@ -155,7 +154,7 @@ def _range(
         last = max(weight / max(1, graph.n_arcs), 2 * first)
     ends = {"low": first if low is None else low, "high": last if high is None else high}
     for name, value in ends.items():
-        if not isinstance(value, Real):
+        if not is_number(value):
             raise OptionError(name, value, "must be a number")
         if not LEAST <= value <= MOST:
             raise OptionError(name, value, f"must lie in {LEAST:g} … {MOST:g}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Final
 
 from louvain_um.errors import OptionError
+from louvain_um.options import is_whole
 
 Progress = Callable[[int, int, str], None]
 """Called with the steps done, the most there can be, and what is done next."""
@@ -16,7 +16,7 @@ MOST_RUNS: Final = 1000
 
 def refuse_count(name: str, value: object, low: int, high: int) -> None:
     """Raise an OptionError for what is no whole number from `low` to `high`."""
-    if not isinstance(value, Integral):
+    if not is_whole(value):
         raise OptionError(name, value, "must be a whole number")
     if not low <= int(value) <= high:
         raise OptionError(name, value, f"must lie in {low} … {high}")

@@ -137,7 +137,7 @@ def stream_key(seed: int, stream: int) -> np.uint64:
 def whole_number(name: str, value: object, low: int, high: int = MAX_VERTICES) -> int:
     """Return `value` as an int between `low` and `high`; the error names the range."""
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = low - 1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = low - 1
     if not low <= number <= high:
@@ -147,7 +147,8 @@ def whole_number(name: str, value: object, low: int, high: int = MAX_VERTICES) -
 
 def real_number(name: str, value: float, low: float, high: float = math.inf) -> float:
     """Return `value` as a float between `low` and `high`; the error names the range."""
-    number = float(value) if isinstance(value, int | float | np.number) else math.nan
+    known = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    number = float(value) if known else math.nan
     if not (low <= number <= high and math.isfinite(number)):
         span = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
         raise OptionError(name, value, f"must be a number {span}")

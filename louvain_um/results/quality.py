@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import isfinite
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from louvain_um.core.objectives.community_sums import (
 from louvain_um.core.objectives.objective import Sums, masses_of, objective_of
 from louvain_um.errors import OptionError
 from louvain_um.graph.graph import Graph
-from louvain_um.options import ObjectiveName
+from louvain_um.options import ObjectiveName, is_number
 from louvain_um.results.frame import require_pandas
 from louvain_um.results.given_labels import Given, labels_of
 
@@ -165,7 +164,7 @@ def modularity(
     >>> round(lu.modularity(g, [{0, 1, 2}, {3, 4, 5}]), 4)
     0.3571
     """
-    if not (isinstance(resolution, Real) and isfinite(resolution)):
+    if not (is_number(resolution) and isfinite(resolution)):
         raise OptionError("resolution", resolution, "must be a number")
     if not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.errors import OptionError
+from louvain_um.placement.program.accesses import check_name
 from louvain_um.placement.program.program import ONLY, Phase, Program, ProgramArray
 from louvain_um.placement.program.slots import Slot
 
@@ -34,6 +35,7 @@ class Declarations:
         self.phases = tuple(p if isinstance(p, Phase) else Phase(name=p) for p in phases)
         self.slots: dict[str, Slot] = {}
         self.operations: dict[str, float] = {}
+        self._only: str | None = None
 
     def add(self, spec: ProgramArray, source: Any = None) -> Slot:
         """Add an array.
@@ -63,7 +65,7 @@ class Declarations:
         )
 
     def phase(self, name: str) -> str:
-        """Return the phase of a name; if no phases were declared, every name is the only one.
+        """Return the phase of a name; if none was declared, the first name used is the only one's.
 
         Raises
         ------
@@ -71,8 +73,17 @@ class Declarations:
             There is no such phase.
         """
         program = self.program
-        free = not self.phases and not self._named
-        return program.phases[0].name if free else program.phase(name).name
+        if self.phases or self._named:
+            return program.phase(name).name
+        if self._only is None:
+            check_name("phase", name)
+            self._only = name
+        if name != self._only:
+            raise OptionError(
+                "phase", name, f"use {self._only!r} again, or declare phases=[…] with the Placer",
+                problem=f"no phase {str(name)[:40]!r} was declared, and {self._only!r} has run",
+            )  # fmt: skip
+        return program.phases[0].name
 
     @property
     def _named(self) -> list[str]:

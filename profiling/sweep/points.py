@@ -6,14 +6,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from louvain_um.errors import OptionError
-from louvain_um.options import Method
+from louvain_um.options import Method, is_number
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
@@ -127,7 +126,7 @@ class Settings:
         if twice is not None:
             raise OptionError(remedy=f"two policies are called {twice}; rename one")
         for rate in self.rates:
-            if not isinstance(rate, Real) or not 0 <= rate < 100:
+            if not is_number(rate) or not 0 <= rate < 100:
                 raise OptionError("rates", rate, "must be percentages from 0 to below 100")
 
 

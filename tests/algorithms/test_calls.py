@@ -73,7 +73,8 @@ def test_infinite_entries_pass_through() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"damping": 1.5}, {"damping": np.nan}, {"damping": "x"}, {"tolerance": -1},
+        {"damping": 1.5}, {"damping": np.nan}, {"damping": True}, {"max_iterations": True},
+        {"damping": "x"}, {"tolerance": -1},
         {"tolerance": np.inf}, {"max_iterations": 0}, {"max_iterations": 1.5}, {"threads": 0},
         {"device": "tpu"},
     ],

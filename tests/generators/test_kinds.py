@@ -330,6 +330,8 @@ def test_ring_of_cliques_is_what_it_says() -> None:
         ("rmat", {"scale": -1}, "scale must be a whole number from 0 to 31"),
         ("rmat", {"scale": 32}, "scale"),
         ("rmat", {"scale": 2.5}, "scale"),
+        ("rmat", {"scale": True}, "scale must be a whole number"),
+        ("rmat", {"a": True}, "a must be a number"),
         ("rmat", {"edge_factor": -1}, "edge_factor"),
         ("rmat", {"a": 1.5}, "a must be a number from 0 to 1"),
         ("rmat", {"b": float("nan")}, "b must be"),

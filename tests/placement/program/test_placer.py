@@ -110,6 +110,19 @@ def test_mistakes_are_refused_in_one_line(mistake, said):
     assert "\n" not in str(error.value)
 
 
+def test_without_phases_the_first_name_is_the_only_one():
+    with on_host() as place:
+        place.array("x", 3)
+        with pytest.raises(OptionError, match="phase must be a word"), place.phase(5):
+            pass
+        for _ in range(2):
+            with place.phase("iterate"):
+                pass
+        with pytest.raises(OptionError, match="no phase 'typo' was declared") as error:
+            place.phase("typo").__enter__()
+        assert "use 'iterate' again" in str(error.value)
+
+
 def test_a_device_that_is_not_there():
     with pytest.raises(DeviceUnavailableError, match="use device='cpu'"):
         lu.Placer(device="cuda:99")
