@@ -1,13 +1,18 @@
 """Twenty kinds of graph with less and less memory: times, bytes, predictions; labels compared.
 
-    python benchmarks/zoo.py --arcs 128 -o zoo_h200.json
+    python benchmarks/zoo.py --arcs 112 -o zoo_h200.json
+    python benchmarks/zoo_summary.py zoo_h200.json
 
 Graphs are generated on the device (`zoo_kinds.py`) and start in host memory. Each is run in core,
 then under `auto` with budgets of the bytes that its arrays took in core at once (`touched_bytes`),
 as that run found them: 90 % withholds a tenth of what is used, whatever was expected. A budget may
 be bytes, too, like 4GiB. `seconds` is the time of the algorithm; the shortest of `--runs` counts.
-Constants of the model were fitted to half of the kinds at most (`fitted`); figures about
-predictions are of the others.
+Constants of the model were fitted to half of the kinds at most (`fitted`). With
+`shape`, predictions can be made again without the graph.
+
+What `--out` has already is not run again. Processes that share a folder of `--claims` share the
+kinds: each takes the next one that no other has taken. A method of a kind begins only if as long as
+the longest one so far remains of `--limit`.
 """
 
 from __future__ import annotations
@@ -15,7 +20,10 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
+import json
 import time
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +34,12 @@ from common import machine, save
 from louvain_um.api import run
 from louvain_um.errors import LouvainUmError
 from louvain_um.options import Options
+from louvain_um.planning import measure
 
 KINDS = (*zoo_kinds.KINDS, *zoo_kinds.GENERATED)
+
+SHAPE = ("weight_bytes", "sum_bytes", "max_degree", "isolated", "hub_arcs", "clustering", "skew")
+"""What a plan needs to know of a graph besides its size."""
 
 
 def digest(labels: Any) -> str:
@@ -64,19 +76,33 @@ def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
             "traffic_bytes": about.get("traffic_bytes"),
             "read_in_place": about.get("read_in_place"),
             "levels": [
-                (level.cycle, level.vertices, level.arcs, round(level.seconds, 5))
+                (
+                    level.cycle,
+                    level.vertices,
+                    level.arcs,
+                    round(level.seconds, 6),
+                    level.iterations,
+                    level.arcs_visited,
+                )
                 for level in found.levels
             ],
         }
     return best
 
 
-def points(graph: Any, method: str, budgets: list[str], policies: list[str], runs: int) -> Any:
-    """Yield the points of one graph and method."""
-    whole = point(graph, runs + 1, method=method, memory="auto")
-    yield {"policy": "auto", "budget": None, **whole}
+def points(
+    graph: Any, method: str, budgets: list[str], policies: list[str], runs: int, done: list[Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield those points of one graph and method that are not done; they begin in core."""
+    before = {(row["budget"], row["policy"]): row for row in done}
+    whole = before.get((None, "auto"))
+    if whole is None:
+        whole = point(graph, runs + 1, method=method, memory="auto")
+        yield {"policy": "auto", "budget": None, **whole}
     for budget in budgets:
         for policy in policies:
+            if (budget, policy) in before:
+                continue
             given: Any = budget
             if budget.endswith("%"):
                 given = int(float(budget[:-1]) * whole["touched_bytes"] / 100)
@@ -105,44 +131,86 @@ def show(row: dict[str, Any]) -> None:
     print(f"{row['kind']:<15}{row['method']:<8}{row['policy']:<10}{row['budget']!s:<6}{told}")
 
 
+def claimed(folder: Path | None, kind: str) -> bool:
+    """Whether this process is the first to take a kind; without a folder it is alone."""
+    if folder is None:
+        return True
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        (folder / kind).open("x").close()
+    except FileExistsError:
+        return False
+    return True
+
+
+def is_done(results: list[Any], kind: str, chosen: argparse.Namespace) -> bool:
+    """Whether all points of a kind are there."""
+    there = {(r["method"], r["budget"], r["policy"]) for r in results if r["kind"] == kind}
+    return all(
+        (method, budget, policy) in there
+        for method in chosen.methods.split(",")
+        for budget in chosen.budgets.split(",")
+        for policy in chosen.policies.split(",")
+    )
+
+
+def made(cupy: Any, kind: str, arcs: int) -> Any:
+    """Return a kind's graph in host memory, made on the device, whose memory is free again."""
+    graph = zoo_kinds.made(cupy, kind, arcs).to_host()
+    gc.collect()
+    cupy.get_default_memory_pool().free_all_blocks()
+    return graph
+
+
 def main() -> None:
     """Run the zoo."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("kinds", nargs="*", default=list(KINDS))
-    parser.add_argument("--arcs", type=float, default=128, help="millions of arcs, about")
+    parser.add_argument("--arcs", type=float, default=112, help="millions of arcs, about")
     parser.add_argument("--budgets", default="90%,70%,50%,30%")
     parser.add_argument("--policies", default="auto")
     parser.add_argument("--methods", default="louvain,leiden")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=540, help="seconds for everything")
-    parser.add_argument("-o", "--out", type=Path)
+    parser.add_argument("--claims", type=Path, help="folder in which processes share the kinds")
+    parser.add_argument("-o", "--out", type=Path, required=True)
     chosen = parser.parse_args()
     import cupy
 
-    begun, results = time.perf_counter(), []
+    begun, longest = time.perf_counter(), 0.0
+    results = json.loads(chosen.out.read_text())["results"] if chosen.out.exists() else []
+    about = machine()
     for kind in chosen.kinds:
-        if time.perf_counter() - begun > chosen.limit:
+        # Making a graph and warming up take about as long as a method.
+        left = chosen.limit - (time.perf_counter() - begun)
+        if left < 2 * longest:
             print("out of time", flush=True)
             break
+        if is_done(results, kind, chosen) or not claimed(chosen.claims, kind):
+            continue
         since = time.perf_counter()
-        made = zoo_kinds.made(cupy, kind, int(chosen.arcs * 1e6))
-        graph = made.to_host()
-        del made
-        gc.collect()
-        cupy.get_default_memory_pool().free_all_blocks()
-        about = {"kind": kind, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
-        about |= {"fitted": kind in zoo_kinds.FITTED, "weighted": graph.weighted}
+        graph = made(cupy, kind, int(chosen.arcs * 1e6))
+        of = {"kind": kind, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
+        of |= {"fitted": kind in zoo_kinds.FITTED, "weighted": graph.weighted}
         print(f"{kind}: {graph}, made in {time.perf_counter() - since:.1f} s", flush=True)
-        if not results:
-            run(graph, Options(device="cuda", method="leiden"))
+        # Kernels of these types are compiled and loaded before anything is timed.
+        run(graph, Options(device="cuda", method="leiden"))
         for method in chosen.methods.split(","):
+            since = time.perf_counter()
+            if chosen.limit - (since - begun) < longest:
+                break
+            mine = [r for r in results if (r["kind"], r["method"]) == (kind, method)]
+            known = asdict(measure(graph, method).shape)
+            shape = {name: known[name] for name in SHAPE}
             asked = chosen.budgets.split(","), chosen.policies.split(","), chosen.runs
-            for row in points(graph, method, *asked):
-                results.append({**about, "method": method, **row})
+            for row in points(graph, method, *asked, mine):
+                results.append({**of, "method": method, **row, "shape": shape})
                 show(results[-1])
-                record = {"machine": machine(), "results": results}
-                save("zoo_h200", record, chosen.out)
-        print(flush=True, end="")
+                save("zoo_h200", {"machine": about, "results": results}, chosen.out)
+            took = time.perf_counter() - since
+            longest = max(longest, took)
+            print(f"{kind} {method}: {took:.1f} s", flush=True)
+        del graph
 
 
 if __name__ == "__main__":
