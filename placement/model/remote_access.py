@@ -17,11 +17,18 @@ SECTOR: Final = 32
 
 SCATTER: Final[Mapping[Stage, float]] = {"aggregate": 1.2}
 SCATTER_IN_ORDER: Final = 0.5
-"""Share of a random access that each row costs besides its bytes. Most passes take rows in the
+"""Share of a random access that each long row costs besides its bytes. Most passes take rows in the
 order of their vertices, but not one after the other; aggregation takes them in that of communities.
 Rows of 110 bytes come at 23 GB/s in random order, at 37 to 43 in order, and bytes alone would
 come at 41 (`benchmarks/results/placement_stream_*`).
 """
+
+WARP: Final = 32
+LEAST_TILE: Final = 4
+"""Threads that wait for an access together, and the fewest of them that read one row: short rows
+are read side by side, so that each costs less. Moving over rows of 11 bytes took 1.0 ns for each,
+over rows of 36 and 42 bytes 1.7 and 1.8, of which bytes are .8, 1.3 and 1.4 (`road`, `small_world`
+and `geometric` at 30 % in `benchmarks/results/zoo_h200.json`)."""
 
 WHOLE: Final = 4
 """Bytes of a target that is not packed. Writing fewer to an element takes as long as writing so
@@ -133,6 +140,18 @@ def exposed_share(machine: Machine) -> float:
     return min(1.0, busy**WAITING)
 
 
+def rows_at_once(mean_degree: float) -> float:
+    """Return how many rows a warp reads side by side.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.model.remote_access import rows_at_once
+    >>> rows_at_once(2.7), rows_at_once(16), rows_at_once(100)
+    (8.0, 2.0, 1.0)
+    """
+    return WARP / min(max(mean_degree, LEAST_TILE), WARP)
+
+
 def remote_seconds(
     array: ArraySpec,
     placement: Placement,
@@ -174,7 +193,7 @@ def remote_seconds(
         elif array.holds_input_arcs and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
-            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads
+            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads / rows_at_once(mean_degree)
             seconds = count / mean_degree * (row / machine.remote_bandwidth + apart)
         else:
             least = WHOLE if stage == "aggregate" else 0
