@@ -13,15 +13,8 @@ from louvain_um.core.ledger import Group
 from louvain_um.placement.arena_spec import device_bytes
 from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.model.forecast import corrected, forecast
-from louvain_um.placement.model.time_range import (
-    TimeRange,
-    bus_seconds,
-    cycles_seconds,
-    later_seconds,
-    levels_after,
-    returning_seconds,
-    time_range,
-)
+from louvain_um.placement.model.remaining import Remaining
+from louvain_um.placement.model.time_range import TimeRange, time_range
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.plan_data import frame_of_arrays, plain_data
 from louvain_um.placement.policy.auto import choose
@@ -77,39 +70,26 @@ class Plan(Decision):
         limit = self.limit if self.in_pages else None
         return time_range(self.expected, self.work, kept, self.arrays, limit)
 
-    def seconds_after(self, spent: float, arcs: int, vertices: int) -> float:
-        """Return the seconds of a run, from what is known when level 1 is there.
+    def remaining(self, level_0: float, arcs: int, vertices: int) -> Remaining:
+        """Return what follows from level 1: how long the run takes.
 
         Parameters
         ----------
-        spent : float
-            Seconds until then.
+        level_0 : float
+            Seconds until level 1 was there.
         arcs, vertices : int
             Of level 1.
         """
         kept = self.request.kept
-        levels = levels_after(kept[1] if kept else None)
-        later = later_seconds(arcs, self.work, levels=levels)
-        if self.in_pages:
-            machine = self.work.machine
-            later += levels * bus_seconds(arcs, self.arrays, self.limit, machine)
-        return self.seconds_after_cycle(spent, spent + later, vertices)
-
-    def seconds_after_cycle(self, level_0: float, spent: float, vertices: int) -> float:
-        """Return the seconds of a run, from what is known when its first cycle is over.
-
-        Parameters
-        ----------
-        level_0, spent : float
-            Seconds until level 1 was there, and until the end of the cycle.
-        vertices : int
-            Of level 1.
-        """
-        work = self.work
-        share = vertices / max(work.vertices, 1)
-        limit = self.limit if self.in_pages else None
-        returning = returning_seconds(self.arrays, limit, work.machine)
-        return spent + cycles_seconds(level_0, spent, work.method, share, returning)
+        return Remaining(
+            work=self.work,
+            arrays=self.arrays,
+            limit=self.limit if self.in_pages else None,
+            kept=kept[1] if kept else None,
+            level_0=level_0,
+            arcs=arcs,
+            vertices=vertices,
+        )
 
     @property
     def range_note(self) -> str:

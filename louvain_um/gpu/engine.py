@@ -58,6 +58,7 @@ from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.machine.peers import peer_for, peer_room
 from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.model.remaining import Remaining
 from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
 
@@ -92,7 +93,7 @@ class GpuEngine:
         self.expected: float | None = None
         self.after_level_0: float | None = None
         self.after_cycle_0: float | None = None
-        self.level_0 = 0.0, 0
+        self.remaining: Remaining | None = None
         self.ranged: TimeRange
         self.began = 0.0
         self.peer: int | None = None
@@ -303,8 +304,8 @@ class GpuEngine:
             self.settle(coarse, "move")
         if level.number == level.cycle == 0:
             spent = time.perf_counter() - self.began
-            self.level_0 = spent, coarse.vertices
-            self.after_level_0 = self.plan.seconds_after(spent, coarse.arcs, coarse.vertices)
+            self.remaining = self.plan.remaining(spent, coarse.arcs, coarse.vertices)
+            self.after_level_0 = self.remaining.seconds
         return coarse
 
     def settle(self, level: GpuLevel, step: Phase) -> None:
@@ -369,10 +370,8 @@ class GpuEngine:
 
     def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
-        seconds, vertices = self.level_0
-        if path[0].cycle == 0 and vertices:
-            spent = time.perf_counter() - self.began
-            self.after_cycle_0 = self.plan.seconds_after_cycle(seconds, spent, vertices)
+        if path[0].cycle == 0 and self.remaining:
+            self.after_cycle_0 = self.remaining.after_cycle(time.perf_counter() - self.began)
         return tuple(self.fetched(level.numbers) for level in path[:-1])
 
     def coarse_labels(self, path: list[GpuLevel]) -> tuple[U32, ...]:

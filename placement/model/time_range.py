@@ -2,7 +2,7 @@
 
 Level 0 is known before a run, later levels are not: a graph may fall into communities at once or
 keep nearly all of its arcs for another level. What is measured cheaply, the degrees and a sample of
-triangles, bounds that. When level 1 is known, so is most of the rest.
+triangles, bounds that. What follows when level 1 is known is in `remaining.py`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
-from louvain_um.core.rules import CYCLES
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model.forecast import Forecast
+from louvain_um.placement.model.remaining import PASSES
 from louvain_um.placement.model.workload import Workload
 
 Kept = tuple[float, float, float]
@@ -32,27 +32,9 @@ larger communities make them dearer than level 0's. Measured on five kinds of `b
 SHRINKS: Final = (0.2, 0.4, 0.9)
 """Arcs of level 2 relative to level 1's, and so on."""
 
-MOST_LEVELS: Final = 3.0
-"""Arcs of all coarse levels by those of level 1, at most: random graphs keep nearly all arcs for
-two or three levels, and then none."""
-
-PASSES: Final = 6
-"""How often a coarse level's arcs are read, about."""
-
-AGAIN: Final = 0.25
-"""Seconds of moving on level 0 once more, from communities found before, by those of level 0."""
-
-CYCLE_AGAIN: Final = 0.5
-"""Seconds of another whole cycle by those of the first: .3 to .6 on the kinds of the zoo."""
-
-IN_PAIRS: Final = 0.43
-"""Share of the vertices that Leiden's level 1 keeps, from which communities are taken to be weak:
-refinement then joined little more than pairs, and further cycles work on all levels. Otherwise they
-end when level 0 gains nothing. In the zoo, kinds of one cycle keep .17 to .39, others .48 to .57.
-"""
-
-BUS: Final = (0.8, 1.0, 1.4)
-"""Seconds of the bus on level 0 relative to the expected."""
+BUS: Final = (0.35, 1.0, 3.0)
+"""Seconds of the bus on level 0 relative to the expected: on the kinds of the zoo, moving visited
+arcs 3.6 to 13.5 times, where 4 to 11 times were expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,30 +91,9 @@ def time_range(
     return TimeRange(*found)
 
 
-def levels_after(kept: float | None) -> float:
-    """Return the arcs of all coarse levels by those of level 1, if each keeps such a share.
-
-    Where nothing is known of that, each keeps what `SHRINKS` says.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.time_range import levels_after
-    >>> levels_after(0.2), levels_after(0.95)
-    (1.25, 3.0)
-    """
-    share = SHRINKS[1] if kept is None else kept
-    return min(MOST_LEVELS, 1 / max(1 - share, 1 / MOST_LEVELS))
-
-
-def later_seconds(
-    arcs: float, work: Workload, at: int = 1, *, levels: float | None = None
-) -> float:
-    """Return the seconds of all levels above 0, in core, if level 1 has so many arcs.
-
-    All of them together have `levels` times as many, if given.
-    """
-    if levels is None:
-        levels = 1 / (1 - SHRINKS[at])
+def later_seconds(arcs: float, work: Workload, at: int = 1) -> float:
+    """Return the seconds of all levels above 0, in core, if level 1 has so many arcs."""
+    levels = 1 / (1 - SHRINKS[at])
     scale = H200.device_random_rate / work.machine.device_random_rate
     fixed = work.machine.readback_seconds / H200.readback_seconds
     launches = 1e-9 * work.kind.methods[work.method].coarse_fixed * fixed
@@ -152,53 +113,3 @@ def bus_seconds(
     )  # fmt: skip
     over = max(0.0, each * arcs - max(0, limit - others))
     return PASSES * over / machine.remote_bandwidth
-
-
-def whole_cycles(method: str, kept_vertices: float) -> int:
-    """Return how many cycles after the first are expected to work on all levels.
-
-    Parameters
-    ----------
-    method : {"louvain", "leiden"}
-    kept_vertices : float
-        Share of the vertices that level 1 keeps.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.time_range import whole_cycles
-    >>> whole_cycles("leiden", 0.5), whole_cycles("leiden", 0.2), whole_cycles("louvain", 0.5)
-    (2, 0, 0)
-    """
-    weak = method == "leiden" and kept_vertices > IN_PAIRS
-    return CYCLES["leiden"] - 1 if weak else 0
-
-
-def cycles_seconds(
-    level_0: float, cycle: float, method: str, kept_vertices: float, returning: float
-) -> float:
-    """Return the seconds of all cycles after the first.
-
-    Parameters
-    ----------
-    level_0, cycle : float
-        Seconds of the first cycle: of level 0, and of all levels.
-    method : {"louvain", "leiden"}
-    kept_vertices : float
-        Share of the vertices that level 1 keeps.
-    returning : float
-        Seconds in which the input's arcs come back to the device for a cycle.
-    """
-    whole = whole_cycles(method, kept_vertices)
-    if whole:
-        return whole * (CYCLE_AGAIN * cycle + returning)
-    # Every run tries another cycle; it ends when level 0 gains next to nothing.
-    return AGAIN * level_0 + returning
-
-
-def returning_seconds(arrays: Sequence[ArraySpec], limit: int | None, machine: Machine) -> float:
-    """Return the seconds in which the input comes back to a device of so many bytes, in pages."""
-    if limit is None:
-        return 0.0
-    roles = ("offsets", "targets", "weights")
-    whole = sum(a.nbytes for a in arrays if a.level == 0 and a.role in roles)
-    return min(whole, limit) / machine.copy_to_device
