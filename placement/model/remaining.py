@@ -23,18 +23,6 @@ from louvain_um.placement.model.workload import Workload
 LEVELS: Final = 3
 """Levels above 0 that take time: those after them are small, or the run ends."""
 
-MERGING: Final = 3
-"""Exponent by which communities merge faster than vertices did: of levels that keep half of their
-arcs at first, the next keep an eighth."""
-
-PER_ARC: Final = 0.3e-9
-PER_VERTEX: Final = 2e-9
-"""Seconds of a coarse level on an H200, all its sweeps, refining and aggregating included."""
-
-OPEN: Final = 0.6
-"""How much longer arcs take, relative, on levels that keep them all: where nothing tells vertices
-where to go, more sweeps go over them."""
-
 PASSES: Final = 6
 """How often a coarse level's arcs are read, about."""
 
@@ -44,14 +32,36 @@ refinement then joined little more than pairs, and further cycles work on all le
 end when level 0 gains nothing. In the zoo, kinds of one cycle keep .17 to .39, others .48 to .57.
 """
 
-AGAIN: Final = 0.25
-"""Seconds of moving on level 0 once more, from communities found before, by those of level 0."""
 
-CYCLE_AGAIN: Final = 0.4
-"""Seconds of computing another whole cycle by those of the first: fewer vertices move."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What `benchmarks/zoo_predictions.py` fits to half of the kinds of the zoo.
 
-AWAY_AGAIN: Final = 0.7
-"""The same of what the first waited for the bus and for pages: all arcs are aggregated anew."""
+    Parameters
+    ----------
+    per_arc, per_vertex : float
+        Nanoseconds of a coarse level on an H200, all its sweeps, refining and aggregating included.
+    open : float
+        How much longer arcs take, relative, on levels that keep them all: where nothing tells
+        vertices where to go, more sweeps go over them.
+    merging : float
+        Exponent by which communities merge faster than vertices did: of levels that keep half of
+        their arcs at first, the next keep an eighth if it is 3.
+    again : float
+        Seconds of moving on level 0 once more, from communities found before, by those of level 0.
+    cycle_again : float
+        Seconds of computing another whole cycle by those of the first: fewer vertices move.
+    away_again : float
+        The same of what waited for the bus and for pages: all arcs are aggregated anew.
+    """
+
+    per_arc: float = 0.3
+    per_vertex: float = 2.0
+    open: float = 0.6
+    merging: float = 3.0
+    again: float = 0.25
+    cycle_again: float = 0.4
+    away_again: float = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +81,7 @@ class Remaining:
         Seconds until now.
     arcs, vertices : int
         Of level 1.
+    rates : Rates
     """
 
     work: Workload
@@ -80,12 +91,14 @@ class Remaining:
     level_0: float
     arcs: int
     vertices: int
+    rates: Rates = Rates()
 
     @cached_property
     def shrinks(self) -> float:
         """Arcs of a level relative to those of the level before, from level 2 on."""
         known = self.arcs / max(self.work.arcs, 1)
-        return min(1.0, known, 1.0 if self.kept is None else self.kept) ** MERGING
+        share = min(1.0, known, 1.0 if self.kept is None else self.kept)
+        return float(share**self.rates.merging)
 
     @cached_property
     def sizes(self) -> list[float]:
@@ -99,9 +112,9 @@ class Remaining:
         scale = H200.device_random_rate / machine.device_random_rate
         fixed = machine.readback_seconds / H200.readback_seconds
         launches = 1e-9 * self.work.kind.methods[self.work.method].coarse_fixed * fixed
-        per_arc = PER_ARC * (1 + OPEN * self.shrinks)
-        per_arc += PER_VERTEX * self.vertices / max(self.arcs, 1)
-        return scale * per_arc * sum(self.sizes) + 0.5 * launches
+        per_arc = self.rates.per_arc * (1 + self.rates.open * self.shrinks)
+        per_arc += self.rates.per_vertex * self.vertices / max(self.arcs, 1)
+        return 1e-9 * scale * per_arc * sum(self.sizes) + 0.5 * launches
 
     @cached_property
     def input_bytes(self) -> int:
@@ -146,15 +159,15 @@ class Remaining:
         away = self.away
         whole = whole_cycles(self.work.method, self.vertices / max(self.work.vertices, 1))
         if whole:
-            return spent + whole * self._again(CYCLE_AGAIN, spent, sum(away))
+            return spent + whole * self._again(self.rates.cycle_again, spent, sum(away))
         # Every run tries another cycle; it ends when level 0 gains next to nothing.
-        return spent + self._again(AGAIN, self.level_0, away[0])
+        return spent + self._again(self.rates.again, self.level_0, away[0])
 
     def _again(self, share: float, seconds: float, away: float) -> float:
         """Return the seconds of doing again what took some, part of them away from the device."""
         away = min(away, seconds / 2)
         back = returning_seconds(self.input_bytes, self.limit, self.work.machine)
-        return share * (seconds - away) + AWAY_AGAIN * away + back
+        return share * (seconds - away) + self.rates.away_again * away + back
 
 
 def whole_cycles(method: str, kept_vertices: float) -> int:

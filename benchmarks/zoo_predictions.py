@@ -1,0 +1,113 @@
+"""Seconds that are expected of the zoo's runs when level 1 is there, from records alone.
+
+    python benchmarks/zoo_predictions.py zoo_h200.json
+
+Plans are made anew from the `shape` of each graph. How many runs take what was expected, to within
+a quarter: with the rates of the package; with rates fitted to half of the kinds, on the others; and
+on each kind with rates fitted to all others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.options import Budget
+from louvain_um.placement.model.remaining import Rates, Remaining
+from louvain_um.placement.plan import Plan
+from louvain_um.planning import plan_shape
+
+NEAR = 0.25
+STEPS = (0.6, 0.8, 0.9, 1.1, 1.25, 1.6)
+ROUNDS = 4
+OUTLIER = 0.7
+"""Logarithm of an error from which it counts no more: a fit is not to follow single kinds."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recorded run, and what was known of it when level 1 was there."""
+
+    kind: str
+    fitted: bool
+    seconds: float
+    known: Remaining
+
+    def error(self, rates: Rates) -> float:
+        """Return the logarithm of expected by measured seconds."""
+        return math.log(replace(self.known, rates=rates).seconds / self.seconds)
+
+
+def planned(row: dict[str, Any]) -> Plan:
+    """Return the plan of a recorded run."""
+    size = {"vertices": row["vertices"], "arcs": row["arcs"], "method": row["method"]}
+    shape = Shape(**size, **row["shape"])
+    skew = shape.skew * shape.arcs / max(shape.vertices, 1)
+    return plan_shape(shape, "auto", Budget.parse(row["budget_bytes"]), "h200", skew=skew)
+
+
+def runs(rows: list[dict[str, Any]]) -> list[Run]:
+    """Return the runs of `auto` that made level 1."""
+    found = []
+    for row in rows:
+        levels = row.get("levels", ())
+        if row["policy"] == "auto" and len(levels) > 1 and levels[1][0] == 0:
+            known = planned(row).remaining(levels[0][3], levels[1][2], levels[1][1])
+            found.append(Run(row["kind"], row["fitted"], row["seconds"], known))
+    return found
+
+
+def near(found: list[Run], rates: Rates) -> int:
+    """Return how many runs were expected to within a quarter."""
+    return sum(abs(math.exp(run.error(rates)) - 1) <= NEAR for run in found)
+
+
+def fit(found: list[Run]) -> Rates:
+    """Return rates with a small mean error, one after the other varied; each kind counts alike."""
+    weight = {run.kind: 0 for run in found}
+    for run in found:
+        weight[run.kind] += 1
+
+    def loss(rates: Rates) -> float:
+        return sum(min(abs(run.error(rates)), OUTLIER) / weight[run.kind] for run in found)
+
+    rates = Rates()
+    for _ in range(ROUNDS):
+        before = rates
+        for name in (field.name for field in fields(Rates)):
+            tried = [replace(rates, **{name: step * getattr(rates, name)}) for step in STEPS]
+            rates = min([rates, *tried], key=loss)
+        if rates == before:
+            break
+    return rates
+
+
+def main() -> None:
+    """Print how many runs were expected."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    files = parser.parse_args().files
+    found = runs([row for file in files for row in json.loads(file.read_text())["results"]])
+    half = [run for run in found if run.fitted]
+    others = [run for run in found if not run.fitted]
+    print(f"as the package has them: {near(found, Rates())} of {len(found)}, {Rates()}")
+    print(f"  kinds fitted to {near(half, Rates())} of {len(half)}", end=", ")
+    print(f"others {near(others, Rates())} of {len(others)}")
+    rates = fit(half)
+    print(f"fitted to half: {near(others, rates)} of {len(others)} others, {rates}")
+    total = 0
+    for kind in sorted({run.kind for run in found}):
+        left = [run for run in found if run.kind == kind]
+        hits = near(left, fit([run for run in found if run.kind != kind]))
+        total += hits
+        print(f"  without {kind}: {hits} of {len(left)}", flush=True)
+    print(f"leave one kind out: {total} of {len(found)}")
+
+
+if __name__ == "__main__":
+    main()
