@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
-from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model.forecast import Forecast
-from louvain_um.placement.model.remaining import PASSES
+from louvain_um.placement.model.remaining import Remaining
 from louvain_um.placement.model.workload import Workload
 
 Kept = tuple[float, float, float]
@@ -24,13 +22,12 @@ Kept = tuple[float, float, float]
 LEVEL_0: Final = (0.6, 1.0, 3.0)
 """Seconds of level 0 relative to the expected: hubs and vertices without locality cost more."""
 
-PER_ARC: Final = (0.24e-9, 0.45e-9, 0.8e-9)
-"""Seconds per arc of a coarse level, all its sweeps, on an H200: weights, longer rows and fewer,
-larger communities make them dearer than level 0's. Measured on five kinds of `benchmarks/zoo.py`,
-.24 on R-MAT to .75 on a random graph."""
+LATER: Final = (0.5, 1.0, 1.8)
+"""Seconds of what follows level 0 relative to the expected: how fast levels shrink, and in how many
+sweeps, is not known."""
 
-SHRINKS: Final = (0.2, 0.4, 0.9)
-"""Arcs of level 2 relative to level 1's, and so on."""
+JOINED: Final = 0.55
+"""Vertices of level 1 by those of the input, relative to the arcs that it keeps."""
 
 BUS: Final = (0.35, 1.0, 3.0)
 """Seconds of the bus on level 0 relative to the expected: on the kinds of the zoo, moving visited
@@ -71,7 +68,6 @@ def time_range(
     limit : int, optional
         Bytes of the device, of a run in pages; None if everything is on the device.
     """
-    machine = work.machine
     level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))
     causes = (expected.remote, expected.out_of_core, expected.arrival)
     bus = sum(s for by in causes for stage, s in by.items() if stage not in ("load", "coarse"))
@@ -80,36 +76,16 @@ def time_range(
     away = expected.remote.get("coarse", 0.0) if limit is None else 0.0
     found = []
     for at, share in enumerate(kept):
-        arcs = share * work.arcs
-        coarse = later_seconds(arcs, work, at)
-        found.append(
-            LEVEL_0[at] * level_0
-            + BUS[at] * (max(bus, 0.0) + (share / kept[1] * away if kept[1] else 0.0))
-            + coarse
-            + bus_seconds(arcs, arrays, limit, machine)
+        first = LEVEL_0[at] * level_0 + BUS[at] * max(bus, 0.0)
+        known = Remaining(
+            work=work,
+            arrays=arrays,
+            limit=limit,
+            kept=share,
+            level_0=first,
+            arcs=int(share * work.arcs),
+            vertices=int(JOINED * share * work.vertices),
         )
+        there = share / kept[1] * away if kept[1] else 0.0
+        found.append(first + LATER[at] * (known.seconds - first) + BUS[at] * there)
     return TimeRange(*found)
-
-
-def later_seconds(arcs: float, work: Workload, at: int = 1) -> float:
-    """Return the seconds of all levels above 0, in core, if level 1 has so many arcs."""
-    levels = 1 / (1 - SHRINKS[at])
-    scale = H200.device_random_rate / work.machine.device_random_rate
-    fixed = work.machine.readback_seconds / H200.readback_seconds
-    launches = 1e-9 * work.kind.methods[work.method].coarse_fixed * fixed
-    return scale * PER_ARC[at] * arcs * levels + (0.2, 0.5, 2.0)[at] * launches
-
-
-def bus_seconds(
-    arcs: float, arrays: Sequence[ArraySpec], limit: int | None, machine: Machine
-) -> float:
-    """Return the seconds of reading what does not fit of level 1's arcs."""
-    if limit is None:
-        return 0.0
-    each = sum(a.itemsize for a in arrays if a.holds_coarse_arcs and a.level == 1)
-    others = sum(
-        a.nbytes for a in arrays
-        if "coarse" in a.stages and a.role not in ("targets", "weights")
-    )  # fmt: skip
-    over = max(0.0, each * arcs - max(0, limit - others))
-    return PASSES * over / machine.remote_bandwidth
