@@ -29,7 +29,12 @@ from louvain_um.cli.commands import simulate as simulate_command
 from louvain_um.cli.commands import sweep as sweep_command
 from louvain_um.cli.dynamic import stores as stores_command
 from louvain_um.cli.dynamic import stream as stream_command
-from louvain_um.cli.exit_codes import SIGNAL, open_standard_streams, report_error
+from louvain_um.cli.exit_codes import (
+    CLOSED_PIPE,
+    SIGNAL,
+    open_standard_streams,
+    report_error,
+)
 from louvain_um.cli.heap import mmap_large_arrays
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.terminal.signals import Interruption, handler
@@ -107,6 +112,8 @@ def run() -> None:
         open_standard_streams()
         app(prog_name="louvain-um")
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # met by Rich or by the parser
+            raise SystemExit(CLOSED_PIPE) from None
         # The parser of arguments ends silently, with its own code, where a signal interrupts it.
         if handler.first is None or end.code == SIGNAL + handler.first:
             raise

@@ -24,6 +24,9 @@ P = ParamSpec("P")
 
 FAILED, USAGE, NO_DEVICE, SIGNAL = 1, 2, 3, 128
 
+CLOSED_PIPE = SIGNAL + 13
+"""The reader closed the pipe, as `head` does; the code of other programs, which SIGPIPE ends."""
+
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
     """Wrap a command so that every exception becomes a message and an exit code.
@@ -148,7 +151,7 @@ def report_error(
         # Python would flush stdout's buffer at exit, and fail again.
         _discard_stdout()
     if isinstance(error, BrokenPipeError):
-        return FAILED  # the reader closed the pipe, as `head` does
+        return CLOSED_PIPE
     if verbose:
         traceback.print_exception(error)
     text, code = message_and_code(error, names or {})

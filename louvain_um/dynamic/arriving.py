@@ -193,7 +193,11 @@ class ArrivingEdges:
     def _begin(self, text: bytes) -> bytes:
         """Find out how lines are split; return the lines after comments and a header."""
         if self._line == 1:
-            text = text.removeprefix(b"\xef\xbb\xbf")
+            head = GraphFile(io.BytesIO(text), NAME)
+            head.skip_byte_order_mark()
+            head.refuse_utf16()
+            head.skip_separator_line()
+            text = head.read()
         found = EdgeLines.of(text)
         if not found.text:
             self._line += text.count(b"\n")

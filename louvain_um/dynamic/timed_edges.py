@@ -73,6 +73,7 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
         file.skip_byte_order_mark()
         file.refuse_utf16()
         file.end_lines_with_newlines()
+        file.skip_separator_line()
         lines = TimedLines.begin(file, options)
         columns, line = lines.columns(lines.sample + file.read(), lines.first)
         if lines.in_order and "weight" in columns:

@@ -52,7 +52,7 @@ def check_separator(separator: str) -> None:
 
     Compiled readers end a line at a newline and a number at a character that is not a digit.
     """
-    if len(separator) != 1 or not separator.isascii():
+    if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
         raise OptionError("separator", separator, "must be one ASCII character")
     if separator in NO_SEPARATORS or separator.isdigit():
         raise OptionError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import zipfile
 import zlib
@@ -33,6 +34,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16."""
+
+SEPARATOR_LINE = re.compile(rb'"?sep=.?"?[ \t]*\r?(?:\n|\Z)', re.IGNORECASE)
+"""What tells spreadsheets the separator of a file, in its first line."""
 
 LONGEST_LINE = 1 << 30
 """Bytes of a line in a file that is not trusted: a METIS list of 100 million neighbours."""
@@ -105,6 +109,11 @@ class GraphFile:
         """Consume the UTF-8 byte order mark that some editors write, if there is one."""
         if self.peek(3) == b"\xef\xbb\xbf":
             self.read(3)
+
+    def skip_separator_line(self) -> None:
+        """Read a first line ``sep=;``, which tells spreadsheets the separator, as a comment."""
+        if SEPARATOR_LINE.match(self.peek(16)):
+            self._ahead = b"#" + self._ahead[1:]
 
     def refuse_utf16(self) -> None:
         """Raise an error for text in UTF-16, as spreadsheets export it."""

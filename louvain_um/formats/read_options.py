@@ -20,6 +20,9 @@ Column = str | int
 KINDS = ("symmetrize", "directed", "signed", "bipartite")
 """Options of which at most one applies."""
 
+SWITCHES = (*KINDS, "weighted", "one_based", "header", "trusted", "allow_rounding")
+"""Options that are True or False."""
+
 COLUMNS = ("source", "target", "weight", "time")
 """Options that name a column."""
 
@@ -51,6 +54,10 @@ class ReadOptions:
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= 0
             if value is not None and not whole and not isinstance(value, str):
                 raise OptionError(option, value, "must be a column's name or its number from 1")
+        for option in SWITCHES:
+            value = getattr(self, option)
+            if value is not None and value not in (True, False):
+                raise OptionError(option, value, "must be True or False")
         if self.weight is not None and self.weighted is False:
             raise OptionError(
                 "weight",

@@ -288,6 +288,8 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         if kind in ("edges", "matrixmarket", "metis"):
             file.refuse_utf16()
             file.end_lines_with_newlines()
+        if kind == "edges":
+            file.skip_separator_line()
         module, _, function = READERS[kind].partition(":")
         read_file = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:

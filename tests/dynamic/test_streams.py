@@ -37,6 +37,8 @@ def test_every_form_of_a_file_is_read_alike(tmp_path):
         file.write(LINES)
     same(lu.read_stream(tmp_path / "edges.txt.gz"), stream)
     table = pd.read_csv(plain, sep=" ", comment="#", names=["source", "target", "time"])
+    (tmp_path / "sheet.csv").write_text("sep=;\n" + LINES.replace(" ", ";"))
+    same(lu.read_stream(tmp_path / "sheet.csv"), stream)
     table[["time", "target", "source"]].to_csv(tmp_path / "edges.csv", index=False)
     same(lu.read_stream(tmp_path / "edges.csv"), stream)
     table.to_parquet(tmp_path / "edges.parquet")

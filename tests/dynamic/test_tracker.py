@@ -314,8 +314,8 @@ def test_changes_out_of_order_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"renew": -1}, {"renew": "x"}, {"audit": 2}, {"connected": "never"}, {"mode": "slow"},
-     {"resolution": 0}, {"seed": -1}, {"method": "infomap"}],
+    [{"renew": -1}, {"renew": "x"}, {"renew": True}, {"audit": 2}, {"connected": "never"},
+     {"mode": "slow"}, {"resolution": 0}, {"seed": -1}, {"method": "infomap"}],
 )  # fmt: skip
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError):

@@ -167,6 +167,7 @@ def read_text(path: str, options: ReadOptions) -> Edges:
     with here(path) as local, open_graph_file(local, trusted=options.trusted) as file:
         file.skip_byte_order_mark()
         file.end_lines_with_newlines()
+        file.skip_separator_line()
         detected = sniff.sniff(file, options)
         if detected.named:
             raise GraphFormatError(

@@ -384,7 +384,7 @@ class Tracker:
 def _number(name: str, value: float, low: float, high: float) -> float:
     """Return a value as Python's number; raise unless it lies between two others."""
     try:
-        number = float(value)
+        number = low - 1 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = low - 1
     if not low <= number <= high:

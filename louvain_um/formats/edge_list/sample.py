@@ -95,10 +95,11 @@ def separator_of(lines: list[bytes]) -> int:
             if byte == 44 and all(map(COMMA_WEIGHT.fullmatch, lines)):
                 return 32
             return byte
-    if all(len(line.split()) >= 2 for line in lines):
+    blanks = [len(line.split()) >= 2 for line in lines]
+    if all(blanks):
         return 32
-    # A bad line must not change how the others are read: the last line decides.
-    for byte in b"\t;|,:":
-        if byte in lines[-1]:
-            return byte
-    return 32
+    # A bad line must not change how the others are read: most lines decide, then the last one.
+    found = {byte: [byte in line for line in lines] for byte in b"\t;|,"}
+    found |= {32: blanks, 58: [b":" in line for line in lines]}
+    most = max(found, key=lambda byte: (sum(found[byte]), found[byte][-1]))
+    return most if any(found[most]) else 32

@@ -179,7 +179,8 @@ def test_a_file_gives_what_a_pipe_gives(tmp_path: Path, content: str, window: st
         edges = [[*edge, f"{1 + k % 7 / 4}".replace(".", point)] for k, edge in enumerate(edges)]
     file = tmp_path / "edges.csv"
     separator = ";" if content == "commas" else ","
-    file.write_text("".join(separator.join(edge) + "\n" for edge in edges))
+    head = "sep=;\n" if content == "commas" else ""
+    file.write_text(head + "".join(separator.join(edge) + "\n" for edge in edges))
     options = ["--every", "40", *(["--window", window] if window else []), "-q"]
     assert run(file.read_text(), tmp_path / "pipe", *options).exit_code == 0
     arguments = ["stream", str(file), "-o", str(tmp_path / "file"), *options]
@@ -218,6 +219,7 @@ BAD = {
     "header": ("source,target,time\n", "no edges"),
     "columns": ("1 2\n", "needs u, v and time"),
     "time": ("1 2 soon\n", ":1: time 'soon' is neither"),
+    "utf-16": ("1 2 3\n".encode("utf-16"), "is UTF-16 text; convert it"),
     "steps": ("a b 1\na b 99999999999\n", "steps"),
 }
 

@@ -144,13 +144,14 @@ def test_numba_that_compiles_nothing(two_triangles, command):
     assert err.strip().endswith("unset it")
 
 
-def test_a_closed_pipe_is_no_error(two_triangles):
+@pytest.mark.parametrize("arguments", [["--json", "-q"], ["-q"], ["--help"]])
+def test_a_closed_pipe_ends_a_command_as_it_ends_other_programs(two_triangles, arguments):
     read, write = os.pipe()
     os.close(read)
-    process = start("detect", two_triangles, "--json", "-q", stdout=write)
+    process = start("detect", two_triangles, *arguments, stdout=write)
     os.close(write)
     _, err = process.communicate(timeout=120)
-    assert (process.returncode, err) == (1, "")
+    assert (process.returncode, err) == (141, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

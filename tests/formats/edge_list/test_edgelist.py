@@ -47,6 +47,9 @@ def pairs(graph: Graph) -> set[tuple[object, object]]:
         "  0   1  \n\n\t1 2\n\n",
         "# note\n0 1\n% note\n// note\n1 2\n",
         "\ufeff0 1\n1 2\n",
+        "sep=;\r\n0;1\r\n1;2\r\n",
+        '\ufeff"sep=,"\nsource,target\n0,1\n1,2\n',
+        "sep=\t\n0\t1\n1\t2\n",
         "source,target\n0,1\n1,2\n",
         '"from","to"\n"0","1"\n"1","2"\n',
         "3 2\n0 1\n1 2\n",
@@ -207,7 +210,10 @@ def test_line_numbers_count_over_blocks(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_options_are_checked(tmp_path: Path) -> None:
-    for wrong in ({"format": "xls"}, {"separator": "::"}, {"ids": "names"}):
+    for wrong in (
+        {"format": "xls"}, {"separator": "::"}, {"separator": 5}, {"ids": "names"},
+        {"weighted": "no"}, {"header": "no"}, {"one_based": 2}, {"symmetrize": "yes"},
+    ):  # fmt: skip
         with pytest.raises(OptionError):
             read(tmp_path, "0 1\n", **wrong)
     with pytest.raises(GraphFormatError, match="third column"):
@@ -215,6 +221,14 @@ def test_options_are_checked(tmp_path: Path) -> None:
     with pytest.raises(GraphFormatError, match="third column"):
         read(tmp_path, "0 1 red\n", weighted=True)
     assert read(tmp_path, "0-1\n1-2\n", separator="-").n_edges == 2
+
+
+@pytest.mark.parametrize("separator", "\t;|,: ")
+def test_a_truncated_line_is_told_and_not_those_before(tmp_path: Path, separator: str) -> None:
+    whole = "".join(f"ann{i}{separator}ann{(i + 1) % 5}\n" for i in range(5))
+    with pytest.raises(GraphFormatError) as caught:
+        read(tmp_path, f"{whole}ann")
+    assert caught.value.line == 6
 
 
 @pytest.mark.parametrize("separator", ["\n", "\r", "\0", '"', "'", "0", "7"])
