@@ -211,6 +211,7 @@ def move(
     number: int,
     alone: bool,
     first: set[int] | None = None,
+    sub_rounds: int = rules.SUB_ROUNDS,
 ) -> tuple[list[int], int, int, int]:
     """Sweep until the gain dries up; return labels, sweeps, arcs visited and all gains.
 
@@ -232,11 +233,11 @@ def move(
         queue = sorted(active)
         visited += sum(len(net.neighbours[v]) for v in queue)
         moves, gain = 0, 0
-        for sub_round in range(rules.SUB_ROUNDS):
+        for sub_round in range(sub_rounds):
             moved: dict[int, int] = {}
             gained: dict[int, int] = {}
             for v in queue:
-                if rules.bucket(v, salt) != sub_round:
+                if rules.bucket(v, salt, sub_rounds) != sub_round:
                     continue
                 active.discard(v)
                 if not net.neighbours[v] or net.fixed[v]:

@@ -203,8 +203,9 @@ class CpuEngine:
         counts = np.empty((threads, rules.SUB_ROUNDS + 1), np.int64)
         arcs, starts = np.empty(threads, np.int64), np.empty(rules.SUB_ROUNDS + 1, np.int64)
         parallel.run(
-            move.list_active, threads, first, last, *level.rows, active, salt, listed, counts, arcs
-        )
+            move.list_active, threads, first, last, *level.rows, active, salt, level.sub_rounds,
+            listed, counts, arcs,
+        )  # fmt: skip
         parallel.run(move.fill_queue, threads, first, last, active, listed, counts, queue, starts)
         return starts, int(arcs.sum())
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core import rules
+
 EMPTY_I64 = np.zeros(0, np.int64)
 EMPTY_U32 = np.zeros(0, np.uint32)
 EMPTY_U8 = np.zeros(0, np.uint8)
@@ -43,6 +45,8 @@ class CpuLevel:
         Community each vertex starts in; None when each vertex is its own community.
     active : bool[n] or None
         Vertices that decide in the first sweep; None when all do.
+    sub_rounds : int
+        Of a sweep of moving: a power of two.
     labels : uint32[n]
         Communities after moving.
     totals, second_totals : int64[n]
@@ -71,6 +75,7 @@ class CpuLevel:
     apart: tuple[I64, I64] | None = None
     start: U32 | None = None
     active: NDArray[np.bool_] | None = None
+    sub_rounds: int = rules.SUB_ROUNDS
     labels: U32 = field(default_factory=lambda: EMPTY_U32)
     totals: I64 = field(default_factory=lambda: EMPTY_I64)
     second_totals: I64 = field(default_factory=lambda: EMPTY_I64)

@@ -59,10 +59,13 @@ def start(degrees, labels, totals, sizes):
 
 
 @kernel()
-def list_active(t, threads, low, high, begins, ends, active, salt, listed, counts, arcs):
+def list_active(
+    t, threads, low, high, begins, ends, active, salt, sub_rounds, listed, counts, arcs
+):
     """List a thread's share of the active vertices low … high − 1; count them by sub-round.
 
-    Every vertex becomes inactive; those listed store their sub-round. `arcs` takes their arcs.
+    Every vertex becomes inactive; those listed store their sub-round, below `sub_rounds`. `arcs`
+    takes their arcs.
     """
     share, end = (high - low) * t // threads, (high - low) * (t + 1) // threads
     counts[t] = 0
@@ -74,7 +77,7 @@ def list_active(t, threads, low, high, begins, ends, active, salt, listed, count
     active[low + share : low + end] = 0
     for i in range(share, found):
         v = listed[i]
-        r = bucket(v, salt, SUB_ROUNDS)
+        r = bucket(v, salt, sub_rounds)
         active[v] = r + 1
         counts[t, r] += 1
         visited += ends[v] - begins[v]

@@ -162,7 +162,8 @@ class Following:
         """
         cycle = 0 if first is None else 1
         rule = self.aim, self.seed, cycle
-        labels, *_ = oracle.move(self.net, start, *rule, 0, first is None, first)
+        rounds = rules.SUB_ROUNDS if levels else rules.FRONTIER_SUB_ROUNDS
+        labels, *_ = oracle.move(self.net, start, *rule, 0, first is None, first, rounds)
         if not levels:
             return smallest(labels)
         level, reached, path = self.net, start, []

@@ -187,9 +187,9 @@ class DeviceSteps:
             n=n, start=at(arrays["whole"]), awake=at(arrays["marks"]), active=at(arrays["active"]),
             next_active=at(arrays["next_active"]), control=at(self.results) + COUNTS.itemsize,
             tolerance=rules.tolerance(0), seed_salt=rules.seed_salt(run.seed),
-            cycle=steps.FOLLOWING_CYCLE, sub_rounds=rules.SUB_ROUNDS,
+            cycle=steps.FOLLOWING_CYCLE, sub_rounds=rules.FRONTIER_SUB_ROUNDS,
             max_iterations=rules.MAX_ITERATIONS, full_sweeps=0, min_sweeps=rules.MIN_SWEEPS,
-            queued=rules.SUB_ROUNDS, summed=1,
+            queued=rules.FRONTIER_SUB_ROUNDS, summed=1,
         )  # fmt: skip
         types = f"Spans<{self.store.types}>, u64"
         self.device.launch("move", "move", types, n, rule, self.hubs[1], sweeps)

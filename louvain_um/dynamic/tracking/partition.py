@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core import hierarchy
+from louvain_um.core import hierarchy, rules
 from louvain_um.core.objectives.community_sums import add_masses, sum_of_squares
 from louvain_um.core.objectives.objective import Objective, Sums
 from louvain_um.cpu import follow
@@ -149,7 +149,8 @@ def move_marked(
     names = partition.names
     if marks.any() and view.total_weight:
         engine, level = loaded(view, options)
-        level = replace(level, start=names, active=marks)
+        rounds = rules.FRONTIER_SUB_ROUNDS
+        level = replace(level, start=names, active=marks, sub_rounds=rounds)
         stats = engine.move(level)
         work.arcs_visited += stats.arcs_visited
         work.moves += stats.moves
