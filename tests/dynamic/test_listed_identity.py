@@ -1,24 +1,47 @@
-"""Names of communities, few or many of them, are numbered alike."""
+"""What became of many communities at once is what became of them one by one."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from louvain_um.dynamic.tracking.listed_identity import others_of, places_of
+from louvain_um.dynamic.tracking.identity import Concerned, Overlaps, events_of, succession
+from louvain_um.dynamic.tracking.succession_of_many import overlaps_of_many, succession_of_many
 
 
-@pytest.mark.parametrize("count", [0, 1, 14, 15, 900])
-def test_names_are_found_among_few_and_among_many(count: int) -> None:
-    names = np.random.default_rng(count).integers(0, 960, count).astype(np.uint32)
-    each, places, find = places_of(names, 960)
-    assert each.tolist() == sorted(set(names.tolist()))
-    assert names[places].tolist() == each.tolist()
-    assert find(names).dtype == np.int64
-    assert each[find(names)].tolist() == names.tolist()
+def shared(rng: np.random.Generator, after: int, before: int, vertices: int) -> dict[str, np.ndarray]:
+    """Return members that communities share: few weights, so that many are equal."""
+    return {
+        "news": rng.integers(0, after, vertices),
+        "olds": rng.integers(0, before, vertices),
+        "weights": rng.integers(0, 4, vertices),
+        "sizes": rng.integers(0, 3, vertices),
+    }
 
 
-def test_others_are_members_that_are_not_listed() -> None:
-    names = np.array([0, 0, 2, 0, 2, 5], np.uint32)
-    found = others_of(np, np.array([3, 4], np.uint32), names, np.array([0, 2], np.uint32))
-    assert np.flatnonzero(found).tolist() == [0, 1, 2]
+@pytest.mark.parametrize("seed", range(12))
+def test_many_communities_inherit_as_few_do(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    after, before = rng.integers(1, 40, 2)
+    members = shared(rng, after, before, rng.integers(1, 120))
+    few = Overlaps.of_pairs(**{name: column.copy() for name, column in members.items()})
+    many = overlaps_of_many(np, **members)
+    by_pair = [
+        sorted(zip(*(getattr(o, name).tolist() for name in members), strict=True))
+        for o in (few, many)
+    ]
+    assert by_pair[0] == by_pair[1]
+    sizes = np.bincount(few.news, few.sizes, after).astype(np.int64) + rng.integers(0, 2, after)
+    concerned = Concerned(
+        sizes=sizes,
+        weights=rng.integers(0, 50, after),
+        old_ids=rng.permutation(100)[:before],
+        old_sizes=rng.integers(1, 4, before),
+        old_weights=rng.integers(0, 50, before),
+        overlaps=many,
+    )
+    ids, next_id, events = succession(concerned, 100)
+    found, following, told = succession_of_many(np, concerned, 100)
+    assert found.tolist() == ids.tolist()
+    assert following == next_id
+    assert events_of(told).tolist() == events.tolist()

@@ -118,6 +118,7 @@ def same(here: Tracker, other: Tracker, *, seen: bool) -> None:
 def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, weighted, blocks):
     if blocks == 3:
         monkeypatch.setattr(follow_arrays, "MOST_SINGLE", 4)  # vertices are listed by communities
+        monkeypatch.setattr(listed_identity, "MOST_HERE", 8)  # and looked at on the device
     graph = grown(90, 320, weighted, seed=blocks)
     options = {"renew": 0.06, "audit": 0.001, "connected": connected, "seed": 3}
     here = Tracker(graph, **options)

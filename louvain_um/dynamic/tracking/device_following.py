@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,12 @@ from louvain_um.dynamic.tracking.following import (
     lead_of,
 )
 from louvain_um.dynamic.tracking.identity import Identity
-from louvain_um.dynamic.tracking.listed_identity import Listed, ListedIdentity, others_of
+from louvain_um.dynamic.tracking.listed_identity import Listed, ListedIdentity
 from louvain_um.dynamic.tracking.partition import Partition, Work
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import announcing
 from louvain_um.gpu.dynamic import follow_arrays
-from louvain_um.gpu.dynamic.follow_arrays import DIFFERING, MOST_LISTED, MOST_PENDING
+from louvain_um.gpu.dynamic.follow_arrays import MOST_LISTED, MOST_PENDING
 
 
 @dataclass(slots=True)
@@ -180,18 +179,10 @@ class DeviceFollower:
     def resolve(self, until: Pending | None = None) -> None:
         """Work out ids, changed vertices and events, of all batches or up to one."""
         while self.pending and (until is None or until.changed is None):
+            batch, before = self.pending[0], self.xp.asarray(self.current.names)
             self._keep_ids(self.current)
-            batch = self.pending[0]
-            get, listed = self.device.get, batch.listed
-            assert listed is not None
-            entries = get(listed.entries).view(DIFFERING)
-            batch.changed, batch.events = self.identity.follow(
-                entries,
-                batch.n,
-                partial(listed.vertices_of, get, entries),
-                partial(self._others_of, batch, entries),
-                grouped=listed.vertices is not None,
-            )
+            assert batch.listed is not None
+            batch.changed, batch.events = self.identity.follow(batch.listed, before, batch.names)
             batch.listed = None
             self.pending.popleft()
             batch.row["changed"] = len(batch.changed)
@@ -201,7 +192,7 @@ class DeviceFollower:
         """Return the id of each vertex's community after a batch."""
         self.resolve(batch)
         if batch.ids is None:
-            batch.ids = self.identity.of_name[self.device.get(batch.names)]
+            batch.ids = self.identity.ids_of(batch.names)
         return batch.ids
 
     def host_state(self) -> Followed:
@@ -223,7 +214,7 @@ class DeviceFollower:
             self.device.get(self.members.partition.names),
             self.graph.alive,
             self.graph.degrees,
-            self.identity.of_name.copy(),
+            self.device.get(self.identity.of_name),
             self.identity.next_id,
         )
 
@@ -234,7 +225,7 @@ class DeviceFollower:
         waiting = {id(batch.names): batch.names for batch in (self.current, *self.pending)}
         waiting.pop(id(self.members.partition.names), None)
         names = sum(array.nbytes for array in waiting.values())
-        return int(self.steps.nbytes + names + self._listed_bytes)
+        return int(self.steps.nbytes + self.identity.of_name.nbytes + names + self._listed_bytes)
 
     @property
     def _listed_bytes(self) -> int:
@@ -263,7 +254,7 @@ class DeviceFollower:
         listed = self.steps.listed(fields, found)
         there = listed.nbytes
         if self._listed_bytes + there > MOST_LISTED * n:
-            listed, there = listed.copied(self.device.get), 0
+            listed, there = replace(listed, entries=self.device.get(listed.entries)), 0
         batch = Pending(
             n=n,
             names=found.partition.names,
@@ -283,21 +274,11 @@ class DeviceFollower:
     def _first_identity(self) -> ListedIdentity:
         names = self.device.get(self.members.partition.names)
         known = Identity.of(names, self.graph.alive, self.graph.degrees)
-        return ListedIdentity(of_name=known.of_name, next_id=known.next_id)
-
-    def _others_of(
-        self, batch: Pending, entries: NDArray[np.void], communities: NDArray[np.uint32]
-    ) -> NDArray[np.uint32]:
-        """Return the vertices of some communities after a batch that it did not list."""
-        assert batch.listed is not None
-        listed, there = batch.listed.vertices, self.xp.asarray
-        listed = there(entries["vertex"] if listed is None else listed)
-        found = others_of(self.xp, listed, there(batch.names), communities)
-        return np.flatnonzero(self.device.get(found)).astype(np.uint32)
+        return ListedIdentity(self.device, self.xp.asarray(known.of_name), known.next_id)
 
     def _keep_ids(self, batch: Pending) -> None:
         """Keep the ids of a batch whose result is still in use, on the host: they will change."""
         if batch.in_use() is not None:
-            batch.names = self.device.get(batch.names)
             if batch.ids is None:
-                batch.ids = self.identity.of_name[batch.names]
+                batch.ids = self.identity.ids_of(batch.names)
+            batch.names = self.device.get(batch.names)

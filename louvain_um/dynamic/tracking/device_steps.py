@@ -250,7 +250,7 @@ class DeviceSteps:
             "list_groups", groups, fields, vertices, np.int64(count), first, np.int64(groups),
             degrees, entries,
         )  # fmt: skip
-        return Listed(entries, vertices)
+        return Listed(entries, grouped=True)
 
     def settle_labels(
         self, fields: dict[str, Any], labels: Any, inside: int | None = None

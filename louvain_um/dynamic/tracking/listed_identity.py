@@ -1,7 +1,7 @@
 """Identities of communities on a device: from the vertices whose community changed its name.
 
-The twin of `louvain_um.dynamic.tracking.identity`, which looks at every vertex. Ids stay on the
-host by name.
+The twin of `louvain_um.dynamic.tracking.identity`, which looks at every vertex. Ids by name stay on
+the device. Few communities are looked at on the host, many on the device.
 """
 
 from __future__ import annotations
@@ -13,10 +13,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.tracking.identity import NO_ID, Concerned, Overlaps, succession
+from louvain_um.dynamic.tracking.identity import (
+    NO_ID,
+    Concerned,
+    Overlaps,
+    events_of,
+    succession,
+)
+from louvain_um.dynamic.tracking.succession_of_many import (
+    overlaps_of_many,
+    succession_of_many,
+    sums_of,
+)
+from louvain_um.gpu.dynamic.follow_arrays import DIFFERING
 
-Flags = NDArray[np.bool_]
-I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
 NONE: Final = 0xFFFFFFFF
@@ -26,44 +36,56 @@ NOW: Final = 1
 BEFORE: Final = 2
 """Bits of `living`: whether a vertex is alive after the batch, and before."""
 
+MOST_HERE: Final = 1 << 13
+"""Entries that are looked at on the host; more are on the device, by some fifty operations."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """The vertices whose community has another name than before a batch.
 
-    Also those that were added, removed or revived. Arrays are on the device or the host.
+    Also those that were added, removed or revived.
 
     Parameters
     ----------
     entries : Differing[k]
-        As bytes: a vertex each, or those of one community before that are in one after
-        (`louvain_um.gpu.dynamic.follow_arrays.DIFFERING`).
-    vertices : uint32[m], optional
-        Those of all entries, one entry after another; by default each entry's own.
+        As bytes, on the device or the host: a vertex each, or those of one community before that
+        are in one after (`louvain_um.gpu.dynamic.follow_arrays.DIFFERING`).
+    grouped : bool
+        Whether entries are such groups.
     """
 
     entries: Any
-    vertices: Any = None
+    grouped: bool = False
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Bytes of the array."""
         held: int = self.entries.nbytes
-        return held if self.vertices is None else held + int(self.vertices.nbytes)
+        return held
 
-    def copied(self, get: Callable[[Any], Any]) -> Listed:
-        """Return the same with arrays that `get` copied."""
-        return Listed(get(self.entries), None if self.vertices is None else get(self.vertices))
 
-    def vertices_of(
-        self, get: Callable[[Any], Any], entries: NDArray[np.void], wanted: Flags
-    ) -> U32:
-        """Return the vertices of some of the entries, which `get` has copied to the host."""
-        if self.vertices is None or not wanted.any():
-            own: U32 = entries["vertex"][wanted]
-            return own
-        found: U32 = get(self.vertices)[np.repeat(wanted, entries["members"])]
-        return found
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns of `Differing`, int64[k], where they are looked at.
+
+    Parameters
+    ----------
+    xp : module
+        NumPy, or that of the arrays.
+    entries : uint8[80 k]
+    """
+
+    xp: Any
+    entries: Any
+
+    def __len__(self) -> int:
+        return len(self.entries) // DIFFERING.itemsize
+
+    def __getitem__(self, name: str) -> Any:
+        kind, offset = (DIFFERING.fields or {})[name][:2]
+        words = self.entries.view(kind).reshape(-1, DIFFERING.itemsize // kind.itemsize)
+        return words[:, offset // kind.itemsize].astype(np.int64)
 
 
 @dataclass(slots=True)
@@ -72,178 +94,186 @@ class ListedIdentity:
 
     Parameters
     ----------
+    device
+        Where the arrays are: `louvain_um.gpu.dynamic.cuda.Cuda`.
     of_name : int64[n]
         −1 where no community has that name.
     next_id : int
         Ids below it have been given.
     """
 
-    of_name: I64
+    device: Any
+    of_name: Any
     next_id: int
 
-    def follow(
-        self,
-        listed: NDArray[np.void],
-        n: int,
-        vertices: Callable[[Flags], U32],
-        others: Callable[[U32], U32],
-        *,
-        grouped: bool,
-    ) -> tuple[U32, NDArray[np.void]]:
+    def ids_of(self, names: Any) -> NDArray[np.int64]:
+        """Return the id of each vertex's community, on the host."""
+        xp = self.device.xp
+        ids: NDArray[np.int64] = self.device.get(self.of_name[xp.asarray(names)])
+        return ids
+
+    def follow(self, listed: Listed, before: Any, after: Any) -> tuple[U32, NDArray[np.void]]:
         """Take a batch; return the vertices whose id changed, and the events.
 
         Parameters
         ----------
-        listed : Differing[k]
-            Entries of a `Listed`.
-        n : int
-            Vertices after the batch.
-        vertices : callable
-            Returns the vertices of some entries.
-        others : callable
-            Returns the vertices of communities, named as after the batch, that are not listed.
-        grouped : bool
-            Whether entries are all that came from one community to another, not a vertex each.
+        listed : Listed
+        before, after : uint32[n]
+            Names of the vertices' communities before and after the batch, on the device.
         """
+        device, there = self.device, self.device.xp
         of_name = self.of_name
-        if n > len(of_name):
-            of_name = np.concatenate([of_name, np.full(n - len(of_name), NO_ID, np.int64)])
-        new = listed["name_before"] == NONE
-        older = listed[~new] if new.any() else listed
-        ids_before = np.full(len(listed), NO_ID, np.int64)
-        ids_before[~new] = of_name[older["name_before"]]
-        names_of_both = np.concatenate([listed["name"], older["name_before"]])
-        touched, places, find = places_of(names_of_both, n)
-        concerned, now = concerned_of(
-            listed, older, touched, places, find, of_name, grouped=grouped
-        )
-        before, after = of_name[touched], np.full(len(touched), NO_ID, np.int64)
-        after[now], next_id, events = succession(concerned, self.next_id)
-        changed = vertices(after[find(listed["name"])] != ids_before)
+        if len(after) > len(of_name):
+            new = there.full(len(after) - len(of_name), NO_ID, np.int64)
+            of_name = there.concatenate([of_name, new])
+        few = listed.entries.nbytes <= MOST_HERE * DIFFERING.itemsize
+        xp = np if few else there
+        table = Table(xp, device.get(listed.entries) if few else xp.asarray(listed.entries))
+        names, places, find = names_in(table)
+        at = there.asarray(names)
+        ids = device.get(of_name[at]) if few else of_name[at]
+        concerned, now = concerned_of(table, names, places, find, ids, grouped=listed.grouped)
+        fresh = xp.full(len(names), NO_ID, np.int64)
+        if few or not len(concerned.overlaps.news):
+            own = concerned if few else on_host(concerned, device.get)
+            found, next_id, events = succession(own, self.next_id)
+            fresh[now] = xp.asarray(found)
+        else:
+            fresh[now], next_id, told = succession_of_many(xp, concerned, self.next_id)
+            events = events_of(device.get(told))
         # Living members that are not listed were in the community before and are after.
-        renamed = touched[(before != after) & (before != NO_ID) & (after != NO_ID)]
-        if len(renamed):
-            changed = np.concatenate([changed, others(renamed)])
-        of_name[touched] = after  # nothing fails from here on
+        renamed = bool(((ids != fresh) & (ids != NO_ID) & (fresh != NO_ID)).any())
+        if renamed or listed.grouped or not few:
+            later = of_name.copy()
+            later[at] = there.asarray(fresh)
+            changed = there.flatnonzero(changes(there, of_name, later, before, after))
+            vertices = device.get(changed.astype(np.uint32))
+            of_name = later
+        else:
+            vertices = changed_of(table, find, ids, fresh)
+            of_name[at] = there.asarray(fresh)
         self.of_name, self.next_id = of_name, next_id
-        return np.sort(changed), events
+        return vertices, events
 
 
-def others_of(xp: Any, listed: Any, names: Any, communities: U32) -> Any:
-    """Return which vertices of some communities are not among those listed, bool[n].
+def changes(xp: Any, ids: Any, later: Any, before: Any, after: Any) -> Any:
+    """Return which vertices' ids changed, by those of names before a batch and after it, bool[n]."""
+    found = later[after]
+    old = len(before)
+    return xp.concatenate([found[:old] != ids[before], found[old:] != NO_ID])
 
-    Parameters
-    ----------
-    xp : module
-        NumPy, or that of the other arrays.
-    listed : uint32[m]
-    names : uint32[n]
-        Community of each vertex.
-    communities : uint32[c]
+
+def changed_of(table: Table, find: Callable[[Any], Any], ids: Any, fresh: Any) -> U32:
+    """Return which of the vertices listed have another id, ascending; no others have."""
+    new = table["name_before"] == NONE
+    old = np.full(len(new), NO_ID, np.int64)
+    old[~new] = ids[find(table["name_before"][~new])]
+    vertices: U32 = table["vertex"][fresh[find(table["name"])] != old].astype(np.uint32)
+    return np.sort(vertices)
+
+
+def on_host(concerned: Concerned, get: Callable[[Any], Any]) -> Concerned:
+    """Return the same with arrays on the host."""
+    pairs, of = concerned.overlaps, concerned
+    return Concerned(
+        sizes=get(of.sizes), weights=get(of.weights), old_ids=get(of.old_ids),
+        old_sizes=get(of.old_sizes), old_weights=get(of.old_weights),
+        overlaps=Overlaps(
+            news=get(pairs.news), olds=get(pairs.olds), weights=get(pairs.weights),
+            sizes=get(pairs.sizes),
+        ),
+    )  # fmt: skip
+
+
+def names_in(table: Table) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """Return the names that entries mention, ascending, and a place of each.
+
+    Places are those of entries' names, then of the names before of older vertices. The function
+    returned finds the index of such names.
     """
-    wanted = xp.zeros(len(names), np.bool_)
-    wanted[xp.asarray(communities)] = True
-    found = wanted[names]
-    found[listed] = False
-    return found
-
-
-def places_of(names: U32, n: int) -> tuple[U32, I64, Callable[[U32], I64]]:
-    """Return names below n, each once, ascending, and a place of each among those given.
-
-    The function returned finds the index of such names. Tables of n entries take longer than a
-    sort of few names, since their memory is new.
-    """
-    if len(names) < n >> 6:
-        each, places = np.unique(names, return_index=True)
-        return each, places, lambda wanted: np.searchsorted(each, wanted).astype(np.int64)
-    index = np.empty(n, np.int64)
-    index[names] = np.arange(len(names))
-    once = np.zeros(n, np.bool_)
-    once[names] = True
-    each = np.flatnonzero(once).astype(np.uint32)
-    places = index[each]
-    index[each] = np.arange(len(each))
-    return each, places, index.__getitem__
+    xp, own, old = table.xp, table["name"], table["name_before"]
+    both = xp.concatenate([own, old[old != NONE]])
+    each, places = xp.unique(both, return_index=True)
+    return each, places, lambda wanted: xp.searchsorted(each, wanted)
 
 
 def concerned_of(
-    listed: NDArray[np.void],
-    older: NDArray[np.void],
-    names: U32,
-    places: I64,
-    find: Callable[[U32], I64],
-    ids: I64,
+    table: Table,
+    names: Any,
+    places: Any,
+    find: Callable[[Any], Any],
+    ids: Any,
     *,
     grouped: bool,
-) -> tuple[Concerned, I64]:
+) -> tuple[Concerned, Any]:
     """Return the communities that a batch may have changed, and which of `names` are after it.
 
     Parameters
     ----------
-    listed, older : Differing[k]
-        All vertices listed, and those that are not new.
-    names : uint32[c]
-        Names after the batch, and before it of older vertices: each once, ascending.
-    places : int64[c]
-        Where each comes among these.
-    find : callable
-        Returns the index of names among these.
-    ids : int64[n]
-        Ids before the batch, by name.
+    table : Table
+        All entries.
+    names, places, find
+        Of `names_in`.
+    ids : int64[c]
+        Ids before the batch of these names.
     grouped : bool
         Whether no two entries are of the same communities before and after.
     """
-    after = places < len(listed)
-    here, there = places[after], places[~after] - len(listed)
+    xp, listed = table.xp, len(table["name"])
+    older = xp.flatnonzero(table["name_before"] != NONE)
+    after = places < listed
+    here, there = places[after], older[places[~after] - listed]
 
-    def by_name(own: str, old: str) -> I64:
-        found = np.empty(len(places), np.int64)
-        found[after], found[~after] = listed[own][here], older[old][there]
+    def by_name(own: str, old: str) -> Any:
+        found = xp.empty(len(places), np.int64)
+        found[after], found[~after] = table[own][here], table[old][there]
         return found
 
     sizes, weights = by_name("size", "old_size"), by_name("mass", "old_mass")
     old_sizes = by_name("size_before", "old_size_before")
     old_weights = by_name("mass_before", "old_mass_before")
-    ids_then = ids[names]
-    now, then = np.flatnonzero(sizes > 0), np.flatnonzero(ids_then != NO_ID)
-    overlaps = overlaps_of(listed, find, sizes, weights, ids_then != NO_ID, grouped=grouped)
+    now, then = xp.flatnonzero(sizes > 0), xp.flatnonzero(ids != NO_ID)
     concerned = Concerned(
         sizes=sizes[now],
         weights=weights[now],
-        old_ids=ids_then[then],
+        old_ids=ids[then],
         old_sizes=old_sizes[then],
         old_weights=old_weights[then],
-        overlaps=overlaps.indexed(now, then, np.empty(len(names), np.int64)),
+        overlaps=overlaps_of(table, find, sizes, weights, (now, then), grouped=grouped),
     )
     return concerned, now
 
 
 def overlaps_of(
-    listed: NDArray[np.void],
-    find: Callable[[U32], I64],
-    sizes: I64,
-    weights: I64,
-    then: Flags,
+    table: Table,
+    find: Callable[[Any], Any],
+    sizes: Any,
+    weights: Any,
+    among: tuple[Any, Any],
     *,
     grouped: bool,
 ) -> Overlaps:
-    """Return what the communities after a batch share with those before it.
+    """Return what the communities after a batch share with those before it, by their indices.
 
     Vertices that are not listed kept the name of their community: they are what is left of it.
+    `among` are the places of communities after and before among all names.
     """
-    places = find(listed["name"])
-    degrees, members = listed["degree"].astype(np.int64), listed["members"].astype(np.int64)
-    left_sizes, left_weights = sizes.copy(), weights.copy()
-    np.subtract.at(left_sizes, places, np.where(listed["living"] & NOW, members, 0))
-    np.subtract.at(left_weights, places, degrees)
-    kept = np.flatnonzero((left_sizes > 0) & then)
-
-    stayed = listed["living"] == NOW | BEFORE
+    xp, count = table.xp, len(sizes)
+    places, degrees, members = find(table["name"]), table["degree"], table["members"]
+    living = table["living"]
+    left_sizes = sizes - sums_of(xp, places, members * (living & NOW), count)
+    left_weights = weights - sums_of(xp, places, degrees, count)
+    now, then = (xp.full(count, -1, np.int64) for _ in among)
+    for index, some in zip((now, then), among, strict=True):
+        index[some] = xp.arange(len(some))
+    kept = xp.flatnonzero((left_sizes > 0) & (then >= 0))
+    stayed = living == NOW | BEFORE
     pairs = {
-        "news": np.concatenate([places[stayed], kept]),
-        "olds": np.concatenate([find(listed["name_before"][stayed]), kept]),
-        "weights": np.concatenate([degrees[stayed], left_weights[kept]]),
-        "sizes": np.concatenate([members[stayed], left_sizes[kept]]),
+        "news": now[xp.concatenate([places[stayed], kept])],
+        "olds": then[xp.concatenate([find(table["name_before"][stayed]), kept])],
+        "weights": xp.concatenate([degrees[stayed], left_weights[kept]]),
+        "sizes": xp.concatenate([members[stayed], left_sizes[kept]]),
     }
-    return Overlaps(**pairs) if grouped else Overlaps.of_pairs(**pairs)
+    if grouped or not len(pairs["news"]):
+        return Overlaps(**pairs)
+    return Overlaps.of_pairs(**pairs) if len(table) <= MOST_HERE else overlaps_of_many(xp, **pairs)

@@ -81,7 +81,7 @@ MOST_SINGLE: Final = 1 << 15
 """Vertices that are listed each by itself; more are sorted by their communities before and after,
 which costs a launch or two per column, and listed once for each pair of these."""
 
-MOST_LISTED: Final = 4
+MOST_LISTED: Final = 32
 """Bytes per vertex of lists of renamed vertices that wait on the device; the others do on the host.
 """
 
@@ -126,7 +126,7 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     --------
     >>> from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
     >>> follow_bytes(1 << 22, 156_000_000, 500)["communities"] >> 20
-    220
+    284
     """
 
     def each(types: Mapping[str, Any]) -> int:
@@ -134,8 +134,9 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
 
     count, slots = hub_sizes(vertices, arcs, longest)
     return {
-        # `touched` is copied, so that an error leaves it as it was; a renewal has a start.
-        "communities": vertices * (3 * each(STATE) + each(KEPT) + 1 + 4),
+        # `touched` is copied, so that an error leaves it as it was; a renewal has a start. Ids of
+        # names, and of vertices when these are asked for.
+        "communities": vertices * (3 * each(STATE) + each(KEPT) + 1 + 4 + 2 * 8),
         "waiting": vertices * (4 * MOST_PENDING + MOST_LISTED),
         "scratch": vertices * each(SCRATCH)
         + 8 * long_rows(arcs)
