@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from louvain_um.dynamic.tracking.identity import Concerned, Overlaps, events_of,
 from louvain_um.dynamic.tracking.succession_of_many import overlaps_of_many, succession_of_many
 
 
-def shared(rng: np.random.Generator, after: int, before: int, vertices: int) -> dict[str, np.ndarray]:
+def shared(rng: np.random.Generator, after: int, before: int, vertices: int) -> dict[str, Any]:
     """Return members that communities share: few weights, so that many are equal."""
     return {
         "news": rng.integers(0, after, vertices),

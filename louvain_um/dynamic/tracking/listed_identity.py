@@ -6,7 +6,7 @@ the device. Few communities are looked at on the host, many on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,6 +35,8 @@ NONE: Final = 0xFFFFFFFF
 NOW: Final = 1
 BEFORE: Final = 2
 """Bits of `living`: whether a vertex is alive after the batch, and before."""
+
+FIELDS: Final[Mapping[str, Any]] = DIFFERING.fields or {}
 
 MOST_HERE: Final = 1 << 13
 """Entries that are looked at on the host; more are on the device, by some fifty operations."""
@@ -83,7 +85,7 @@ class Table:
         return len(self.entries) // DIFFERING.itemsize
 
     def __getitem__(self, name: str) -> Any:
-        kind, offset = (DIFFERING.fields or {})[name][:2]
+        kind, offset = FIELDS[name][:2]
         words = self.entries.view(kind).reshape(-1, DIFFERING.itemsize // kind.itemsize)
         return words[:, offset // kind.itemsize].astype(np.int64)
 
@@ -157,7 +159,7 @@ class ListedIdentity:
 
 
 def changes(xp: Any, ids: Any, later: Any, before: Any, after: Any) -> Any:
-    """Return which vertices' ids changed, by those of names before a batch and after it, bool[n]."""
+    """Return whether the id of each vertex changed, by ids of names before a batch and after it."""
     found = later[after]
     old = len(before)
     return xp.concatenate([found[:old] != ids[before], found[old:] != NO_ID])
