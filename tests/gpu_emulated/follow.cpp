@@ -12,16 +12,13 @@ extern "C" void split_flagged_as(int blocks, int, const Follow* f, const u32* fr
   fibres::launch(blocks, [=] { split_flagged(*f, from, to, after_batch); });
 }
 
-extern "C" void settle_names_as(int blocks, int kind, const Follow* f, const u32* whole, i64 summed) {
+extern "C" void settle_names_as(int blocks, int kind, const Follow* f, const u32* whole, i64 summed,
+                                Differing* list, i64 most) {
   fibres::launch(blocks, [=] {
-    if (kind == 0) settle_names<Unweighted>(*f, whole, summed);
-    if (kind == 1) settle_names<u32>(*f, whole, summed);
-    if (kind == 2) settle_names<u64>(*f, whole, summed);
+    if (kind == 0) settle_names<Unweighted>(*f, whole, summed, list, most);
+    if (kind == 1) settle_names<u32>(*f, whole, summed, list, most);
+    if (kind == 2) settle_names<u64>(*f, whole, summed, list, most);
   });
-}
-
-extern "C" void list_differing_as(int blocks, int, const Follow* f, Differing* list) {
-  fibres::launch(blocks, [=] { list_differing(*f, list); });
 }
 
 extern "C" void key_differing_as(int blocks, int, const Follow* f, u32* vertices, u64* keys) {

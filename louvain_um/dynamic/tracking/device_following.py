@@ -82,7 +82,7 @@ class DeviceFollower:
         n = graph.n_vertices
         self.steps.make_room(n)
         labels = runs.detect(graph, options.run, Work())
-        self.members = self.steps.settle_labels(self.steps.fields(n), labels)
+        self.members = self.steps.settle_labels(self.steps.fields(n), labels).unlisted
         self.steps.members, self.kept = self.members, self.steps.kept
         self.state = Followed(partition=self.members.partition, touched=self.kept["touched"])
         self.kept["alive_before"] = graph.device_store.alive.copy()
@@ -266,7 +266,8 @@ class DeviceFollower:
             self.resolve(self.pending[0])
         # Nothing fails from here on.
         alive = self.graph.device_store.alive.copy()
-        self.state, self.members, self.steps.members = state, found, found
+        self.state, self.members = state, found.unlisted
+        self.steps.members = self.members
         self.kept["alive_before"] = alive
         self.pending.append(batch)
         return batch

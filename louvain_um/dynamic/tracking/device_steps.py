@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Members:
         Their degrees.
     communities, differing : int
         Communities, and vertices whose community has another name than before the batch.
+    listed : Listed or None
+        These vertices; None if there are too many to list each.
     """
 
     partition: Partition
@@ -50,6 +52,12 @@ class Members:
     masses: Any
     communities: int
     differing: int
+    listed: Listed | None
+
+    @property
+    def unlisted(self) -> Members:
+        """The same without `listed`."""
+        return replace(self, listed=None)
 
 
 class DeviceSteps:
@@ -99,6 +107,8 @@ class DeviceSteps:
         if "whole" not in self.arrays or len(self.arrays["whole"]) < n:
             self.arrays = {}
             self.arrays = {name: xp.empty(n, kind) for name, kind in SCRATCH.items()}
+            most = min(n, follow_arrays.MOST_SINGLE)
+            self.arrays["listed"] = xp.empty(most * DIFFERING.itemsize, np.uint8)
         if len(self.kept["touched"]) < n:
             grown = xp.zeros(n, np.uint8)
             grown[: len(self.kept["touched"])] = self.kept["touched"]
@@ -210,10 +220,12 @@ class DeviceSteps:
         n, xp = fields["n"], self.xp
         names, sizes, masses = (xp.empty(n, kind) for kind in STATE.values())
         fields.update(labels=labels, next_names=names, sizes=sizes, masses=masses)
-        whole = self.arrays["whole"] if moved else None
-        self.launch("settle_names", n, fields, whole, np.int64(summed))
+        whole, listed = self.arrays["whole"] if moved else None, self.arrays["listed"]
+        most = np.int64(len(listed) // DIFFERING.itemsize)
+        self.launch("settle_names", n, fields, whole, np.int64(summed), listed, most)
         self.read()
         counts = self.counts
+        differing = int(counts["differing"])
         low, middle, high = counts["squares"].tolist()
         if moved:
             inside += int(counts["inside"])
@@ -224,18 +236,19 @@ class DeviceSteps:
             sizes=sizes,
             masses=masses,
             communities=int(counts["communities"]),
-            differing=int(counts["differing"]),
+            differing=differing,
+            listed=Listed(listed[: differing * DIFFERING.itemsize].copy())
+            if differing <= most
+            else None,
         )
 
     def listed(self, fields: dict[str, Any], found: Members) -> Listed:
         """List the vertices whose community has another name than before the batch."""
         n, count, xp = fields["n"], found.differing, self.xp
+        if found.listed is not None:
+            return found.listed
         fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
-        if count <= follow_arrays.MOST_SINGLE:
-            entries = xp.empty(count * DIFFERING.itemsize, np.uint8)
-            if count:
-                self.launch("list_differing", n, fields, entries)
-            return Listed(entries)
+        self.device.clear(self.results)
         vertices, keys = xp.empty(count, np.uint32), xp.empty(count, np.uint64)
         self.launch("key_differing", n, fields, vertices, keys)
         order = xp.argsort(keys)

@@ -116,11 +116,43 @@ __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i
   add_counted(&f.counts->split, split);
 }
 
+// A vertex whose community has another name than before, or that was added, removed or revived; or
+// all vertices that came from one community to another.
+struct Differing {
+  u32 vertex, name, name_before, living;   // living: now in bit 0, before in bit 1
+  u32 size, size_before;                   // of `name`, living members after and before
+  u32 old_size, old_size_before;           // of `name_before`
+  u32 members, unused;                     // vertices; `degree` is theirs
+  u64 degree, mass, mass_before, old_mass, old_mass_before;
+};
+static_assert(sizeof(Differing) == 80, "mirrored by DIFFERING in gpu/dynamic/follow_arrays.py");
+
+// Whether v is one of these; `living` becomes what Differing has.
+__device__ __forceinline__ bool differs(const Follow& f, u32 v, u32& living) {
+  const bool old = v < f.n_before;
+  living = f.alive[v] | (old ? f.alive_before[v] << 1 : 0);
+  return !old || f.names[v] != f.next_names[v] || (living != 0 && living != 3);
+}
+
+__device__ __forceinline__ Differing differing(const Follow& f, u32 v, u32 living) {
+  const u32 name = f.next_names[v], own = v < f.n_before ? f.names[v] : EMPTY;
+  Differing d = {v, name, own, living, f.sizes[name], 0, 0, 0, 1, 0,
+                 f.degrees[v], f.masses[name], 0, 0, 0};
+  if (name < f.n_before) d.size_before = f.sizes_before[name], d.mass_before = f.masses_before[name];
+  if (own != EMPTY) {
+    d.old_size = f.sizes[own], d.old_mass = f.masses[own];
+    d.old_size_before = f.sizes_before[own], d.old_mass_before = f.masses_before[own];
+  }
+  return d;
+}
+
 // Names the communities of `labels` after their smallest members, sums members and degrees by name
 // and counts; adds to `inside` what moving from `whole` changed, unless `whole` is null. If `summed`,
-// moving left members and degrees by label.
+// moving left members and degrees by label. Lists the vertices that differ, in any order, if there are
+// at most `most`.
 template <class W>
-__global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed) {
+__global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed, Differing* list,
+                                    i64 most) {
   Barrier* barrier = &f.counts->barrier;
   const W* weights = (const W*)f.weights;
   const u32* labels = f.labels;
@@ -156,74 +188,45 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
   else
     grid_sync(barrier);
   add_counted(&f.counts->inside, inside);
-  u64 communities = 0, differing = 0;
+  u64 communities = 0;
   for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
     u32 name = EMPTY;
-    u64 mass = 0;
     u32 living = 0;
+    bool other = false;
     if (v < f.n) {
       name = f.first[labels[v]];
-      mass = f.degrees[v];
-      living = f.alive[v];
       f.next_names[v] = name;
       communities += name == v;
-      differing += v >= f.n_before || f.names[v] != name || f.alive_before[v] != living;
+      other = differs(f, v, living);
+      // A removed vertex is alone.
       if (summed) {
-        f.sizes[v] = name == v ? f.members[labels[v]] : 0;
+        f.sizes[v] = name == v && living & 1 ? f.members[labels[v]] : 0;
         f.masses[v] = name == v ? f.totals[labels[v]] : 0;
       }
     }
+    if (const u32 others = __ballot_sync(FULL, other)) {
+      u64 place = 0;
+      if (lane_index() == 0) place = atomicAdd(&f.counts->differing, (u64)__popc(others));
+      place = __shfl_sync(FULL, place, 0) + __popc(others & ((1u << lane_index()) - 1));
+      if (other && place < most) list[place].vertex = v;
+    }
     if (summed) continue;
-    add_by_peers(f.masses, name, mass);
-    add_by_peers(f.sizes, name, living);
+    add_by_peers(f.masses, name, v < f.n ? f.degrees[v] : 0ull);
+    add_by_peers(f.sizes, name, living & 1);
   }
   add_counted(&f.counts->communities, communities);
-  add_counted(&f.counts->differing, differing);
   grid_sync(barrier);
+  const i64 listed = *(volatile i64*)&f.counts->differing;
+  if (listed <= most)
+    for (i64 k = grid_thread(); k < listed; k += grid_threads()) {
+      const u32 v = list[k].vertex;
+      u32 living;
+      differs(f, v, living);
+      list[k] = differing(f, v, living);
+    }
   Squares squares;
-  for (i64 c = grid_thread(); c < f.n; c += grid_threads()) {
-    squares.add(f.masses[c]);
-    if (summed && !f.alive[c]) atomicAdd(f.sizes + f.next_names[c], ~0u);
-  }
+  for (i64 c = grid_thread(); c < f.n; c += grid_threads()) squares.add(f.masses[c]);
   squares.publish(f.counts->squares);
-}
-
-// A vertex whose community has another name than before, or that was added, removed or revived; or
-// all vertices that came from one community to another.
-struct Differing {
-  u32 vertex, name, name_before, living;   // living: now in bit 0, before in bit 1
-  u32 size, size_before;                   // of `name`, living members after and before
-  u32 old_size, old_size_before;           // of `name_before`
-  u32 members, unused;                     // vertices; `degree` is theirs
-  u64 degree, mass, mass_before, old_mass, old_mass_before;
-};
-static_assert(sizeof(Differing) == 80, "mirrored by DIFFERING in gpu/dynamic/follow_arrays.py");
-
-// Whether v is one of these; `living` becomes what Differing has.
-__device__ __forceinline__ bool differs(const Follow& f, u32 v, u32& living) {
-  const bool old = v < f.n_before;
-  living = f.alive[v] | (old ? f.alive_before[v] << 1 : 0);
-  return !old || f.names[v] != f.next_names[v] || (living != 0 && living != 3);
-}
-
-__device__ __forceinline__ Differing differing(const Follow& f, u32 v, u32 living) {
-  const u32 name = f.next_names[v], own = v < f.n_before ? f.names[v] : EMPTY;
-  Differing d = {v, name, own, living, f.sizes[name], 0, 0, 0, 1, 0,
-                 f.degrees[v], f.masses[name], 0, 0, 0};
-  if (name < f.n_before) d.size_before = f.sizes_before[name], d.mass_before = f.masses_before[name];
-  if (own != EMPTY) {
-    d.old_size = f.sizes[own], d.old_mass = f.masses[own];
-    d.old_size_before = f.sizes_before[own], d.old_mass_before = f.masses_before[own];
-  }
-  return d;
-}
-
-// Lists them, in any order.
-__global__ void BOUNDS list_differing(const Follow f, Differing* list) {
-  for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    u32 living;
-    if (differs(f, v, living)) list[atomicAdd(&f.counts->listed, 1)] = differing(f, v, living);
-  }
 }
 
 // Lists the vertices alone, in any order, with keys that are equal for those that came from one

@@ -139,6 +139,7 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
         "communities": vertices * (3 * each(STATE) + each(KEPT) + 1 + 4 + 2 * 8),
         "waiting": vertices * (4 * MOST_PENDING + MOST_LISTED),
         "scratch": vertices * each(SCRATCH)
+        + 3 * min(vertices, MOST_SINGLE) * DIFFERING.itemsize
         + 8 * long_rows(arcs)
         + COUNTS.itemsize
         + CONTROL.itemsize,

@@ -138,7 +138,6 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 (
                     "mark_changes",
                     "split_flagged",
-                    "list_differing",
                     "key_differing",
                     "list_groups",
                     "release_touched",
