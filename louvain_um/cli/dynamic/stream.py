@@ -134,7 +134,7 @@ def stream(
         if value is not None:
             span(name, value)
     options: dict[str, Any] = {
-        "seed": seed, "renew": renew, "audit": None if audit >= 1 else audit,
+        "seed": seed, "renew": renew, "audit": None if audit == 1 else audit,
         "method": method.value, "resolution": resolution, "connected": connected.value,
     }  # fmt: skip
     refuse_options(options, threads)

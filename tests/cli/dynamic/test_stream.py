@@ -129,6 +129,7 @@ def test_a_folder_of_something_else_is_left_alone(timed: Path, tmp_path: Path) -
         (("--every", "0"), "every"),
         (("--every", "1d", "--window", "soon"), "window"),
         (("--renew", "7"), "renew"),
+        (("--audit", "9"), "audit"),
         (("--resolution", "-1"), "resolution"),
         (("--time", "when"), "when"),
     ],
