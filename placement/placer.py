@@ -400,7 +400,7 @@ class Placer:
     def _reconsider(self, plan: ProgramPlan) -> None:
         """Decide anew from what is known now, and move arrays where that pays."""
         self.plan = plan
-        if self.policy.name != AUTO.name or self.store.room() is None or not self.feedback:
+        if not self.feedback or self.policy.name != AUTO.name or self.store.room() is None:
             return
         runs = {name: len(seconds) for name, seconds in self._seconds.items()}
         self.plan = reconsidered(plan, self.program, runs, managed=self.store.managed)

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from louvain_um.placement.memory import advise, cuda_calls, host
+from louvain_um.placement.memory import advise, cuda_calls, host, staging
 from louvain_um.placement.memory.advise import Side, Stretch
-
-STAGE: Final = 32 << 20
-"""Bytes of each of the two page-locked buffers of a copy to the device: one is filled while the
-other is sent."""
-
-LEAST_STAGED: Final = 4 * STAGE
-"""Bytes from which the buffers are worth making."""
 
 Part = tuple[int, int, Side]
 """Address, bytes and side."""
@@ -54,7 +47,7 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
         else:
             at = source.ctypes.data + done
             if side in ("device", "peer"):
-                to_device(address, at, nbytes)
+                staging.to_device(address, at, nbytes)
             else:
                 host.copy(address, at, nbytes)
             if side == "both":
@@ -78,6 +71,8 @@ def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
     for address, nbytes, side in parts:
         if side == "host":
             host.copy(at, address, nbytes)
+        elif side in ("device", "peer"):
+            staging.to_host(at, address, nbytes)
         else:
             cuda_calls.copy(at, address, nbytes)
         at += nbytes
@@ -94,30 +89,6 @@ def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
             _elements(address, nbytes, dtype).fill(value)
         else:
             host.fill(address, nbytes, dtype, value)
-
-
-def to_device(target: int, source: int, nbytes: int) -> None:
-    """Copy ordinary host memory to the device; returns when the values are there."""
-    if nbytes < LEAST_STAGED:
-        cuda_calls.copy(target, source, nbytes)
-        return
-    import cupy
-
-    buffers = [host.PageLocked(STAGE) for _ in range(2)]
-    try:
-        stream = cupy.cuda.Stream(non_blocking=True)
-        events = [cupy.cuda.Event(disable_timing=True) for _ in buffers]
-        for number, begin in enumerate(range(0, nbytes, STAGE)):
-            buffer, event = buffers[number % 2], events[number % 2]
-            count = min(STAGE, nbytes - begin)
-            event.synchronize()  # an event that was never recorded is over
-            host.copy(buffer.address, source + begin, count)
-            cuda_calls.copy_later(target + begin, buffer.address, count, stream.ptr)
-            event.record(stream)
-        stream.synchronize()
-    finally:
-        for buffer in buffers:
-            buffer.close()
 
 
 def copy_pages(target: int, source: int, nbytes: int, page: int, stream: int = 0) -> None:

@@ -111,13 +111,18 @@ def cupy_runtime() -> Any:
     return runtime
 
 
+def current_device() -> int:
+    """Return the number of the device that is current in this thread."""
+    return int(_cupy("getDevice"))
+
+
 @contextmanager
 def current(device: int) -> Iterator[None]:
     """Make a device current; afterwards whatever was current before is so again.
 
     A failure to go back is no error: what was done, such as an allocation, would be lost with it.
     """
-    before = _cupy("getDevice")
+    before = current_device()
     if before == device:
         yield
         return

@@ -29,8 +29,9 @@ MOST_THREADS: Final = 16
 SMALLEST_SHARE: Final = 4 << 20
 """Bytes below which a thread is not worth waking."""
 
-TOUCH: Final = 64 << 10
-"""One byte in so many is touched: the driver brings at least a big page for each touch."""
+TOUCH: Final = 4 << 10
+"""One byte in so many is touched: once a page. NumPy lets other threads run meanwhile from 500
+elements on, which every thread's share has."""
 
 
 def populate(address: int, nbytes: int) -> None:
@@ -140,7 +141,7 @@ def _bytes(address: int, nbytes: int) -> NDArray[np.uint8]:
 
 def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int) -> None:
     """Call ``work(address, bytes)`` for parts of a range, cut at the driver's blocks."""
-    threads = min(usable_cores(), MOST_THREADS, nbytes // SMALLEST_SHARE)
+    threads = threads_for(nbytes, SMALLEST_SHARE)
     if threads <= 1:
         if nbytes:
             work(address, nbytes)
@@ -151,8 +152,18 @@ def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int)
     for block in range(first, last, step):
         begin, end = max(address, block * BLOCK), min(address + nbytes, (block + step) * BLOCK)
         parts.append((begin, end - begin))
-    for _ in _pool(os.getpid()).map(lambda part: work(*part), parts):
+    for _ in pool().map(lambda part: work(*part), parts):
         pass
+
+
+def threads_for(nbytes: int, share: int) -> int:
+    """Return how many threads have a share of so many bytes to work on."""
+    return min(usable_cores(), MOST_THREADS, nbytes // share)
+
+
+def pool() -> ThreadPoolExecutor:
+    """Return the threads of this process for host memory."""
+    return _pool(os.getpid())
 
 
 @cache

@@ -85,7 +85,8 @@ def solve(
     >>> {name: str(where) for name, where in solve(cost, 300 << 20).items()}
     {'cold': 'split(0.1758)', 'hot': 'device'}
     """
-    question = cost, budget, managed, dict(fixed or {})
+    # What is free beyond a program's peak changes from run to run, and decides nothing.
+    question = cost, min(budget, cost.program.peak_bytes), managed, dict(fixed or {})
     for asked, decided in tuple(DECIDED):
         if asked == question:
             return dict(decided)

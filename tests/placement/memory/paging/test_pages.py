@@ -228,10 +228,11 @@ def test_values_are_written_and_read_where_they_are(cuda, monkeypatch):
         filled(memory, "targets.0", 12 * MIB)
         memory.recall()
         arcs, values = filled(memory, "targets.1", 18 * MIB, cold=True)
-        monkeypatch.setattr(
-            "louvain_um.placement.memory.cuda_calls.copy",
-            lambda to, of, nbytes: ctypes.memmove(to, of, nbytes),
-        )
+        for call in ("copy", "copy_later"):
+            monkeypatch.setattr(
+                f"louvain_um.placement.memory.cuda_calls.{call}",
+                lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes),
+            )
         assert np.array_equal(memory.fetch("targets.1"), values)
         assert sum(n for _, n, _ in memory.sides("targets.1")) == 18 * MIB
         assert {side for _, _, side in memory.sides("targets.1")} == {"device", "host"}

@@ -1,0 +1,85 @@
+"""Copies between ordinary host memory and a device, by several threads side by side.
+
+The bus takes page-locked memory alone at its full rate, and one thread copies more slowly than the
+bus sends. So each thread has a small page-locked buffer, through which it takes piece after piece;
+while one thread's piece is sent, the others fill or empty theirs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from concurrent.futures import wait
+from typing import Final
+
+from louvain_um.placement.memory import cuda_calls, host
+
+PIECE: Final = 1 << 20
+"""Bytes of each thread's buffer."""
+
+LEAST: Final = 8 << 20
+"""Bytes below which CUDA's own copy is as fast."""
+
+FREE: Final = list[host.PageLocked]()
+"""Buffers for all threads of a copy, kept for the next: making them takes as long as filling them
+many times. There are as many as copies ever ran at once."""
+
+
+def to_device(target: int, source: int, nbytes: int) -> None:
+    """Copy ordinary host memory to the current device; returns when the values are there."""
+    _copy(target, source, nbytes, up=True)
+
+
+def to_host(target: int, source: int, nbytes: int) -> None:
+    """Copy memory of the current device to ordinary host memory; returns when it is there."""
+    _copy(target, source, nbytes, up=False)
+
+
+def _copy(target: int, source: int, nbytes: int, *, up: bool) -> None:
+    threads = host.threads_for(nbytes, PIECE)
+    if nbytes < LEAST or threads <= 1:
+        cuda_calls.copy(target, source, nbytes)
+        return
+    device, buffers = cuda_calls.current_device(), _buffers()
+    try:
+        pool = host.pool()
+        running = [
+            pool.submit(
+                _pieces, number, threads, buffers.address + number * PIECE,
+                target, source, nbytes, device, up,
+            )
+            for number in range(threads)
+        ]  # fmt: skip
+        wait(running)  # the buffers are in use until all have ended, even if one failed
+        for each in running:
+            each.result()
+    finally:
+        FREE.append(buffers)
+
+
+def _buffers() -> host.PageLocked:
+    """Return buffers that no other copy uses."""
+    try:
+        return FREE.pop()
+    except IndexError:
+        return host.PageLocked(host.MOST_THREADS * PIECE)
+
+
+def _pieces(
+    first: int, step: int, buffer: int, target: int, source: int, nbytes: int, device: int, up: bool
+) -> None:
+    """Copy every so many-th piece through a buffer."""
+    with cuda_calls.current(device):
+        stream = cuda_calls.new_stream()
+        try:
+            for begin in range(first * PIECE, nbytes, step * PIECE):
+                count = min(PIECE, nbytes - begin)
+                if up:
+                    ctypes.memmove(buffer, source + begin, count)
+                    cuda_calls.copy_later(target + begin, buffer, count, stream)
+                else:
+                    cuda_calls.copy_later(buffer, source + begin, count, stream)
+                cuda_calls.wait_for(stream)
+                if not up:
+                    ctypes.memmove(target + begin, buffer, count)
+        finally:
+            cuda_calls.drop_stream(stream)

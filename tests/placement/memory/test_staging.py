@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import ctypes
+import threading
+
+import numpy as np
+import pytest
+from fake_cuda import FakeCuda, FakeError
+
+from louvain_um.placement.memory import cuda_calls, host, staging
+
+
+@pytest.fixture
+def streams(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Copies move real bytes; the streams that are left are counted."""
+    left: list[int] = []
+
+    def new(flags: int) -> int:
+        left.append(len(left) + 1)
+        return left[-1]
+
+    monkeypatch.setattr(staging, "FREE", [])
+    monkeypatch.setattr(staging, "PIECE", 1000)
+    monkeypatch.setattr(staging, "LEAST", 4000)
+    monkeypatch.setattr(host, "usable_cores", lambda: 3)
+    cuda.runtime.memcpy = lambda to, of, nbytes, _: ctypes.memmove(to, of, nbytes)
+    cuda.runtime.memcpyAsync = lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
+    cuda.runtime.streamCreateWithFlags = new
+    cuda.runtime.streamDestroy = left.remove
+    return left
+
+
+@pytest.mark.parametrize("way", [staging.to_device, staging.to_host])
+@pytest.mark.parametrize("size", [0, 1, 3999, 4000, 4001, 123_456])
+def test_every_byte_is_copied(cuda, streams, way, size):
+    source = np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    target = np.full(size + 1, 7, np.uint8)
+    way(target.ctypes.data, source.ctypes.data, size)
+    assert np.array_equal(target[:-1], source)
+    assert target[-1] == 7
+    assert len(cuda.alive) == len(staging.FREE) == (size >= 4000)
+    assert not streams
+
+
+def test_copies_at_the_same_time_have_buffers_of_their_own(cuda, streams, monkeypatch):
+    values = np.arange(50_000, dtype=np.uint8)
+    targets = [np.zeros_like(values) for _ in range(2)]
+    make, both = staging._buffers, threading.Barrier(2, timeout=10)
+
+    def made() -> object:
+        buffers = make()
+        both.wait()
+        return buffers
+
+    def copied(target: np.ndarray) -> None:
+        staging.to_device(target.ctypes.data, values.ctypes.data, len(values))
+
+    monkeypatch.setattr(staging, "_buffers", made)
+    threads = [threading.Thread(target=copied, args=[target]) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(target, values) for target in targets)
+    assert len(staging.FREE) == 2
+
+
+def test_a_copy_that_fails_gives_buffers_and_streams_back(cuda, streams):
+    values = np.zeros(50_000, np.uint8)
+
+    def fails(to: int, *_: object) -> None:
+        if to - values.ctypes.data == 31_000:
+            raise FakeError("cudaErrorIllegalAddress", 700)
+
+    cuda.runtime.memcpyAsync = fails
+    with pytest.raises(cuda_calls.CudaError, match="memcpyAsync"):
+        staging.to_device(values.ctypes.data, values.ctypes.data, len(values))
+    assert len(cuda.alive) == len(staging.FREE) == 1
+    assert not streams
