@@ -6,10 +6,12 @@ BFS, shortest paths, spanning forest and PageRank, from a graph in ordinary host
 there: allocating, moving, running and fetching count. Fixed policies and `auto`, with 0, 30, 50 and
 70 % of what the arrays take withheld from the device. A policy that places more there than is left
 is not run, and one whose placement does not depend on the budget is measured once. All points of a
-program run in turns, round after round: copies from ordinary memory take a few per cent more or
-less from second to second, and `auto` is judged by its quotients with the best fixed policy, round
-by round. `--metered` points are then repeated for `--seconds`, so that the GPU's own counter tells
-their energy. Every answer is compared with that of plain device memory.
+program run round after round, in an order drawn for each: copies from ordinary memory take a few
+per cent more or less from second to second and by what was freed before, and `auto` is judged by
+its quotients with the best fixed policy, round by round. Where a fixed policy has the same
+placements, both run again in `--pairs`, now one and now the other first. `--metered` points are
+then repeated for `--seconds`, so that the GPU's own counter tells their energy. Every point's
+answer is compared with that of plain device memory, once.
 
 Needs a GPU. What `--limit` leaves no time for is left out; `paper_programs_shown.py` joins records.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import random
 import statistics
 import sys
 import time
@@ -99,13 +102,13 @@ class Bench:
             how = {"tolerance": TOLERANCE} | how
         return run_algorithm(program, graph, source=source, device="cuda", **how)
 
-    def timed(self, program: str, policy: str, rate: int, **how: Any) -> tuple[float, Timer, str]:
-        """Return the seconds of a run, its phases, and a hash of its answer."""
+    def timed(self, program: str, policy: str, rate: int, **how: Any) -> tuple[float, Timer, Any]:
+        """Return the seconds of a run, its phases, and its answer."""
         timer, graph = Timer(), self.graph_of(program)
         how |= {"memory": policy, "device_budget": f"{100 - rate}%" if rate else None}
         begin = time.perf_counter()
         answer = self.call(program, graph, observer=timer, **how)
-        return time.perf_counter() - begin, timer, digest(answer)
+        return time.perf_counter() - begin, timer, answer
 
     def learn(self, program: str) -> None:
         """Note the answer in plain device memory, and the edges that were traversed."""
@@ -165,14 +168,14 @@ def points(bench: Bench, program: str, policies: list[str], longest: float) -> l
             )  # fmt: skip
             if plan.seconds > longest:
                 continue
-            _, timer, found = bench.timed(program, policy, rate)
+            _, timer, answer = bench.timed(program, policy, rate)
         except MemoryBudgetError as error:
             print(f"{program} {policy} {rate} %: {error}", flush=True)
             continue
         plan = timer.plan
         row = {
             "program": program, "policy": policy, "oversubscription": rate, "feasible": True,
-            "equal": found == bench.expected[program], "rounds": [], "each_phase": [],
+            "equal": digest(answer) == bench.expected[program], "rounds": [], "each_phase": [],
             "predicted_seconds": plan.seconds, "predicted_phases": plan.phase_seconds,
             "placements": {name: str(where) for name, where in plan.placements.items()},
         }  # fmt: skip
@@ -183,11 +186,11 @@ def points(bench: Bench, program: str, policies: list[str], longest: float) -> l
 
 
 def in_rounds(bench: Bench, rows: list[dict[str, Any]], until: float, most: int) -> None:
-    """Run all points of a program in turns, and note each time."""
-    program = rows[0]["program"]
+    """Run all points of a program round after round, and note each time."""
+    program, draw = rows[0]["program"], random.Random(0)
     while len(rows[0]["rounds"]) < most:
         begin = time.perf_counter()
-        for row in rows:
+        for row in draw.sample(rows, len(rows)):
             seconds, timer, _ = bench.timed(program, row["policy"], row["oversubscription"])
             row["rounds"].append(seconds)
             row["each_phase"].append(timer.seconds)
@@ -203,6 +206,25 @@ def in_rounds(bench: Bench, rows: list[dict[str, Any]], until: float, most: int)
             "teps": bench.edges[program] / statistics.median(rounds),
         }  # fmt: skip
         print(shown(row), flush=True)
+
+
+def in_pairs(bench: Bench, rows: list[dict[str, Any]], pairs: int, until: float) -> None:
+    """Run `auto` and a fixed policy with the same placements by turns, and note their quotients."""
+    auto = next(row for row in rows if row["policy"] == "auto")
+    same = [r for r in rows if r["policy"] != "auto" and r["placements"] == auto["placements"]]
+    if not same or not pairs:
+        return
+    row = min(same, key=lambda row: row["seconds"])
+    gains = list[float]()
+    while len(gains) < pairs and time.perf_counter() < until:
+        took = {}
+        for each in (auto, row) if len(gains) % 2 else (row, auto):
+            took[each["policy"]], _, _ = bench.timed(
+                each["program"], each["policy"], each["oversubscription"]
+            )
+        gains.append(took[row["policy"]] / took["auto"])
+    auto["beside"] = {"policy": row["policy"], "gains": gains}
+    print(f"{auto['program']} {row['policy']} / auto: {statistics.median(gains):.4f}", flush=True)
 
 
 def meter(bench: Bench, row: dict[str, Any], seconds: float) -> None:
@@ -251,6 +273,8 @@ def main() -> None:
                         help="of all programs, or of one as in bfs:pinned")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=9, help="of a program, at most")
     parser.add_argument("--each", type=float, default=30.0, help="seconds for a program's rounds")
+    parser.add_argument("--pairs", type=int, default=30,
+                        help="of runs where auto has the placements of a fixed policy")  # fmt: skip
     parser.add_argument("--factors", nargs="*", type=int, default=list(range(11)),
                         help="pages per warp to compare")  # fmt: skip
     parser.add_argument("--pages", type=int, help="per warp; 0 for kernels without blocking")
@@ -288,7 +312,7 @@ def main() -> None:
 
         if asked.factors:
             until = time.perf_counter() + min(asked.factors_limit, left())
-            record["blocking"] = blocking(bench, asked.factors, until)
+            record["blocking"] = blocking(bench, asked.factors, until, Timer)
             save()
         for program in asked.programs:
             if left() > 2:
@@ -298,6 +322,7 @@ def main() -> None:
                 print(f"{program} ready in {time.perf_counter() - begin:.1f} s", flush=True)
                 until = begin + min(asked.each, left())
                 in_rounds(bench, rows, until, asked.rounds)
+                in_pairs(bench, rows, asked.pairs, time.perf_counter() + min(asked.each, left()))
                 record["results"] += rows
                 save()
         for name in asked.metered:
