@@ -31,6 +31,10 @@ UNIT: Final = 1 << 60
 What an arc carries is the product of two doubles, each rounded once, cut to an integer."""
 
 
+STRETCH: Final = 1 << 14
+"""Ranks that are divided at a time: they stay in a core's cache."""
+
+
 class NotSettledError(LouvainUmError):
     """Ranks still change by more than the tolerance after all iterations."""
 
@@ -140,4 +144,21 @@ def pagerank(
                 f"PageRank still changes by {moved / UNIT:.2g} after {max_iterations} iterations; "
                 "allow more of them, or a larger tolerance"
             )
-        return ranks / float(ranks.sum())
+        return shares_of(ranks)
+
+
+def shares_of(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Turn integers into doubles that sum to 1, in place: fresh memory takes longer than dividing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.algorithms.pagerank import shares_of
+    >>> shares_of(np.array([1, 3])).tolist()
+    [0.25, 0.75]
+    """
+    total, shares = float(ranks.sum()), ranks.view(np.float64)
+    for begin in range(0, len(ranks), STRETCH):
+        part = slice(begin, begin + STRETCH)
+        shares[part] = ranks[part] / total
+    return shares
