@@ -155,15 +155,16 @@ def changed(row: Row) -> bool:
 
 
 def chart(record: Row, path: Path) -> None:
-    """Draw seconds and TEPS by policy, bytes paged in, and curves of `blocked_for`."""
+    """Draw seconds and TEPS by policy, bytes paged in, and times by pages per warp."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 7), layout="constrained")
-    axes = figure.subplots(2, 2)
+    figure = Figure(figsize=(15, 7), layout="constrained")
+    axes = figure.subplots(2, 3)
     ran = [row for row in record["results"] if row["feasible"]]
     bars = list(dict.fromkeys((row["policy"], row["oversubscription"]) for row in ran))
     for axis, name, unit, scale in (
         (axes[0, 0], "seconds", "ms", 1e3), (axes[0, 1], "teps", "GTEPS", 1e-9),
+        (axes[0, 2], "teps_per_watt", "MTEPS/W", 1e-6),
     ):  # fmt: skip
         for at, (policy, rate) in enumerate(bars):
             found = {row["program"]: row for row in ran if key(row)[1:] == (policy, rate)}
@@ -179,13 +180,20 @@ def chart(record: Row, path: Path) -> None:
     axis.bar([row["program"] for row in paged], shares)
     axis.axhline(100, color="gray", linewidth=0.8)
     axis.set_ylabel("bytes paged in, % of a full copy")
-    axis = axes[1, 1]
+    for row in record["blocking"]:
+        curve = {int(pages): seconds for pages, seconds in row["seconds"].items()}
+        plain = curve.pop(0)
+        label = row["program"] + " under " + row["policy"]
+        axes[1, 1].plot(list(curve), [s / plain for s in curve.values()], "o-", label=label)
+    axes[1, 1].set_ylabel("time, without blocking = 1")
     for kind, curve in record["pages_per_warp"].items():
         least = min(curve.values())
-        axis.plot([int(k) for k in curve], [s / least for s in curve.values()], "o-", label=kind)
-    axis.set_xlabel("pages per warp")
-    axis.set_ylabel("time, best = 1")
-    axis.legend(fontsize="x-small")
+        times = [s / least for s in curve.values()]
+        axes[1, 2].plot([int(k) for k in curve], times, "o-", label=f"blocked_for, {kind}")
+    axes[1, 2].set_ylabel("time, best = 1")
+    for axis in axes[1, 1:]:
+        axis.set_xlabel("pages per warp")
+        axis.legend(fontsize="x-small")
     figure.savefig(path, metadata={"Date": None})
 
 
