@@ -58,6 +58,7 @@ def test_kernels_read_and_write_arrays_wherever_they_live(gpu: Choice, kind: str
         with place.phase("run"):
             twice((COUNT // 256,), (256,), (x, y, np.uint64(COUNT)))
             assert np.array_equal(y.get(), 2 * values)
+            assert np.array_equal(place.get("y"), 2 * values)
             assert float(cupy.abs(x + y - 3 * x).max()) == 0
             if kind in ("host_mapped", "pinned"):
                 assert np.array_equal(y.host, 2 * values)
