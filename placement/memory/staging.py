@@ -1,7 +1,7 @@
 """Copies between ordinary host memory and a device, by several threads side by side.
 
 The bus takes page-locked memory alone at its full rate, and one thread copies more slowly than the
-bus sends. So each thread has a small page-locked buffer, through which it takes piece after piece;
+bus sends. So each thread has a page-locked buffer, through which it takes piece after piece;
 while one thread's piece is sent, the others fill or empty theirs.
 """
 
@@ -13,8 +13,11 @@ from typing import Final
 
 from louvain_um.placement.memory import cuda_calls, host
 
-PIECE: Final = 1 << 20
-"""Bytes of each thread's buffer."""
+PIECE: Final = 4 << 20
+"""Bytes of each thread's buffer: large enough that starting a copy takes little of its time."""
+
+MOST_THREADS: Final = 8
+"""More threads fill buffers no faster than the bus takes them."""
 
 LEAST: Final = 8 << 20
 """Bytes below which CUDA's own copy is as fast."""
@@ -35,7 +38,7 @@ def to_host(target: int, source: int, nbytes: int) -> None:
 
 
 def _copy(target: int, source: int, nbytes: int, *, up: bool) -> None:
-    threads = host.threads_for(nbytes, PIECE)
+    threads = min(MOST_THREADS, host.threads_for(nbytes, PIECE))
     if nbytes < LEAST or threads <= 1:
         cuda_calls.copy(target, source, nbytes)
         return
@@ -61,7 +64,7 @@ def _buffers() -> host.PageLocked:
     try:
         return FREE.pop()
     except IndexError:
-        return host.PageLocked(host.MOST_THREADS * PIECE)
+        return host.PageLocked(MOST_THREADS * PIECE)
 
 
 def _pieces(
