@@ -1,6 +1,7 @@
 """Ouroboros' six variants beside CUDA's own malloc on a device, as Winter's thesis tests them.
 
-    python benchmarks/ouroboros.py [--variants s-p,va-c,cuda] [--gib 10] [--runs 3] [--out FILE]
+    python benchmarks/ouroboros.py [--variants s-p,va-c,cuda] [--gib 10] [--runs 3] [--missing]
+                                   [--out FILE]
     compute-sanitizer --tool memcheck python benchmarks/ouroboros.py --check
 
 One thread per allocation. Milliseconds by CUDA events: `first` from a heap without pages, `again`
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -146,8 +147,8 @@ def usable(subject: Subject, size: int) -> dict[str, float]:
     return {"first": shares[0], "again": shares[1]}
 
 
-def groups(subject: Subject, runs: int, nbytes: int) -> Iterator[tuple[str, Any]]:
-    """Yield each group of an allocator's figures."""
+def groups(subject: Subject, runs: int, nbytes: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield each group of an allocator's figures, and what measures it."""
     heap = subject.heap
     runs = 1 if heap is None else runs
     rng = cupy.random.default_rng(1)
@@ -158,28 +159,35 @@ def groups(subject: Subject, runs: int, nbytes: int) -> Iterator[tuple[str, Any]
     def any_up_to(most: int) -> Any:
         return rng.integers(4, most, MANY, endpoint=True).astype(cupy.uint32)
 
-    yield "registers", {name: kernel.num_regs for name, kernel in subject.kernels.items()}
+    def of_small_heap() -> dict[int, dict[str, float]]:
+        subject.begin(SMALL_HEAP)
+        shares = {size: usable(subject, size) for size in reversed(PAGE_BYTES)}
+        subject.begin(nbytes)
+        return shares
+
+    yield "registers", lambda: {name: kernel.num_regs for name, kernel in subject.kernels.items()}
     times(subject, full(256, 16), 1)
     if heap is not None:
-        yield "begin_ms", median(timed(heap.reinitialise) for _ in range(runs))
-        yield "overhead_bytes", heap.statistics().overhead_bytes
-    yield "sizes", {size: times(subject, full(MANY, size), runs) for size in PAGE_BYTES}
+        yield "begin_ms", lambda: median(timed(heap.reinitialise) for _ in range(runs))
+        yield "overhead_bytes", lambda: heap.statistics().overhead_bytes
+    yield "sizes", lambda: {size: times(subject, full(MANY, size), runs) for size in PAGE_BYTES}
     counts = [n for n in THREADS if heap is not None or n < CUDA_MOST]
     for size in SCALED:
-        yield f"threads_{size}", {n: times(subject, full(n, size), runs) for n in counts}
-    yield "mixed", {most: times(subject, any_up_to(most), runs) for most in MIXED}
+        yield (
+            f"threads_{size}",
+            lambda size=size: {n: times(subject, full(n, size), runs) for n in counts},
+        )
+    yield "mixed", lambda: {most: times(subject, any_up_to(most), runs) for most in MIXED}
     if heap is None:
         return
     yield (
         "extent",
-        {
+        lambda: {
             size: [extent(subject, full(MANY, size), rounds) for rounds in (1, ROUNDS)]
             for size in SCALED
         },
     )
-    subject.begin(SMALL_HEAP)
-    yield "usable", {size: usable(subject, size) for size in reversed(PAGE_BYTES)}
-    subject.begin(nbytes)
+    yield "usable", of_small_heap
 
 
 def check(subject: Subject, count: int) -> None:
@@ -218,6 +226,7 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=10)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--check", type=int, nargs="?", const=2048, metavar="THREADS")
+    parser.add_argument("--missing", action="store_true", help="only what the file lacks")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     nbytes = (64 << 20) + 8192 * args.check if args.check else int(args.gib * (1 << 30))
@@ -229,10 +238,13 @@ def main() -> None:
             check(subject, args.check)
             continue
         since = time.perf_counter()
-        for name, found in groups(subject, args.runs, nbytes):
+        for name, measure in groups(subject, args.runs, nbytes):
             record = json.loads(file.read_text()) if file.exists() else {"allocators": {}}
+            figures = record["allocators"].setdefault(variant, {})
+            if args.missing and name in figures:
+                continue
+            figures[name] = measure()
             record |= {"machine": machine(), "heap_bytes": nbytes, "many": MANY}
-            record["allocators"].setdefault(variant, {})[name] = found
             save("ouroboros", record, args.out)
             print(f"{variant} {name} after {time.perf_counter() - since:.1f} s", flush=True)
         del subject
