@@ -73,7 +73,8 @@ struct Batch {
   u64* arc_keys;  // arcs
   void* arc_old;
   void* arc_new;
-  int* gained;  // arcs + 1: arcs gained by changes before this one
+  u32* places;  // arcs: how many arcs of the row lie before it, or before where it goes
+  int* gained;  // arcs + 1: arcs gained by changes before this one; first, `places` of arcs listed
   u32* edges;   // edges: place of its first arc
   u32* rows;    // rows
   u32* starts;  // rows + 1: where each row's changes begin
@@ -86,7 +87,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 36 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 37 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1.
 template <class W>
@@ -143,18 +144,26 @@ __device__ __forceinline__ i64 find_chained(const u32* targets, const Row& row, 
   return -1;
 }
 
-// Returns the weight of arc u -> v, or of u's loop; 0 where there is none.
+// An arc that was searched: how many arcs of its row lie before it, and its weight, 0 if it is not
+// there. Chains and loops have no place.
+struct Found {
+  u32 place;
+  i64 weight;
+};
+
+// Searches arc u -> v, or u's loop.
 template <class W>
-__device__ __forceinline__ i64 weight_of(const Row* spans, const u32* targets, const W* weights,
-                                         const u64* loops, i64 chained, u32 u, u32 v) {
-  if (u == v) return loops[u];
+__device__ __forceinline__ Found find_arc(const Row* spans, const u32* targets, const W* weights,
+                                          const u64* loops, i64 chained, u32 u, u32 v) {
+  if (u == v) return {0, (i64)loops[u]};
   const Row row = spans[u];
   if (chained) {
     const i64 place = find_chained(targets, row, v);
-    return place < 0 ? 0 : i64(weight_at(weights, place));
+    return {0, place < 0 ? 0 : i64(weight_at(weights, place))};
   }
   const i64 at = lower_bound(targets, row.low, row.high, v);
-  return at < row.high && targets[at] == v ? i64(weight_at(weights, at)) : 0;
+  const bool there = at < row.high && targets[at] == v;
+  return {u32(at - row.low), there ? i64(weight_at(weights, at)) : 0};
 }
 
 // Arcs that a page of a class holds: 4 2^k or 6 2^k; the twin of cpu/dynamic/size_classes.py.

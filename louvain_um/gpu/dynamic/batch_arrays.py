@@ -25,8 +25,8 @@ BATCH: Final = layout(
     **pointers("loops", "degrees", "spans", "classes", "targets", "weights"),
     frontier=np.int64, queued=np.int64, chained=np.int64,
     **pointers(
-        "asked", "less", "more", "old", "fresh", "arc_keys", "arc_old", "arc_new", "gained",
-        "edges", "rows", "starts", "from", "lengths", "wanted", "pages", "rooms", "long_rows",
+        "asked", "less", "more", "old", "fresh", "arc_keys", "arc_old", "arc_new", "places",
+        "gained", "edges", "rows", "starts", "from", "lengths", "wanted", "pages", "rooms", "long_rows",
         "partials", "counts",
     ),
 )  # fmt: skip
@@ -94,7 +94,7 @@ def scratch_places(
     >>> from louvain_um.gpu.dynamic.batch_arrays import scratch_places
     >>> size = {"weighted": False, "ordered": False, "paged": True}
     >>> scratch_places(10_000_000, 1 << 22, 156_000_000, **size)[1] // 10_000_000
-    53
+    61
     """
     both, rows = 2 * listed, min(2 * listed, vertices)
     amount, asking, paging = 8 if weighted else 1, both * ordered, rows * paged
@@ -107,6 +107,7 @@ def scratch_places(
         "arc_keys": 8 * both,
         "arc_old": amount * both,
         "arc_new": amount * both,
+        "places": 4 * both,
         "gained": 4 * (both + 1),
         "edges": 4 * listed,
         "rows": 4 * rows,

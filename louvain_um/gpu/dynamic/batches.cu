@@ -121,7 +121,10 @@ __device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
   const u32 asked = b.order ? b.asked[i] : b.deletions ? DELETED : INSERTED;
   const i64 less = b.order && asked & DECREASED ? b.less[i] : 0;
   const i64 more = b.order ? b.more[i] : 1;
-  const i64 before = weight_of(b.spans, b.targets, (const W*)b.weights, b.loops, b.chained, u, v);
+  const Found found =
+      find_arc(b.spans, b.targets, (const W*)b.weights, b.loops, b.chained, u, v);
+  const i64 before = found.weight;
+  b.gained[i] = found.place;
   const bool speaks = u <= v, below = before > 0 && !(asked & DELETED) && less > before;
   i64 after = asked & DELETED ? 0 : before;
   if (before > 0 && after > 0 && !below) after -= less;
@@ -208,6 +211,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
         b.arc_keys[at] = b.keys[i];
         arc_old[at] = old[i];
         arc_new[at] = fresh[i];
+        b.places[at] = b.gained[i];
       },
       (u64*)b.partials, barrier);
   grid_sync(barrier);

@@ -15,7 +15,7 @@ __global__ void BOUNDS find_arcs(i64 count, const Row* spans, const u32* targets
                                  const u64* loops, i64 chained, const u32* u, const u32* v,
                                  i64* found) {
   for (i64 i = grid_thread(); i < count; i += grid_threads())
-    found[i] = weight_of(spans, targets, weights, loops, chained, u[i], v[i]);
+    found[i] = find_arc(spans, targets, weights, loops, chained, u[i], v[i]).weight;
 }
 
 // A row and its changes.
@@ -57,12 +57,11 @@ __device__ __forceinline__ void merge_arc(const Batch& b, const Pools<W>& pools,
 
 // Writes change k of a row, if it is a new arc.
 template <class W>
-__device__ __forceinline__ void merge_change(const Batch& b, const Pools<W>& pools, i64 k, i64 begin,
-                                             u32 length, i64 shift) {
+__device__ __forceinline__ void merge_change(const Batch& b, const Pools<W>& pools, i64 k,
+                                             i64 shifted) {
   if (((const Amount<W>*)b.arc_old)[k] != 0) return;
-  const u32 target = u32(b.arc_keys[k]);
-  const i64 to = lower_bound(pools.targets, begin, begin + length, target) + shift + b.gained[k];
-  pools.out_targets[to] = target;
+  const i64 to = shifted + b.places[k] + b.gained[k];
+  pools.out_targets[to] = u32(b.arc_keys[k]);
   put_weight(pools.out_weights, to, u64(((const Amount<W>*)b.arc_new)[k]));
 }
 
@@ -74,27 +73,39 @@ __device__ __forceinline__ void merge_item(const Batch& b, const Pools<W>& pools
   if (place < row.length)
     merge_arc(b, pools, at, pools.targets[at], shift, row.first, row.first + row.changes);
   else
-    merge_change(b, pools, i64(row.first) + place - row.length, row.begin, row.length, shift);
+    merge_change(b, pools, i64(row.first) + place - row.length, row.begin + shift);
 }
 
-// Copies 32 rows without changes, one given by each lane. Whole warps call.
+// Arcs that move together, and how many zeros follow them.
+struct Moved {
+  i64 begin, shift;
+  u32 length, zeros;
+};
+
+// Copies arcs of 32 rows or parts of rows, one given by each lane. Whole warps call.
 template <class W>
-__device__ __forceinline__ void copy_lanes(const Pools<W>& pools, const Merged& mine) {
-  const i64 shift = mine.out - mine.begin;
+__device__ __forceinline__ void copy_lanes(const Pools<W>& pools, const Moved& mine) {
+  const u32 end = u32(mine.begin + mine.length);  // its lower half tells arcs from zeros
   u32 total;
-  walk_lanes(mine.length, mine.begin, total, [&](const i64* at, const u32* owner, u32) {
-    u32 target[DEPTH];
+  walk_lanes(mine.length + mine.zeros, mine.begin, total,
+             [&](const i64* at, const u32* owner, u32) {
+               u32 target[DEPTH];
+               bool arc[DEPTH];
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d) target[d] = at[d] >= 0 ? __ldcs(pools.targets + at[d]) : 0;
+               for (int d = 0; d < DEPTH; ++d) {
+                 arc[d] = int(u32(at[d]) - __shfl_sync(FULL, end, owner[d])) < 0 && at[d] >= 0;
+                 target[d] = arc[d] ? __ldcs(pools.targets + at[d]) : 0;
+               }
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d) {
-      const i64 to = at[d] + __shfl_sync(FULL, shift, owner[d]);
-      if (at[d] < 0) continue;
-      pools.out_targets[to] = target[d];
-      put_weight(pools.out_weights, to, u64(weight_at(pools.weights, at[d])));
-    }
-    return true;
-  });
+               for (int d = 0; d < DEPTH; ++d) {
+                 const i64 to = at[d] + __shfl_sync(FULL, mine.shift, owner[d]);
+                 if (at[d] < 0) continue;
+                 pools.out_targets[to] = target[d];
+                 put_weight(pools.out_weights, to,
+                            arc[d] ? u64(weight_at(pools.weights, at[d])) : 0);
+               }
+               return true;
+             });
 }
 
 // The same two arcs at a time: all begins are even. Zeros follow a row up to `places`, which is even;
@@ -128,37 +139,50 @@ __device__ __forceinline__ void copy_pairs(const Pools<W>& pools, const Merged& 
   });
 }
 
-// Merges 32 rows, one given by each lane. Whole warps call.
+// Merges 32 rows, one given by each lane, whose changes cut it into parts that move together: a lane
+// then takes a part and the change before it. `zeros` follow each row. Whole warps call.
 template <class W>
 __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pools,
-                                            const Merged& mine) {
+                                            const Merged& mine, u32 zeros) {
+  const auto* old = (const Amount<W>*)b.arc_old;
+  const auto* fresh = (const Amount<W>*)b.arc_new;
+  const u32 lane = lane_index(), parts = mine.items() ? mine.changes + 1 : 0;
   const i64 mine_shift = shift_of(b, mine);
-  const u32 mine_last = mine.first + mine.changes;
-  u32 total;
-  walk_lanes(mine.length, mine.begin, total, [&](const i64* at, const u32* owner, u32) {
-    u32 target[DEPTH];
+  u32 upto = parts;
+  for (int d = 1; d < WARP; d <<= 1) {
+    const u32 other = __shfl_up_sync(FULL, upto, d);
+    if (lane >= d) upto += other;
+  }
+  const u32 total = __shfl_sync(FULL, upto, WARP - 1), before = upto - parts;
+  for (u32 low = 0; low < total; low += WARP) {
+    u32 owner = 0;
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d) target[d] = at[d] >= 0 ? pools.targets[at[d]] : 0;
-#pragma unroll
-    for (int d = 0; d < DEPTH; ++d) {
-      const i64 shift = __shfl_sync(FULL, mine_shift, owner[d]);
-      const u32 first = __shfl_sync(FULL, mine.first, owner[d]);
-      const u32 last = __shfl_sync(FULL, mine_last, owner[d]);
-      if (at[d] >= 0) merge_arc(b, pools, at[d], target[d], shift, first, last);
+    for (u32 step = WARP / 2; step; step >>= 1)
+      if (__shfl_sync(FULL, upto, owner + step - 1) <= low + lane) owner += step;
+    const u32 part = low + lane - __shfl_sync(FULL, before, owner);
+    const u32 changes = __shfl_sync(FULL, mine.changes, owner);
+    const u32 k = __shfl_sync(FULL, mine.first, owner) + part;  // the change behind the part
+    const u32 length = __shfl_sync(FULL, mine.length, owner);
+    const u32 behind = __shfl_sync(FULL, zeros, owner);
+    Moved moved = {__shfl_sync(FULL, mine.begin, owner), __shfl_sync(FULL, mine_shift, owner), 0, 0};
+    if (low + lane < total) {
+      u32 from = 0;
+      if (part) {
+        from = b.places[k - 1];
+        if (fresh[k - 1] != 0) {
+          const i64 to = moved.begin + from + moved.shift + b.gained[k - 1];
+          pools.out_targets[to] = u32(b.arc_keys[k - 1]);
+          put_weight(pools.out_weights, to, u64(fresh[k - 1]));
+        }
+        from += old[k - 1] != 0;
+      }
+      moved.begin += from;
+      moved.shift += changes ? b.gained[k] : 0;
+      moved.length = (part < changes ? b.places[k] : length) - from;
+      moved.zeros = part < changes ? 0 : behind;
     }
-    return true;
-  });
-  // Apart: beside arcs, lanes that search among these would hold up all.
-  walk_lanes(mine.changes, mine.first, total, [&](const i64* change, const u32* owner, u32) {
-#pragma unroll
-    for (int d = 0; d < DEPTH; ++d) {
-      const i64 shift = __shfl_sync(FULL, mine_shift, owner[d]);
-      const i64 begin = __shfl_sync(FULL, mine.begin, owner[d]);
-      const u32 length = __shfl_sync(FULL, mine.length, owner[d]);
-      if (change[d] >= 0) merge_change(b, pools, change[d], begin, length, shift);
-    }
-    return true;
-  });
+    copy_lanes(pools, moved);
+  }
 }
 
 // Calls visit(row, place) for the items of long rows, which all blocks share. row_of(k) is the k-th.
@@ -218,7 +242,7 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
       if (b.rooms[r] >= 0) back = after;
       if (set_aside(b, row, r)) row.length = row.changes = back = 0;
     }
-    merge_lanes(b, pools, row);
+    merge_lanes(b, pools, row, 0);
     __syncwarp();
     u32 total;
     walk_lanes(back, 0, total, [&](const i64* at, const u32* owner, u32) {
@@ -322,18 +346,20 @@ __global__ void BOUNDS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* b
   for (i64 low = grid_thread() / WARP * WARP; low < n; low += grid_threads()) {
     const i64 v = low + lane_index(), r = rows ? touched_place(b.rows, rows, low) : -1;
     Merged row = {0, 0, 0, 0, 0};
-    i64 places = 0;
+    i64 after = 0, places = 0;
     if (v < n) {
       row = row_of(v, r);
       if (set_aside(b, row, v)) row.length = row.changes = 0;
-      if (classes && row.length) places = min(capacity_of(classes[v]), row.length + 7ll & ~7ll);
+      after = row.length;
+      if (row.changes) after += b.gained[row.first + row.changes] - b.gained[row.first];
+      places = after;
+      if (classes && after) places = min(capacity_of(classes[v]), after + 7 & ~7ll);
     }
-    if (__any_sync(FULL, row.changes))
-      merge_lanes(b, pools, row);
-    else if (!__any_sync(FULL, row.length && (places == 0 || row.begin % 2)))
-      copy_pairs(pools, row, places);
+    const bool alone = row.changes || (row.length && (classes == nullptr || row.begin % 2));
+    if (__any_sync(FULL, alone))
+      merge_lanes(b, pools, row, u32(places - after));
     else
-      copy_lanes(pools, row);
+      copy_pairs(pools, row, places);
   }
   grid_sync(&b.counts->barrier);
   const auto long_row = [&](i64 v) {
