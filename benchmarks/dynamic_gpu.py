@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import cupy
 import numpy as np
 from common import bandwidth, machine, save
 
@@ -29,6 +28,8 @@ BATCHES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
 def timed(call: Callable[[], Any]) -> float:
+    import cupy
+
     cupy.cuda.Device().synchronize()
     since = time.perf_counter()
     call()
@@ -38,7 +39,9 @@ def timed(call: Callable[[], Any]) -> float:
 
 def churn(g: lu.DynamicGraph, batches: int, edges: int = 10_000) -> list[dict[str, float]]:
     """Replace edges in `batches` batches; return samples of the memory taken on the way."""
-    inserted: deque[tuple[cupy.ndarray, ...]] = deque()
+    import cupy
+
+    inserted: deque[tuple[Any, ...]] = deque()
     samples = []
     since = time.perf_counter()
     for number in range(1, batches + 1):
@@ -70,6 +73,8 @@ def main() -> None:
     parser.add_argument("--churn", type=int, default=0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    import cupy
+
     n = 1 << args.scale
     g = lu.DynamicGraph(n, device="cuda")
     first = tuple(cupy.random.randint(0, n, args.edges).astype(np.uint32) for _ in range(2))

@@ -173,6 +173,7 @@ def test_a_budget_refuses_before_anything_is_written(store):
     ("make", "error"),
     [
         (lambda: DynamicGraph(3, store="heap"), OptionError),
+        (lambda: DynamicGraph(3, store=["rows"]), OptionError),
         (lambda: Tracker(Graph.from_edges([0], [1])), OptionError),
         (lambda: DynamicGraph(-1), GraphError),
         (lambda: DynamicGraph(3, weighted=True, scale=3), OptionError),

@@ -40,7 +40,7 @@ def store_class(name: str, device: str = "cpu") -> type[Store]:
     DeviceUnavailableError
         There is no such device.
     """
-    if name not in STORES:
+    if name not in tuple(STORES):  # a list is no key
         raise OptionError("store", name, f"must be one of {', '.join(map(repr, STORES))}")
     if device.startswith("cuda"):
         return _on_device(name, device)

@@ -196,8 +196,8 @@ class DevicePages(DeviceRows):
         return offsets, keys.astype(np.uint32), weights
 
     def _state(self) -> Any:
-        """Return the queue's counters; waits for kernels."""
-        return self.device.read(self.queue).view(QUEUE)[0]
+        """Return a copy of the queue's counters; waits for kernels."""
+        return self.device.read(self.queue).view(QUEUE)[0].copy()
 
     def _begin_queue(self, cut: int, pages: int, free: Any) -> None:
         """Make a queue with room for so many pages, of which some are free."""
