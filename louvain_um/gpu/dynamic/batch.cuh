@@ -65,6 +65,7 @@ struct Batch {
   i64 frontier;
   i64 queued;   // pages of classes below this come from queues; there, only powers of two are used
   i64 chained;  // whether rows are chains of pages
+  i64 in_place;  // changed arcs at most for which pages are laid out; with more all rows move
   u32* asked;   // bits of operations, by place of the first arc of each edge
   i64* less;    // sum of decreases
   u64* more;    // sum or maximum of insertions
@@ -87,7 +88,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 37 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 38 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1.
 template <class W>

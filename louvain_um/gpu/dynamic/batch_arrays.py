@@ -23,11 +23,11 @@ BATCH: Final = layout(
     **pointers("keys", "order", "given"),
     listed=np.int64, deletions=np.int64, decreases=np.int64, summing=np.int64,
     **pointers("loops", "degrees", "spans", "classes", "targets", "weights"),
-    frontier=np.int64, queued=np.int64, chained=np.int64,
+    frontier=np.int64, queued=np.int64, chained=np.int64, in_place=np.int64,
     **pointers(
         "asked", "less", "more", "old", "fresh", "arc_keys", "arc_old", "arc_new", "places",
-        "gained", "edges", "rows", "starts", "from", "lengths", "wanted", "pages", "rooms", "long_rows",
-        "partials", "counts",
+        "gained", "edges", "rows", "starts", "from", "lengths", "wanted", "pages", "rooms",
+        "long_rows", "partials", "counts",
     ),
 )  # fmt: skip
 """`Batch` of batch.cuh."""

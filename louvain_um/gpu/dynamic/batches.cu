@@ -251,7 +251,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
     add_counted(&counts->taken, taken);
     add_counted(&counts->given, given);
   }
-  if (b.classes == nullptr) return;
+  if (b.classes == nullptr || arcs > b.in_place) return;
   Pages pages;
   // As above: these threads also sum.
   for (i64 r = stretch_begin(rows) + threadIdx.x; r < stretch_end(rows); r += THREADS) {

@@ -318,11 +318,11 @@ __global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, 
 __device__ __forceinline__ i64 touched_place(const u32* rows, i64 count, i64 low) {
   i64 from = 0;
   for (i64 to = count; from < to;) {
-    const i64 middle = (from + to) / 2;
-    if (rows[middle] < low)
-      from = middle + 1;
-    else
-      to = middle;
+    const i64 step = (to - from + WARP - 1) / WARP, probe = from + lane_index() * step;
+    const u32 before = __popc(__ballot_sync(FULL, probe < to && rows[probe] < low));
+    if (before == 0) break;
+    to = min(to, from + before * step);
+    from += (before - 1) * step + 1;
   }
   const i64 at = from + lane_index();
   const u32 ahead = at < count ? rows[at] - u32(low) : WARP;

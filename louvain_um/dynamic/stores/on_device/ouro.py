@@ -24,6 +24,7 @@ from louvain_um.dynamic.ouroboros import (
     VARIANTS,
     Ouroboros,
 )
+from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, Rebuilt, with_free
 from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
@@ -106,7 +107,7 @@ class DeviceOuro(DeviceRows):
 
     def batch_fields(self) -> dict[str, int]:
         """Return what kernels of a batch read of the store; see `Batch` in batch.cuh."""
-        return {**super().batch_fields(), "queued": QUEUED}
+        return {**super().batch_fields(), "queued": QUEUED, "in_place": UNLIMITED}
 
     def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
         """Take memory and pages for a batch; return the store in a new heap if this one is full."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, capacities_for
-from louvain_um.dynamic.stores.on_device.pools import Device, DevicePools
+from louvain_um.dynamic.stores.on_device.pools import UNLIMITED, Device, DevicePools
 from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE
 from louvain_um.dynamic.stores.store import I64, NARROW, ROW_BYTES, U32, Compressed
@@ -196,7 +196,14 @@ class DeviceRows(DevicePools):
             )
         }  # fmt: skip
         places = {name: self.device.address(array) for name, array in arrays.items()}
-        return {**places, "frontier": self.frontier, "chained": int(self.chained)}
+        return {
+            **places, "frontier": self.frontier, "chained": int(self.chained),
+            "in_place": self._most_in_place(),
+        }  # fmt: skip
+
+    def _most_in_place(self) -> int:
+        """Return how many arcs may change without a rebuild that is certain beforehand."""
+        return int(REBUILD_SHARE * self.n_arcs) if self.budget is None else UNLIMITED
 
     def read_counts(self) -> dict[str, int]:
         """Return what kernels counted; waits for them."""
@@ -212,7 +219,7 @@ class DeviceRows(DevicePools):
             self._widen(batch)
         twice = self.frontier + self._rebuilt_arcs(counts["gained"])
         fits = self.budget is None or self._bytes(twice) + self.row_bytes <= self.budget
-        if not self.paged or (fits and counts["arcs"] > REBUILD_SHARE * self.n_arcs):
+        if not self.paged or (fits and counts["arcs"] > int(REBUILD_SHARE * self.n_arcs)):
             self._afford(twice, self.weights)
             return self._rebuilt(changes)
         frontier = self.frontier + counts["fresh"]
