@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, OptionError
 
 NOT_SUPPORTED: Final = (
     errno.EINVAL, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
@@ -36,7 +36,11 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
     LouvainUmError
         The file exists and `force` is off, it is no regular file, or its folder is missing
         or is not writable.
+    OptionError
+        `force` is neither True nor False.
     """
+    if force not in (True, False):
+        raise OptionError("force", force, "must be True or False")
     real = Path(os.path.realpath(path))
     if real.is_dir():
         raise LouvainUmError(f"{path}: is a folder; name a file in it")

@@ -12,7 +12,7 @@ import pytest
 
 from louvain_um.core import atomic_files
 from louvain_um.core.atomic_files import replacing, replacing_folder
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, OptionError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
 
@@ -77,6 +77,16 @@ def test_one_of_several_folder_writers_succeeds(tmp_path):
 def test_with_force_every_writer_succeeds(tmp_path, write):
     assert race(write, tmp_path / "a", force=True) == []
     assert names(tmp_path) == ["a"]
+
+
+def test_only_true_replaces(tmp_path):
+    (tmp_path / "a").write_text("old")
+    with (
+        pytest.raises(OptionError, match="force must be True or False"),
+        replacing(tmp_path / "a", force="no"),
+    ):
+        raise AssertionError
+    assert (tmp_path / "a").read_text() == "old"
 
 
 def test_a_replaced_file_keeps_its_permissions(tmp_path):

@@ -146,6 +146,13 @@ def test_a_partitioned_graph_needs_a_cluster(tmp_path: Path, edges: pa.Table) ->
 def test_errors_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(GraphFormatError, match="no such file"):
         lu.read_partitioned(tmp_path / "*.parquet")
+    with pytest.raises(GraphFormatError, match="is an empty folder"):
+        lu.read_partitioned(tmp_path)
+    (tmp_path / "year=2026").mkdir()
+    with pytest.raises(GraphFormatError, match="only folders there, and no files"):
+        lu.read_partitioned(tmp_path)
+    with pytest.raises(GraphError, match="cannot take NoneType as a path"):
+        lu.read_partitioned(None)
     (tmp_path / "broken.parquet").write_bytes(b"nothing")
     with pytest.raises(GraphFormatError, match=r"broken.parquet: is not a valid Parquet file"):
         lu.read_partitioned(tmp_path / "broken.parquet")

@@ -59,11 +59,18 @@ def files_of(pattern: str) -> list[str]:
         found = [system.unstrip_protocol(name) for name in names if not system.isdir(name)]
     elif os.path.isdir(pattern):
         found = glob.glob(os.path.join(glob.escape(pattern), "*"))
+        if not found:
+            raise GraphFormatError("is an empty folder; check the path", pattern)
     else:
         found = glob.glob(pattern)
-    if not found:
-        raise GraphFormatError("there is no such file; check the path", pattern)
-    return sorted(name for name in found if "://" in name or os.path.isfile(name))
+    files = sorted(name for name in found if "://" in name or os.path.isfile(name))
+    if not files:
+        if found:
+            problem = "only folders there, and no files; name those in a folder by a pattern (*/*)"
+        else:
+            problem = "there is no such file; check the path"
+        raise GraphFormatError(problem, pattern or "''")
+    return files
 
 
 def opened(path: str) -> AbstractContextManager[Any]:

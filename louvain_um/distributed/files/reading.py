@@ -24,6 +24,7 @@ from louvain_um.distributed.files.edge_pieces import (
 )
 from louvain_um.distributed.partition import RowBlock, cut_by_arcs
 from louvain_um.errors import GraphError, OptionError
+from louvain_um.formats.file_types import path_text
 from louvain_um.formats.read_options import Column, ReadOptions
 from louvain_um.graph.integer_weights import TOO_LARGE, largest_shift, scaled
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -141,7 +142,7 @@ def read_partitioned(
     if hasattr(data, "to_delayed"):
         return PartitionedGraph(frame=data, options=options, n_vertices=n_vertices)
     pieces = list[Piece]()
-    files = files_of(os.fspath(data))
+    files = files_of(path_text(data))
     for file in files:
         found, announced = pieces_of(file if "://" in file else os.path.abspath(file))
         pieces += found

@@ -34,6 +34,9 @@ MAX_FIELD = 2**31 - 1
 """Longest field of `csv`, in characters: longer than any."""
 
 
+SEPARATOR_LINE = re.compile(r'\A"?sep=.?"?[ \t]*(?=\r?\n)', re.IGNORECASE)
+"""What tells spreadsheets the separator; its newline stays, which keeps line numbers."""
+
 FORMULA = re.compile("[\\s\0]*[-=+@|%\uff0d\uff1d\uff0b\uff20]|[\t\r\n']")
 """Begin of a text that spreadsheets take for a formula, or that `spreadsheet_safe` must mark."""
 
@@ -73,6 +76,7 @@ def spreadsheet_safe(column: NDArray[Any]) -> NDArray[Any]:
 
 def read(path: str | Path, text: str) -> Labels:
     """Return the labels of a text file."""
+    text = SEPARATOR_LINE.sub("", text)
     first = re.search(r"^[ \t\r]*([^\s#%][^\r\n]*)", text, re.MULTILINE)
     if first is None:
         raise GraphFormatError(

@@ -54,6 +54,14 @@ def test_every_format_returns_what_was_written(
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize("text", ["sep=;\r\nvertex;community\r\na;1\r\n", '"sep=,"\na,1\n'])
+def test_a_line_for_spreadsheets_is_no_label(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(text, newline="")
+    found = read_labels(path)
+    assert (found.vertices.tolist(), found.communities.tolist()) == (["a"], [1])
+
+
 def round_trip(folder: Path, suffix: str, vertices: list[object]) -> Labels:
     names = np.empty(len(vertices), object)
     names[:] = vertices
