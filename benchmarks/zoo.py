@@ -13,7 +13,7 @@ Constants of the model were fitted to half of the kinds at most (`fitted`). With
 
 What `--out` has already is not run again. Processes that share a folder of `--claims` share the
 kinds: each takes the next one that no other has taken. A method of a kind begins only if as long as
-the longest one so far remains of `--limit`.
+the longest one so far remains of `--limit`, the first one apart, which compiles kernels.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
                     round(level.seconds, 6),
                     level.iterations,
                     level.arcs_visited,
+                    level.communities,
                 )
                 for level in found.levels
             ],
@@ -100,7 +101,7 @@ def points(
     if whole is None:
         whole = point(graph, runs + 1, method=method, memory="auto")
         yield {"policy": "auto", "budget": None, **whole}
-    for budget in budgets:
+    for budget in filter(None, budgets):
         for policy in policies:
             if (budget, policy) in before:
                 continue
@@ -150,8 +151,9 @@ def is_done(results: list[Any], kind: str, chosen: argparse.Namespace) -> bool:
     return all(
         (method, budget, policy) in there
         for method in chosen.methods.split(",")
-        for budget in chosen.budgets.split(",")
+        for budget in (None, *filter(None, chosen.budgets.split(",")))
         for policy in chosen.policies.split(",")
+        if budget or policy == "auto"
     )
 
 
@@ -178,7 +180,7 @@ def main() -> None:
     chosen = parser.parse_args()
     import cupy
 
-    begun, longest = time.perf_counter(), 0.0
+    begun, longest, ready = time.perf_counter(), 0.0, False
     results = json.loads(chosen.out.read_text())["results"] if chosen.out.exists() else []
     about = machine()
     for kind in chosen.kinds:
@@ -207,7 +209,8 @@ def main() -> None:
                 show(results[-1])
                 save("zoo_h200", {"machine": about, "results": results}, chosen.out)
             took = time.perf_counter() - since
-            longest = max(longest, took)
+            longest = max(longest, took) if ready else 0.0
+            ready = True
             print(f"{kind} {method}: {took:.1f} s", flush=True)
         del graph
 
