@@ -57,7 +57,8 @@ def runs(rows: list[dict[str, Any]]) -> list[Run]:
     for row in rows:
         levels = row.get("levels", ())
         if row["policy"] == "auto" and len(levels) > 1 and levels[1][0] == 0:
-            known = planned(row).remaining(levels[0][3], levels[1][2], levels[1][1])
+            _, vertices, arcs, *_ = levels[1]
+            known = planned(row).remaining(levels[0][3], arcs, vertices, levels[0][6])
             found.append(Run(row["kind"], row["fitted"], row["seconds"], known))
     return found
 

@@ -70,15 +70,15 @@ class Plan(Decision):
         limit = self.limit if self.in_pages else None
         return time_range(self.expected, self.work, kept, self.arrays, limit)
 
-    def remaining(self, level_0: float, arcs: int, vertices: int) -> Remaining:
+    def remaining(self, level_0: float, arcs: int, vertices: int, communities: int) -> Remaining:
         """Return what follows from level 1: how long the run takes.
 
         Parameters
         ----------
         level_0 : float
             Seconds until level 1 was there.
-        arcs, vertices : int
-            Of level 1.
+        arcs, vertices, communities : int
+            Of level 1, and the communities that its vertices begin in.
         """
         kept = self.request.kept
         return Remaining(
@@ -89,6 +89,7 @@ class Plan(Decision):
             level_0=level_0,
             arcs=arcs,
             vertices=vertices,
+            communities=communities,
         )
 
     @property

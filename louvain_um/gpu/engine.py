@@ -304,7 +304,9 @@ class GpuEngine:
             self.settle(coarse, "move")
         if level.number == level.cycle == 0:
             spent = time.perf_counter() - self.began
-            self.remaining = self.plan.remaining(spent, coarse.arcs, coarse.vertices)
+            sums = coarse.start_sums
+            communities = coarse.vertices if sums is None else sums.communities
+            self.remaining = self.plan.remaining(spent, coarse.arcs, coarse.vertices, communities)
             self.after_level_0 = self.remaining.seconds
         return coarse
 

@@ -85,6 +85,7 @@ def time_range(
             level_0=first,
             arcs=int(share * work.arcs),
             vertices=int(JOINED * share * work.vertices),
+            communities=int(JOINED * share * work.vertices),
         )
         there = share / kept[1] * away if kept[1] else 0.0
         found.append(first + LATER[at] * (known.seconds - first) + BUS[at] * there)

@@ -50,7 +50,7 @@ def test_a_size_alone_tells_little_and_says_so():
 
 def test_the_range_narrows_when_level_1_is_known(graph):
     found = lu.plan(graph, machine="h200")
-    few, many = (found.remaining(0.01, arcs, 1000).seconds for arcs in (10_000, graph.n_arcs))
+    few, many = (found.remaining(0.01, arcs, 1000, 1000).seconds for arcs in (10_000, graph.n_arcs))
     assert 0.01 < few < many
     assert many - few < found.seconds_range.high - found.seconds_range.low
 
