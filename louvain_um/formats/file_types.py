@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from louvain_um.errors import GraphError, GraphFormatError, OptionError
@@ -39,6 +40,21 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 NO_SEPARATORS = "\n\r\0\"'"
 """Characters that end lines, mark binary files or quote fields; digits are refused too."""
+
+
+OTHERS = {
+    rb"version https://git-lfs": (
+        "is a pointer of Git LFS, not the file itself; run git lfs pull where it comes from"
+    ),
+    rb"\s*<(!doctype|html|head|body)\b": (
+        "is a page of HTML, not a graph; download the file that it links to"
+    ),
+    rb'\s*\{\s*"': (
+        "is JSON, of which only Cytoscape's is read (format='cytoscape'); convert it, for example "
+        "with networkx"
+    ),
+}
+"""Beginnings of text that would pass for edges."""
 
 
 def check_format(format: str | None) -> None:
@@ -95,6 +111,21 @@ def format_of_content(head: bytes) -> str:
     if head.lstrip().lower().startswith((b"graph [", b"graph\n", b"creator ")):
         return "gml"
     return "edges"
+
+
+def other_content(head: bytes) -> str:
+    """Return what a file of text is instead of an edge list, and the remedy; "" if nothing else.
+
+    Examples
+    --------
+    >>> from louvain_um.formats.file_types import other_content
+    >>> other_content(b"<!DOCTYPE html>"), other_content(b"0 1")
+    ('is a page of HTML, not a graph; download the file that it links to', '')
+    """
+    for pattern, problem in OTHERS.items():
+        if re.match(pattern, head, re.IGNORECASE):
+            return problem
+    return ""
 
 
 def holds_communities(name: str) -> bool:

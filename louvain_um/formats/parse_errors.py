@@ -22,7 +22,8 @@ def split(line: bytes, separator: int) -> list[str]:
     # The csv module refuses carriage returns inside a line; readers take them for blanks.
     text = line.decode("utf-8", "backslashreplace").replace("\r", " ").strip()
     if separator == 32 and '"' not in text:
-        return text.split()
+        # Blanks of other scripts belong to names, as for readers.
+        return [name.decode("utf-8", "backslashreplace") for name in line.split()]
     # Readers take a carriage return inside a line for a blank.
     line_end = text.replace("\r", " ").replace("\n", " ")
     reader = csv.reader([line_end], delimiter=chr(separator), skipinitialspace=True)

@@ -12,6 +12,7 @@ from louvain_um.formats.file_types import (
     check_format,
     format_of,
     format_of_content,
+    other_content,
     path_text,
 )
 from louvain_um.formats.read_options import Column, ReadOptions, named
@@ -279,6 +280,8 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
         if kind in (None, "edges"):
             guess = format_of_content(file.peek(64))
             kind = guess if kind is None or guess == "matrixmarket" else kind
+        if kind == "edges" and format is None and (problem := other_content(file.peek(64))):
+            raise file.error(problem)
         for name in ("directed", "signed") if kind == "metis" else ():
             if getattr(options, name):
                 raise file.error(f"a METIS file is not {name}; drop {name}=True (--{name})")

@@ -33,10 +33,15 @@ WEIGHTS = (
 )  # fmt: skip
 """Names of weight columns; of several, the first in this order is read."""
 
-VERTEX_NAMES, COMMUNITY_NAMES = {"vertex", "node", "id", "name"}, {"community", "communities"}
+VERTEX_NAMES, COMMUNITY_NAMES = (
+    {"vertex", "node", "id", "name"},
+    {"community", "communities", "label"},
+)
 """Names of the two columns of a label file."""
 
-LABELS_NOT_EDGES = "lists the community of each vertex, not edges; pass the graph itself, or "
+LABELS_NOT_EDGES = (
+    "lists the community or label of each vertex, not edges; pass the graph itself, or "
+)
 """Error for a label file passed as a graph; the caller adds how to read it as edges."""
 
 

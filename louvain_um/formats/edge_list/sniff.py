@@ -24,6 +24,10 @@ THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}", re.A)
 """A weight whose comma separates decimals or thousands."""
 
 
+BETWEEN = {"->", "-->", "--", "-", "→", "=>", "<->"}
+"""What is no id, but stands between the ends of an edge."""
+
+
 @dataclass(slots=True)
 class DetectedFormat:
     """The format of an edge list, detected from its beginning.
@@ -131,6 +135,8 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     _assign_columns(file, rows, detected, options)
     if not rows:
         return detected
+    if not options.names_columns and detected.separator == 32:
+        _refuse_other_lists(file, rows, numbers[0])
     if detected.order != list(range(detected.width)):
         rows = [[row[i] if i < len(row) else "" for i in detected.order] for row in rows]
     begun = sample.text[1 if detected.header is not None else 0 :]
@@ -148,6 +154,22 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     if detected.header is not None and options.header is None:
         _check_names(file, detected, chosen=options.names_columns)
     return detected
+
+
+def _refuse_other_lists(file: GraphFile, rows: list[list[str]], line: int) -> None:
+    """Raise an error for lists of neighbours, and for edges with an arrow or a line between."""
+    if all(row[0].endswith(":") for row in rows):
+        raise file.error(
+            f"{rows[0][0]!r} seems to begin a list of neighbours; write one edge per line, or name "
+            "the columns with source='1', target='2'",
+            line,
+        )
+    if all(row[1:2] and row[1] in BETWEEN for row in rows):
+        raise file.error(
+            f"{rows[0][1]!r} stands where the second id is expected; remove it, or name the "
+            "columns with source='1', target='3'",
+            line,
+        )
 
 
 def _has_header(

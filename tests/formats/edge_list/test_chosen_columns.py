@@ -308,7 +308,7 @@ def test_a_name_used_twice_matters_only_where_it_is_read(tmp_path: Path) -> None
 def test_named_columns_of_a_label_file_are_edges(tmp_path: Path) -> None:
     path = tmp_path / "l.csv"
     path.write_text("vertex,community\n5,1\n6,1\n")
-    with pytest.raises(GraphFormatError, match="lists the community"):
+    with pytest.raises(GraphFormatError, match="lists the community or label"):
         read_graph(path)
     options: dict[str, Any] = {"source": "vertex", "target": "community"}
     assert read_graph(path, **options).n_edges == 2

@@ -223,6 +223,34 @@ def test_options_are_checked(tmp_path: Path) -> None:
     assert read(tmp_path, "0-1\n1-2\n", separator="-").n_edges == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 7\n", "run git lfs pull"),
+        ("<!DOCTYPE html>\n<p>not found</p>\n", "is a page of HTML"),
+        ('{"nodes": [], "links": []}\n', "is JSON"),
+        ("0: 1 2\n1: 2 3\n", ":1: '0:' seems to begin a list of neighbours"),
+        ("# dot\na -> b\nb -> c\n", ":2: '->' stands where the second id is expected"),
+        ("Id,Label\n0,ann\n1,bob\n", ":1: lists the community or label of each vertex"),
+    ],
+)
+def test_what_is_no_edge_list_is_told_as_such(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(GraphFormatError) as caught:
+        read(tmp_path, text)
+    assert told in str(caught.value)
+
+
+def test_advice_for_other_lists_is_right(tmp_path: Path) -> None:
+    assert pairs(read(tmp_path, "a -> b\nb -> c\n", source=1, target=3)) == {("a", "b"), ("b", "c")}
+    assert read(tmp_path, "0: 1\n1: 2\n", source=1, target=2).n_edges == 2
+
+
+def test_blanks_of_other_scripts_belong_to_names(tmp_path: Path) -> None:
+    graph = read(tmp_path, "山田\u3000太郎 b 2\nb c\u00a0d 5\n")
+    assert pairs(graph) == {("b", "山田\u3000太郎"), ("b", "c\u00a0d")}
+    assert graph.weighted
+
+
 @pytest.mark.parametrize("separator", "\t;|,: ")
 def test_a_truncated_line_is_told_and_not_those_before(tmp_path: Path, separator: str) -> None:
     whole = "".join(f"ann{i}{separator}ann{(i + 1) % 5}\n" for i in range(5))
