@@ -137,6 +137,18 @@ def test_dask_reads_on_its_workers(tmp_path: Path, edges: pa.Table) -> None:
         assert_equal(lu.louvain(lu.read_partitioned(frame), cluster=client), one)
 
 
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_what_spark_and_dask_leave_in_a_folder_holds_no_edges(tmp_path: Path, scheme: str) -> None:
+    if scheme:
+        pytest.importorskip("fsspec")
+    for name in ("_SUCCESS", "_metadata", ".part-0.csv.crc"):
+        (tmp_path / name).touch()
+    (tmp_path / "part-0.csv").write_text("0,1\n1,2\n")
+    (tmp_path / "_temporary").mkdir()
+    pieces = lu.read_partitioned(f"{scheme}{tmp_path}").pieces
+    assert [Path(piece.path).name for piece in pieces] == ["part-0.csv"]
+
+
 def test_a_partitioned_graph_needs_a_cluster(tmp_path: Path, edges: pa.Table) -> None:
     pq.write_table(edges, tmp_path / "edges.parquet")
     with pytest.raises(OptionError, match="pass cluster='local:2'"):
@@ -146,7 +158,7 @@ def test_a_partitioned_graph_needs_a_cluster(tmp_path: Path, edges: pa.Table) ->
 def test_errors_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(GraphFormatError, match="no such file"):
         lu.read_partitioned(tmp_path / "*.parquet")
-    with pytest.raises(GraphFormatError, match="is an empty folder"):
+    with pytest.raises(GraphFormatError, match="is a folder without files"):
         lu.read_partitioned(tmp_path)
     (tmp_path / "year=2026").mkdir()
     with pytest.raises(GraphFormatError, match="only folders there, and no files"):

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from louvain_um.formats.read_options import ReadOptions
 Array = NDArray[Any]
 Edges = tuple[Array, Array, Array | None]
 """Both ends of each edge as integer ids, and weights."""
+
+IN_FOLDER: Final = "[!._]*"
+"""Pattern of the files of a folder that hold edges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,9 @@ class Piece:
 def files_of(pattern: str) -> list[str]:
     """Return the files that a path, a folder or a pattern names, in order.
 
+    Of a folder, names that begin with ``_`` or ``.`` are left out: Spark and Dask keep no edges
+    there.
+
     Raises
     ------
     GraphFormatError
@@ -55,12 +61,12 @@ def files_of(pattern: str) -> list[str]:
     """
     if "://" in pattern:
         system, path = require("fsspec.core", pattern).url_to_fs(pattern)
-        names = system.glob(posixpath.join(path, "*") if system.isdir(path) else path)
+        names = system.glob(posixpath.join(path, IN_FOLDER) if system.isdir(path) else path)
         found = [system.unstrip_protocol(name) for name in names if not system.isdir(name)]
     elif os.path.isdir(pattern):
-        found = glob.glob(os.path.join(glob.escape(pattern), "*"))
+        found = glob.glob(os.path.join(glob.escape(pattern), IN_FOLDER))
         if not found:
-            raise GraphFormatError("is an empty folder; check the path", pattern)
+            raise GraphFormatError("is a folder without files; check the path", pattern)
     else:
         found = glob.glob(pattern)
     files = sorted(name for name in found if "://" in name or os.path.isfile(name))
