@@ -233,6 +233,23 @@ class Allocator:
         self.live[name] = view(allocation.address, shape, old.dtype, span)
         return self.live[name]
 
+    def make_room(self, shapes: Mapping[str, tuple[int, int]]) -> None:
+        """Let others leave the device so that arrays in pages can be extended together.
+
+        Parameters
+        ----------
+        shapes : mapping of str to (int, int)
+            Arrays, elements that they are to hold, and how many of the first are final.
+        """
+        rows = list[tuple[Span, int, int]]()
+        for name, counts in shapes.items():
+            held, width = self.allocations[name], self.live[name].itemsize
+            if self.schedule and held.own and isinstance(held.arena, Span):
+                rows.append((held.arena, counts[0] * width, counts[1] * width))
+        if self.schedule and rows:
+            with cuda_calls.current(self.device):
+                self.schedule.make_room(rows)
+
     def _widened(self, nbytes: int) -> bool:
         """Whether arcs made room in the shared arena for an array."""
         if self.schedule is None:

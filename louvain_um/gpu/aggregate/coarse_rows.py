@@ -83,6 +83,10 @@ class CoarseRows:
 
     def grow(self, capacity: int, used: int) -> None:
         """Enlarge the arrays; the first `used` arcs stay."""
+        heads = dict(zip(self.names, (0, self.head), strict=True))
+        self.memory.make_room(
+            {name: (size, heads[name] + used) for name, size, _ in self.shapes(capacity)}
+        )
         for i, (name, size, dtype) in enumerate(self.shapes(capacity)):
             kept = used + (self.head if i else 0)
             longer = self.memory.extend(name, size, kept)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
@@ -121,7 +121,7 @@ class Schedule:
         if not cold and count > self.pool.ready("device"):
             # Several holes of the shared arena are as good as one, and nothing leaves for them.
             self.shared.lend(count - self.pool.ready("device"), 0)
-        self._free_up(count, rows=not cold, begins=not cold)
+        self._free_up(count, rows="copied" if cold else "all", begins=not cold)
         here = min(count, self.pool.ready("device"))
         if here < count and not cold:
             here = 0
@@ -148,14 +148,27 @@ class Schedule:
 
     def extend(self, span: Span, nbytes: int, used: int) -> None:
         """Add pages to a span, so that it holds so many bytes; the first `used` are final."""
+        self.make_room([(span, nbytes, used)])
         count = -(-nbytes // self.pool.size) - len(span.mapped)
-        self._free_up(count, rows=False)
-        missing = count - self.pool.ready("device")
-        final = span.final(used)
-        if missing > 0 and final:
-            span.put("host", final[:missing])
         here = max(0, min(count, self.pool.ready("device")))
         span.extend(sides(here, count - here))
+
+    def make_room(self, rows: Sequence[tuple[Span, int, int]]) -> None:
+        """Free device pages so that some rows can grow together.
+
+        Parameters
+        ----------
+        rows : sequence of (Span, int, int)
+            Rows, bytes that they are to hold, and how many of their first bytes are final: what
+            has no copy on the host leaves last.
+        """
+        size = self.pool.size
+        count = sum(max(0, -(-nbytes // size) - len(span.mapped)) for span, nbytes, _ in rows)
+        self._free_up(count, rows="copied")
+        for span, _, used in rows:
+            numbers = span.final(used)[: max(0, count - self.pool.ready("device"))]
+            if numbers:
+                span.put("host", numbers)
 
     def room(self) -> int:
         """Return the bytes of free pages of the device."""
@@ -174,7 +187,7 @@ class Schedule:
             Rows, and their bytes that are final.
         """
         leaving = sum(len(span.final(used)) for span, used in finals)
-        leaving += sum(len(span.on("device")) for span in self.leaving)
+        leaving += self._leaving_pages()
         leaving += len(self.shared.aside_on("device"))
         return self.room() + leaving * self.pool.size
 
@@ -213,16 +226,17 @@ class Schedule:
             self._open_window(least)
             return
         missing = sum(len(span.on("host")) for span in wanted)
-        self._free_up(missing, rows=False)
+        self._free_up(missing, rows="none")
         if missing > self.pool.ready("device"):
             self.shared.lend(missing - self.pool.ready("device"), least)
         for span in wanted:
             numbers = span.on("host")[: self.pool.ready("device")]
             if numbers:
-                span.put("device", numbers)
+                span.put("device", numbers, keep=True)
         if self.later:
             kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
             self._bring(self.pool.ready("device") - kept, self._stream())
+            self._back_up(wanted, kept)
 
     def bring_back(self) -> None:
         """Bring arrays that were set aside back to the device, as far as there is room."""
@@ -267,10 +281,31 @@ class Schedule:
     def _open_window(self, least: int) -> None:
         """Free pages for new rows; those of the input can be had at any time."""
         count = max(LEAST_WINDOW, self.pool.count // WINDOW)
-        count -= sum(len(span.on("device")) for span in self.leaving)
+        count -= self._leaving_pages()
         if count > self.pool.ready("device"):
             self.shared.lend(count - self.pool.ready("device"), least)
             self._free_up(count)
+
+    def _leaving_pages(self) -> int:
+        """Return how many device pages of arcs have a copy on the host."""
+        inputs = sum(len(span.on("device")) for span in self.leaving)
+        return inputs + sum(len(span.backed_up) for span in self.rows if span.address)
+
+    def _back_up(self, spans: Sequence[Span], count: int) -> None:
+        """Copy to the host, beside kernels, what the next level's rows will take the place of.
+
+        These may need `count` pages.
+        """
+        count -= self.pool.ready("device") + self._leaving_pages()
+        for span in reversed([span for span in spans if span in self.rows]):
+            numbers = [i for i in span.on("device")[::-1] if i not in span.twins]
+            numbers = numbers[: max(0, min(count, self.pool.ready("host")))]
+            if numbers:
+                # Kernels that wrote these pages have run.
+                cuda_calls.synchronize()
+                span.back_up(numbers, self._stream())
+                self.coming = True
+                count -= len(numbers)
 
     def _bring(self, count: int, stream: int = 0) -> None:
         """Bring up to `count` pages of the input to the device, its arrays' planned shares first.
@@ -307,24 +342,36 @@ class Schedule:
             self.shared.lend(count - self.pool.ready("device"), least)
         return min(count, self.pool.ready("device"))
 
-    def _free_up(self, count: int, *, rows: bool = True, begins: bool = False) -> None:
-        """Make so many pages free: of arcs, what was set aside, `rows`, and where rows begin."""
+    def _free_up(
+        self, count: int, *, rows: Literal["all", "copied", "none"] = "all", begins: bool = False
+    ) -> None:
+        """Make so many pages free: of the input, what was set aside, rows, and where rows begin.
+
+        Rows: all, those that have a copy on the host, or none.
+        """
         self._demote(count - self.pool.ready("device"))
         numbers = self.shared.aside_on("device")[: max(0, count - self.pool.ready("device"))]
         if numbers:
             self.shared.put("host", numbers)
-        if rows:
-            self._spill(count - self.pool.ready("device"))
+        if rows != "none":
+            self._spill(count - self.pool.ready("device"), copied=rows == "copied")
         if begins:
             self._demote(count - self.pool.ready("device"), self.inputs)
 
-    def _spill(self, count: int) -> None:
-        """Copy the ends of coarse levels' rows to the host, then what is looked up for them."""
-        for span in [*self.rows, *self.looked_up] if count > 0 else []:
-            numbers = span.on("device")[::-1][: max(count, 0)] if span.address else []
-            if numbers:
-                span.put("host", numbers)
-                count -= len(numbers)
+    def _spill(self, count: int, *, copied: bool = False) -> None:
+        """Let the ends of coarse levels' rows go, then what is looked up for them.
+
+        First what has a copy on the host; only that, if `copied`.
+        """
+        held = [span for span in (*self.rows, *self.looked_up) if span.address]
+        for backed in (True,) if copied else (True, False):
+            for span in held if count > 0 else []:
+                numbers = span.backed_up if backed else span.on("device")
+                numbers = numbers[::-1][: max(count, 0)]
+                if numbers:
+                    self._wait()
+                    span.put("host", numbers)
+                    count -= len(numbers)
 
     def _demote(self, count: int, spans: Sequence[Span] | None = None) -> None:
         """Let device pages of the input go, the last ones first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -128,12 +128,7 @@ class Span:
             raise ValueError(f"no {len(fresh)} pages for array {self.spec.name!r}")
         new = dict(zip(fresh, taken, strict=True))
         size = self.pool.size
-        for first, last in runs(
-            fresh, lambda i: (self.mapped[i].address - i * size, new[i].address - i * size)
-        ):
-            nbytes = (last - first + 1) * size
-            copy_pages(new[first].address, self.mapped[first].address, nbytes, size, stream)
-            self.pool.copied[side] += nbytes
+        self._copy(side, new, stream)
         if not stream:
             cuda_calls.synchronize()
         for first, last in runs(chosen, lambda i: 0):
@@ -147,6 +142,21 @@ class Span:
                 else:
                     self.pool.give([old])
             self.pool.map(at, pages)
+
+    def back_up(self, numbers: Iterable[int], stream: int) -> None:
+        """Copy device pages to the host, behind a stream: they can leave for nothing from then on.
+
+        Their values never change. The pool has as many pages of the host.
+        """
+        fresh = sorted(numbers)
+        taken = self.pool.take("host", len(fresh)) or []
+        self.twins.update(new := dict(zip(fresh, taken, strict=True)))
+        self._copy("host", new, stream)
+
+    @property
+    def backed_up(self) -> list[int]:
+        """Numbers of the device pages that have a copy on the host."""
+        return [i for i in self.on("device") if i in self.twins]
 
     def sides(self, address: int, nbytes: int) -> tuple[tuple[int, int, Side], ...]:
         """Return where a part lives: addresses at which either side may copy, bytes and side."""
@@ -205,6 +215,16 @@ class Span:
     def resident_bytes(self) -> int:
         """0: the pool counts its pages."""
         return 0
+
+    def _copy(self, side: PageSide, new: Mapping[int, Page], stream: int) -> None:
+        """Copy pages to others of a side, neighbours at once."""
+        size = self.pool.size
+        for first, last in runs(
+            list(new), lambda i: (self.mapped[i].address - i * size, new[i].address - i * size)
+        ):
+            nbytes = (last - first + 1) * size
+            copy_pages(new[first].address, self.mapped[first].address, nbytes, size, stream)
+            self.pool.copied[side] += nbytes
 
     def _drop(self, first: int) -> None:
         """Unmap the pages from a number on, and give them back."""
