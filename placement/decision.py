@@ -232,7 +232,7 @@ class Decision:
         arcs = [a for a in self.arrays if a.holds_coarse_arcs and a.level == 1]
         whole = 2 * int(kept * self.work.arcs) * sum(a.itemsize for a in arcs)
         device = self.limit - fixed
-        return PageBudget(device=device, later=max(0, whole - (device - shared)) + device // 8)
+        return PageBudget(device=device, later=max(0, whole - (device - shared)) + device // 4)
 
     @property
     def transfer_mode(self) -> Literal["fault", "prefetch"] | None:

@@ -34,6 +34,10 @@ smaller one is emptied more often, which takes a launch each time."""
 FAR: Final = 4
 """Pages of one new hole, by those that are short, above which several holes do."""
 
+SPARE_COPIES: Final = 8
+"""Share of the device, 1 / 8, for which host pages stay free when rows are copied beside kernels:
+a page that is made while kernels wait takes ten times as long as the copy."""
+
 LEAST_WINDOW: Final = 4
 """Pages of it at least: two for each array of a level's arcs."""
 
@@ -255,6 +259,8 @@ class Schedule:
         if missing > self.pool.ready("device"):
             self.shared.lend(missing - self.pool.ready("device"), least)
         self._bring(self.pool.ready("device"))
+        for span in self.inputs:
+            span.dress()
         cuda_calls.synchronize()
 
     def close(self) -> None:
@@ -299,7 +305,8 @@ class Schedule:
         count -= self.pool.ready("device") + self._leaving_pages()
         for span in reversed([span for span in spans if span in self.rows]):
             numbers = [i for i in span.on("device")[::-1] if i not in span.twins]
-            numbers = numbers[: max(0, min(count, self.pool.ready("host")))]
+            room = self.pool.ready("host") - self.pool.count // SPARE_COPIES
+            numbers = numbers[: max(0, min(count, room))]
             if numbers:
                 # Kernels that wrote these pages have run.
                 cuda_calls.synchronize()
@@ -379,7 +386,7 @@ class Schedule:
             numbers = span.on("device")[::-1][: max(count, 0)]
             if numbers:
                 self._wait()
-                span.put("host", numbers)
+                span.put("host", numbers, bare=self.later)
                 count -= len(numbers)
 
     def _stream(self) -> int:

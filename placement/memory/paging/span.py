@@ -46,6 +46,7 @@ class Span:
         self.reserved = count * pages.size
         self.mapped: list[Page] = []
         self.twins: dict[int, Page] = {}
+        self.bare = set[int]()
         self.in_use = self.peak = 0
         reserve = "cuMemAddressReserve"
         self.address = int(cuda_calls.driver_call(reserve, self.reserved, LEAST_PAGE, 0, 0))
@@ -106,7 +107,13 @@ class Span:
         return [i for i in self.on("device") if (i + 1) * self.pool.size <= used]
 
     def put(
-        self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, stream: int = 0
+        self,
+        side: PageSide,
+        numbers: Iterable[int],
+        *,
+        keep: bool = False,
+        bare: bool = False,
+        stream: int = 0,
     ) -> None:
         """Move pages to a side; the range keeps its addresses and its values.
 
@@ -117,6 +124,8 @@ class Span:
             Pages on the other side; the pool has as many for them.
         keep : bool
             The values never change: the host's copy stays, so that pages leave for nothing.
+        bare : bool
+            Nothing reads them before `dress`: they are not mapped, which takes time.
         stream : int
             If not 0, copies may be under way when this returns; the caller waits for the stream
             before the range is read and before its pages change sides again.
@@ -131,9 +140,9 @@ class Span:
         self._copy(side, new, stream)
         if not stream:
             cuda_calls.synchronize()
-        for first, last in runs(chosen, lambda i: 0):
+        for first, last in runs(chosen, lambda i: i in self.bare):
             at = self.address + first * size
-            self.pool.unmap(at, last - first + 1)
+            self._unmap(first, last)
             pages = [new.get(i) or self.twins.pop(i) for i in range(first, last + 1)]
             for i, page in zip(range(first, last + 1), pages, strict=True):
                 old, self.mapped[i] = self.mapped[i], page
@@ -141,7 +150,16 @@ class Span:
                     self.twins[i] = old
                 else:
                     self.pool.give([old])
-            self.pool.map(at, pages)
+            if bare:
+                self.bare.update(range(first, last + 1))
+            else:
+                self.pool.map(at, pages)
+
+    def dress(self) -> None:
+        """Map the pages that were not."""
+        bare, self.bare = sorted(self.bare), set()
+        for first, last in runs(bare, lambda i: 0):
+            self.pool.map(self.address + first * self.pool.size, self.mapped[first : last + 1])
 
     def back_up(self, numbers: Iterable[int], stream: int) -> None:
         """Copy device pages to the host, behind a stream: they can leave for nothing from then on.
@@ -228,10 +246,19 @@ class Span:
 
     def _drop(self, first: int) -> None:
         """Unmap the pages from a number on, and give them back."""
-        self.pool.unmap(self.address + first * self.pool.size, len(self.mapped) - first)
+        held = range(first, len(self.mapped))
+        for begin, end in runs(held, lambda i: i in self.bare):
+            self._unmap(begin, end)
         gone = [self.twins.pop(i) for i in list(self.twins) if i >= first]
         self.pool.give([*self.mapped[first:], *gone])
         del self.mapped[first:]
+
+
+    def _unmap(self, first: int, last: int) -> None:
+        """Unmap consecutive pages, if they are mapped: all are, or none."""
+        if first not in self.bare:
+            self.pool.unmap(self.address + first * self.pool.size, last - first + 1)
+        self.bare.difference_update(range(first, last + 1))
 
 
 def runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int, int]]:

@@ -84,6 +84,10 @@ def cuda(monkeypatch):
     monkeypatch.setattr(
         span, "copy_pages", lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
     )
+    for call in ("copy", "copy_later"):
+        monkeypatch.setattr(
+            cuda_calls, call, lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
+        )
     yield fake
     os.close(fake.file)
 
@@ -145,7 +149,7 @@ def test_level_one_takes_the_place_of_the_input_which_leaves_for_nothing(cuda):
         assert sides(memory, "targets.1") == (7, 0)
         assert sides(memory, "targets.0") == (1, 5)
         assert np.array_equal(arcs.values, of_level)
-        assert np.array_equal(array.values, values)
+        assert np.array_equal(memory.fetch("targets.0"), values)
         # What the level works with finds room on the device, too.
         filled(memory, "queue", 3 * MIB)
         assert not memory.overflowed
@@ -223,16 +227,11 @@ def test_without_room_scratch_is_on_the_host_and_told(cuda):
         assert memory.schedule.pool.late
 
 
-def test_values_are_written_and_read_where_they_are(cuda, monkeypatch):
+def test_values_are_written_and_read_where_they_are(cuda):
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
         memory.recall()
         arcs, values = filled(memory, "targets.1", 18 * MIB, cold=True)
-        for call in ("copy", "copy_later"):
-            monkeypatch.setattr(
-                f"louvain_um.placement.memory.cuda_calls.{call}",
-                lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes),
-            )
         assert np.array_equal(memory.fetch("targets.1"), values)
         assert sum(n for _, n, _ in memory.sides("targets.1")) == 18 * MIB
         assert {side for _, _, side in memory.sides("targets.1")} == {"device", "host"}
@@ -371,11 +370,59 @@ def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
         # Pages that are still coming are waited for before they leave.
         assert not memory.schedule.coming
         assert ("synchronize", memory.schedule.stream) in cuda.log
-        assert np.array_equal(array.values, values)
+        assert np.array_equal(memory.fetch("targets.0"), values)
         memory.free("queue")
         memory.recall()
         assert sides(memory, "targets.0") == (6, 0)
         assert np.array_equal(array.values, values)
+
+
+def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        memory.recall()
+        before, values = filled(memory, "targets.1", 16 * MIB, cold=True, most=4 * MIB)
+        memory.settle("targets.1", least=0)
+        rows, pool = memory.arena_of("targets.1"), memory.schedule.pool
+        assert sides(memory, "targets.1") == (8, 0)
+        assert memory.schedule.coming
+        # The next level has as many rows at most, and there is no other room for them.
+        assert rows.backed_up == list(range(8))
+        copied = pool.copied["host"]
+        memory.settle("targets.1", least=2 * MIB, grows=True)
+        fresh, first = filled(memory, "targets.2", 4 * MIB, cold=True, most=4 * MIB)
+        assert memory.reach({"targets.2": 4 * MIB}) >= 8 * MIB
+        memory.make_room({"targets.2": (3 * MIB, fresh.size)})
+        longer = memory.extend("targets.2", 3 * MIB, fresh.size)
+        assert sides(memory, "targets.2") == (6, 0)
+        assert sides(memory, "targets.1")[1] > 0
+        assert pool.copied["host"] == copied
+        assert not memory.schedule.coming
+        assert np.array_equal(before.values, values)
+        assert np.array_equal(longer.values[: len(first)], first)
+        memory.free("targets.1")
+        assert rows.twins == {}
+        memory.free("targets.2")
+        assert pool.ready("host") == sum(page.side == "host" for page in pool.made) - 1
+
+
+def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        filled(memory, "targets.1", 13 * MIB, cold=True)
+        memory.settle("targets.1", least=0)
+        arena = memory.arena_of("targets.0")
+        before = len(arena.on("host"))
+        filled(memory, "queue", 7 * MIB)
+        assert len(arena.on("host")) > before
+        assert len(arena.bare) == len(arena.on("host")) - before
+        assert np.array_equal(memory.fetch("targets.0"), values)
+        memory.recall()  # with less room than before
+        assert sides(memory, "targets.0")[1] > 0
+        assert not arena.bare
+        assert np.array_equal(array.values, values)
+    assert {kind for kind, _ in cuda.alive.values()} <= set()
 
 
 def test_a_stream_that_fails_leaves_no_pages(cuda, monkeypatch):
