@@ -65,8 +65,9 @@ from louvain_um.placement.planner import Plan
 U32 = NDArray[np.uint32]
 
 
-SETTLING: Final = ("offsets", "degrees", "targets", "weights")
-"""Arrays of a level's graph that may have pages of their own, those first that vertices look up."""
+SETTLING: Final = ("offsets", "degrees", "weights", "targets")
+"""Arrays of a level's graph that may have pages of their own, those first that vertices look up,
+then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
 
 
 class GpuEngine:

@@ -190,10 +190,17 @@ class Schedule:
         finals : iterable of (Span, int)
             Rows, and their bytes that are final.
         """
-        leaving = sum(len(span.final(used)) for span, used in finals)
-        leaving += self._leaving_pages()
-        leaving += len(self.shared.aside_on("device"))
-        return self.room() + leaving * self.pool.size
+        count = len(self.shared.aside_on("device"))
+        leaving = self._leaving_pages()
+        if self.later:
+            unread = sum(len(span.on("device")) for span in self.leaving)
+            count, leaving = count + unread, leaving - unread
+        # What is read leaves a window at a time: while it stays, it is not read over the bus.
+        window = max(LEAST_WINDOW, self.pool.count // WINDOW)
+        count += min(leaving, window)
+        if leaving < window:
+            count += sum(len(span.final(used)) for span, used in finals)
+        return self.room() + count * self.pool.size
 
     def settle(
         self, spans: Iterable[Span], least: int, *, grows: bool = False, nbytes: int = 0
@@ -366,11 +373,11 @@ class Schedule:
             self._demote(count - self.pool.ready("device"), self.inputs)
 
     def _spill(self, count: int, *, copied: bool = False) -> None:
-        """Let the ends of coarse levels' rows go, then what is looked up for them.
+        """Let the ends of coarse levels' rows go, the last first, then what is looked up for them.
 
         First what has a copy on the host; only that, if `copied`.
         """
-        held = [span for span in (*self.rows, *self.looked_up) if span.address]
+        held = [span for span in (*self.rows[::-1], *self.looked_up) if span.address]
         for backed in (True,) if copied else (True, False):
             for span in held if count > 0 else []:
                 numbers = span.backed_up if backed else span.on("device")
