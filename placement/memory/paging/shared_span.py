@@ -136,9 +136,10 @@ class SharedSpan(Span):
             self.lent.add(number)
             self.mapped[number] = NO_PAGE
 
-    def _drop(self, first: int) -> None:
+    def _parts(self, first: int) -> list[tuple[int, int]]:
         held = [i for i in range(first, len(self.mapped)) if self.mapped[i] is not NO_PAGE]
-        for begin, end in runs(held, lambda i: 0):
-            self.pool.unmap(self.address + begin * self.pool.size, end - begin + 1)
-        self.pool.give([self.mapped[i] for i in held])
+        return [(begin, end - begin + 1) for begin, end in runs(held, lambda i: 0)]
+
+    def _give_back(self, first: int) -> None:
+        self.pool.give([page for page in self.mapped[first:] if page is not NO_PAGE])
         del self.mapped[first:]

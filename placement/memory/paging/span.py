@@ -142,7 +142,9 @@ class Span:
             cuda_calls.synchronize()
         for first, last in runs(chosen, lambda i: i in self.bare):
             at = self.address + first * size
-            self._unmap(first, last)
+            if first not in self.bare:
+                self.pool.unmap(at, last - first + 1)
+            self.bare.difference_update(range(first, last + 1))
             pages = [new.get(i) or self.twins.pop(i) for i in range(first, last + 1)]
             for i, page in zip(range(first, last + 1), pages, strict=True):
                 old, self.mapped[i] = self.mapped[i], page
@@ -200,10 +202,12 @@ class Span:
             return
         if self.mapped:
             cuda_calls.synchronize()
-            self.address = address
-            self._drop(0)
-            self.address = 0
-        cuda_calls.driver_call("cuMemAddressFree", address, self.reserved)
+        parts = self._parts(0)
+        self._give_back(0)
+        size = self.pool.size
+        self.pool.retire(
+            address, self.reserved, ((address + at * size, count) for at, count in parts)
+        )
 
     @property
     def nbytes(self) -> int:
@@ -246,19 +250,21 @@ class Span:
 
     def _drop(self, first: int) -> None:
         """Unmap the pages from a number on, and give them back."""
-        held = range(first, len(self.mapped))
-        for begin, end in runs(held, lambda i: i in self.bare):
-            self._unmap(begin, end)
+        for at, count in self._parts(first):
+            self.pool.unmap(self.address + at * self.pool.size, count)
+        self._give_back(first)
+
+    def _parts(self, first: int) -> list[tuple[int, int]]:
+        """Return stretches of mapped pages from a number on: the first of each, and how many."""
+        held = [i for i in range(first, len(self.mapped)) if i not in self.bare]
+        return [(begin, end - begin + 1) for begin, end in runs(held, lambda i: 0)]
+
+    def _give_back(self, first: int) -> None:
+        """Give the pages from a number on to the pool."""
         gone = [self.twins.pop(i) for i in list(self.twins) if i >= first]
+        self.bare = {i for i in self.bare if i < first}
         self.pool.give([*self.mapped[first:], *gone])
         del self.mapped[first:]
-
-
-    def _unmap(self, first: int, last: int) -> None:
-        """Unmap consecutive pages, if they are mapped: all are, or none."""
-        if first not in self.bare:
-            self.pool.unmap(self.address + first * self.pool.size, last - first + 1)
-        self.bare.difference_update(range(first, last + 1))
 
 
 def runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int, int]]:
