@@ -89,6 +89,7 @@ class GpuEngine:
         self.in_place: InPlace
         self.first: GpuLevel
         self.current: GpuLevel
+        self.path: list[GpuLevel] = []
         self.reaggregates = False
         self.planned: float | None = None
         self.expected: float | None = None
@@ -280,15 +281,19 @@ class GpuEngine:
         if level.refined is not None:
             # The next level's start is made of them, in order.
             self.memory.set_aside(*self.live(f"labels.{level.cycle}.{level.number}"))
-        self.settle(level, "aggregate")
+        self.path = [*self.path[: level.number], level]
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()
-        first, limits = self.first, self.limits
-        shares = self.in_place.shares(level)
-        from_input = reaggregate.wanted(first, level, limits, self.reaggregates)
-        if not self.blocks and not self.problem.extended and from_input:
-            coarse = reaggregate.from_input(kernels, self.memory, first, level, limits)
+        first, limits, again = self.first, self.limits, self.from_input(level)
+        rows = replace(first, number=level.number) if again else level
+        shares = self.in_place.shares(rows)
+        if again:
+            before = self.path[:-1]
+            coarse = reaggregate.from_input(
+                kernels, self.memory, before, level, limits, self.settle_input
+            )
         else:
+            self.settle(level, "aggregate")
             coarse = aggregate(kernels, self.memory, level, limits, *where)
         sum_masses(kernels, self.memory, level, coarse)
         if self.options.method == "leiden":
@@ -296,10 +301,10 @@ class GpuEngine:
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
         self.current = coarse
-        after = self.in_place.shares(level)
+        after = self.in_place.shares(rows)
         if not blocks:
             between = {name: (shares.get(name, 0.0) + share) / 2 for name, share in after.items()}
-            self.in_place.aggregate(level, coarse, between)
+            self.in_place.aggregate(rows, coarse, between)
         if level.number == 0:
             self.memory.set_aside(*self.live(*self.held(level)[:2]))
             self.settle(coarse, "move")
@@ -311,14 +316,38 @@ class GpuEngine:
             self.after_level_0 = self.remaining.seconds
         return coarse
 
+    def from_input(self, level: GpuLevel) -> bool:
+        """Return whether the next level is made from the input's arcs (`reaggregate`)."""
+        if self.blocks or self.problem.extended:
+            return False
+        if self.memory.schedule is None:
+            return reaggregate.wanted(self.first, level, self.limits, self.reaggregates)
+        return self.gives_way(level) and self.memory.lacks(
+            *self.settling(level), least=self.work_bytes(level, "aggregate")
+        )
+
+    def gives_way(self, level: GpuLevel) -> bool:
+        """Return whether a level's graph is freed, if the next one's has no room beside it."""
+        leiden = self.options.method == "leiden" and not self.problem.extended
+        return leiden and reaggregate.keeps_most(self.first, level, self.limits)
+
+    def settle_input(self, source: GpuLevel) -> None:
+        """Let kernels read the input's arcs, to make a later level of them."""
+        least = self.work_bytes(source, "aggregate")
+        self.memory.settle(least=least, grows=True, reads_input=True)
+
+    def settling(self, level: GpuLevel) -> list[str]:
+        """Return the names of arrays of a coarse level's graph that may have pages of their own."""
+        return [f"{name}.{level.tag}" for name in SETTLING] if level.number else []
+
     def settle(self, level: GpuLevel, step: Phase) -> None:
         """Place a level's graph anew, for a step that begins: what it works with goes first."""
-        names = [f"{name}.{level.tag}" for name in SETTLING] if level.number else []
         self.memory.settle(
-            *names,
+            *self.settling(level),
             least=self.work_bytes(level, step),
             later=level.number > 0,
             grows=step == "aggregate",
+            backs_up=not self.gives_way(level),
         )
 
     def work_bytes(self, level: GpuLevel, step: Phase) -> int:
@@ -353,7 +382,10 @@ class GpuEngine:
         """Make every connected component of a community a community of its own."""
         if level.offsets is None:
             # The next level gained nothing, and was built in this one's memory.
-            reaggregate.restore(kernels, self.memory, self.first, level, self.limits)
+            before = self.path[: level.number]
+            reaggregate.restore(
+                kernels, self.memory, before, level, self.limits, self.settle_input
+            )
         level.start_sums = None
         if level.start is not None:
             relabel.split(kernels, self.memory, level)

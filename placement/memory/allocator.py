@@ -281,7 +281,15 @@ class Allocator:
         spans = [(a.arena, used) for a, used in held if a.own and isinstance(a.arena, Span)]
         return self.schedule.reach(spans)
 
-    def settle(self, *names: str, least: int, later: bool = True, grows: bool = False) -> None:
+    def settle(
+        self,
+        *names: str,
+        least: int,
+        later: bool = True,
+        grows: bool = False,
+        backs_up: bool = True,
+        reads_input: bool = False,
+    ) -> None:
         """Place what the next step needs: `least` bytes to work with, then arrays in pages.
 
         Parameters
@@ -290,18 +298,37 @@ class Allocator:
             A coarse level's arcs.
         least : int
         later : bool
-            Whether the input's arcs are not read before `recall`.
+            Whether the input's arcs are not read before `recall`, but where this is called with
+            `reads_input`.
         grows : bool
             Whether the step writes the next level's arcs.
+        backs_up : bool
+            Whether arcs that the next level's will take the place of are copied to the host.
+        reads_input : bool
+            Whether the step reads the input's arcs nevertheless.
         """
         if self.schedule is None:
             return
         self.schedule.later = self.schedule.later or later
+        with cuda_calls.current(self.device):
+            if reads_input:
+                self.schedule.open_input()
+            own, nbytes = self._in_pages(names)
+            self.schedule.settle(own, least, grows=grows, nbytes=nbytes, backs_up=backs_up)
+
+    def lacks(self, *names: str, least: int) -> bool:
+        """Return whether the device has no room for as many arcs again beside a coarse level's.
+
+        `least` bytes are worked with.
+        """
+        _, nbytes = self._in_pages(names)
+        return self.schedule is not None and nbytes > self.schedule.beside(least)
+
+    def _in_pages(self, names: Sequence[str]) -> tuple[list[Span], int]:
+        """Return the pages of arrays that have some of their own, and the bytes of all."""
         own = [self.allocations[name] for name in names if name in self.allocations]
         spans = [held.arena for held in own if held.own and isinstance(held.arena, Span)]
-        with cuda_calls.current(self.device):
-            nbytes = sum(held.nbytes for held in own)
-            self.schedule.settle(spans, least, grows=grows, nbytes=nbytes)
+        return spans, sum(held.nbytes for held in own)
 
     def set_aside(self, *names: str) -> None:
         """Let arrays leave the device when others need room; `bring_back` before they are read."""

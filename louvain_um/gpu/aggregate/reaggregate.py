@@ -1,14 +1,17 @@
-"""The graph of level 2 made from the input's arcs, after level 1 freed its own.
+"""A level's graph made from the input's arcs, after the level before freed its own.
 
 Leiden's refined communities are small: on power-law graphs level 1 has nearly as many arcs as the
 input, and the graphs of levels 0, 1 and 2 together are the peak of a run. Level 1 therefore frees
 its graph before level 2's is made in its place. Every vertex of level 2 is a group of the input's
 vertices, too; there are about as many arcs to read, and every sum is the same.
+
+In pages that change sides this goes for every level that large, if the next one's rows find no room
+beside its own: the input has a copy on the host, in fewer bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -36,9 +39,14 @@ def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> b
     """
     if level.number != 1 or level.refined is None or limits.region_arcs is None:
         return False
+    outgrown = planned or level.arcs > limits.region_arcs[0]
+    return keeps_most(first, level, limits) and outgrown
+
+
+def keeps_most(first: GpuLevel, level: GpuLevel, limits: Limits) -> bool:
+    """Return whether a level has nearly as many arcs as the input."""
     large = max(level.vertices, level.arcs) > limits.small
-    kept = level.arcs > REAGGREGATE_ABOVE * first.arcs
-    return large and kept and (planned or level.arcs > limits.region_arcs[0])
+    return level.number > 0 and large and level.arcs > REAGGREGATE_ABOVE * first.arcs
 
 
 def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) -> None:
@@ -50,43 +58,70 @@ def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) 
 
 
 def from_input(
-    kernels: Kernels, memory: Allocator, first: GpuLevel, level: GpuLevel, limits: Limits
+    kernels: Kernels,
+    memory: Allocator,
+    path: Sequence[GpuLevel],
+    level: GpuLevel,
+    limits: Limits,
+    make_room: Callable[[GpuLevel], None],
 ) -> GpuLevel:
-    """Return the level after level 1, made from the input's arcs; frees level 1's graph.
+    """Return the next level, made from the input's arcs; frees this one's graph.
 
     Overwrites `refined` with each vertex's number on the next level, which becomes `numbers`.
 
     Parameters
     ----------
-    first : GpuLevel
-        Level 0, aggregated to `level`.
+    path : sequence of GpuLevel
+        The input, and the levels between it and this one.
+    make_room : callable
+        Called with the input, as what is aggregated, once this level's graph is freed.
     """
-    # With pages that change sides, level 1's rows would leave instead of being freed.
-    assert memory.schedule is None
-    numbers, n = level.refined, first.vertices
+    first, numbers = path[0], level.refined
     k = number_refined(kernels, memory, level)
     arcs, region = level.arcs, level.region
-    # Degrees belong to another group, where the freed bytes would not be used.
-    give_back(memory, level, GRAPH[:-1])
-    through = memory.empty("through", "scratch", n, np.uint32)
-    relabel.run(kernels, "follow", n, numbers, first.numbers, through)
+    # In regions, degrees belong to another group, where the freed bytes would not be used.
+    give_back(memory, level, GRAPH if memory.schedule else GRAPH[:-1])
     # As if the input were in the other region: the next level is where this one was.
-    source = replace(first, number=level.number, region=3 - region, refined=through)
+    source = replace(first, number=level.number, region=3 - region)
+    make_room(source)
+    source.refined = through = followed(kernels, memory, path, numbers)
     # The next level has no more arcs than this one.
-    coarse = from_numbers(
-        kernels, memory, source, through, k, replace(limits, region_arcs=(arcs, arcs))
-    )
+    limits = replace(limits, region_arcs=(arcs, arcs))
+    coarse = from_numbers(kernels, memory, source, through, k, limits)
     memory.free("through")
     return joined(kernels, memory, level, numbers, coarse)
 
 
+def followed(kernels: Kernels, memory: Allocator, path: Sequence[GpuLevel], numbers: Any) -> Any:
+    """Return the number of each of the input's vertices on the level after a path and its next."""
+    n = path[0].vertices
+    through = memory.empty("through", "scratch", n, np.uint32)
+    before = path[0].numbers
+    for map_ in (*(level.numbers for level in path[1:]), numbers):
+        relabel.run(kernels, "follow", n, map_, before, through)
+        before = through
+    return through
+
+
 def restore(
-    kernels: Kernels, memory: Allocator, first: GpuLevel, level: GpuLevel, limits: Limits
+    kernels: Kernels,
+    memory: Allocator,
+    path: Sequence[GpuLevel],
+    level: GpuLevel,
+    limits: Limits,
+    make_room: Callable[[GpuLevel], None],
 ) -> None:
-    """Make the graph of level 1 again, after `from_input` freed it."""
+    """Make the graph of a level again, after `from_input` freed it; arguments as there."""
     give_back(memory, level)
-    source = replace(first, refined=first.numbers)
-    made = from_numbers(kernels, memory, source, first.numbers, level.vertices, limits)
+    first, through = path[0], path[0].numbers
+    source = replace(first, number=level.number - 1)
+    make_room(source)
+    if len(path) > 1:
+        through = followed(kernels, memory, path[:-1], path[-1].numbers)
+    source.refined = through
+    made = from_numbers(kernels, memory, source, through, level.vertices, limits)
+    if len(path) > 1:
+        memory.free("through")
     level.tag, level.region, level.arcs = made.tag, made.region, made.arcs
     for name in GRAPH:
         setattr(level, name, getattr(made, name))

@@ -80,8 +80,10 @@ class Schedule:
         Arcs of coarse levels, and arrays of their vertices.
     later : bool
         Whether coarse levels are at work, and the input's arcs are not read.
+    reading : bool
+        Whether a step reads them nevertheless, to make a later level of them.
     coming : bool
-        Whether copies of the input's arcs are under way.
+        Whether copies beside kernels are under way.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class Schedule:
         size = page_bytes(budget.device)
         counts = [-(-spec.capacity // size) for spec in inputs]
         first = sum(counts) * size
-        self.later = self.coming = False
+        self.later = self.reading = self.coming = False
         self.stream = 0
         self.inputs = list[Span]()
         self.rows, self.looked_up = list[Span](), list[Span]()
@@ -115,9 +117,14 @@ class Schedule:
         return self.pool.count * self.pool.size
 
     @property
+    def unread(self) -> bool:
+        """Whether nothing reads the input's arcs."""
+        return self.later and not self.reading
+
+    @property
     def leaving(self) -> list[Span]:
         """Arrays of the input that may leave: not where rows begin, while any is read."""
-        return [span for span in self.inputs if self.later or not span.spec.kept]
+        return [span for span in self.inputs if self.unread or not span.spec.kept]
 
     def hold(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Span:
         """Return pages for an array: of the device if possible, all on one side unless `cold`."""
@@ -192,7 +199,7 @@ class Schedule:
         """
         count = len(self.shared.aside_on("device"))
         leaving = self._leaving_pages()
-        if self.later:
+        if self.unread:
             unread = sum(len(span.on("device")) for span in self.leaving)
             count, leaving = count + unread, leaving - unread
         # What is read leaves a window at a time: while it stays, it is not read over the bus.
@@ -203,7 +210,13 @@ class Schedule:
         return self.room() + count * self.pool.size
 
     def settle(
-        self, spans: Iterable[Span], least: int, *, grows: bool = False, nbytes: int = 0
+        self,
+        spans: Iterable[Span],
+        least: int,
+        *,
+        grows: bool = False,
+        nbytes: int = 0,
+        backs_up: bool = True,
     ) -> None:
         """Place what the next step needs: what it works with first, then a level's arcs.
 
@@ -218,8 +231,11 @@ class Schedule:
             Whether the step writes the next level's arcs, which begin on the device.
         nbytes : int
             Bytes of the level's arcs, wherever they are: the next level has no more.
+        backs_up : bool
+            Whether these are copied to the host as far as the next level's will take their place.
         """
         wanted = list(spans)
+        self.reading = self.reading and grows
         short = least - self.shared.blocks.free
         if short > 0:
             largest = max((nbytes for _, nbytes in self.shared.blocks.holes), default=0)
@@ -247,7 +263,7 @@ class Schedule:
         if self.later:
             kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
             self._bring(self.pool.ready("device") - kept, self._stream())
-            self._back_up(wanted, kept)
+            self._back_up(wanted if backs_up else [], kept)
 
     def bring_back(self) -> None:
         """Bring arrays that were set aside back to the device, as far as there is room."""
@@ -256,9 +272,21 @@ class Schedule:
             self.shared.put("device", numbers[: self._made_ready(len(numbers), 0)])
         self.shared.aside.clear()
 
+    def open_input(self) -> None:
+        """Let a step read the input's arcs wherever they are."""
+        self.reading = True
+        self._wait()
+        self._dress()
+
+    def beside(self, least: int) -> int:
+        """Return the bytes of the device for new rows, beside those of the level before."""
+        inputs = sum(len(span.on("device")) for span in self.leaving)
+        aside = len(self.shared.aside_on("device"))
+        return max(0, self.spare() - least) + (inputs + aside) * self.pool.size
+
     def recall(self, least: int) -> None:
         """Bring the input's arcs to the device; `least` bytes of the shared arena stay free."""
-        self.later = False
+        self.later = self.reading = False
         self.pool.finish()
         self._wait()
         self.settle([], least)
@@ -266,8 +294,7 @@ class Schedule:
         if missing > self.pool.ready("device"):
             self.shared.lend(missing - self.pool.ready("device"), least)
         self._bring(self.pool.ready("device"))
-        for span in self.inputs:
-            span.dress()
+        self._dress()
         cuda_calls.synchronize()
 
     def close(self) -> None:
@@ -341,6 +368,11 @@ class Schedule:
                     self.coming = self.coming or bool(stream)
                     count -= len(numbers)
 
+    def _dress(self) -> None:
+        """Map the input's pages that were not."""
+        for span in self.inputs:
+            span.dress()
+
     def _bring_begins(self, least: int) -> None:
         """Bring back where the input's rows begin, as far as there is room."""
         for span in self.inputs:
@@ -393,7 +425,7 @@ class Schedule:
             numbers = span.on("device")[::-1][: max(count, 0)]
             if numbers:
                 self._wait()
-                span.put("host", numbers, bare=self.later)
+                span.put("host", numbers, bare=self.unread)
                 count -= len(numbers)
 
     def _stream(self) -> int:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from louvain_um.core import rules
+from louvain_um.core import hierarchy, rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
-from louvain_um.generators import lfr, stencil
+from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.gpu.runtime import launch
@@ -28,6 +31,23 @@ GRAPHS = {
     "lfr": lambda: lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph,
     "mesh": lambda: stencil((50, 50)).graph,
 }
+
+
+def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use for small graphs what is for larger ones."""
+    # Host memory is a second device's here. Pages, queues of single sub-rounds and offsets of 32
+    # bits are for larger graphs.
+    for module in (pages, auto, span):
+        monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
+    monkeypatch.setattr(remote_access, "WAITING", 0)  # as arcs do for the host
+    for module in (array_specs, coarse_bytes, planning):
+        monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
+    small = replace(engine.LIMITS, small=1 << 10)
+    for module in (engine, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", small)
+    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 10)
+    monkeypatch.setattr(launch, "QUEUE_BLOCK", 1 << 8)
+    monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
 
 
 @pytest.mark.parametrize(
@@ -46,19 +66,7 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     graph = GRAPHS[name]()
     plain: Any = Options(method=method, seed=3)
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
-    # Host memory is a second device's here. Pages, queues of single sub-rounds and offsets of 32
-    # bits are for larger graphs.
-    for module in (pages, auto, span):
-        monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
-    monkeypatch.setattr(remote_access, "WAITING", 0)  # as arcs do for the host
-    for module in (array_specs, coarse_bytes, planning):
-        monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
-    small = replace(engine.LIMITS, small=1 << 10)
-    for module in (engine, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", small)
-    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 10)
-    monkeypatch.setattr(launch, "QUEUE_BLOCK", 1 << 8)
-    monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
+    as_if_larger(monkeypatch)
     options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
     with (
         emulated_devices(monkeypatch, emulated, 2),
@@ -77,6 +85,49 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     assert "degrees.0" not in sizes
     assert sizes["queue"] == launch.queue_entries(graph.n_vertices, 1) < graph.n_vertices
     assert any("32 bits" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_level_is_made_from_the_input_where_two_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], always: bool
+) -> None:
+    graph = rmat(11, seed=3).graph
+    plain: Any = Options(method="leiden", seed=3)
+    as_if_larger(monkeypatch)
+    if always:
+        # Smaller levels, too, and one that has to be made again, as level 3 is lost.
+        monkeypatch.setattr(reaggregate, "REAGGREGATE_ABOVE", 0)
+        monkeypatch.setattr(GpuEngine, "from_input", GpuEngine.gives_way)
+        quality, calls = hierarchy.Run.quality, Counter[int]()
+
+        def lost(run: hierarchy.Run, level: Any) -> tuple[float, int]:
+            calls[id(run)] += 1
+            value, communities = quality(run, level)
+            return (-1.0 if calls[id(run)] == 4 else value), communities
+
+        monkeypatch.setattr(hierarchy.Run, "quality", lost)
+    made: dict[str, list[int]] = {"from_input": [], "restore": []}
+
+    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def watching(*given: Any) -> Any:
+            made[name].append(given[3].number)
+            return real(*given)
+
+        return watching
+
+    for name in made:
+        monkeypatch.setattr(reaggregate, name, watched(name, getattr(reaggregate, name)))
+    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+    options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget="45%")
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert run.plan.in_pages
+    assert np.array_equal(found.labels, one.labels)
+    assert set(made["from_input"]) == ({1, 2, 3} if always else {1})
+    assert made["restore"] == ([2] if always else [])
 
 
 def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:
