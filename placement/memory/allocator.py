@@ -21,8 +21,9 @@ from louvain_um.placement.memory.array_view import view
 from louvain_um.placement.memory.backing import managed_fits
 from louvain_um.placement.memory.colocate import fetch, fill
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.paging.movement import PageBudget
 from louvain_um.placement.memory.paging.pages import PageSide, supported
-from louvain_um.placement.memory.paging.schedule import PageBudget, Schedule
+from louvain_um.placement.memory.paging.schedule import Schedule
 from louvain_um.placement.memory.paging.span import Span
 from louvain_um.placement.policy.policy import Placement
 

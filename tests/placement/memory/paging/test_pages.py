@@ -17,8 +17,8 @@ from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.free_list import FreeList
 from louvain_um.placement.memory.paging import span
+from louvain_um.placement.memory.paging.movement import PageBudget
 from louvain_um.placement.memory.paging.pages import Pages
-from louvain_um.placement.memory.paging.schedule import PageBudget
 from louvain_um.placement.policy.policy import Placement
 
 MIB = 1 << 20
