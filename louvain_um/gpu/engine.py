@@ -383,9 +383,7 @@ class GpuEngine:
         if level.offsets is None:
             # The next level gained nothing, and was built in this one's memory.
             before = self.path[: level.number]
-            reaggregate.restore(
-                kernels, self.memory, before, level, self.limits, self.settle_input
-            )
+            reaggregate.restore(kernels, self.memory, before, level, self.limits, self.settle_input)
         level.start_sums = None
         if level.start is not None:
             relabel.split(kernels, self.memory, level)
