@@ -161,6 +161,8 @@ class Placer:
             The name is taken, an argument is wrong, or the program is solved already.
         """
         self._refuse_late(name)
+        if isinstance(phases, str):
+            raise OptionError("phases", phases, f"of array {name} must be a list, like ['run']")
         given = isinstance(source, np.ndarray | list | tuple)
         spec = ProgramArray(
             name=name,

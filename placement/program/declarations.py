@@ -32,6 +32,8 @@ class Declarations:
 
     def __init__(self, name: str, phases: Sequence[Phase | str] = ()) -> None:
         self.name = name
+        if isinstance(phases, str):
+            raise OptionError("phases", phases, "must be a list, like ['run']")
         self.phases = tuple(p if isinstance(p, Phase) else Phase(name=p) for p in phases)
         self.slots: dict[str, Slot] = {}
         self.operations: dict[str, float] = {}
@@ -43,7 +45,7 @@ class Declarations:
         Raises
         ------
         OptionError
-            Its name is taken, or its source has another shape.
+            Its name is taken, or its source has another shape or holds no numbers.
         """
         if spec.name in self.slots:
             raise OptionError("name", spec.name, "must be another: there is such an array already")
@@ -97,6 +99,9 @@ class Declarations:
 
 
 def _check_source(spec: ProgramArray, source: Any) -> None:
+    held = getattr(source, "dtype", np.dtype(object))
+    if getattr(held, "kind", None) in ("O", "S", "U") and held != spec.dtype:
+        raise OptionError("source", source, f"of array {spec.name} must be an array of numbers")
     try:
         fits = np.broadcast_shapes(source.shape, spec.shape) == spec.shape
     except ValueError:

@@ -129,7 +129,8 @@ class ProgramArray:
         for what in ("name", "group", "role"):
             check_name(what, getattr(self, what))
         shape = self.shape if isinstance(self.shape, Sequence) else (self.shape,)
-        if not all(isinstance(n, int | np.integer) and 0 <= n < 1 << 50 for n in shape):
+        whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in shape)
+        if not whole or not all(0 <= n < 1 << 50 for n in shape):
             raise OptionError("shape", self.shape, f"of array {self.name} must be whole numbers")
         try:
             kind = np.dtype(self.dtype)
