@@ -38,8 +38,12 @@ BEFORE: Final = 2
 
 FIELDS: Final[Mapping[str, Any]] = DIFFERING.fields or {}
 
-MOST_HERE: Final = 1 << 13
-"""Entries that are looked at on the host; more are on the device, by some fifty operations."""
+MOST_HERE: Final = 1 << 14
+"""Entries that are looked at on the host; more are on the device, by some fifty operations.
+
+Beside an H200, 7,300 entries took 2.8 ms on the host; 9,600 took 7.4 ms on the device, and 2
+million 23 ms.
+"""
 
 
 @dataclass(frozen=True, slots=True)
