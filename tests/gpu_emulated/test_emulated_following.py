@@ -360,7 +360,7 @@ def test_plans_of_changing_graphs_are_refused_with_the_bytes():
     assert lu.plan(dynamic=size, machine="h200").fits
     with pytest.raises(MemoryBudgetError, match="phase 'rebuild'"):
         lu.plan(dynamic=size, device_budget="1MiB", machine="h200", memory="device")
-    split = lu.plan(dynamic=size, device_budget="1MiB", machine="h200").placements["targets"]
+    split = lu.plan(dynamic=size, device_budget="1.1MiB", machine="h200").placements["targets"]
     assert 0 <= split.on_device < 1
     with pytest.raises(OptionError, match="dynamic alone"):
         lu.plan(n_vertices=3, n_arcs=4, dynamic=size)
