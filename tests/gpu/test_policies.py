@@ -120,6 +120,7 @@ def test_auto_on_a_device_that_is_really_too_small(
     assert sum(found.memory.values()) > 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("policy", ["base", "adv7"])
 def test_ballast_that_would_make_the_driver_evict_is_refused(gpu: Choice, policy: str) -> None:
     import cupy
