@@ -2,8 +2,8 @@
 
     python benchmarks/paper_programs_shown.py record.json [older.json ...] -o joined.json
 
-Of older records, points are taken that the newer ones lack. With `--chart FILE` the joined record
-is drawn. Needs no GPU; prints what `auto` chooses now.
+Of older records, points are taken that the newer ones lack; energy is all of the newest that has
+any. With `--chart FILE` the joined record is drawn. Needs no GPU; prints what `auto` chooses now.
 """
 
 from __future__ import annotations
@@ -122,21 +122,21 @@ def chosen_now(record: Row) -> list[Row]:
 
 
 def joined(newer: Row, older: Row) -> Row:
-    """Return a record with the older one's points, and their energy, where the newer has none."""
+    """Return a record with what the newer one lacks of the older one's points and energy."""
+    metered = any("joules" in row for row in newer["results"])
     rows = {key(row): row | {"earlier": ["seconds", "energy"]} for row in older["results"]}
     for row in newer["results"]:
         old = rows.get(key(row), {})
-        same = old.get("placements") == row["placements"] and not changed(row)
+        same = old.get("placements") == row["placements"]
         rows[key(row)] = row
-        if same and "joules" in old and "joules" not in row:
+        if same and "joules" in old and not metered:
             row |= {name: old[name] for name in ("joules", "watts", "teps_per_watt")}
             row["earlier"] = ["energy"]
     order = sorted(rows.values(), key=lambda r: PROGRAMS.index(r["program"]))
     found = {**older, **newer, "results": order}
     found["traversed_edges"] = older["traversed_edges"] | newer["traversed_edges"]
-    found["earlier"] = {
-        name: older[name] for name in ("command", "machine", "idle_watts", "judged")
-    }
+    told = {name: older[name] for name in ("command", "machine", "idle_watts", "judged")}
+    found["earlier"] = [*newer.get("earlier", []), told]
     for name in ("in_turns", "notes"):
         found.pop(name, None)
     return found
@@ -145,13 +145,6 @@ def joined(newer: Row, older: Row) -> Row:
 def key(row: Row) -> tuple[str, str, int]:
     """Return what a row is of."""
     return row["program"], row["policy"], row["oversubscription"]
-
-
-def changed(row: Row) -> bool:
-    """Whether kernels for rows in host memory ran, which older records do not have."""
-    return row["placements"]["targets"] in ("pinned", "host_mapped") and row["program"] in (
-        "bfs", "pagerank",
-    )  # fmt: skip
 
 
 def chart(record: Row, path: Path) -> None:
@@ -181,7 +174,7 @@ def chart(record: Row, path: Path) -> None:
     axis.axhline(100, color="gray", linewidth=0.8)
     axis.set_ylabel("bytes paged in, % of a full copy")
     for row in record["blocking"]:
-        curve = {int(pages): seconds for pages, seconds in row["seconds"].items()}
+        curve = dict(sorted((int(pages), s) for pages, s in row["seconds"].items()))
         plain = curve.pop(0)
         label = row["program"] + " under " + row["policy"]
         axes[1, 1].plot(list(curve), [s / plain for s in curve.values()], "o-", label=label)
