@@ -1,6 +1,6 @@
 """Small runs for compute-sanitizer: both methods, with and without weights and budgets.
 
-    compute-sanitizer --tool memcheck python benchmarks/sanitize.py 12
+    compute-sanitizer --tool memcheck --report-api-errors no python benchmarks/sanitize.py 12
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10 --only "leiden Graph(106"
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10 --changing rows,ouro-va-p
