@@ -33,8 +33,8 @@ bus at the same time. Where no thread waits for others, the longer hides the sho
 kernels of 144 ms beside 133 ms of the bus took 146 (`intensity_reuse_h200.json`)."""
 
 GIVEN: Final[Mapping[Kind, float]] = {
-    "device": 13.5e9, "managed": 13e9, "prefetched": 13e9, "read_mostly": 13e9, "pinned": 12e9,
-    "host_mapped": 11.5e9, "split": 4.1e9, "peer": 13.5e9,
+    "device": 33e9, "managed": 12e9, "prefetched": 38e9, "read_mostly": 13e9, "pinned": 12e9,
+    "host_mapped": 11.5e9, "split": 12.3e9, "peer": 33e9,
 }  # fmt: skip
 """Bytes/s at which several threads bring given values where they live, to which the time of freeing
 the memory is added; of a split, the part on the host. A peer's was not measured: it is taken to be
@@ -42,10 +42,14 @@ as fast as the device's own, since both are copied to."""
 
 MAKING: Final[Mapping[Kind, float]] = {
     "prefetched": 0.8e-3, "read_mostly": 0.8e-3, "pinned": 1.2e-3, "host_mapped": 9e-3,
-    "split": 17e-3,
+    "split": 14e-3,
 }  # fmt: skip
 """Seconds that each array takes beside that. Both are fitted to loads of R-MAT 22's rows, .5 and
-1.1 GB in two or three arrays, beside an H200 (`paper_programs_h200`)."""
+1.1 GB in two or three arrays, beside an H200 with 32 cores (`paper_programs_h200`)."""
+
+FETCHED: Final = 12.5e9
+"""Bytes/s at which several threads bring results from the device into fresh memory of the host; 33
+to 67 MB took 2.3 to 6 ms."""
 
 LEAST_MADE: Final = 1 << 25
 """Bytes of the smallest of these arrays. Nothing was measured below: `MAKING` is taken to fall in
@@ -264,13 +268,14 @@ class ProgramCost:
             return making + filled
         if kind in ("device", "peer"):
             copying = PAGEABLE if begun else GIVEN[kind]
+            back = PAGEABLE if begun else FETCHED
             return nbytes * (
-                up / min(copying, machine.copy_to_device)
-                + down / min(copying, machine.copy_to_host)
+                up / min(copying, machine.copy_to_device) + down / min(back, machine.copy_to_host)
             )
         if kind == "prefetched":
             written = filled + up * nbytes / machine.prefetch_to_device
-            return making + (written if up else fresh) + down * nbytes / machine.prefetch_to_host
+            back = down * nbytes / min(FETCHED, machine.prefetch_to_host)
+            return making + (written if up else fresh) + back
         pages = self.paged(array)
         if kind == "managed":
             first = filled + up * pages.seconds
