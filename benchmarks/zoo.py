@@ -8,7 +8,7 @@ then under `auto` with budgets of the bytes that its arrays took in core at once
 as that run found them: 90 % withholds a tenth of what is used, whatever was expected. A budget may
 be bytes, too, like 4GiB. `seconds` is the time of the algorithm; the shortest of `--runs` counts,
 and of one more in core, so that no kernel is loaded meanwhile.
-Constants of the model were fitted to half of the kinds at most (`fitted`). With
+Constants of the model may be fitted to half of the kinds (`fitted`). With
 `shape`, predictions can be made again without the graph.
 
 What `--out` has already is not run again. Processes that share a folder of `--claims` share the

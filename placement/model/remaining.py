@@ -39,7 +39,7 @@ their own. Where they begin in communities found before, as Leiden's do, hardly 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What `benchmarks/zoo_predictions.py` fits to half of the kinds of the zoo.
+    """Chosen by runs of the zoo; `benchmarks/zoo_predictions.py` fits them to half of its kinds.
 
     Parameters
     ----------

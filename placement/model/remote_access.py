@@ -28,7 +28,7 @@ LEAST_TILE: Final = 4
 """Threads that wait for an access together, and the fewest of them that read one row: short rows
 are read side by side, so that each costs less. Moving over rows of 11 bytes took 1.0 ns for each,
 over rows of 36 and 42 bytes 1.7 and 1.8, of which bytes are .8, 1.3 and 1.4 (`road`, `small_world`
-and `geometric` at 30 % in `benchmarks/results/zoo_h200.json`)."""
+and `geometric` of the zoo at 30 %, by an earlier version)."""
 
 WHOLE: Final = 4
 """Bytes of a target that is not packed. Writing fewer to an element takes as long as writing so

@@ -19,8 +19,9 @@ from louvain_um.placement.model.workload import Workload
 Kept = tuple[float, float, float]
 """Share of the input's arcs that level 1 keeps: low, expected, high."""
 
-LEVEL_0: Final = (0.6, 1.0, 3.0)
-"""Seconds of level 0 relative to the expected: hubs and vertices without locality cost more."""
+LEVEL_0: Final = (0.3, 1.0, 3.0)
+"""Seconds of level 0 relative to the expected: hubs and vertices without locality cost more, and
+cliques are found in three sweeps."""
 
 LATER: Final = (0.5, 1.0, 1.8)
 """Seconds of what follows level 0 relative to the expected: how fast levels shrink, and in how many
