@@ -8,7 +8,7 @@ while one thread's piece is sent, the others fill or empty theirs.
 from __future__ import annotations
 
 import ctypes
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from typing import Final
 
 from louvain_um.placement.memory import cuda_calls, host
@@ -43,28 +43,47 @@ def _copy(target: int, source: int, nbytes: int, *, up: bool) -> None:
         cuda_calls.copy(target, source, nbytes)
         return
     device, buffers = cuda_calls.current_device(), _buffers()
+    if buffers is None:
+        cuda_calls.copy(target, source, nbytes)
+        return
+    running = list[Future[None]]()
     try:
-        pool = host.pool()
-        running = [
-            pool.submit(
-                _pieces, number, threads, buffers.address + number * PIECE,
-                target, source, nbytes, device, up,
+        for number in range(threads):
+            buffer = buffers.address + number * PIECE
+            running.append(
+                host.pool().submit(
+                    _pieces, number, threads, buffer, target, source, nbytes, device, up
+                )
             )
-            for number in range(threads)
-        ]  # fmt: skip
-        wait(running)  # the buffers are in use until all have ended, even if one failed
-        for each in running:
-            each.result()
+        wait(running)
     finally:
+        # Until all have ended, buffers and target are in use, even if one failed.
+        _end(running)
         FREE.append(buffers)
+    for each in running:
+        each.result()
 
 
-def _buffers() -> host.PageLocked:
-    """Return buffers that no other copy uses."""
+def _end(running: list[Future[None]]) -> None:
+    """Wait until all have ended; being interrupted does not shorten that."""
+    while True:
+        try:
+            wait(running)
+            return
+        except KeyboardInterrupt:
+            continue
+
+
+def _buffers() -> host.PageLocked | None:
+    """Return buffers that no other copy uses; None if there is no memory for them."""
     try:
         return FREE.pop()
     except IndexError:
+        pass
+    try:
         return host.PageLocked(MOST_THREADS * PIECE)
+    except (MemoryError, cuda_calls.CudaError):
+        return None
 
 
 def _pieces(

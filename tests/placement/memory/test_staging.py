@@ -77,3 +77,44 @@ def test_a_copy_that_fails_gives_buffers_and_streams_back(cuda, streams):
         staging.to_device(values.ctypes.data, values.ctypes.data, len(values))
     assert len(cuda.alive) == len(staging.FREE) == 1
     assert not streams
+
+
+def test_a_copy_that_is_interrupted_ends_before_its_buffers_are_used_again(
+    cuda, streams, monkeypatch
+):
+    values = np.arange(50_000, dtype=np.uint8)
+    target = np.zeros_like(values)
+    go, waits = threading.Event(), list[int]()
+    move = cuda.runtime.memcpyAsync
+
+    def held(*args: int) -> None:
+        assert go.wait(10)
+        move(*args)
+
+    def interrupted(running: object) -> object:
+        waits.append(len(staging.FREE))
+        if len(waits) <= 2:
+            raise KeyboardInterrupt
+        go.set()
+        return wait(running)
+
+    wait = staging.wait
+    cuda.runtime.memcpyAsync = held
+    monkeypatch.setattr(staging, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        staging.to_device(target.ctypes.data, values.ctypes.data, len(values))
+    assert waits == [0, 0, 0]
+    assert np.array_equal(target, values)
+    assert len(staging.FREE) == 1
+
+
+def test_a_copy_without_memory_for_buffers_is_made_by_cuda(cuda, streams, monkeypatch):
+    def none_left(nbytes: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(host, "PageLocked", none_left)
+    values = np.arange(50_000, dtype=np.uint8)
+    target = np.zeros_like(values)
+    staging.to_host(target.ctypes.data, values.ctypes.data, len(values))
+    assert np.array_equal(target, values)
+    assert not staging.FREE
