@@ -49,7 +49,7 @@ OTHERS = {
     rb"\s*<(!doctype|html|head|body)\b": (
         "is a page of HTML, not a graph; download the file that it links to"
     ),
-    rb'\s*\{\s*"': (
+    rb'\s*(\{\s*"|\[\s*[\[{])': (
         "is JSON, of which only Cytoscape's is read (format='cytoscape'); convert it, for example "
         "with networkx"
     ),

@@ -229,6 +229,7 @@ def test_options_are_checked(tmp_path: Path) -> None:
         ("version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 7\n", "run git lfs pull"),
         ("<!DOCTYPE html>\n<p>not found</p>\n", "is a page of HTML"),
         ('{"nodes": [], "links": []}\n', "is JSON"),
+        ("[[0, 1], [1, 2]]\n", "is JSON"),
         ("0: 1 2\n1: 2 3\n", ":1: '0:' seems to begin a list of neighbours"),
         ("# dot\na -> b\nb -> c\n", ":2: '->' stands where the second id is expected"),
         ("Id,Label\n0,ann\n1,bob\n", ":1: lists the community or label of each vertex"),
