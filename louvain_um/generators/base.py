@@ -7,7 +7,7 @@ import operator
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,10 +134,10 @@ def stream_key(seed: int, stream: int) -> np.uint64:
     return np.uint64(mix64(mix64(seed + 0x9E37_79B9_7F4A_7C15) ^ mix64(stream << 32)))
 
 
-def whole_number(name: str, value: object, low: int, high: int = MAX_VERTICES) -> int:
+def whole_number(name: str, value: Any, low: int, high: int = MAX_VERTICES) -> int:
     """Return `value` as an int between `low` and `high`; the error names the range."""
     try:
-        number = low - 1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+        number = low - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = low - 1
     if not low <= number <= high:
