@@ -101,6 +101,23 @@ def test_hubs_large_batches_and_budgets(library, store, monkeypatch):
     small.check()
 
 
+@pytest.mark.parametrize("n", [3, 700, 256, 70_000])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_large_batches_with_loops_and_repeated_edges(library, n, blocks, monkeypatch):
+    monkeypatch.setattr(device_batch, "MOST_SORTED_HERE", 0)
+    rng = np.random.default_rng(n)
+    g, host = DynamicGraph(n), DynamicGraph(n)
+    on_device(g, Emulated(library, blocks), "rows")
+    for count in (4000, 1500, 6000):
+        u, v = rng.integers(0, n, count), (n * rng.random(count) ** 3).astype(np.int64)
+        u[:9] = v[:9] = n - 1  # a loop whose key is nearly that of no arc
+        for graph in (g, host):
+            graph.apply(insert=(u, v))
+            graph.apply(delete=(u[::2], v[::2]))
+        g.check()
+        assert g.digest() == host.digest()
+
+
 @pytest.mark.parametrize("store", ["rows", "ouro-va-c"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_all_blocks_merge(library, weighted, store):

@@ -160,7 +160,7 @@ def net_changes_there(
     if 2 * listed <= MOST_SORTED_HERE:
         order = None if same else xp.empty(2 * listed, np.int64)
         # These places are written later.
-        spare, spare_order = (np.uint64(base + places[name]) for name in ("arc_keys", "less"))
+        spare, spare_order = (np.uint64(base + places[name]) for name in ("places", "less"))
         device.launch(
             "batches", "sort_keys", "", 2 * listed, np.int64(2 * listed), keys, spare, order,
             None if same else spare_order, store.counts,
@@ -225,7 +225,7 @@ def _refuse_fault(store: Any, held: tuple[Any, ...], place: int, places: dict[st
     """Raise for the first edge that would be below zero or too heavy."""
     keys, order, _, scratch = held
     key = int(keys[place])
-    wide = np.int64 if store.weights is not None else np.uint8
+    wide = np.int64 if store.weights is not None else np.int8
 
     def entry(name: str, dtype: Any) -> int:
         begin = places[name] + place * np.dtype(dtype).itemsize
@@ -233,6 +233,7 @@ def _refuse_fault(store: Any, held: tuple[Any, ...], place: int, places: dict[st
 
     if order is not None:
         before, less = entry("old", wide), entry("less", np.int64)
+        before = ~before if before < 0 else before  # of a loop
         deleted = entry("asked", np.uint32) & 1
         if less > before > 0 and not deleted:
             refuse_below_zero(key, before, less)

@@ -46,8 +46,8 @@ struct BatchCounts {
 };
 static_assert(sizeof(BatchCounts) == 200, "mirrored by COUNTS in gpu/dynamic/batch_arrays.py");
 
-// Arrays of a batch; those with `arcs` entries belong to its changed arcs, those with `rows` to the
-// rows touched, others to the arcs listed.
+// Arrays of a batch; those with `rows` entries belong to the rows of the arcs listed, whether or not
+// these change anything, others to the arcs listed.
 struct Batch {
   const u64* keys;   // row in the upper, target in the lower half; ascending, repeated
   const i64* order;  // place in the list of each; null where all are of one kind and weigh 1
@@ -69,13 +69,11 @@ struct Batch {
   u32* asked;   // bits of operations, by place of the first arc of each edge
   i64* less;    // sum of decreases
   u64* more;    // sum or maximum of insertions
-  void* old;    // weights before and after; equal where nothing changes
-  void* fresh;
-  u64* arc_keys;  // arcs
-  void* arc_old;
-  void* arc_new;
-  u32* places;  // arcs: how many arcs of the row lie before it, or before where it goes
-  int* gained;  // arcs + 1: arcs gained by changes before this one; first, `places` of arcs listed
+  void* old;    // weights before and after; equal where nothing changes. Those of loops, which are
+  void* fresh;  // no arcs, have all bits flipped: an arc is there if its weight is above 0
+  u32* places;  // how many arcs of the row lie before it, or before where it goes
+  int* gained;  // one entry more: arcs gained by those before
+  u32* changed;  // one entry more: how many of those before change
   u32* edges;   // edges: place of its first arc
   u32* rows;    // rows
   u32* starts;  // rows + 1: where each row's changes begin
@@ -88,16 +86,16 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 38 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 36 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
-// Type of weights before and after: without weights, 0 and 1.
+// Type of weights before and after: without weights, 0 and 1, and for loops −1 and −2.
 template <class W>
 struct AmountOf {
   using Type = i64;
 };
 template <>
 struct AmountOf<Unweighted> {
-  using Type = u8;
+  using Type = signed char;
 };
 template <class W>
 using Amount = typename AmountOf<W>::Type;
@@ -145,8 +143,8 @@ __device__ __forceinline__ i64 find_chained(const u32* targets, const Row& row, 
   return -1;
 }
 
-// An arc that was searched: how many arcs of its row lie before it, and its weight, 0 if it is not
-// there. Chains and loops have no place.
+// What a search found: how many arcs of the row lie before the arc or where it would be, and its
+// weight, 0 if it is not there. Chains have no places.
 struct Found {
   u32 place;
   i64 weight;
@@ -156,13 +154,14 @@ struct Found {
 template <class W>
 __device__ __forceinline__ Found find_arc(const Row* spans, const u32* targets, const W* weights,
                                           const u64* loops, i64 chained, u32 u, u32 v) {
-  if (u == v) return {0, (i64)loops[u]};
   const Row row = spans[u];
   if (chained) {
+    if (u == v) return {0, (i64)loops[u]};
     const i64 place = find_chained(targets, row, v);
     return {0, place < 0 ? 0 : i64(weight_at(weights, place))};
   }
   const i64 at = lower_bound(targets, row.low, row.high, v);
+  if (u == v) return {u32(at - row.low), (i64)loops[u]};
   const bool there = at < row.high && targets[at] == v;
   return {u32(at - row.low), there ? i64(weight_at(weights, at)) : 0};
 }
@@ -198,24 +197,54 @@ __device__ __forceinline__ void add_counted(T* counter, T mine) {
   if (threadIdx.x == 0 && sum != 0) atomicAdd((u64*)counter, (u64)sum);
 }
 
+// Two sums at once.
+struct Pair {
+  u64 a, b;
+  __device__ __forceinline__ void operator+=(const Pair& other) { a += other.a, b += other.b; }
+};
+__device__ __forceinline__ Pair operator+(Pair x, const Pair& y) {
+  x += y;
+  return x;
+}
+__device__ __forceinline__ Pair operator-(const Pair& x, const Pair& y) {
+  return {x.a - y.a, x.b - y.b};
+}
+__device__ __forceinline__ Pair block_sum(const Pair& mine) {
+  return {block_sum(mine.a), block_sum(mine.b)};
+}
+
+// What another lane has.
+template <class T>
+__device__ __forceinline__ T of_lane(T value, u32 lane) {
+  return __shfl_sync(FULL, value, lane);
+}
+template <class T>
+__device__ __forceinline__ T of_lane_below(T value, u32 by) {
+  return __shfl_up_sync(FULL, value, by);
+}
+__device__ __forceinline__ Pair of_lane(const Pair& value, u32 lane) {
+  return {of_lane(value.a, lane), of_lane(value.b, lane)};
+}
+__device__ __forceinline__ Pair of_lane_below(const Pair& value, u32 by) {
+  return {of_lane_below(value.a, by), of_lane_below(value.b, by)};
+}
+
 // Items that a thread scans at a time.
 #define SCANNED 4
 
-// As grid_scan_to, for many items of little work: a warp takes SCANNED * 32 at a time. Ends with a
-// barrier of the block.
+// As grid_scan_to, for many items of little work: a warp takes SCANNED * 32 at a time. `mine` is what
+// the thread has of the sum over its block's stretch. Ends with a barrier of the block.
 template <class T, class F, class P>
-__device__ __forceinline__ void scan_many(i64 n, F value, P put, T* partials, Barrier* barrier) {
+__device__ __forceinline__ void scan_summed(i64 n, T mine, F value, P put, T* partials,
+                                            Barrier* barrier) {
   __shared__ T of_warp[THREADS / WARP];
   const i64 begin = stretch_begin(n), end = stretch_end(n);
-  T mine = 0;
-#pragma unroll 4
-  for (i64 i = begin + threadIdx.x; i < end; i += THREADS) mine += value(i);
   const T sum = block_sum(mine);
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
   grid_sync(barrier);
-  T before = 0, all = 0;
+  T before = {}, all = {};
   for (u32 b = threadIdx.x; b < gridDim.x; b += THREADS) {
-    const T part = ((volatile T*)partials)[b];
+    const T part = partials[b];
     all += part;
     if (b < blockIdx.x) before += part;
   }
@@ -224,23 +253,23 @@ __device__ __forceinline__ void scan_many(i64 n, F value, P put, T* partials, Ba
   const u32 lane = lane_index(), warp = warp_index();
   for (i64 low = begin; low < end; low += SCANNED * THREADS) {
     const i64 first = low + warp * (SCANNED * WARP) + lane;
-    T own[SCANNED], offset[SCANNED], run = 0;
+    T own[SCANNED], offset[SCANNED], run = {};
 #pragma unroll
     for (int k = 0; k < SCANNED; ++k)
-      own[k] = first + k * WARP < end ? value(first + k * WARP) : T(0);
+      own[k] = first + k * WARP < end ? value(first + k * WARP) : T{};
 #pragma unroll
     for (int k = 0; k < SCANNED; ++k) {
       T upto = own[k];
       for (int d = 1; d < WARP; d <<= 1) {
-        const T other = __shfl_up_sync(FULL, upto, d);
+        const T other = of_lane_below(upto, d);
         if (lane >= d) upto += other;
       }
       offset[k] = run + upto - own[k];
-      run += __shfl_sync(FULL, upto, WARP - 1);
+      run += of_lane(upto, WARP - 1);
     }
     if (lane == 0) of_warp[warp] = run;
     __syncthreads();
-    T total = 0, ahead = 0;
+    T total = {}, ahead = {};
     for (u32 w = 0; w < THREADS / WARP; ++w) {
       if (w < warp) ahead += of_warp[w];
       total += of_warp[w];
@@ -251,6 +280,15 @@ __device__ __forceinline__ void scan_many(i64 n, F value, P put, T* partials, Ba
     base += total;
     __syncthreads();
   }
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) put(n, all, T(0));
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) put(n, all, T{});
   __syncthreads();
+}
+
+// The same where nothing has been summed yet.
+template <class T, class F, class P>
+__device__ __forceinline__ void scan_many(i64 n, F value, P put, T* partials, Barrier* barrier) {
+  T mine = {};
+#pragma unroll 4
+  for (i64 i = stretch_begin(n) + threadIdx.x; i < stretch_end(n); i += THREADS) mine += value(i);
+  scan_summed<T>(n, mine, value, put, partials, barrier);
 }

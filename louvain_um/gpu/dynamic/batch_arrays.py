@@ -25,9 +25,9 @@ BATCH: Final = layout(
     **pointers("loops", "degrees", "spans", "classes", "targets", "weights"),
     frontier=np.int64, queued=np.int64, chained=np.int64, in_place=np.int64,
     **pointers(
-        "asked", "less", "more", "old", "fresh", "arc_keys", "arc_old", "arc_new", "places",
-        "gained", "edges", "rows", "starts", "from", "lengths", "wanted", "pages", "rooms",
-        "long_rows", "partials", "counts",
+        "asked", "less", "more", "old", "fresh", "places", "gained", "changed", "edges",
+        "rows", "starts", "from", "lengths", "wanted", "pages", "rooms", "long_rows",
+        "partials", "counts",
     ),
 )  # fmt: skip
 """`Batch` of batch.cuh."""
@@ -94,7 +94,7 @@ def scratch_places(
     >>> from louvain_um.gpu.dynamic.batch_arrays import scratch_places
     >>> size = {"weighted": False, "ordered": False, "paged": True}
     >>> scratch_places(10_000_000, 1 << 22, 156_000_000, **size)[1] // 10_000_000
-    61
+    49
     """
     both, rows = 2 * listed, min(2 * listed, vertices)
     amount, asking, paging = 8 if weighted else 1, both * ordered, rows * paged
@@ -104,11 +104,9 @@ def scratch_places(
         "more": 8 * asking,
         "old": amount * both,
         "fresh": amount * both,
-        "arc_keys": 8 * both,
-        "arc_old": amount * both,
-        "arc_new": amount * both,
-        "places": 4 * both,
+        "places": 4 * both,  # with the next, one of 64 bits per arc while arcs are sorted
         "gained": 4 * (both + 1),
+        "changed": 4 * (both + 1),
         "edges": 4 * listed,
         "rows": 4 * rows,
         "starts": 4 * (rows + 1),

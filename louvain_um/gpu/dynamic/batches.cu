@@ -108,23 +108,36 @@ struct Seen {
   i64 gain_high = 0, gain_low = 0;
 };
 
+// What an arc listed counts for, `previous` being the one before it. Upper halves: the first of a row;
+// an arc that changes. Lower halves: an edge that changes; 1 + arcs gained, so that none is negative.
+__device__ __forceinline__ Pair counted(u64 key, u64 previous, i64 old, i64 fresh) {
+  if (key == NO_ARC) return {0, 1};
+  const u32 u = key >> 32, v = u32(key);
+  const u64 first = previous >> 32 != u, changes = old != fresh;
+  return {first << 32 | (changes & (u <= v)),
+          (changes & (u != v)) << 32 | u64(1 + (fresh > 0) - (old > 0))};
+}
+
 // Writes the weight of arc i's edge before and after the batch: deletions, decreases, insertions.
-// Only the first of equal arcs changes anything.
+// Only the first of equal arcs changes anything. Returns what the arc counts for.
 template <class W>
-__device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
+__device__ __forceinline__ Pair settle(const Batch& b, i64 i, Seen& seen) {
   auto* old = (Amount<W>*)b.old;
   auto* fresh = (Amount<W>*)b.fresh;
-  const u64 key = b.keys[i];
-  old[i] = fresh[i] = 0;
-  if (key == NO_ARC || (i && b.keys[i - 1] == key)) return;
+  const u64 key = b.keys[i], previous = i ? b.keys[i - 1] : NO_ARC;
   const u32 u = key >> 32, v = u32(key);
+  Found found = {0, 0};
+  if (key != NO_ARC)
+    found = find_arc(b.spans, b.targets, (const W*)b.weights, b.loops, b.chained, u, v);
+  const i64 before = found.weight;
+  if (key == NO_ARC || key == previous) {
+    b.places[i] = found.place + (before > 0 && u != v);
+    old[i] = fresh[i] = 0;
+    return counted(key, previous, 0, 0);
+  }
   const u32 asked = b.order ? b.asked[i] : b.deletions ? DELETED : INSERTED;
   const i64 less = b.order && asked & DECREASED ? b.less[i] : 0;
   const i64 more = b.order ? b.more[i] : 1;
-  const Found found =
-      find_arc(b.spans, b.targets, (const W*)b.weights, b.loops, b.chained, u, v);
-  const i64 before = found.weight;
-  b.gained[i] = found.place;
   const bool speaks = u <= v, below = before > 0 && !(asked & DELETED) && less > before;
   i64 after = asked & DELETED ? 0 : before;
   if (before > 0 && after > 0 && !below) after -= less;
@@ -135,13 +148,17 @@ __device__ __forceinline__ void settle(const Batch& b, i64 i, Seen& seen) {
   }
   if (speaks && (below || (double)after >= MOST_WEIGHT))
     atomicMax(&b.counts->first_fault, u64(2 * b.listed - i));
-  old[i] = before;
-  fresh[i] = after;
-  if (!speaks || before == after) return;
-  seen.loops += u == v;
-  seen.heaviest = max(seen.heaviest, (u64)after);
-  seen.gain_high += (after - before) >> 20;
-  seen.gain_low += (after - before) & ((1 << 20) - 1);
+  if (speaks && before != after) {
+    seen.loops += u == v;
+    seen.heaviest = max(seen.heaviest, (u64)after);
+    seen.gain_high += (after - before) >> 20;
+    seen.gain_low += (after - before) & ((1 << 20) - 1);
+  }
+  const i64 flipped = u == v ? -1 : 0;
+  b.places[i] = found.place;
+  old[i] = before ^ flipped;
+  fresh[i] = after ^ flipped;
+  return counted(key, previous, before ^ flipped, after ^ flipped);
 }
 
 // Returns how many arcs row r has after the batch.
@@ -154,6 +171,11 @@ struct Pages {
   u64 freed = 0, moved = 0, taken = 0, given = 0;
 };
 
+// Whether an arc of row r changes.
+__device__ __forceinline__ bool changes(const Batch& b, i64 r) {
+  return b.changed[b.starts[r + 1]] != b.changed[b.starts[r]];
+}
+
 // Chooses a page for row r: its own while it fits and fills half of it.
 __device__ __forceinline__ bool choose_page(const Batch& b, i64 r, Pages& pages) {
   const u32 row = b.rows[r];
@@ -161,7 +183,7 @@ __device__ __forceinline__ bool choose_page(const Batch& b, i64 r, Pages& pages)
   const i64 after = length_after(b, r);
   const u8 own = b.classes[row];
   const i64 held = capacity_of(own);
-  const bool stays = after > 0 && held / 2 <= after && after <= held;
+  const bool stays = !changes(b, r) || (after > 0 && held / 2 <= after && after <= held);
   b.from[r] = b.spans[row].low;
   b.lengths[r] = length;
   const u8 wanted = stays ? own : class_for(after, b.queued);
@@ -185,54 +207,37 @@ __global__ void BOUNDS net_batch(const Batch b) {
   if (b.order) gather_operations(b, barrier);
 
   Seen seen;
+  Pair settled = {0, 0};
   // The threads that settle arcs are those that sum them.
   for (i64 i = stretch_begin(listed) + threadIdx.x; i < stretch_end(listed); i += THREADS)
-    settle<W>(b, i, seen);
+    settled += settle<W>(b, i, seen);
   add_counted(&counts->missing, seen.missing);
   add_counted(&counts->loops, seen.loops);
   add_counted(&counts->gain_high, seen.gain_high);
   add_counted(&counts->gain_low, seen.gain_low);
   if (seen.heaviest) atomicMax(&counts->heaviest, seen.heaviest);
 
-  // Arcs in the lower half of the sums, edges in the upper.
-  auto* arc_old = (Amount<W>*)b.arc_old;
-  auto* arc_new = (Amount<W>*)b.arc_new;
-  scan_many<u64>(
-      listed,
+  scan_summed<Pair>(
+      listed, settled,
       [=](i64 i) {
-        const u32 u = b.keys[i] >> 32, v = u32(b.keys[i]);
-        return old[i] == fresh[i] ? 0ull : (u64)(u != v) | (u64)(u <= v) << 32;
+        return counted(b.keys[i], i ? b.keys[i - 1] : NO_ARC, old[i], fresh[i]);
       },
-      [=](i64 i, u64 sum, u64 own) {
-        if (i == listed) counts->arcs = u32(sum), counts->edges = sum >> 32;
-        if (own >> 32) b.edges[sum >> 32] = i;
-        if (!u32(own)) return;
-        const u32 at = sum;
-        b.arc_keys[at] = b.keys[i];
-        arc_old[at] = old[i];
-        arc_new[at] = fresh[i];
-        b.places[at] = b.gained[i];
-      },
-      (u64*)b.partials, barrier);
-  grid_sync(barrier);
-
-  // Rows in the upper half; in the lower, arcs gained, and one more per arc.
-  const i64 arcs = *(volatile i64*)&counts->arcs;
-  scan_many<u64>(
-      arcs,
-      [=](i64 i) {
-        const bool first = i == 0 || b.arc_keys[i] >> 32 != b.arc_keys[i - 1] >> 32;
-        return (u64)first << 32 | (1 + (arc_old[i] == 0) - (arc_new[i] == 0));
-      },
-      [=](i64 i, u64 sum, u64 own) {
-        const u32 row = sum >> 32;
-        b.gained[i] = int(u32(sum)) - int(i);
-        if (i == arcs) counts->rows = row, counts->gained = b.gained[i], b.starts[row] = i;
-        if (!(own >> 32)) return;
-        b.rows[row] = b.arc_keys[i] >> 32;
+      [=](i64 i, Pair sum, Pair own) {
+        const u32 row = sum.a >> 32;
+        b.gained[i] = int(u32(sum.b)) - int(i);
+        b.changed[i] = sum.b >> 32;
+        if (i == listed) {
+          counts->rows = row, counts->edges = u32(sum.a);
+          counts->arcs = b.changed[i], counts->gained = b.gained[i];
+        }
+        // Behind the last row: entries without an arc, if there are any.
+        if (i && b.keys[i - 1] != NO_ARC && (i == listed || b.keys[i] == NO_ARC)) b.starts[row] = i;
+        if (u32(own.a)) b.edges[u32(sum.a)] = i;
+        if (own.a >> 32 == 0) return;
+        b.rows[row] = b.keys[i] >> 32;
         b.starts[row] = i;
       },
-      (u64*)b.partials + gridDim.x, barrier);
+      (Pair*)b.partials, barrier);
   grid_sync(barrier);
 
   const i64 rows = *(volatile i64*)&counts->rows;
@@ -251,7 +256,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
     add_counted(&counts->taken, taken);
     add_counted(&counts->given, given);
   }
-  if (b.classes == nullptr || arcs > b.in_place) return;
+  if (b.classes == nullptr || *(volatile i64*)&counts->arcs > b.in_place) return;
   Pages pages;
   // As above: these threads also sum.
   for (i64 r = stretch_begin(rows) + threadIdx.x; r < stretch_end(rows); r += THREADS) {
@@ -264,13 +269,14 @@ __global__ void BOUNDS net_batch(const Batch b) {
   scan_many<i64>(
       rows,
       [=](i64 r) {
-        return b.pages[r] < 0 ? 0 : b.lengths[r] + (b.starts[r + 1] - b.starts[r]);
+        const bool merged = b.pages[r] >= 0 && changes(b, r);
+        return merged ? b.lengths[r] + (b.starts[r + 1] - b.starts[r]) : 0;
       },
-      [=](i64 r, i64 sum, i64 own) {
+      [=](i64 r, i64 sum, i64) {
         if (r == rows)
           counts->room = sum;
         else
-          b.rooms[r] = own ? sum : -1;
+          b.rooms[r] = b.pages[r] >= 0 ? sum : -1;
       },
       b.partials, barrier);
   scan_many<i64>(
@@ -293,11 +299,13 @@ __device__ __forceinline__ void add_to_degrees(const Batch& b, const Unweighted*
 }
 template <class W>
 __device__ __forceinline__ void add_to_degrees(const Batch& b, const W*) {
-  const auto* arc_old = (const Amount<W>*)b.arc_old;
-  const auto* arc_new = (const Amount<W>*)b.arc_new;
-  const i64 arcs = b.counts->arcs;
-  for (i64 i = grid_thread(); i < arcs; i += grid_threads())
-    atomicAdd(b.degrees + (b.arc_keys[i] >> 32), u64((i64)arc_new[i] - (i64)arc_old[i]));
+  const auto* old = (const Amount<W>*)b.old;
+  const auto* fresh = (const Amount<W>*)b.fresh;
+  for (i64 i = grid_thread(); i < 2 * b.listed; i += grid_threads()) {
+    const i64 gain = (i64)fresh[i] - (i64)old[i];
+    const u64 key = b.keys[i];
+    if (gain && key >> 32 != u32(key)) atomicAdd(b.degrees + (key >> 32), u64(gain));
+  }
 }
 
 // Writes what a batch did to edges, and the degrees and loops that it leaves. `before` has room for
@@ -314,11 +322,12 @@ __global__ void BOUNDS end_batch(const Batch b, u64* loops, i64* before) {
     const u32 low = b.keys[i] >> 32, high = u32(b.keys[i]);
     u[e] = low;
     v[e] = high;
-    before[e] = old[i];
-    after[e] = fresh[i];
+    const i64 flipped = low == high ? -1 : 0;
+    before[e] = old[i] ^ flipped;
+    after[e] = fresh[i] ^ flipped;
     if (low != high) continue;
-    loops[low] = fresh[i];
-    atomicAdd(b.degrees + low, u64(2 * ((i64)fresh[i] - (i64)old[i])));
+    loops[low] = after[e];
+    atomicAdd(b.degrees + low, u64(2 * (after[e] - before[e])));
   }
   add_to_degrees(b, (const W*)nullptr);
 }

@@ -42,8 +42,8 @@ struct Chain {
 
 // Returns the place of a target's change; `last` if it has none.
 __device__ __forceinline__ u32 change_of(const Batch& b, const Chain& row, u32 target) {
-  const u32 k = lower_bound(b.arc_keys, row.first, row.last, target);
-  return k < row.last && u32(b.arc_keys[k]) == target ? k : row.last;
+  const u32 k = lower_bound(b.keys, row.first, row.last, target);
+  return k < row.last && u32(b.keys[k]) == target ? k : row.last;
 }
 
 // What fills holes: entries of a row behind its new end, then arcs that are new. Whole warps call.
@@ -68,8 +68,8 @@ struct Filling {
 
   // Has at least one entry wait; there are as many as holes.
   __device__ void more() {
-    const auto* old = (const Amount<W>*)b.arc_old;
-    const auto* fresh = (const Amount<W>*)b.arc_new;
+    const auto* old = (const Amount<W>*)b.old;
+    const auto* fresh = (const Amount<W>*)b.fresh;
     const u32 lane = lane_index();
     while (used == count) {
       bool mine = false;
@@ -87,8 +87,8 @@ struct Filling {
         if (at < row.length) page = next_page(targets, page);
       } else {
         const u32 k = change + lane;
-        mine = k < row.last && old[k] == 0;
-        if (mine) target = u32(b.arc_keys[k]), weight = fresh[k];
+        mine = k < row.last && old[k] <= 0 && fresh[k] > 0;
+        if (mine) target = u32(b.keys[k]), weight = fresh[k];
         change += WARP;
       }
       const u32 found = __ballot_sync(FULL, mine);
@@ -108,7 +108,7 @@ struct Filling {
 template <class W>
 __device__ __forceinline__ i64 edit_chain(const Batch& b, const Chain& row, const Supply& pages,
                                           u32* targets, W* weights, u32* ready, u64* weighing) {
-  const auto* fresh = (const Amount<W>*)b.arc_new;
+  const auto* fresh = (const Amount<W>*)b.fresh;
   const u32 lane = lane_index();
   const u32 held = pages_for(row.length), wanted = pages_for(row.after);
   Filling<W> filling(b, row, targets, weights, ready, weighing);
@@ -167,6 +167,7 @@ __global__ void BOUNDS edit_chains(const Batch b, PageQueue* queue, i64 count, i
   const u32 warp = warp_index();
   for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
     const u32 v = b.rows[r], first = b.starts[r], last = b.starts[r + 1];
+    if (b.changed[first] == b.changed[last]) continue;
     const u32 length = spans[v].arcs();
     const Chain row = {spans[v].low, length, length + b.gained[last] - b.gained[first], first, last};
     const i64 begin = edit_chain(b, row, pages, targets, weights, ready[warp], weighing[warp]);

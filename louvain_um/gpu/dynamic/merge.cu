@@ -43,13 +43,13 @@ __device__ __forceinline__ i64 shift_of(const Batch& b, const Merged& row) {
 template <class W>
 __device__ __forceinline__ void merge_arc(const Batch& b, const Pools<W>& pools, i64 at, u32 target,
                                           i64 shift, u32 first, u32 last) {
-  const auto* fresh = (const Amount<W>*)b.arc_new;
+  const auto* fresh = (const Amount<W>*)b.fresh;
   i64 to = at + shift, k = last;
   if (first < last) {
-    k = lower_bound(b.arc_keys, first, last, target);
+    k = lower_bound(b.keys, first, last, target);
     to += b.gained[k];
   }
-  const bool changed = k < last && u32(b.arc_keys[k]) == target;
+  const bool changed = k < last && u32(b.keys[k]) == target;
   if (changed && fresh[k] == 0) return;
   pools.out_targets[to] = target;
   put_weight(pools.out_weights, to, changed ? u64(fresh[k]) : u64(weight_at(pools.weights, at)));
@@ -59,10 +59,11 @@ __device__ __forceinline__ void merge_arc(const Batch& b, const Pools<W>& pools,
 template <class W>
 __device__ __forceinline__ void merge_change(const Batch& b, const Pools<W>& pools, i64 k,
                                              i64 shifted) {
-  if (((const Amount<W>*)b.arc_old)[k] != 0) return;
+  const i64 fresh = ((const Amount<W>*)b.fresh)[k];
+  if (((const Amount<W>*)b.old)[k] > 0 || fresh <= 0) return;
   const i64 to = shifted + b.places[k] + b.gained[k];
-  pools.out_targets[to] = u32(b.arc_keys[k]);
-  put_weight(pools.out_weights, to, u64(((const Amount<W>*)b.arc_new)[k]));
+  pools.out_targets[to] = u32(b.keys[k]);
+  put_weight(pools.out_weights, to, u64(fresh));
 }
 
 // Writes an item of a merged row: its arcs, then its changes.
@@ -144,8 +145,8 @@ __device__ __forceinline__ void copy_pairs(const Pools<W>& pools, const Merged& 
 template <class W>
 __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pools,
                                             const Merged& mine, u32 zeros) {
-  const auto* old = (const Amount<W>*)b.arc_old;
-  const auto* fresh = (const Amount<W>*)b.arc_new;
+  const auto* old = (const Amount<W>*)b.old;
+  const auto* fresh = (const Amount<W>*)b.fresh;
   const u32 lane = lane_index(), parts = mine.items() ? mine.changes + 1 : 0;
   const i64 mine_shift = shift_of(b, mine);
   u32 upto = parts;
@@ -169,12 +170,12 @@ __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pool
       u32 from = 0;
       if (part) {
         from = b.places[k - 1];
-        if (fresh[k - 1] != 0) {
+        if (fresh[k - 1] > 0) {
           const i64 to = moved.begin + from + moved.shift + b.gained[k - 1];
-          pools.out_targets[to] = u32(b.arc_keys[k - 1]);
+          pools.out_targets[to] = u32(b.keys[k - 1]);
           put_weight(pools.out_weights, to, u64(fresh[k - 1]));
         }
-        from += old[k - 1] != 0;
+        from += old[k - 1] > 0;
       }
       moved.begin += from;
       moved.shift += changes ? b.gained[k] : 0;
@@ -223,6 +224,7 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
   const Pools<W> pools = {targets, weights, targets, weights};
   const auto row_of = [&](i64 r) {
     const u32 first = b.starts[r], changes = b.starts[r + 1] - first;
+    if (b.changed[first] == b.changed[first + changes]) return Merged{};
     const i64 stays = b.rooms[r], out = stays < 0 ? b.pages[r] : room + stays;
     return Merged{b.from[r], out, u32(b.lengths[r]), first, changes};
   };
@@ -233,8 +235,8 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
     Merged row = {0, 0, 0, 0, 0};
     u32 back = 0;
     i64 page = 0;
-    if (own) {
-      row = row_of(r);
+    if (own) row = row_of(r);
+    if (row.changes) {
       page = b.pages[r];
       const u32 after = row.length + b.gained[row.first + row.changes] - b.gained[row.first];
       spans[b.rows[r]] = {page, page + after};
