@@ -15,12 +15,10 @@ __global__ void BOUNDS mark_changes(const Follow f) {
     f.marks[v] = f.flags[v] = 0;
     f.first[v] = v;
     const bool old = v < f.n_before;
-    f.members[v] = old ? f.sizes_before[v] : 1;
+    f.members[v] = old ? f.sizes_before[v] + !f.alive_before[v] : 1;  // a removed vertex is alone
     f.totals[v] = old ? f.masses_before[v] : 0;
   }
   grid_sync(&f.counts->barrier);
-  for (i64 v = grid_thread(); v < f.n_before; v += grid_threads())
-    if (!f.alive_before[v]) atomicAdd(f.members + f.names[v], 1u);
   i64 inside = 0;
   u64 turned = 0, checked = 0;
   for (i64 low = grid_thread() - lane_index(); low < f.edges; low += grid_threads()) {
@@ -168,10 +166,23 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
     f.masses[v] = 0;
   }
   grid_sync(barrier);
-  for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    u32* smallest = f.first + labels[v];
-    // A plain read saves most vertices of a large community the atomic.
-    if (*(volatile u32*)smallest > v) atomicMin(smallest, (u32)v);
+  // Each waits for the memory twice: several at a time.
+  for (i64 low = grid_thread(); low < f.n; low += AT_ONCE * grid_threads()) {
+    u32 label[AT_ONCE], smallest[AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const i64 v = low + k * grid_threads();
+      label[k] = v < f.n ? labels[v] : EMPTY;
+    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k)
+      smallest[k] = label[k] == EMPTY ? 0 : *(volatile u32*)(f.first + label[k]);
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const u32 v = low + k * grid_threads();
+      // What was read saves most vertices of a large community the atomic.
+      if (smallest[k] > v) atomicMin(f.first + label[k], v);
+    }
   }
   i64 inside = 0;
   if (whole)
@@ -225,6 +236,7 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
       list[k] = differing(f, v, living);
     }
   Squares squares;
+#pragma unroll 4
   for (i64 c = grid_thread(); c < f.n; c += grid_threads()) squares.add(f.masses[c]);
   squares.publish(f.counts->squares);
 }

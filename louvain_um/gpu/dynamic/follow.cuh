@@ -5,7 +5,9 @@
 #include "walk_arcs.cuh"
 
 #define THREADS 256
-#define BOUNDS __launch_bounds__(THREADS, 4)
+#define BOUNDS __launch_bounds__(THREADS, 5)
+// Vertices that a thread reads ahead of what it does with them.
+#define AT_ONCE 4
 // Arcs above which all blocks share a row, and how many of them a warp takes at a time.
 #define LONG_ROW 4096
 #define CHUNK 512
