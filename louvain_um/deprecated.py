@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 MODULES: Final[Mapping[str, str]] = {
     "louvain_um.communities": "louvain_um.results.communities",
@@ -108,13 +107,17 @@ class _Alias(ModuleType):
         return dir(import_module(self.__dict__["_current"]))
 
 
-class _Finder(MetaPathFinder, Loader):
-    """Imports the old paths of modules."""
+class _Finder:
+    """Imports the old paths of modules.
+
+    A finder and a loader without the base classes: their module would be half of what `import
+    louvain_um` takes, during which Ctrl-C shows a traceback.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in MODULES else None
+        return ModuleSpec(fullname, cast(Any, self)) if fullname in MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         _warn(spec.name, MODULES[spec.name], 3)

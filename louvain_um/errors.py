@@ -66,6 +66,24 @@ class OptionError(LouvainUmError, ValueError):
         return self.message(self.option)
 
 
+def check_switch(option: str, value: object) -> None:
+    """Raise an OptionError unless an option is True or False; 1 and 0 are, and NumPy's too.
+
+    Examples
+    --------
+    >>> from louvain_um.errors import check_switch
+    >>> check_switch("sort", "no")
+    Traceback (most recent call last):
+    louvain_um.errors.OptionError: sort must be True or False, not 'no'
+    """
+    try:
+        known = bool(value in (True, False))
+    except (TypeError, ValueError):  # an array
+        known = False
+    if not known:
+        raise OptionError(option, value, "must be True or False")
+
+
 def _shown(value: object) -> str:
     """Return a value for a message, cut where it is endless."""
     if isinstance(value, Number):

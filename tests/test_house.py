@@ -7,6 +7,7 @@ import functools
 import json
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tomllib
@@ -324,16 +325,29 @@ def test_readme_states_what_was_measured():
     ]
     assert len(slower) == 6  # the smallest graph's only record is of that host
     assert f"took {min(slower):.2f} to {max(slower):.2f} times as long" in README
-    grid = json.loads((found / "policies_h200.json").read_text())["results"]
-    auto = {
-        (f"{row['arcs'] / 1e6:.0f}", row["oversubscription"]): f"{row['seconds_best']:.3f}"
-        for row in grid if row["policy"] == "auto"
-    }  # fmt: skip
-    lines = re.findall(r"^\| .*, (\d+) M arcs \| (.*) \|$", README, re.MULTILINE)
-    assert len(lines) == 2
-    for arcs, cells in lines:
-        for rate, cell in zip((0, 10, 30, 50, 70), cells.split("|"), strict=True):
-            assert cell.strip() == auto.get((arcs, rate), "")
+
+
+def test_readme_shows_what_less_memory_costs():
+    rows = json.loads((HOUSE / "benchmarks/results/zoo_h200.json").read_text())["results"]
+    rows = [row for row in rows if row["policy"] == "auto"]
+    arcs = {row["arcs"] for row in rows}
+    assert len({row["kind"] for row in rows}) == 20
+    assert f"{min(arcs) / 1e6:.0f} to {max(arcs) / 1e6:.0f} M arcs" in README
+    for name in ("Louvain", "Leiden"):
+        of = [row for row in rows if row["method"] == name.lower()]
+        core = {row["kind"]: row["seconds"] for row in of if row["budget"] is None}
+        times = [
+            [row["seconds"] / core[row["kind"]] for row in of if row["budget"] == budget]
+            for budget in ("90%", "70%", "50%", "30%")
+        ]
+        for way, most in (("median", statistics.median), ("slowest kind", max)):
+            shown = " | ".join(f"{most(column):.2f}" for column in times)
+            assert f"| {name}, {way} | {shown} |" in README
+    least = [
+        row["budget_bytes"] / row["arcs"]
+        for row in rows if (row["method"], row["budget"]) == ("louvain", "30%")
+    ]  # fmt: skip
+    assert f"with {min(least):.1f} to {max(least):.1f} bytes of device memory per arc" in README
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals.md"])

@@ -6,6 +6,7 @@ import errno
 import functools
 import io
 import os
+import select
 import sys
 import traceback
 import warnings
@@ -123,6 +124,12 @@ def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[st
             return "out of memory; close other programs or use a machine with more memory", FAILED
         case OSError(errno=errno.ENOSPC):  # "No space left on device" could mean a GPU
             return "the disk is full; free some space or write to another place", FAILED
+        case ConnectionError():  # of a cluster, say
+            return (
+                f"the other end of a connection ended ({error.strerror or error}); check the "
+                "processes there, and run again",
+                FAILED,
+            )
         case OSError() if error.strerror:
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror.lower()}; check the file and its disk", FAILED
@@ -147,16 +154,29 @@ def report_error(
 
     `names` gives the flags of the command's options by the names of its parameters.
     """
+    closed = isinstance(error, BrokenPipeError) and _reader_gone()
     if isinstance(error, OSError):
         # Python would flush stdout's buffer at exit, and fail again.
         _discard_stdout()
-    if isinstance(error, BrokenPipeError):
+    if closed:
         return CLOSED_PIPE
     if verbose:
         traceback.print_exception(error)
     text, code = message_and_code(error, names or {})
     print_line(f"louvain-um: {one_line(text)}")
     return code
+
+
+def _reader_gone() -> bool:
+    """Return whether what reads stdout or stderr has closed it; a pipe may be another one."""
+    poll = getattr(select, "poll", None)
+    if poll is None:  # on Windows
+        return True
+    waiting = poll()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            waiting.register(stream.fileno(), 0)
+    return any(state & (select.POLLERR | select.POLLHUP) for _, state in waiting.poll(0))
 
 
 def _discard_stdout() -> None:

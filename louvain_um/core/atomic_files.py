@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError, check_switch
 
 NOT_SUPPORTED: Final = (
     errno.EINVAL, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
@@ -39,8 +39,7 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
     OptionError
         `force` is neither True nor False.
     """
-    if force not in (True, False):
-        raise OptionError("force", force, "must be True or False")
+    check_switch("force", force)
     real = Path(os.path.realpath(path))
     if real.is_dir():
         raise LouvainUmError(f"{path}: is a folder; name a file in it")

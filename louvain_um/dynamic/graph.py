@@ -24,7 +24,7 @@ from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, refuse_many_vertices
 from louvain_um.dynamic.stores import share_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, OptionError, check_switch
 from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
@@ -112,6 +112,7 @@ class DynamicGraph(Contents):
         if budget.fraction is not None:
             raise OptionError("device_budget", device_budget, "must be a size, like '8GiB'")
         self.threads = threads or parallel.default_threads()
+        check_switch("names", names)
         graph = graph_of_start(graph_or_n)
         weights = weights_at(graph, weighted, scale)
         self.scale = float(scale if scale is not None else graph.scale)
@@ -249,6 +250,7 @@ class DynamicGraph(Contents):
             k = -1
         if k < 0:
             raise GraphError(f"add_vertices takes a whole number of at least 0, not {given!r}")
+        check_switch("reuse", reuse)
         if reuse and self._names:
             raise GraphError("vertices with names get new ids; leave out reuse=True")
         again = np.flatnonzero(self._alive.items == 0)[: k if reuse else 0].astype(np.uint32)

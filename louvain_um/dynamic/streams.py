@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges, timed_edges_in
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
+from louvain_um.errors import check_switch
 from louvain_um.formats.read_options import Column, ReadOptions
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def read_stream(
     ...     lu.read_stream(path)
     EdgeStream(2 edges of 3 vertices, times 1769817600 … 1769904000)
     """
+    check_switch("sort", sort)
     options = ReadOptions(
         source=source,
         target=target,

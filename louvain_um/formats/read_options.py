@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
-from louvain_um.errors import GraphError, GraphFormatError, OptionError
+from louvain_um.errors import GraphError, GraphFormatError, OptionError, check_switch
 from louvain_um.formats.file_types import check_separator
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class ReadOptions:
                 raise OptionError(option, value, "must be a column's name or its number from 1")
         for option in SWITCHES:
             value = getattr(self, option)
-            if value is not None and value not in (True, False):
-                raise OptionError(option, value, "must be True or False")
+            if value is not None:
+                check_switch(option, value)
         if self.weight is not None and self.weighted is False:
             raise OptionError(
                 "weight",

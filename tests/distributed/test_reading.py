@@ -155,6 +155,16 @@ def test_a_partitioned_graph_needs_a_cluster(tmp_path: Path, edges: pa.Table) ->
         lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"))
 
 
+def test_remote_folders_of_folders_are_told_from_none() -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe("/deep/year=2026/edges.csv", b"0,1\n")
+    with pytest.raises(GraphFormatError, match="only folders there, and no files"):
+        lu.read_partitioned("memory://deep")
+    assert len(lu.read_partitioned("memory://deep/*/*").pieces) == 1
+    with pytest.raises(GraphFormatError, match="no such file"):
+        lu.read_partitioned("memory://nowhere")
+
+
 def test_errors_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(GraphFormatError, match="no such file"):
         lu.read_partitioned(tmp_path / "*.parquet")

@@ -227,6 +227,13 @@ def test_a_window_holds_its_edges_and_nothing_else(gaps, every, window):
     assert seen == len(times)
 
 
+@pytest.mark.parametrize("value", ["x", 2, np.arange(2)])
+def test_sort_is_true_or_false(tmp_path, value):
+    (tmp_path / "edges.txt").write_text("0 1 5\n1 2 6\n")
+    with pytest.raises(OptionError, match="sort must be True or False, not"):
+        lu.read_stream(tmp_path / "edges.txt", sort=value)
+
+
 @pytest.mark.parametrize("value", ["soon", 0, "0d", -1, 1.5, "3 fortnights", ""])
 def test_a_span_is_edges_or_time(value):
     stream = EdgeStream(

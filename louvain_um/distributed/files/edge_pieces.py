@@ -62,21 +62,23 @@ def files_of(pattern: str) -> list[str]:
     if "://" in pattern:
         system, path = require("fsspec.core", pattern).url_to_fs(pattern)
         names = system.glob(posixpath.join(path, IN_FOLDER) if system.isdir(path) else path)
-        found = [system.unstrip_protocol(name) for name in names if not system.isdir(name)]
+        found = [system.unstrip_protocol(name) for name in names]
+        files = [at for at, name in zip(found, names, strict=True) if not system.isdir(name)]
     elif os.path.isdir(pattern):
         found = glob.glob(os.path.join(glob.escape(pattern), IN_FOLDER))
         if not found:
             raise GraphFormatError("is a folder without files; check the path", pattern)
+        files = [name for name in found if os.path.isfile(name)]
     else:
         found = glob.glob(pattern)
-    files = sorted(name for name in found if "://" in name or os.path.isfile(name))
+        files = [name for name in found if os.path.isfile(name)]
     if not files:
         if found:
             problem = "only folders there, and no files; name those in a folder by a pattern (*/*)"
         else:
             problem = "there is no such file; check the path"
         raise GraphFormatError(problem, pattern or "''")
-    return files
+    return sorted(files)
 
 
 def opened(path: str) -> AbstractContextManager[Any]:

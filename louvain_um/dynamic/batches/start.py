@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from louvain_um.dynamic.batches.batch import whole_number
 from louvain_um.dynamic.memory import refuse_many_vertices
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.errors import GraphError, OptionError, check_switch
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.graph.limits import MAX_VERTICES
+from louvain_um.options import is_number
 
 
 def graph_of_start(graph_or_n: Any) -> Graph:
@@ -37,13 +38,15 @@ def weights_at(
     graph: Graph, weighted: bool | None, scale: float | None
 ) -> NDArray[np.uint32] | NDArray[np.int64] | None:
     """Return the weights to begin with, at the scale asked for; None for an unweighted graph."""
-    factor = 1.0 if scale is None else scale / graph.scale
-    if factor != 1.0:
-        refuse_scale(float(scale or 0))
-        if factor < 1:
+    if weighted is not None:
+        check_switch("weighted", weighted)
+    if scale is not None:
+        refuse_scale(scale)
+        if scale < graph.scale:
             raise GraphError(
                 f"scale {scale:g} is below the graph's {graph.scale:g}; pass at least that"
             )
+    factor = 1.0 if scale is None else scale / graph.scale
     if weighted is False and graph.weighted:
         raise GraphError(
             "the graph has weights; leave out weighted=False, or build it without weights"
@@ -64,6 +67,7 @@ def weights_at(
 
 def refuse_scale(scale: float) -> None:
     """Raise an OptionError unless a scale is a power of two that leaves room for weights."""
-    mantissa, exponent = np.frexp(scale)
-    if not (np.isfinite(scale) and mantissa == 0.5 and exponent <= 53):
+    known = is_number(scale)
+    mantissa, exponent = np.frexp(float(scale)) if known else (0.0, 0)
+    if not (known and np.isfinite(scale) and mantissa == 0.5 and exponent <= 53):
         raise OptionError("scale", scale, "must be a power of two up to 2^52")

@@ -33,6 +33,8 @@ from tests.cli.failures.processes import COMMAND, start
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 1, "out of memory"),
         (OSError(errno.EACCES, "Permission denied", "a.txt"), 1, "a.txt: permission denied"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 1, "the other end of a connection ended"),
+        (ConnectionResetError("by peer"), 1, "check the processes there, and run again"),
     ],
 )
 def test_errors_become_one_line(run, two_triangles, tmp_path, monkeypatch, error, code, message):
