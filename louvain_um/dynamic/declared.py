@@ -158,7 +158,7 @@ def declare(size: DynamicSize) -> Program:
     if not size.on_device:
         kept = [*_kept("arcs", (("arcs", held, "u1"),)), *_kept("rows", (("rows", found, "u1"),))]
         arrays = [replace(array, on_device=False) for array in [*kept, *vertices]]
-        return Program(name="dynamic", arrays=arrays, phases=[Phase(name="update")])
+        return Program(name="dynamic", arrays=arrays, phases=[Phase(name="update")], timed=False)
     store = device_store(size.store)
     phases: tuple[str, ...] = ("update",) if store.chained else ("update", "rebuild")
     rows = (("spans", 2 * n, "i8"), ("classes", n, "u1"), ("queue", found - ROW_BYTES * n, "u1"))
@@ -173,7 +173,9 @@ def declare(size: DynamicSize) -> Program:
         for name, nbytes in follow_bytes(n, arcs, size.hub).items():
             arrays.append(_array(f"following.{name}", nbytes, "u1", "following", None))
         arrays.append(_array("run", run_bytes(size, n, arcs), "u1", "run", ("renew",)))
-    return Program(name="dynamic", arrays=arrays, phases=[Phase(name=name) for name in phases])
+    return Program(
+        name="dynamic", arrays=arrays, phases=[Phase(name=name) for name in phases], timed=False
+    )
 
 
 def run_bytes(size: DynamicSize, vertices: int, arcs: int) -> int:

@@ -26,6 +26,7 @@ from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parquet import from_arrow
 from louvain_um.formats.parse_errors import DECIMAL_COMMA
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.results.display import count
 
 PARQUET_MAGIC: Final = b"PAR1"
 
@@ -172,9 +173,10 @@ def _timed(file: GraphFile, columns: Columns, line: Line, *, sort: bool) -> Time
     if (falls := times[1:] < times[:-1]).any():
         at = int(np.argmax(falls)) + 1
         if not sort:
+            many = count(int(np.count_nonzero(falls)), "time runs", "times run")
             raise file.error(
-                f"time {times[at]} comes after {times[at - 1]}: {np.count_nonzero(falls):,} times "
-                "run backwards; pass sort=True (--sort) to sort the edges",
+                f"time {times[at]} comes after {times[at - 1]}: {many} backwards; pass sort=True "
+                "(--sort) to sort the edges",
                 line(at),
             )
         order = np.argsort(times, kind="stable")

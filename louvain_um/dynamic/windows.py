@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, warn
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.change import Change
@@ -145,6 +145,15 @@ class Windows:
     def __init__(self, every: int | float | str, window: int | float | str | None = None) -> None:
         self.every, self.by_time = span("every", every)
         self.window = None if window is None else span("window", window)
+        if (
+            self.window is not None
+            and self.window[1] == self.by_time
+            and self.window[0] < self.every
+        ):
+            warn(
+                f"window {window} is shorter than every {every}: edges that leave the window "
+                "within their own step are never in the graph"
+            )
         self._option = every
         self.origin: int | float | None = None
         self.number = 0

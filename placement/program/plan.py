@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,9 @@ class ProgramPlan:
 
     @property
     def seconds(self) -> float:
-        """Predicted seconds of the program, moving included."""
+        """Predicted seconds of the program, moving included; NaN if it is not timed."""
+        if not self.program.timed:
+            return nan
         return sum(self.phase_seconds.values()) + sum(self.arrival_seconds.values())
 
     @property
@@ -157,7 +160,8 @@ class ProgramPlan:
         return blocking_factor(max(array.nbytes for array in arrays), self.cost.machine)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON holds it, in bytes and seconds."""
+        """Return the plan as JSON holds it, in bytes and seconds; None for what is not timed."""
+        timed = self.program.timed
         return {
             "schema": 1,
             "program": self.program.name,
@@ -167,9 +171,9 @@ class ProgramPlan:
             "limit_bytes": self.limit,
             "in_core_bytes": self.in_core_bytes,
             "fits": self.fits,
-            "seconds": self.seconds,
-            "phase_seconds": self.phase_seconds,
-            "arrival_seconds": self.arrival_seconds,
+            "seconds": self.seconds if timed else None,
+            "phase_seconds": self.phase_seconds if timed else None,
+            "arrival_seconds": self.arrival_seconds if timed else None,
             "measured_seconds": dict(self.measured),
             "peak_bytes": self.peak_bytes,
             "phase_bytes": self.bytes_by_phase,
@@ -184,9 +188,10 @@ class ProgramPlan:
                     "bytes": array.nbytes,
                     "phases": list(self.program.phases_of(array)),
                     "placement": str(self.placements[array.name]),
-                    "phi": self.reasons[array.name].phi,
-                    "tau": self.reasons[array.name].tau,
-                    "sigma": self.reasons[array.name].sigma,
+                    **{
+                        term: getattr(self.reasons[array.name], term) if timed else None
+                        for term in ("phi", "tau", "sigma")
+                    },
                 }
                 for array in self.program.arrays
             ],
@@ -197,32 +202,33 @@ class ProgramPlan:
 
         Its columns are those of ``to_dict()["arrays"]``: ``name``, ``group``, ``role``, ``dtype``,
         ``shape``, ``bytes``, ``phases``, ``placement``, and ``phi``, ``tau``, ``sigma`` in seconds;
-        then ``arrival_seconds``.
+        then ``arrival_seconds``, if the program is timed.
         """
         frame = frame_of_arrays(self.to_dict())
-        frame["arrival_seconds"] = frame["name"].map(self.arrival_seconds)
+        if self.program.timed:
+            frame["arrival_seconds"] = frame["name"].map(self.arrival_seconds)
         return frame
 
     def __str__(self) -> str:
-        rows = [("array", "group", "bytes", "lives in", "φ − τ − σ", "phases")]
+        timed = self.program.timed
+        rows = [["array", "group", "bytes", "lives in", *(["φ − τ − σ"] * timed), "phases"]]
         for array in self.program.arrays:
-            net = self.reasons[array.name].net
+            net = [seconds(self.reasons[array.name].net)] if timed else []
             phases = ", ".join(self.program.phases_of(array))
             where = str(self.placements[array.name])
-            rows.append((array.name, array.group, size(array.nbytes), where, seconds(net), phases))
-        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+            rows.append([array.name, array.group, size(array.nbytes), where, *net, phases])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
-            "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[5]]).rstrip()
-            for row in rows
+            "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
         ]
         held = max(self.device_bytes.values())
-        return "\n".join(
-            [
-                *lines,
-                f"{self.program.name} under {self.policy}: {size(held)} of the device at most, "
-                f"{size(self.limit)} allowed; about {seconds(self.seconds)} on {self.machine_name}",
-            ]
+        last = (
+            f"{self.program.name} under {self.policy}: {size(held)} of the device at most, "
+            f"{size(self.limit)} allowed"
         )
+        if timed:
+            last += f"; about {seconds(self.seconds)}"
+        return "\n".join([*lines, f"{last} on {self.machine_name}"])
 
     @property
     def machine_name(self) -> str:
@@ -230,7 +236,10 @@ class ProgramPlan:
         return self.cost.machine.name
 
     def __repr__(self) -> str:
-        return f"ProgramPlan({self.program.name}: {self.policy}, {seconds(self.seconds)})"
+        what = (
+            seconds(self.seconds) if self.program.timed else size(max(self.device_bytes.values()))
+        )
+        return f"ProgramPlan({self.program.name}: {self.policy}, {what})"
 
 
 def plan_program(

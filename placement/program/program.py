@@ -192,6 +192,8 @@ class Program:
     arrays : sequence of ProgramArray
     phases : sequence of Phase
         In the order of their first run; one, "run", if left out.
+    timed : bool
+        Whether accesses of all arrays are known; otherwise a plan tells bytes alone.
 
     Raises
     ------
@@ -216,6 +218,7 @@ class Program:
     name: str
     arrays: Sequence[ProgramArray]
     phases: Sequence[Phase] = (ONLY,)
+    timed: bool = True
 
     def __repr__(self) -> str:
         phases = ", ".join(phase.name for phase in self.phases)

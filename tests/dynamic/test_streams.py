@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.timed_edges import TimedEdges
-from louvain_um.errors import GraphFormatError, OptionError
+from louvain_um.dynamic.windows import Windows
+from louvain_um.errors import GraphFormatError, GraphWarning, OptionError
 
 LINES = "1 2 10\n3 4 20\n1 2 20\n2 5 35\n"
 
@@ -65,7 +67,7 @@ def test_dates_names_and_weights(tmp_path):
 BAD = {
     "backwards": (
         "1 2 20\n3 4 10\n",
-        ":2: time 10 comes after 20: 1 times run backwards; pass sort=True",
+        ":2: time 10 comes after 20: 1 time runs backwards; pass sort=True",
     ),
     "truncated": ("1 2 10\n3 4", ":2: the time is missing; the file may be truncated"),
     "no time": ("1 2\n3 4\n", "needs u, v and time"),
@@ -196,6 +198,7 @@ def test_a_truncated_gzip_file_and_sorting(tmp_path):
     assert lu.read_stream(path, sort=True).edges.u.tolist() == [2, 0, 4]
 
 
+@pytest.mark.filterwarnings("ignore:window .* is shorter than every")
 @settings(max_examples=100, deadline=None)
 @given(
     gaps=st.lists(st.integers(0, 50), max_size=40),
@@ -225,6 +228,18 @@ def test_a_window_holds_its_edges_and_nothing_else(gaps, every, window):
         for (a, b), weight in held.items():
             assert graph.weights_of([a], [b]).tolist() == [weight]
     assert seen == len(times)
+
+
+@pytest.mark.parametrize(
+    ("every", "window", "warned"), [("1d", "1h", True), (10, 9, True), ("1d", "1d", False),
+    (10, 10, False), (10, "1s", False), ("1d", 1, False), ("1d", None, False)],
+)  # fmt: skip
+def test_a_window_shorter_than_a_step_is_told(every, window, warned):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Windows(every, window)
+    assert [w.category for w in caught] == [GraphWarning] * warned
+    assert not warned or "never in the graph" in str(caught[0].message)
 
 
 @pytest.mark.parametrize("value", ["x", 2, np.arange(2)])

@@ -266,6 +266,9 @@ def test_stores_of_changing_graphs_are_planned(run, tmp_path):
         held = DynamicGraph(graph, store=store).memory.total_bytes
         assert sum(array["bytes"] for array in found["arrays"]) == held
     size = ("plan", "--vertices", "1M", "--arcs", "40M", "--store")
+    for phrase in ("about", "φ", " µs", " ms"):  # bytes are planned, and no times
+        assert phrase not in run(*size, "rows", "--machine", "h200").out
+    assert run(*size, "rows", "--json").json["seconds"] is None
     small, large = (
         run(*size, "rows", "--batch", batch, "--growth", growth, "--json").json["in_core_bytes"]
         for batch, growth in (("1k", 1), ("1M", 2))
