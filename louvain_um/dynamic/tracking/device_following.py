@@ -136,7 +136,7 @@ class DeviceFollower:
             partition=found.partition,
             touched=self.kept["touched"],
             turned=state.turned + int(counts["turned"]),
-            changed=state.changed + change.turned / max(1, total),
+            changed=state.changed + int(counts["changed"]) / max(1, total),
         )
         if state.turned > options.renew * total > 0:
             report.renewed = True

@@ -20,7 +20,7 @@ __global__ void BOUNDS mark_changes(const Follow f) {
   }
   grid_sync(&f.counts->barrier);
   i64 inside = 0;
-  u64 turned = 0, checked = 0;
+  u64 turned = 0, changed = 0, checked = 0;
   for (i64 low = grid_thread() - lane_index(); low < f.edges; low += grid_threads()) {
     const i64 e = low + lane_index();
     u32 u = 0, v = 0, own = EMPTY, other = EMPTY;
@@ -30,8 +30,10 @@ __global__ void BOUNDS mark_changes(const Follow f) {
       delta = f.after[e] - f.before[e];
       own = name_before(f, u), other = name_before(f, v);
       const bool same = own == other, against = same == (delta < 0);
+      const u64 twice = 2 * (delta < 0 ? -delta : delta);
       inside += same ? 2 * delta : 0;
-      turned += against ? 2 * (delta < 0 ? -delta : delta) : 0;
+      turned += against ? twice : 0;
+      changed += twice;
       if (u != v && against) f.marks[u] = f.marks[v] = MARKED;
     }
     add_by_peers(f.totals, own, (u64)delta);
@@ -40,6 +42,7 @@ __global__ void BOUNDS mark_changes(const Follow f) {
   flag_loosened(f, checked);
   add_counted(&f.counts->inside, inside);
   add_counted(&f.counts->turned, turned);
+  add_counted(&f.counts->changed, changed);
   grid_sync(&f.counts->barrier);
   if (*(volatile u64*)&f.counts->loosened) {
     for (i64 v = grid_thread(); v < f.n; v += grid_threads()) f.whole[v] = f.labels[v] = v;

@@ -24,6 +24,7 @@ struct FollowCounts {
   Barrier barrier;
   i64 inside;       // weight that communities gain inside, both directions
   u64 turned;       // weight that turned against them
+  u64 changed;      // weight that changed in all, both directions
   u64 loosened;     // whether some community lost an edge that may have held it together
   u64 unnamed;      // whether the smallest member of one is in a part that fell off
   u64 flagged;      // whether some community is to be read whole to find its parts
@@ -36,7 +37,7 @@ struct FollowCounts {
   u64 listed;
   u64 long_rows;
 };
-static_assert(sizeof(FollowCounts) == 128, "mirrored by COUNTS in gpu/dynamic/follow_arrays.py");
+static_assert(sizeof(FollowCounts) == 136, "mirrored by COUNTS in gpu/dynamic/follow_arrays.py");
 
 struct Follow {
   i64 n, n_before;   // vertices now, and before the batch
