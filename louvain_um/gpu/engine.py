@@ -93,6 +93,7 @@ class GpuEngine:
         self.reaggregates = False
         self.planned: float | None = None
         self.expected: float | None = None
+        self.uncorrected: tuple[MoveStats, float] | None = None
         self.after_level_0: float | None = None
         self.after_cycle_0: float | None = None
         self.remaining: Remaining | None = None
@@ -243,22 +244,34 @@ class GpuEngine:
             moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
             queued = self.queued(level, "move")
-            moved, sweeps = move(*run, self.problem, self.low_scratch, queued)
+            moved, sweeps = move(*run, self.problem, self.low_scratch, queued, self.catch_up)
         if not blocks:
             self.in_place.move(level, moved)
         if level.number == level.cycle == 0:
-            self.correct_plan(moved, time.perf_counter() - since)
+            self.uncorrected = moved, time.perf_counter() - since
+            # In core nothing follows from it: it is found while level 1 moves.
+            if not self.lies_still:
+                self.catch_up()
         tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
         return moved
 
-    def correct_plan(self, moved: MoveStats, seconds: float) -> None:
-        """Correct the plan by the first move phase; follow its layout where possible."""
-        found = self.plan.corrected([moved.arcs_visited], seconds)
+    @property
+    def lies_still(self) -> bool:
+        """Whether everything is on the device, where it stays."""
+        return self.plan.in_core and not self.plan.pages
+
+    def catch_up(self) -> None:
+        """Correct the plan by the first move phase, once; follow its layout where possible."""
+        if self.uncorrected is None:
+            return
+        (moved, seconds), self.uncorrected = self.uncorrected, None
+        visited = [moved.arcs_visited]
+        found = self.plan.corrected(visited, seconds, choosing=not self.lies_still)
         if found.layout != self.plan.layout:
             if found.compact == self.plan.compact and self.memory.follow(found.layout):
                 self.plan = found
             else:
-                found = self.plan.corrected([moved.arcs_visited], seconds, choosing=False)
+                found = self.plan.corrected(visited, seconds, choosing=False)
         self.expected = found.seconds
 
     def refine(self, level: GpuLevel) -> None:
@@ -445,6 +458,7 @@ class GpuEngine:
     @property
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget."""
+        self.catch_up()
         range_ = self.ranged
         plan = {
             "seconds": self.planned,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.problem import Problem
-from louvain_um.events import Event, Observer
+from louvain_um.events import Event, Observer, ignore
 from louvain_um.gpu.level import GpuLevel, or_null
 from louvain_um.gpu.move.extended import MoveArrays, types_of
 from louvain_um.gpu.move.structs import SWEEPS, move_rule
@@ -71,11 +71,12 @@ def move(
     problem: Problem,
     low_scratch: bool = False,
     queued: int = rules.SUB_ROUNDS,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance.
 
     Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation. So many
-    sub-rounds are queued at a time.
+    sub-rounds are queued at a time. `meanwhile` is called while the device is at work.
     """
     sizes, queue, proposed, active, next_active = move_arrays(memory, options, level, queued)
     types = types_of(level) if problem.extended else level.types
@@ -96,6 +97,7 @@ def move(
         min_sweeps=rules.MIN_SWEEPS, queued=queued, summed=0,
     )  # fmt: skip
     kernel((blocks,), (THREADS,), (argument, hubs.argument, sweeps.argument))
+    meanwhile()
     found = control.get().view(CONTROL)[0]
     hubs.free()
     if extended is not None:
@@ -113,6 +115,8 @@ def tell_sweeps(
     observer: Observer, number: int, vertices: int, arcs: int, sweeps: Iterable[Sweep]
 ) -> None:
     """Tell an observer of the sweeps over a level that have ended."""
+    if observer is ignore:
+        return
     for iteration, sweep in enumerate(sweeps):
         observer(
             Event(
