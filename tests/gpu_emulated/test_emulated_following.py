@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.dynamic.declared import DynamicSize, declare
-from louvain_um.dynamic.tracking import device_following, listed_identity
+from louvain_um.dynamic.tracking import device_following, device_steps, listed_identity
 from louvain_um.dynamic.tracking import partition as steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
@@ -42,6 +43,13 @@ class HostRuns:
         start = None if start is None else np.array(start)
         found = steps.run_cycle(graph.view(), start, marks, options, work)
         return None if found is None else (found.names, found.inside)
+
+
+class Libraried:
+    """NumPy under another name, so that what is asked of a device's library is told apart."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
 
 
 class ApartRuns(HostRuns):
@@ -161,6 +169,64 @@ def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, wei
     assert left["renewed"].sum() > 3
     for column in ("changed", "communities", "marked", "split", "moves", "arcs_visited"):
         assert left[column].tolist() == right[column].tolist(), column
+
+
+@pytest.mark.parametrize("room", [0, 1 << 30])
+def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
+    """Grouping and looking up many names fits the budget, or is the host's."""
+    for module, name, value in (
+        (follow_arrays, "MOST_SINGLE", 4), (listed_identity, "MOST_HERE", 8),
+        (listed_identity, "STRETCH", 32),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    looked, grouped, ran = [], [], []
+    real = listed_identity.concerned_of
+
+    def concerned_of(table: Any, *args: Any, **kwargs: Any) -> Any:
+        looked.append((len(table), table.xp is np))
+        return real(table, *args, **kwargs)
+
+    monkeypatch.setattr(listed_identity, "concerned_of", concerned_of)
+
+    class Device(Emulated):
+        xp: Any = Libraried()
+
+        def launch(self, source: str, kernel: str, *args: Any) -> None:
+            grouped.append(kernel)
+            super().launch(source, kernel, *args)
+
+    class Budgeted(HostRuns):
+        def detect(self, graph: Any, options: Any, work: Any) -> Any:
+            ran.append(options.device_budget)
+            return super().detect(graph, replace(options, device_budget=None), work)
+
+        def cycle(self, graph: Any, start: Any, awake: Any, options: Any, work: Any) -> Any:
+            ran.append(options.device_budget)
+            return super().cycle(graph, start, awake, replace(options, device_budget=None), work)
+
+    graph = grown(90, 320, True, seed=3)
+    options = {"renew": 0.06, "audit": 0.001, "connected": "always", "seed": 3}
+    here = Tracker(graph, **options)
+    rows = graph.snapshot()
+    held = sum(follow_bytes(90, len(rows.targets) * 2, 90).values()) + 40_000
+    copy = lu.DynamicGraph(rows, device_budget=held + room)
+    on_device(copy, Device(emulated, 2), "rows")
+    other = Tracker(lu.DynamicGraph(0), **options)
+    other._follow_there(copy, Budgeted())
+    beside = [budget - room for budget in ran]
+    assert all(0 < budget < held - copy.memory.device_bytes for budget in beside)
+    monkeypatch.setattr(listed_identity, "LOOKUP_BYTES", 1 << 20)
+    monkeypatch.setattr(device_steps, "LISTING_BYTES", 1 << 20)
+    rng = np.random.default_rng(11)
+    for _ in range(12):
+        batch = random_batch(rng, 90, 10, True)
+        for tracker in (here, other):
+            tracker.update(tracker.graph.apply(**batch))
+        same(here, other, seen=True)
+    many = [on_host for count, on_host in looked if count > 8]
+    assert many
+    assert set(many) == {room == 0}
+    assert "key_differing" in grouped
 
 
 def test_everything_deleted_and_refilled(emulated):

@@ -33,6 +33,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import announcing
 from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.follow_arrays import MOST_LISTED, MOST_PENDING
+from louvain_um.options import Options
 
 
 @dataclass(slots=True)
@@ -81,7 +82,7 @@ class DeviceFollower:
         self._refuse_budget()
         n = graph.n_vertices
         self.steps.make_room(n)
-        labels = runs.detect(graph, options.run, Work())
+        labels = runs.detect(graph, self._run(self.steps.nbytes), Work())
         self.members = self.steps.settle_labels(self.steps.fields(n), labels).unlisted
         self.steps.members, self.kept = self.members, self.steps.kept
         self.state = Followed(partition=self.members.partition, touched=self.kept["touched"])
@@ -150,7 +151,7 @@ class DeviceFollower:
         state = replace(state, partition=found.partition)
         if audit_due(state, options, total):
             with announcing("audit"):
-                labels = self.runs.detect(graph, options.run, report.work)
+                labels = self.runs.detect(graph, self._run(self.nbytes), report.work)
                 fresh = self.steps.settle_labels(fields, labels)
             state, report.lead = audited(state, fresh.partition, options, total)
             if state.partition is fresh.partition:
@@ -160,9 +161,10 @@ class DeviceFollower:
 
     def _renewed(self, fields: dict[str, Any], found: Members, work: Work) -> tuple[Members, float]:
         """Free touched vertices and run a cycle from there; return what is better, and its lead."""
-        graph, run, n = self.graph, self.options.run, fields["n"]
+        graph, n = self.graph, fields["n"]
         start = self.xp.empty(n, np.uint32)
         self.steps.launch("release_touched", n, fields, found.partition.names, start)
+        run = self._run(self.nbytes + start.nbytes)
         cycle = self.runs.cycle(graph, start, self.kept["touched"], run, work)
         if cycle is None:
             return found, 0.0
@@ -182,7 +184,9 @@ class DeviceFollower:
             batch, before = self.pending[0], self.xp.asarray(self.current.names)
             self._keep_ids(self.current)
             assert batch.listed is not None
-            batch.changed, batch.events = self.identity.follow(batch.listed, before, batch.names)
+            batch.changed, batch.events = self.identity.follow(
+                batch.listed, before, batch.names, self._room(self.nbytes)
+            )
             batch.listed = None
             self.pending.popleft()
             batch.row["changed"] = len(batch.changed)
@@ -227,6 +231,15 @@ class DeviceFollower:
         names = sum(array.nbytes for array in waiting.values())
         return int(self.steps.nbytes + self.identity.of_name.nbytes + names + self._listed_bytes)
 
+    def _room(self, held: int) -> int | None:
+        """Return the bytes that the graph's budget leaves beside others; None without one."""
+        budget = self.graph.device_budget
+        return None if budget is None else max(1, budget - self.graph.memory.device_bytes - held)
+
+    def _run(self, held: int) -> Options:
+        """Return the options of a run beside the graph and other bytes."""
+        return replace(self.options.run, device_budget=self._room(held))
+
     @property
     def _listed_bytes(self) -> int:
         """Bytes of the lists that wait on the device."""
@@ -251,10 +264,11 @@ class DeviceFollower:
     def _end(self, fields: dict[str, Any], state: Followed, found: Members) -> Pending:
         """Take a state; list the vertices whose community changed its name."""
         n = fields["n"]
-        listed = self.steps.listed(fields, found)
-        there = listed.nbytes
+        listed = self.steps.listed(fields, found, self._room(self.nbytes))
+        there = 0 if listed.on_host else listed.nbytes
         if self._listed_bytes + there > MOST_LISTED * n:
-            listed, there = replace(listed, entries=self.device.get(listed.entries)), 0
+            entries = self.device.get(listed.entries)
+            listed, there = replace(listed, entries=entries, on_host=True), 0
         batch = Pending(
             n=n,
             names=found.partition.names,

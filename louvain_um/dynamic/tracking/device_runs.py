@@ -17,7 +17,10 @@ from louvain_um.options import Options
 
 
 class Runs(Protocol):
-    """Runs on a graph's rows; labels are on its device, any number below n for a community."""
+    """Runs on a graph's rows; labels are on its device, any number below n for a community.
+
+    `device_budget` of the options is what a run may take beside the graph.
+    """
 
     def detect(self, graph: DynamicGraph, options: Options, work: Work) -> Any:
         """Return the labels of a run from single vertices."""
@@ -44,7 +47,7 @@ class DeviceRuns:
 
         from louvain_um.gpu.engine import GpuEngine
 
-        run = self._options(graph, options)
+        run = self._options(options)
         with GpuEngine(run, ignore) as engine:
             found = hierarchy.detect(engine, graph.snapshot(), run, ignore)
         work.arcs_visited += sum(level.arcs_visited for level in found.levels)
@@ -60,7 +63,7 @@ class DeviceRuns:
         from louvain_um.gpu.relabel import relabel
         from louvain_um.gpu.runtime.compile import kernels
 
-        run_options = self._options(graph, options)
+        run_options = self._options(options)
         with GpuEngine(run_options, ignore) as engine:
             level = engine.load(graph.snapshot())
             if engine.blocks is not None and awake is not None:
@@ -81,12 +84,9 @@ class DeviceRuns:
             relabel.compose(kernels, path, labels)
             return labels, engine.sums(path[-1]).inside
 
-    def _options(self, graph: DynamicGraph, options: Options) -> Options:
-        """Return options of a run beside the graph, within what its budget leaves."""
+    def _options(self, options: Options) -> Options:
+        """Return options of a run on the device."""
         from louvain_um.placement.policy.find import find_policy
 
-        left = None
-        if graph.device_budget is not None:
-            left = max(1, graph.device_budget - graph.memory.device_bytes)
         memory = find_policy(options.memory)
-        return replace(options, device="cuda", memory=memory, device_budget=left)
+        return replace(options, device="cuda", memory=memory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from louvain_um.gpu.move.structs import MOVE_RULE, SWEEPS
 from louvain_um.gpu.runtime.launch import CONTROL, HUB_TABLES, hub_arrays
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
+
+LISTING_BYTES: Final = 160
+"""Bytes per renamed vertex that grouping on the device takes: keys, their order, sums, entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,8 +245,11 @@ class DeviceSteps:
             else None,
         )
 
-    def listed(self, fields: dict[str, Any], found: Members) -> Listed:
-        """List the vertices whose community has another name than before the batch."""
+    def listed(self, fields: dict[str, Any], found: Members, room: int | None = None) -> Listed:
+        """List the vertices whose community has another name than before the batch.
+
+        `room` are bytes of the device that may be taken; with too few, the host sorts.
+        """
         n, count, xp = fields["n"], found.differing, self.xp
         if found.listed is not None:
             return found.listed
@@ -251,6 +257,10 @@ class DeviceSteps:
         self.device.clear(self.results)
         vertices, keys = xp.empty(count, np.uint32), xp.empty(count, np.uint64)
         self.launch("key_differing", n, fields, vertices, keys)
+        if room is not None and count * LISTING_BYTES > room:
+            by_key = self.device.get(vertices), self.device.get(keys)
+            del vertices, keys
+            return self._listed_by_host(fields, *by_key)
         order = xp.argsort(keys)
         keys, vertices = keys[order], vertices[order]
         begins = xp.ones(count, np.bool_)
@@ -264,6 +274,28 @@ class DeviceSteps:
             degrees, entries,
         )  # fmt: skip
         return Listed(entries, grouped=True)
+
+    def _listed_by_host(self, fields: dict[str, Any], vertices: Any, keys: Any) -> Listed:
+        """List groups of vertices of the same key; the device describes the first of each."""
+        order = np.argsort(keys)
+        keys, vertices = keys[order], vertices[order]
+        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        listed = self.arrays["listed"]
+        most = len(listed) // DIFFERING.itemsize
+        entries = np.empty(len(first), DIFFERING)
+        for begin in range(0, len(first), most):
+            some = self.xp.asarray(vertices[first[begin : begin + most]])
+            k = len(some)
+            each, none = self.xp.arange(k, dtype=np.int64), self.xp.zeros(k, np.uint64)
+            self.launch(
+                "list_groups", k, fields, some, np.int64(k), each, np.int64(k), none, listed
+            )
+            part = self.device.get(listed[: k * DIFFERING.itemsize])
+            entries[begin : begin + k] = part.view(DIFFERING)
+        entries["members"] = np.diff(np.append(first, len(vertices)))
+        degrees = self.device.get(self.store.degrees)[vertices]
+        entries["degree"] = np.add.reduceat(degrees, first)
+        return Listed(entries.view(np.uint8), grouped=True, on_host=True)
 
     def settle_labels(
         self, fields: dict[str, Any], labels: Any, inside: int | None = None

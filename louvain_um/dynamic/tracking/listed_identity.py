@@ -46,6 +46,16 @@ million 23 ms.
 """
 
 
+LOOKUP_BYTES: Final = 512
+"""Bytes per entry that looking at them on the device takes at most.
+
+Arrays come to 280, entries that were on the host to 80; sorts hold copies of what they sort.
+"""
+
+STRETCH: Final = 1 << 18
+"""Vertices whose ids are compared at a time where memory is short."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """The vertices whose community has another name than before a batch.
@@ -59,10 +69,13 @@ class Listed:
         are in one after (`louvain_um.gpu.dynamic.follow_arrays.DIFFERING`).
     grouped : bool
         Whether entries are such groups.
+    on_host : bool
+        Whether they are on the host.
     """
 
     entries: Any
     grouped: bool = False
+    on_host: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -118,7 +131,9 @@ class ListedIdentity:
         ids: NDArray[np.int64] = self.device.get(self.of_name[xp.asarray(names)])
         return ids
 
-    def follow(self, listed: Listed, before: Any, after: Any) -> tuple[U32, NDArray[np.void]]:
+    def follow(
+        self, listed: Listed, before: Any, after: Any, room: int | None = None
+    ) -> tuple[U32, NDArray[np.void]]:
         """Take a batch; return the vertices whose id changed, and the events.
 
         Parameters
@@ -126,13 +141,17 @@ class ListedIdentity:
         listed : Listed
         before, after : uint32[n]
             Names of the vertices' communities before and after the batch, on the device.
+        room : int, optional
+            Bytes of the device that may be taken; any number by default. With too few, many
+            communities are looked at on the host, too.
         """
         device, there = self.device, self.device.xp
         of_name = self.of_name
         if len(after) > len(of_name):
             new = there.full(len(after) - len(of_name), NO_ID, np.int64)
             of_name = there.concatenate([of_name, new])
-        few = listed.entries.nbytes <= MOST_HERE * DIFFERING.itemsize
+        count = listed.nbytes // DIFFERING.itemsize
+        few = count <= MOST_HERE or (room is not None and count * LOOKUP_BYTES > room)
         xp = np if few else there
         table = Table(xp, device.get(listed.entries) if few else xp.asarray(listed.entries))
         names, places, find = names_in(table)
@@ -141,8 +160,8 @@ class ListedIdentity:
         concerned, now = concerned_of(table, names, places, find, ids, grouped=listed.grouped)
         fresh = xp.full(len(names), NO_ID, np.int64)
         if few or not len(concerned.overlaps.news):
-            own = concerned if few else on_host(concerned, device.get)
-            found, next_id, events = succession(own, self.next_id)
+            here = concerned if few else on_host(concerned, device.get)
+            found, next_id, events = succession(here, self.next_id)
             fresh[now] = xp.asarray(found)
         else:
             fresh[now], next_id, told = succession_of_many(xp, concerned, self.next_id)
@@ -152,8 +171,15 @@ class ListedIdentity:
         if renamed or listed.grouped or not few:
             later = of_name.copy()
             later[at] = there.asarray(fresh)
-            changed = there.flatnonzero(changes(there, of_name, later, before, after))
-            vertices = device.get(changed.astype(np.uint32))
+            stretch = max(1, len(after)) if room is None else STRETCH
+            parts = []
+            for k in range(0, len(after), stretch):
+                own = slice(k, k + stretch)
+                changed = changes(there, of_name, later, before[own], after[own])
+                parts.append(
+                    device.get(there.flatnonzero(changed).astype(np.uint32)) + np.uint32(k)
+                )
+            vertices = np.concatenate(parts)
             of_name = later
         else:
             vertices = changed_of(table, find, ids, fresh)

@@ -115,7 +115,8 @@ def hub_sizes(vertices: int, arcs: int, longest: int) -> tuple[int, int]:
 def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     """Return the bytes that following takes on a device, besides the graph and runs on it.
 
-    Lists of vertices whose communities got other names, 80 bytes each, may take more for a moment.
+    Without a budget, grouping and looking up vertices whose communities got other names may take
+    more for a moment; where a budget leaves no room for it, the host does both.
 
     Parameters
     ----------
@@ -139,7 +140,8 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
         # names, and of vertices when these are asked for.
         "communities": vertices * (3 * each(STATE) + each(KEPT) + 1 + 4 + 2 * 8),
         "waiting": vertices * (4 * MOST_PENDING + MOST_LISTED),
-        "scratch": vertices * each(SCRATCH)
+        # A vertex and a key for each that is renamed, before they are grouped.
+        "scratch": vertices * (each(SCRATCH) + 4 + 8)
         + 3 * min(vertices, MOST_SINGLE) * DIFFERING.itemsize
         + 8 * long_rows(arcs)
         + COUNTS.itemsize
