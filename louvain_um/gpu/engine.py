@@ -437,6 +437,8 @@ class GpuEngine:
         labels = self.memory.empty("labels", "community", path[0].vertices, np.uint32)
         self.memory.bring_back()
         relabel.compose(kernels, path, labels)
+        for level in path:
+            self.memory.free(*self.live(*self.held(level)))
         relabel.number_by_size(kernels, self.memory, labels)
         return self.fetched(labels)
 

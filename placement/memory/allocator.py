@@ -331,14 +331,17 @@ class Allocator:
         spans = [held.arena for held in own if held.own and isinstance(held.arena, Span)]
         return spans, sum(held.nbytes for held in own)
 
-    def set_aside(self, *names: str) -> None:
-        """Let arrays leave the device when others need room; `bring_back` before they are read."""
+    def set_aside(self, *names: str, in_order: bool = False) -> None:
+        """Let arrays leave the device when others need room; `bring_back` before they are read.
+
+        Those that are read in order leave before others overflow, and are read where they are.
+        """
         if self.schedule is None:
             return
         for name in names:
             held = self.allocations[name]
             if held.arena is self.schedule.shared:
-                self.schedule.shared.set_aside(held.address)
+                self.schedule.shared.set_aside(held.address, in_order=in_order)
 
     def bring_back(self) -> None:
         """Bring arrays that were set aside back to the device."""

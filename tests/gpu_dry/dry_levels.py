@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pytest
 
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.objective import Sums
+from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate import kernel_arguments, limits
+from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.gpu.memory.degree_stats import DegreeStats
+from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
+from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.policy import auto
 from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 from tests.paths import RESULTS
 
@@ -173,10 +181,69 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
     ]
     n, arcs = levels[0]["vertices"], levels[0]["arcs"]
     max_degree = max(int(MAX_DEGREE[kind] * n), MIN_MAX_DEGREE[kind])
-    script = Script(n, max_degree=max_degree, communities=levels[-1]["communities"])
-    isolated = int(ISOLATED[kind] * n)
-    script.survey = DegreeStats(max_degree, int(SKEW[kind] * arcs * arcs / n), isolated)
-    inside = 0
+    degrees = DegreeStats(max_degree, int(SKEW[kind] * arcs * arcs / n), int(ISOLATED[kind] * n))
+    return made_of(levels, method, degrees, UNEVEN[kind])
+
+
+def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
+    """Make pages, chunks and queues so many times smaller, for graphs that are."""
+    page = pages.LEAST_PAGE // shrink
+    for module in (pages, auto, span):
+        monkeypatch.setattr(module, "LEAST_PAGE", page)
+    monkeypatch.setattr(pages, "MOST_PAGE", pages.MOST_PAGE // shrink)
+    for module in (array_specs, coarse_bytes, planning):
+        monkeypatch.setattr(module, "SMALL", SMALL // shrink)
+    least, chunk = limits.LIMITS.small // shrink, limits.LIMITS.chunk // shrink
+    for module in (engine, coarse_bytes, coarse_memory, shape, planning):
+        smaller = replace(limits.LIMITS, small=least, chunk=chunk)
+        monkeypatch.setattr(module, "LIMITS", smaller)
+    low = replace(limits.LOW_SCRATCH, chunk=limits.LOW_SCRATCH.chunk // shrink)
+    monkeypatch.setattr(limits, "LOW_SCRATCH", low)
+    monkeypatch.setattr(limits, "REFINED_CHUNK", limits.REFINED_CHUNK // shrink)
+    monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", kernel_arguments.LEAST_ROWS // shrink)
+    monkeypatch.setattr(shape, "MOST_VERTICES", shape.MOST_VERTICES // shrink)
+    for name in ("QUEUE_BLOCK", "MOST_QUEUED"):
+        monkeypatch.setattr(launch, name, getattr(launch, name) // shrink)
+
+
+def zoo_run(kind: str, method: str, shrink: int) -> tuple[Graph, Script]:
+    """Return a kind of the zoo with so many times fewer vertices and arcs, and its script."""
+    results = json.loads((RESULTS / "zoo_h200.json").read_text())["results"]
+    run = next(r for r in results if (r["kind"], r["method"], r["budget"]) == (kind, method, None))
+    levels = [
+        {
+            "cycle": cycle,
+            "vertices": max(1, vertices // shrink),
+            "arcs": max(1, arcs // shrink),
+            "visited": visited // shrink,
+            "communities": max(1, communities // shrink),
+        }
+        for cycle, vertices, arcs, _, _, visited, communities in run["levels"]
+    ]
+    known, n, arcs = run["shape"], levels[0]["vertices"], levels[0]["arcs"]
+    degrees = DegreeStats(
+        max(1, known["max_degree"] // shrink if known["hub_arcs"] else known["max_degree"]),
+        int(known["skew"] * arcs * arcs / n),
+        known["isolated"] // shrink,
+        known["hub_arcs"] // shrink,
+        known["clustering"],
+    )
+    weighted = bool(known["weight_bytes"])
+    return made_of(levels, method, degrees, 0.9 if known["skew"] > 10 else 0.3, weighted=weighted)
+
+
+def made_of(
+    levels: list[dict[str, int]],
+    method: str,
+    degrees: DegreeStats,
+    uneven: float,
+    *,
+    weighted: bool = False,
+) -> tuple[Graph, Script]:
+    """Return a graph of the sizes of a run's levels, and the script of the run."""
+    n, arcs = levels[0]["vertices"], levels[0]["arcs"]
+    script = Script(n, max_degree=degrees.max_degree, communities=levels[-1]["communities"])
+    script.survey, isolated, inside = degrees, degrees.isolated, 0
     for at, level in enumerate(levels):
         following = levels[at + 1] if at + 1 < len(levels) else None
         last = following is None or following["cycle"] > level["cycle"]
@@ -184,8 +251,10 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
         most = min(level["arcs"] * 9 // 10, (k - isolated) * (k - isolated - 1))
         kept = level.get("left", most) if last else following["arcs"]
         inside += arcs // 1000
-        made = (UNEVEN[kind], isolated)
+        made = (uneven, isolated)
         _add(script, level["vertices"], level["arcs"], k, kept, inside, arcs, *made)
+        if "visited" in level:
+            script.moves[-1] = replace(script.moves[-1], arcs_visited=level["visited"])
         if last:  # and one that gains nothing
             _add(script, k, kept, k, kept, 0, arcs, *made)
         if method == "leiden":
@@ -196,7 +265,9 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
         _add(script, n, arcs, k, kept, 0, arcs, *made)
         script.sums += [Sums(0, 0, k)] if method == "leiden" else []
     ends = np.linspace(0, arcs, n + 1).astype(np.int64)
-    return Graph(ends, np.empty(arcs, np.uint32), None, np.zeros(n, np.int64), check=False), script
+    weights = np.full(arcs, 500, np.uint32) if weighted else None
+    targets = np.empty(arcs, np.uint32)
+    return Graph(ends, targets, weights, np.zeros(n, np.int64), check=False), script
 
 
 def _add(

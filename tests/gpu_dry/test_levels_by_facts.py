@@ -15,7 +15,7 @@ from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.paging.schedule import Schedule
 from louvain_um.placement.memory.paging.span import Span
 from tests.gpu_dry.dry_device import run_dry
-from tests.gpu_dry.dry_levels import made_up
+from tests.gpu_dry.dry_levels import made_up, scale, zoo_run
 
 
 @dataclass
@@ -234,3 +234,23 @@ def test_labels_of_finished_levels_leave_for_rows_and_are_back_before_they_are_r
     assert read
     assert not any(read)
     assert memory.late == 0
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", ["chains", "road"])
+def test_what_is_read_in_order_leaves_before_anything_overflows(monkeypatch, kind, method):
+    """With two arcs per vertex, what is listed for each vertex is most of what a step takes."""
+    shrink = 16
+    scale(monkeypatch, shrink)
+    graph, script = zoo_run(kind, method, shrink)
+    _, whole = run_dry(monkeypatch, graph, copy.deepcopy(script), Options(method=method))
+    for percent in (50, 30):
+        budget = whole.ledger.peak_total * percent // 100
+        _, memory = run_dry(
+            monkeypatch,
+            graph,
+            copy.deepcopy(script),
+            Options(method=method, device_budget=budget),
+        )
+        assert not memory.overflowed
+        assert memory.late == 0

@@ -163,6 +163,7 @@ class Aggregation:
         self.scratch("whole", (n >> shift) + 1, np.int64)
         self.set(k=k, stretch_shift=shift)
         self.launch("group_members")
+        self.memory.set_aside("aggregate_members", "aggregate_low", in_order=True)
 
     def lay_out(self, limits: Limits) -> Any:
         """Lay out room for the new rows, in chunks; return the state."""

@@ -154,6 +154,7 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
     n = len(labels)
     if n == 0:
         return
+    memory.set_aside("labels", in_order=True)
     sizes = memory.empty("sizes_by_label", "scratch", n, np.uint32)
     first = memory.empty("first_by_label", "scratch", n, np.uint32)
     ranks = memory.empty("ranks", "scratch", n + 1, np.uint32)

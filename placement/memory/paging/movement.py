@@ -190,16 +190,22 @@ class Movement:
     ) -> None:
         """Make so many pages free: of the input, what was set aside, rows, and where rows begin.
 
-        Rows: all, those that have a copy on the host, or none.
+        Rows: all, those that have a copy on the host, or none. After where rows begin, and before
+        anything overflows, goes what is read in order.
         """
         self._demote(count - self.pool.ready("device"))
-        numbers = self.shared.aside_on("device")[: max(0, count - self.pool.ready("device"))]
-        if numbers:
-            self.shared.put("host", numbers)
+        self._put_aside(count, self.shared.aside_on("device"))
         if rows != "none":
             self._spill(count - self.pool.ready("device"), copied=rows == "copied")
         if begins:
             self._demote(count - self.pool.ready("device"), self.inputs)
+            self._put_aside(count, self.shared.in_order_here)
+
+    def _put_aside(self, count: int, numbers: list[int]) -> None:
+        """Let pages of the shared arena go until so many pages are free."""
+        numbers = numbers[: max(0, count - self.pool.ready("device"))]
+        if numbers:
+            self.shared.put("host", numbers)
 
     def _spill(self, count: int, *, copied: bool = False) -> None:
         """Let the ends of coarse levels' rows go, the last first, then what is looked up for them.

@@ -29,6 +29,8 @@ class SharedSpan(Span):
         Numbers of pages that are not mapped.
     aside : set of int
         Where arrays begin that nothing reads for a while: their pages may leave the device.
+    in_order : set of int
+        Where arrays begin that are read in order: their pages leave before anything overflows.
     """
 
     def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
@@ -38,7 +40,7 @@ class SharedSpan(Span):
         self.mapped += [NO_PAGE] * (pages.count - count)
         self.blocks = FreeList(self.nbytes)
         self.lent = set[int]()
-        self.aside = set[int]()
+        self.aside, self.in_order = set[int](), set[int]()
         self._lend(range(count, pages.count))
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
@@ -52,6 +54,7 @@ class SharedSpan(Span):
         numbers = [i for i in self._whole(offset) if self.mapped[i].side == "host"]
         self.blocks.give(offset)
         self.aside.discard(offset)
+        self.in_order.discard(offset)
         if numbers:
             cuda_calls.synchronize()
         for first, last in runs(numbers, lambda i: 0):
@@ -59,13 +62,21 @@ class SharedSpan(Span):
             self.pool.give(self.mapped[first : last + 1])
             self._lend(range(first, last + 1))
 
-    def set_aside(self, address: int) -> None:
-        """Let the pages of a block leave the device when others need room."""
-        self.aside.add(address - self.address)
+    def set_aside(self, address: int, *, in_order: bool = False) -> None:
+        """Let the pages of a block leave the device when others need room, or lack it."""
+        (self.in_order if in_order else self.aside).add(address - self.address)
 
     def aside_on(self, side: PageSide) -> list[int]:
         """Return the numbers of pages, with arrays set aside and nothing else, on a side."""
-        held = (i for offset in sorted(self.aside) for i in self._whole(offset))
+        return self._on(side, self.aside)
+
+    @property
+    def in_order_here(self) -> list[int]:
+        """Numbers of the device pages with arrays that are read in order, and nothing else."""
+        return self._on("device", self.in_order)
+
+    def _on(self, side: PageSide, blocks: Iterable[int]) -> list[int]:
+        held = (i for offset in sorted(blocks) for i in self._whole(offset))
         return [i for i in held if self.mapped[i].side == side]
 
     def shrink(self, address: int, nbytes: int) -> None:

@@ -320,6 +320,26 @@ def test_what_was_set_aside_leaves_for_rows_and_comes_back(cuda):
         assert memory.host_share("labels.0.0") == 0
 
 
+def test_what_is_read_in_order_leaves_before_anything_overflows(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        memory.recall()
+        members, values = filled(memory, "aggregate_members", 9 * MIB)
+        memory.set_aside("aggregate_members", in_order=True)
+        filled(memory, "targets.1", 16 * MIB, cold=True)
+        assert memory.host_share("aggregate_members") == 0  # rows do not take its place
+        filled(memory, "aggregate_rooms", 14 * MIB)
+        assert not memory.overflowed
+        assert memory.host_share("aggregate_rooms") == 0
+        assert memory.host_share("aggregate_members") > 0
+        # It is read where it is, and its pages are lent once it is gone.
+        assert np.array_equal(members.values, values)
+        memory.bring_back()
+        assert memory.host_share("aggregate_members") > 0
+        memory.free("aggregate_members")
+        assert memory.schedule.shared.on("host") == []
+
+
 def test_pages_of_what_was_set_aside_are_lent_when_it_is_freed(cuda):
     with memory_of(cuda, arcs=MIB) as memory:
         filled(memory, "targets.0", MIB)
