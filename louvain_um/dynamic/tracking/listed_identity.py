@@ -173,7 +173,7 @@ class ListedIdentity:
             later[at] = there.asarray(fresh)
             stretch = max(1, len(after)) if room is None else STRETCH
             parts = []
-            for k in range(0, len(after), stretch):
+            for k in range(0, max(1, len(after)), stretch):
                 own = slice(k, k + stretch)
                 changed = changes(there, of_name, later, before[own], after[own])
                 parts.append(
