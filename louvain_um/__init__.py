@@ -134,9 +134,14 @@ __all__ = [
 ]
 
 
+_PACKAGES = {"dynamic", "generators", "placement", "profiling"}
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

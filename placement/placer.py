@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.deprecated import getattr_of
-from louvain_um.errors import OptionError, PlacementError
+from louvain_um.errors import OptionError, PlacementError, check_switch
 from louvain_um.events import Event, announce, announcing
 from louvain_um.options import Budget, Options
 from louvain_um.placement.arena_spec import SLACK
@@ -101,6 +101,7 @@ class Placer:
         name: str = "program",
         feedback: bool = True,
     ) -> None:
+        check_switch("feedback", feedback)
         self.feedback = feedback
         self.budget = Budget.parse(budget)
         self.policy = find_policy(memory)

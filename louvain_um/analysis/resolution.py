@@ -20,7 +20,7 @@ from louvain_um.analysis.profile import (
     repeat,
 )
 from louvain_um.analysis.seeds import Progress, refuse_count, seeds_of
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, check_switch
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
@@ -120,6 +120,7 @@ def resolution_profile(
         graph = graph_of(graph, chosen.objective)
     first, last = _range(graph, chosen, low, high)
     refuse_count("points", points, 2, MOST_POINTS)
+    check_switch("warm_starts", warm_starts)
     search = _Search(graph, chosen, seeds_of(runs, chosen.seed), warm_starts, observer)
     found: dict[float, ResolutionPoint] = {}
     while len(found) < points:

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, check_switch
 from louvain_um.graph import kinds, rows
 from louvain_um.graph.integer_weights import SMALL, quantise, refuse
-from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind
+from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind, check_kind
 
 AS_NAMES = "number vertices from 0, or pass names as text to as_graph"
 TOO_LARGE = f"outside the range of vertex ids; {AS_NAMES}"
@@ -67,6 +67,8 @@ def build(
         raise GraphError(f"{n} vertices; at most {MAX_VERTICES} are supported")
     if duplicates not in (None, "once", "sum"):
         raise GraphError(f"duplicates must be 'once' or 'sum', not {duplicates!r}")
+    check_kind(kind)
+    check_switch("allow_rounding", allow_rounding)
 
     # Offsets and loops; a record for each arc, with its weight if it has one.
     summed = weights is not None or duplicates == "sum"

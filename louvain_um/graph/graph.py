@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.graph.limits import Duplicates, GraphKind
+from louvain_um.graph.limits import Duplicates, GraphKind, check_kind
 
 if TYPE_CHECKING:
     from typing import Self
@@ -87,6 +87,7 @@ class Graph:
             raise GraphError("weights must be uint32 or int64 with one entry per arc")
         if self.names is not None and (np.ndim(self.names) != 1 or len(self.names) != n):
             raise GraphError("names must have one entry per vertex")
+        check_kind(self.kind)
         if self.imbalance is not None and len(self.imbalance) != n:
             raise GraphError("imbalance must have one entry per vertex")
         if check:

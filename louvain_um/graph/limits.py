@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
+
+from louvain_um.errors import GraphError
 
 Duplicates = Literal["once", "sum"]
 """What an edge listed more than once counts for: one edge, or the sum of its weights."""
@@ -10,8 +12,16 @@ Duplicates = Literal["once", "sum"]
 GraphKind = Literal["undirected", "directed", "bipartite", "signed"]
 """What a graph keeps beside symmetric rows: directions, two modes, or signs."""
 
+KINDS: Final[tuple[str, ...]] = get_args(GraphKind)
+
 MAX_VERTICES: Final = 2**32 - 2
 """Vertex ids are uint32; the largest value marks an empty hash slot."""
 
 MAX_TOTAL_WEIGHT: Final = 2**53
 """Sums of weights stay below this, so that each is exact as a float64 too."""
+
+
+def check_kind(kind: object) -> None:
+    """Raise a GraphError for a kind that no graph has."""
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise GraphError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")

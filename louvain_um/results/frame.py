@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, check_switch
 from louvain_um.results.partition import Result
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def require_pandas() -> Any:
 
 def to_frame(result: Result, *, levels: bool, hierarchy: bool) -> pd.DataFrame:
     """Return one row per vertex; `Communities.to_frame` documents the columns."""
+    check_switch("levels", levels)
+    check_switch("hierarchy", hierarchy)
     vertices = np.arange(result.n_vertices) if result.names is None else result.names
     columns: dict[str, Any] = {"vertex": vertices, "community": result.labels}
     if levels:

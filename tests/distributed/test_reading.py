@@ -165,6 +165,15 @@ def test_remote_folders_of_folders_are_told_from_none() -> None:
         lu.read_partitioned("memory://nowhere")
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"duplicates": "twice"}, {"n_vertices": "3"}, {"n_vertices": -1}, {"n_vertices": 1.5}]
+)
+def test_options_are_refused_before_ranks_read(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    (tmp_path / "edges.csv").write_text("0,1\n")
+    with pytest.raises(OptionError, match=f"{next(iter(wrong))} must be"):
+        lu.read_partitioned(tmp_path / "edges.csv", **wrong)
+
+
 def test_errors_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(GraphFormatError, match="no such file"):
         lu.read_partitioned(tmp_path / "*.parquet")

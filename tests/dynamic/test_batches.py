@@ -178,6 +178,8 @@ def test_a_budget_refuses_before_anything_is_written(store):
         (lambda: DynamicGraph(3, names="no"), OptionError),
         (lambda: DynamicGraph(3, weighted=True, scale="2"), OptionError),
         (lambda: DynamicGraph(3, weighted=True, scale=True), OptionError),
+        (lambda: DynamicGraph(3, weighted=True, scale=2**70), OptionError),
+        (lambda: DynamicGraph(3, weighted=True, scale=float("nan")), OptionError),
         (lambda: DynamicGraph(3).add_vertices(1, reuse="no"), OptionError),
         (lambda: DynamicGraph(3, store=["rows"]), OptionError),
         (lambda: Tracker(Graph.from_edges([0], [1])), OptionError),

@@ -22,3 +22,11 @@ def test_every_public_name_is_there_and_documented() -> None:
     assert "__version__" in dir(lu)
     for name in lu.__all__:
         assert getattr(lu, name).__doc__, name
+
+
+def test_packages_that_the_guide_names_need_no_import_of_their_own() -> None:
+    code = (
+        "import louvain_um as lu; print(lu.dynamic.ouroboros.VARIANTS[0], lu.generators.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["s-p", "louvain_um.generators"], done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +90,9 @@ def start_of(graph: Graph, initial: Any) -> NDArray[np.uint32]:
 def fixed_of(graph: Graph, fixed: Any) -> NDArray[np.uint8]:
     """Return 1 for each fixed vertex, given as a mask or as vertices by id or name."""
     n = graph.n_vertices
+    if not isinstance(fixed, Iterable) or isinstance(fixed, str | bytes):
+        remedy = "must be a list of vertices, or an array that says True or False of each"
+        raise OptionError("fixed", fixed, remedy)
     given = np.asarray(fixed if isinstance(fixed, np.ndarray) else list(fixed))
     if given.dtype == np.bool_ and given.shape == (n,):
         return given.astype(np.uint8)

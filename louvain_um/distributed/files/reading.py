@@ -28,6 +28,7 @@ from louvain_um.formats.file_types import path_text
 from louvain_um.formats.read_options import Column, ReadOptions
 from louvain_um.graph.integer_weights import TOO_LARGE, largest_shift, scaled
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
+from louvain_um.options import is_whole
 
 I64 = NDArray[np.int64]
 
@@ -139,6 +140,11 @@ def read_partitioned(
     options = ReadOptions(
         source=source, target=target, weight=weight, weighted=weighted, duplicates=duplicates
     )
+    if duplicates not in (None, "once", "sum"):
+        raise OptionError("duplicates", duplicates, "must be 'once' or 'sum'")
+    if n_vertices is not None and not (is_whole(n_vertices) and 0 <= n_vertices <= MAX_VERTICES):
+        remedy = f"must be a whole number in 0 … {MAX_VERTICES:,}"
+        raise OptionError("n_vertices", n_vertices, remedy)
     if hasattr(data, "to_delayed"):
         return PartitionedGraph(frame=data, options=options, n_vertices=n_vertices)
     pieces = list[Piece]()

@@ -68,6 +68,7 @@ def weights_at(
 def refuse_scale(scale: float) -> None:
     """Raise an OptionError unless a scale is a power of two that leaves room for weights."""
     known = is_number(scale)
+    known = known and abs(scale) <= 2**52  # NaN is not
     mantissa, exponent = np.frexp(float(scale)) if known else (0.0, 0)
-    if not (known and np.isfinite(scale) and mantissa == 0.5 and exponent <= 53):
+    if not (mantissa == 0.5 and exponent <= 53):
         raise OptionError("scale", scale, "must be a power of two up to 2^52")
