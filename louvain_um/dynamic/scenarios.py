@@ -17,7 +17,7 @@ from louvain_um.graph.graph import Graph
 U32 = NDArray[np.uint32]
 Ends = tuple[U32, U32]
 
-PLANTED: Final = ("migrate", "merge", "split")
+PLANTED: Final = ("migrate", "merge", "split", "grow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -168,9 +168,9 @@ def planted(
         Vertices, and communities of equal size.
     degree_in, degree_out : float
         Mean edges of a vertex inside its community and to all others.
-    change : {"migrate", "merge", "split"}
-        Vertices go to another community; those of every odd community go to the one before; or
-        the later half of every community leaves for a new one.
+    change : {"migrate", "merge", "split", "grow"}
+        Vertices go to another community; those of every odd community go to the one before; the
+        later half of every community leaves for a new one; or new vertices join communities.
     batch, steps, seed : int
     """
     check(n=n, communities=communities, batch=batch, steps=steps)
@@ -191,7 +191,11 @@ def planted(
         u, v = (ends.copy() for ends in ends_of(initial))
         movers = _movers(rng, start, change)
         for number in range(steps):
-            if change == "migrate":
+            if change == "grow":
+                moving = np.arange(len(labels), len(labels) + batch, dtype=np.uint32)
+                joined = rng.integers(0, communities, batch, np.uint32)
+                labels = np.concatenate([labels, joined])
+            elif change == "migrate":
                 moving = rng.choice(n, min(batch, n), replace=False).astype(np.uint32)
                 labels[moving] = rng.integers(0, communities, len(moving))
             else:
@@ -199,7 +203,7 @@ def planted(
                 labels[moving] += (
                     np.uint32(communities) if change == "split" else np.uint32(-1 % 2**32)
                 )
-            touched = np.zeros(n, np.bool_)
+            touched = np.zeros(len(labels), np.bool_)
             touched[moving] = True
             gone = touched[u] | touched[v]
             delete = u[gone], v[gone]
@@ -207,7 +211,13 @@ def planted(
             u, v = (
                 np.concatenate([old[~gone], new]) for old, new in zip((u, v), insert, strict=True)
             )
-            yield Step(time=number, delete=delete, insert=insert, labels=labels.copy())
+            yield Step(
+                time=number,
+                new_vertices=len(moving) if change == "grow" else 0,
+                delete=delete,
+                insert=insert,
+                labels=labels.copy(),
+            )
 
     return Scenario(initial=initial, labels=start, steps=made)
 

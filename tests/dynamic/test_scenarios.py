@@ -22,6 +22,7 @@ MADE = {
     "migrate": lambda seed: scenarios.planted(500, batch=10, steps=9, seed=seed),
     "merge": lambda seed: scenarios.planted(500, change="merge", batch=60, steps=9, seed=seed),
     "split": lambda seed: scenarios.planted(500, change="split", batch=60, steps=9, seed=seed),
+    "grow": lambda seed: scenarios.planted(500, change="grow", batch=60, steps=9, seed=seed),
 }
 
 
@@ -50,7 +51,9 @@ def test_growth_ends_with_the_whole_graph():
     assert g.digest() == DynamicGraph(BASE).digest()
 
 
-@pytest.mark.parametrize(("name", "before", "after"), [("merge", 16, 8), ("split", 16, 32)])
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [("merge", 16, 8), ("split", 16, 32), ("grow", 16, 16)]
+)
 def test_planted_communities_are_found_before_and_after(name, before, after):
     scenario = MADE[name](0)
     g = DynamicGraph(scenario.initial)
