@@ -1,6 +1,8 @@
-"""Which community inherits an id, and what became of each: linear in the pairs of communities.
+"""Which communities a batch concerns, which of them inherits an id, and what became of each.
 
-A pair is a community after a batch and one before it that share members, by their indices.
+Ids are linear in the pairs of communities: one after a batch and one before it that share members,
+by their indices. `listed` are the vertices whose community has another name than before the batch,
+and those added, removed or revived; states are names before and after, and who is alive.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -13,6 +15,95 @@ import numpy as np
 from louvain_um.core.compiled import kernel
 
 GREW, SHRANK, CONTINUED, BORN, SPLIT, DIED, MERGED = range(7)
+
+
+@kernel()
+def list_differing(old, names, lived, lives, listed):
+    """List the vertices that differ; return how many do."""
+    count = 0
+    for v in range(len(names)):
+        listed[count] = v
+        count += v >= len(old) or old[v] != names[v] or lived[v] != lives[v]
+    return count
+
+
+@kernel()
+def list_concerned(listed, old, names, index, concerned):
+    """List the communities that these vertices are in and were in, by ascending names.
+
+    `index`, by name and −1 before, becomes their places. Returns how many there are.
+    """
+    for v in listed:
+        index[names[v]] = 0
+        if v < len(old):
+            index[old[v]] = 0
+    count = 0
+    for c in range(len(index) if len(listed) else 0):
+        if index[c] == 0:
+            index[c] = count
+            concerned[count] = c
+            count += 1
+    return count
+
+
+@kernel()
+def add_degrees(us, vs, befores, afters, old, weights):
+    """Add what edges gained to their ends' communities before the batch."""
+    for i in range(len(us)):
+        gained = afters[i] - befores[i]
+        for v in (us[i], vs[i]):
+            weights[old[v] if v < len(old) else v] += gained
+
+
+@kernel()
+def add_moves(listed, old, names, lived, lives, degrees, sizes, weights):
+    """Take members and their degrees from communities before the batch to those after it."""
+    for v in listed:
+        if v < len(old):
+            sizes[old[v]] -= lived[v]
+        weights[old[v] if v < len(old) else v] -= degrees[v]
+        sizes[names[v]] += lives[v]
+        weights[names[v]] += degrees[v]
+
+
+@kernel()
+def list_shared(
+    listed, old, names, lived, lives, degrees, index, left_sizes, left_weights, places, news, olds,
+    weights, sizes,
+):  # fmt: skip
+    """List what communities after and before the batch share: what stayed, and vertices listed.
+
+    `left_sizes` and `left_weights` are those after the batch, and become what stayed. `places` has
+    the index of concerned communities among those after, and among those before. Returns how many.
+    """
+    now, then = places
+    for v in listed:
+        left_sizes[index[names[v]]] -= lives[v]
+        left_weights[index[names[v]]] -= degrees[v]
+    count = 0
+    for c in range(len(left_sizes)):
+        if left_sizes[c] > 0:
+            news[count], olds[count] = now[c], then[c]
+            weights[count], sizes[count] = left_weights[c], left_sizes[c]
+            count += 1
+    for v in listed:
+        if lives[v] and v < len(old) and lived[v]:
+            news[count], olds[count] = now[index[names[v]]], then[index[old[v]]]
+            weights[count], sizes[count] = degrees[v], 1
+            count += 1
+    return count
+
+
+@kernel()
+def list_changed(old, names, index, ids, fresh, changed):
+    """List the vertices whose id is another than before, by the ids of concerned communities."""
+    count = 0
+    for v in range(len(names) if len(ids) else 0):
+        place = index[names[v]]
+        if place >= 0 and fresh[place] != (ids[index[old[v]]] if v < len(old) else -1):
+            changed[count] = v
+            count += 1
+    return count
 
 
 @kernel(inline="always")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um.core.numbering import number_by_size
 from louvain_um.dynamic.tracking.following import audit_due, audited
+from louvain_um.dynamic.tracking.identity import NO_ID, members_of
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from tests import oracle
 from tests.dynamic.tracker_oracle import Following, smallest
@@ -281,6 +283,39 @@ def test_ids_and_labels_are_one_partition(seed: int, size: int) -> None:
         fresh = set(r.ids.tolist()) - seen
         assert not fresh or min(fresh) > max(seen)
         seen |= fresh
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("mode", ["follow", "static"])
+def test_sums_of_communities_are_carried_along(mode: Any, weighted: bool) -> None:
+    rng, graph = np.random.default_rng(5), grown(120, 400, weighted, 5)
+    tracker, results = lu.Tracker(graph, mode=mode), []
+
+    def update(change: Any) -> None:
+        before = tracker.communities
+        results.append(tracker.update(change))
+        known, alive = tracker.identity, graph.alive
+        sizes, weights = members_of(known.names, alive, graph.degrees)
+        assert np.array_equal(known.sizes, sizes)
+        assert np.array_equal(known.weights, weights)
+        assert known.communities == len(np.unique(known.names[alive]))
+        older = np.append(before.ids, np.full(graph.n_vertices - before.n_vertices, NO_ID))
+        assert np.flatnonzero(older != results[-1].ids).tolist() == results[-1].changed.tolist()
+
+    for _ in range(6):
+        n = graph.n_vertices
+        update(graph.apply(**random_batch(rng, n, 40, weighted)))
+        living = np.flatnonzero(graph.alive)
+        update(graph.apply(insert=(living[:2], living[:2])))  # loops
+        update(graph.remove_vertices(rng.choice(living, 5, replace=False)))
+        fresh = graph.add_vertices(4, reuse=bool(n % 8))
+        update(graph.apply(insert=(list(fresh), np.flatnonzero(graph.alive)[:4])))
+        graph.add_vertices(graph.dead_count, reuse=True)
+    copies = [pickle.loads(pickle.dumps(found)) for found in results]
+    for found, copied in zip(results, copies, strict=True):
+        assert np.array_equal(found.ids, copied.ids)
+        assert np.array_equal(found.labels, copied.labels)
+        assert found.n_communities == copied.n_communities
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

@@ -53,6 +53,8 @@ def add_masses(masses, numbers, sums):
 def _squares(values, parts):
     """Sum the products of the halves of each value."""
     for value in values:
+        if value == 0:
+            continue
         high, low = value >> 27, value & (2**27 - 1)
         # Σ low² may pass 2⁶⁴: its halves are summed apart.
         square = low * low

@@ -123,7 +123,7 @@ def follow_batch(
     with announcing("split"):
         whole, fell = steps.split_loosened(view, before, change, report.work)
     marks |= fell
-    report.marked, report.split = int(marks.sum()), int(fell.sum())
+    report.marked, report.split = (int(np.count_nonzero(each)) for each in (marks, fell))
     touched = np.zeros(n, np.bool_)
     touched[: len(state.touched)] = state.touched
     touched |= marks

@@ -8,7 +8,7 @@ that whose smallest member is smaller.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu import follow, inherit
+from louvain_um.dynamic.change import Change
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -62,6 +63,8 @@ class Identity:
         Id of the community of each name; −1 where no community has that name.
     sizes, weights : int64[n]
         Members and their degrees, by name.
+    communities : int
+        Communities that have members.
     next_id : int
         Ids below it have been given; none is given twice.
     """
@@ -71,6 +74,7 @@ class Identity:
     of_name: I64
     sizes: I64
     weights: I64
+    communities: int
     next_id: int
 
     @classmethod
@@ -93,6 +97,7 @@ class Identity:
             of_name=of_name,
             sizes=sizes,
             weights=weights,
+            communities=int(np.count_nonzero(sizes)),
             next_id=next_id,
         )
 
@@ -109,8 +114,15 @@ def members_of(names: U32, alive: NDArray[np.bool_], degrees: I64) -> tuple[I64,
     return sizes, weights
 
 
+def padded(array: I64, length: int, value: int) -> I64:
+    """Return a copy of an array, as long as asked for."""
+    copied = np.empty(length, np.int64)
+    copied[: len(array)], copied[len(array) :] = array, value
+    return copied
+
+
 def succeed(
-    before: Identity, names: U32, alive: NDArray[np.bool_], degrees: I64
+    before: Identity, names: U32, alive: NDArray[np.bool_], degrees: I64, change: Change
 ) -> tuple[Identity, U32, NDArray[np.void]]:
     """Return ids of the next partition, the vertices whose id changed, and the events.
 
@@ -123,41 +135,50 @@ def succeed(
         Which vertices are not removed.
     degrees : int64[n]
         Degrees after the batch.
+    change : Change
+        The batch.
     """
-    old, n = before.names, len(names)
-    sizes, weights = members_of(names, alive, degrees)
-    of_name = np.full(n, NO_ID, np.int64)
-    # Communities none of whose members changed its name are as they were.
-    differs = np.ones(n, np.bool_)
-    differs[: len(old)] = (old != names[: len(old)]) | (before.alive != alive[: len(old)])
-    concerned = np.zeros(n, np.bool_)
-    concerned[names[differs]] = True
-    concerned[old[differs[: len(old)]]] = True
-    kept = np.flatnonzero(~concerned[: len(old)] & (before.of_name >= 0))
-    of_name[kept] = before.of_name[kept]
-    now = np.flatnonzero(concerned & (sizes > 0))
-    then = np.flatnonzero(concerned[: len(old)] & (before.of_name >= 0))
-    index = np.empty(n, np.int64)
-    of_name[now], next_id, events = succession(
+    n = len(names)
+    of_name = padded(before.of_name, n, NO_ID)
+    sizes, weights = padded(before.sizes, n, 0), padded(before.weights, n, 0)
+    states = before.names, names, before.alive, alive
+    listed = np.empty(n, np.int64)
+    listed = listed[: inherit.list_differing(*states, listed)]
+    # Communities none of whose vertices is listed are as they were, but for degrees.
+    index, concerned = np.full(n, -1, np.int32), np.empty(min(n, 2 * len(listed)), np.int64)
+    concerned = concerned[: inherit.list_concerned(listed, before.names, names, index, concerned)]
+    ids, old_sizes, old_weights = of_name[concerned], sizes[concerned], weights[concerned]
+    inherit.add_degrees(change.u, change.v, change.before, change.after, before.names, weights)
+    inherit.add_moves(listed, *states, degrees, sizes, weights)
+    now, then = np.flatnonzero(sizes[concerned] > 0), np.flatnonzero(ids != NO_ID)
+    found, next_id, events = succession(
         Concerned(
-            sizes=sizes[now],
-            weights=weights[now],
-            old_ids=before.of_name[then],
-            old_sizes=before.sizes[then],
-            old_weights=before.weights[then],
-            overlaps=overlaps_of(before, names, alive, degrees, concerned).indexed(
-                now, then, index
+            sizes=sizes[concerned[now]],
+            weights=weights[concerned[now]],
+            old_ids=ids[then],
+            old_sizes=old_sizes[then],
+            old_weights=old_weights[then],
+            overlaps=overlaps_of(
+                listed, states, degrees, index, (sizes[concerned], weights[concerned]), now, then
             ),
         ),
         before.next_id,
     )
+    fresh = np.full(len(concerned), NO_ID, np.int64)
+    fresh[now] = found
+    of_name[concerned] = fresh
+    changed = np.empty(n, np.uint32)
+    count = inherit.list_changed(before.names, names, index, ids, fresh, changed)
     after = Identity(
-        names=names, alive=alive, of_name=of_name, sizes=sizes, weights=weights, next_id=next_id
+        names=names,
+        alive=alive,
+        of_name=of_name,
+        sizes=sizes,
+        weights=weights,
+        communities=before.communities + len(now) - len(then),
+        next_id=next_id,
     )
-    ids = after.ids
-    moved = ids != NO_ID
-    moved[: len(old)] = before.ids != ids[: len(old)]
-    return after, np.flatnonzero(moved).astype(np.uint32), events
+    return after, changed[:count].copy(), events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +188,7 @@ class Overlaps:
     Parameters
     ----------
     news, olds : int64[p]
-        The communities after and before: by name, or by index among those concerned (`indexed`).
+        The communities after and before, by index among those concerned.
     weights, sizes : int64[p]
         Degrees of the shared members, after the batch, and their number.
     """
@@ -188,16 +209,6 @@ class Overlaps:
         return cls(
             news=news[:count], olds=olds[:count], weights=weights[:count], sizes=sizes[:count]
         )
-
-    def indexed(self, now: I64, then: I64, index: I64) -> Self:
-        """Return overlaps by index among communities after and before.
-
-        `now` and `then` are their names; `index` is scratch, int64[n].
-        """
-        index[now] = np.arange(len(now))
-        news = index[self.news]
-        index[then] = np.arange(len(then))
-        return replace(self, news=news, olds=index[self.olds])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,21 +234,25 @@ class Concerned:
 
 
 def overlaps_of(
-    before: Identity,
-    names: U32,
-    alive: NDArray[np.bool_],
+    listed: I64,
+    states: tuple[U32, U32, NDArray[np.bool_], NDArray[np.bool_]],
     degrees: I64,
-    concerned: NDArray[np.bool_],
+    index: NDArray[np.int32],
+    sums: tuple[I64, I64],
+    now: I64,
+    then: I64,
 ) -> Overlaps:
-    """Return what the concerned communities have of those before, by name."""
-    n = len(before.names)
-    vertices = np.flatnonzero(concerned[names[:n]] & before.alive & alive[:n])
-    return Overlaps.of_pairs(
-        names[vertices].astype(np.int64),
-        before.names[vertices].astype(np.int64),
-        degrees[vertices],
-        np.ones(len(vertices), np.int64),
-    )
+    """Return what the concerned communities have of those before.
+
+    Vertices that are not listed kept the name of their community: they are what is left of it.
+    `sums` are members and their degrees after the batch, which are overwritten; `now` and `then`
+    the concerned communities that there are after it, and were before.
+    """
+    places = np.full((2, len(sums[0])), -1, np.int64)
+    places[0, now], places[1, then] = np.arange(len(now)), np.arange(len(then))
+    columns = [np.empty(len(sums[0]) + len(listed), np.int64) for _ in range(4)]
+    count = inherit.list_shared(listed, *states, degrees, index, *sums, places, *columns)
+    return Overlaps.of_pairs(*(column[:count] for column in columns))
 
 
 def succession(concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np.void]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from louvain_um.dynamic.tracking.device_following import DeviceFollower, Pending
+    from louvain_um.dynamic.tracking.identity import Identity
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -66,8 +67,70 @@ class TrackedCommunities(Communities):
         return pd.DataFrame({name: self.events[name] for name in self.events.dtype.names or ()})
 
 
-class DeviceTracked(TrackedCommunities):
-    """The same of a graph on a device: arrays are copied, or worked out, when they are asked for.
+class LaterTracked(TrackedCommunities):
+    """The same, whose arrays are worked out when they are asked for.
+
+    Parameters
+    ----------
+    held : dict
+        Private attributes: what the arrays are worked out from.
+    **values
+        Fields of `TrackedCommunities` besides the arrays that a class has as properties.
+    """
+
+    def __init__(self, held: dict[str, Any], **values: Any) -> None:
+        known = {**defaults(TrackedCommunities), **values}
+        known["value"] = known["modularity"]
+        for name, value in (known | held).items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy of one on a device cannot wait: later batches would change the ids that it finds.
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(TrackedCommunities, **values), ()
+
+
+class HostTracked(LaterTracked):
+    """The communities of a graph on the host: numbers and ids of vertices come when asked for.
+
+    Parameters
+    ----------
+    identity : Identity
+    **values
+        Fields of `TrackedCommunities` besides `labels` and `ids`.
+    """
+
+    _names: NDArray[np.uint32]
+    _of_name: NDArray[np.int64]
+    _communities: int
+
+    def __init__(self, identity: Identity, **values: Any) -> None:
+        names, of_name, count = identity.names, identity.of_name, identity.communities
+        super().__init__({"_names": names, "_of_name": of_name, "_communities": count}, **values)
+
+    @cached_property
+    def labels(self) -> NDArray[np.uint32]:
+        """Community of each vertex, 0 … k − 1 by descending size."""
+        return number_by_size(self._names)
+
+    @cached_property
+    def ids(self) -> NDArray[np.int64]:
+        """Id of each vertex's community."""
+        return self._of_name[self._names]
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return len(self._names)
+
+    @property
+    def n_communities(self) -> int:
+        """Number of communities; removed vertices are in none."""
+        return self._communities
+
+
+class DeviceTracked(LaterTracked):
+    """The communities of a graph on a device: arrays are copied, or worked out, when asked for.
 
     Parameters
     ----------
@@ -83,16 +146,7 @@ class DeviceTracked(TrackedCommunities):
 
     def __init__(self, follower: DeviceFollower, batch: Pending, **values: Any) -> None:
         batch.in_use = weakref.ref(self)
-        known = {**defaults(TrackedCommunities), **values}
-        known["value"] = known["modularity"]
-        known |= {"_follower": follower, "_batch": batch, "_labels": None}
-        for name, value in known.items():
-            object.__setattr__(self, name, value)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy cannot wait for the device: later batches would change the ids that it finds.
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return partial(TrackedCommunities, **values), ()
+        super().__init__({"_follower": follower, "_batch": batch, "_labels": None}, **values)
 
     @property
     def labels(self) -> NDArray[np.uint32]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.numbering import number_by_size
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import following, tracker_file
@@ -26,7 +25,7 @@ from louvain_um.dynamic.tracking.following import (
 )
 from louvain_um.dynamic.tracking.identity import NO_EVENTS, Identity, succeed
 from louvain_um.dynamic.tracking.partition import Work, detect
-from louvain_um.dynamic.tracking.tracked import DeviceTracked, TrackedCommunities
+from louvain_um.dynamic.tracking.tracked import DeviceTracked, HostTracked, TrackedCommunities
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.options import Method, Options
 
@@ -265,9 +264,10 @@ class Tracker:
     def _update_here(self, change: Change, since: float) -> None:
         """Follow a batch on the CPU."""
         view = self.graph.view()
-        state, report = following.follow_batch(view, self._state, change.to_host(), self.options)
+        change = change.to_host()
+        state, report = following.follow_batch(view, self._state, change, self.options)
         names, alive = state.partition.names, self.graph.alive
-        known, changed, events = succeed(self._identity, names, alive, view.degrees)
+        known, changed, events = succeed(self._identity, names, alive, view.degrees, change)
         self._state, self._identity, self._total = state, known, view.total_weight
         self.epoch = change.epoch
         seconds = time.perf_counter() - since
@@ -354,13 +354,8 @@ class Tracker:
     def _result(
         self, changed: NDArray[np.uint32], events: NDArray[np.void], timings: dict[str, float]
     ) -> TrackedCommunities:
-        return TrackedCommunities(
-            **self._facts(timings, "cpu"),
-            labels=number_by_size(self._state.partition.names),
-            ids=self._identity.ids,
-            changed=changed,
-            events=events,
-        )
+        facts = self._facts(timings, "cpu")
+        return HostTracked(self._identity, **facts, changed=changed, events=events)
 
     def _result_there(self, batch: Pending, timings: dict[str, float]) -> TrackedCommunities:
         assert self._there is not None
