@@ -131,14 +131,19 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
 
 
 def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:
-    """Write the community of each of the input's vertices after a path of levels."""
+    """Write the community of each of the input's vertices after a path of levels.
+
+    Overwrites the numbers of coarse levels: from the last one on, each vertex gets its community,
+    so that the input's vertices, of which there are the most, are gone over once.
+    """
     maps = [level.numbers for level in path[:-1]]
     if path[-1].start is not None:
         maps.append(path[-1].start)
-    n = path[0].vertices
-    run(kernels, "follow", n, or_null(maps[0] if maps else None), NULL, labels)
-    for map_ in maps[1:]:
-        run(kernels, "follow", n, map_, labels, labels)
+    while len(maps) > 2:
+        last, before = maps.pop(), maps[-1]
+        run(kernels, "follow", path[len(maps) - 1].vertices, last, before, before)
+    whole = or_null(maps.pop() if maps else None)
+    run(kernels, "follow", path[0].vertices, whole, maps[0] if maps else NULL, labels)
 
 
 def identity(kernels: Kernels, numbers: Any) -> None:
