@@ -6,6 +6,8 @@ import re
 import signal
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import louvain_um as lu
@@ -268,3 +270,26 @@ def test_vertices_to_add_are_counted(count):
 def test_a_policy_that_is_none_is_refused_on_the_cpu():
     with pytest.raises(OptionError, match="nope"):
         DynamicGraph(3, memory="nope")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series,
+        lambda values: pd.Series(values, index=[7] * len(values)),
+        lambda values: pd.array(values, dtype="Int64"),
+        pa.array,
+        lambda values: pa.chunked_array([values]),
+    ],
+    ids=["series", "indexed", "nullable", "arrow", "chunked"],
+)
+def test_columns_of_tables_are_arrays(column):
+    graph = DynamicGraph(4, weighted=True)
+    graph.apply(insert=(column([0, 1, 2]), column([1, 2, 3]), column([5, 6, 7])))
+    graph.apply(delete=(column([1]), column([2])), decrease=(*map(column, ([0], [1], [2])),))
+    assert graph.weights_of(column([0, 2]), column([1, 3])).tolist() == [3, 7]
+    assert graph.has_edges(column([0, 1]), column([1, 2])).tolist() == [True, False]
+    graph.remove_vertices(column([3]))
+    assert graph.n_edges == 1
+    with pytest.raises(GraphError, match="is negative; use insert to add"):
+        graph.apply(decrease=(column([0]), column([1]), column([-2])))

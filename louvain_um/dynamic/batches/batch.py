@@ -209,7 +209,8 @@ def array_of(values: Any, limits: Limits) -> NDArray[Any]:
 
 def host(values: Any) -> NDArray[Any]:
     """Return an array in host memory."""
-    host: NDArray[Any] = np.asarray(values.get() if hasattr(values, "get") else values)
+    there = hasattr(values, "__cuda_array_interface__")  # a pandas Series has a `get`, too
+    host: NDArray[Any] = np.asarray(values.get() if there else values)
     return host
 
 
@@ -226,7 +227,8 @@ def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int
         given = given.astype(np.float64, copy=False)
         _refuse(np.isnan(given), given, what, "is not a number; leave the edge out")
         _refuse(np.isinf(given), given, what, "is infinite; leave the edge out")
-    _refuse(given < 0, given, what, "is negative; use decrease to subtract")
+    other = "insert to add" if what == "decrease" else "decrease to subtract"
+    _refuse(given < 0, given, what, f"is negative; use {other}")
     if given.dtype.kind == "f":
         scaled = np.rint(given * scale)
         lost = (scaled == 0) & (given > 0)
