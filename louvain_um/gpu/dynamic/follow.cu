@@ -75,11 +75,7 @@ __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i
     grid_sync(&f.counts->barrier);
   }
   if (unnamed) {
-    for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-      if (f.marks[v] & FELL) continue;
-      u32* smallest = f.labels + name(v);
-      if (*(volatile u32*)smallest > v) atomicMin(smallest, (u32)v);
-    }
+    find_smallest(f, [&](u32 v) { return f.marks[v] & FELL ? EMPTY : name(v); }, f.labels);
     grid_sync(&f.counts->barrier);
   }
   for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
@@ -169,24 +165,7 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
     f.masses[v] = 0;
   }
   grid_sync(barrier);
-  // Each waits for the memory twice: several at a time.
-  for (i64 low = grid_thread(); low < f.n; low += AT_ONCE * grid_threads()) {
-    u32 label[AT_ONCE], smallest[AT_ONCE];
-#pragma unroll
-    for (int k = 0; k < AT_ONCE; ++k) {
-      const i64 v = low + k * grid_threads();
-      label[k] = v < f.n ? labels[v] : EMPTY;
-    }
-#pragma unroll
-    for (int k = 0; k < AT_ONCE; ++k)
-      smallest[k] = label[k] == EMPTY ? 0 : *(volatile u32*)(f.first + label[k]);
-#pragma unroll
-    for (int k = 0; k < AT_ONCE; ++k) {
-      const u32 v = low + k * grid_threads();
-      // What was read saves most vertices of a large community the atomic.
-      if (smallest[k] > v) atomicMin(f.first + label[k], v);
-    }
-  }
+  find_smallest(f, [&](u32 v) { return labels[v]; }, f.first);
   i64 inside = 0;
   if (whole)
     visit_rows(
@@ -276,11 +255,7 @@ __global__ void BOUNDS list_groups(const Follow f, const u32* vertices, i64 coun
 __global__ void BOUNDS release_touched(const Follow f, const u32* names, u32* start) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) f.first[v] = EMPTY;
   grid_sync(&f.counts->barrier);
-  for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    if (f.touched[v]) continue;
-    u32* smallest = f.first + names[v];
-    if (*(volatile u32*)smallest > v) atomicMin(smallest, (u32)v);
-  }
+  find_smallest(f, [&](u32 v) { return f.touched[v] ? EMPTY : names[v]; }, f.first);
   grid_sync(&f.counts->barrier);
   for (i64 v = grid_thread(); v < f.n; v += grid_threads())
     start[v] = f.touched[v] ? v : f.first[names[v]];

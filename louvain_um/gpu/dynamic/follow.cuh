@@ -91,6 +91,29 @@ __device__ __forceinline__ void add_by_peers(T* array, u32 index, T value) {
   if (index != EMPTY && lane_index() == __ffs(peers) - 1 && sum) atomicAdd(array + index, sum);
 }
 
+// Lowers smallest[label_of(v)] to v for every vertex; label EMPTY is of none. Each waits for the memory
+// twice: several at a time.
+template <class L>
+__device__ __forceinline__ void find_smallest(const Follow& f, L label_of, u32* smallest) {
+  for (i64 low = grid_thread(); low < f.n; low += AT_ONCE * grid_threads()) {
+    u32 label[AT_ONCE], known[AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const i64 v = low + k * grid_threads();
+      label[k] = v < f.n ? label_of(v) : EMPTY;
+    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k)
+      known[k] = label[k] == EMPTY ? 0 : *(volatile u32*)(smallest + label[k]);
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const u32 v = low + k * grid_threads();
+      // What was read saves most vertices of a large community the atomic.
+      if (known[k] > v) atomicMin(smallest + label[k], v);
+    }
+  }
+}
+
 // Calls visit(at, owner's vertex) for every arc of the vertices that `wanted` names; `at` is −1 for
 // none. Holds a barrier of the grid; counts->long_rows is 0 before, and again after the next one.
 template <class P, class F>
