@@ -62,18 +62,21 @@ def block_model(xp: Any, rng: Any, arcs: int, size: int = 1000, inside: float = 
     """Degree-corrected blocks: power-law degrees, most edges within blocks of equal size."""
     n, m = arcs // 18 // size * size or size, arcs // 2
     weight = xp.cumsum((1 - rng.random(n)) ** (-1 / 1.5))
-    before = xp.concatenate([xp.zeros(1), weight])
+    before, whole = xp.concatenate([xp.zeros(1), weight]), weight[-1]
 
-    def drawn(low: Any, high: Any) -> Any:
-        place = low + rng.random(m) * (high - low)
+    def drawn(low: Any, span: Any) -> Any:
+        place = rng.random(m)
+        place *= span
+        place += low
         return xp.minimum(xp.searchsorted(weight, place, side="right"), n - 1)
 
-    zero, whole = xp.zeros(m), xp.full(m, weight[-1])
-    u = drawn(zero, whole)
-    block = u // size * size
-    near = rng.random(m) < inside
-    low, high = before[block], before[block + size]
-    return n, u, drawn(xp.where(near, low, zero), xp.where(near, high, whole))
+    u = drawn(0.0, whole)
+    far = rng.random(m) >= inside
+    low = before[u // size * size]
+    span = before[u // size * size + size]
+    span -= low
+    low, span = xp.where(far, 0.0, low), xp.where(far, whole, span)
+    return n, u, drawn(low, span)
 
 
 def nested_blocks(xp: Any, rng: Any, arcs: int) -> Edges:

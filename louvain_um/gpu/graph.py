@@ -71,8 +71,8 @@ class DeviceGraph:
             graph.scale,
         )
 
-    def to_host(self) -> Graph:
-        """Copy to host memory."""
+    def to_host(self, *, check: bool = True) -> Graph:
+        """Copy to host memory; `check` as in `Graph`."""
         weights = None if self.weights is None else self.weights.get()
         if weights is not None and weights.dtype == np.uint64:
             weights = weights.view(np.int64)
@@ -80,7 +80,8 @@ class DeviceGraph:
             loops = np.zeros(self.n_vertices, np.int64)
         else:
             loops = self.loops.get().view(np.int64)
-        return Graph(self.offsets.get(), self.targets.get(), weights, loops, self.scale)
+        arrays = self.offsets.get(), self.targets.get(), weights, loops
+        return Graph(*arrays, self.scale, check=check)
 
     @property
     def n_vertices(self) -> int:
