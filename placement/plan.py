@@ -13,7 +13,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.placement.arena_spec import device_bytes
 from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.model.forecast import corrected, forecast
-from louvain_um.placement.model.remaining import Remaining
+from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.time_range import TimeRange, time_range
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.plan_data import frame_of_arrays, plain_data
@@ -67,30 +67,11 @@ class Plan(Decision):
     def seconds_range(self) -> TimeRange:
         """Seconds of the algorithm: low, expected, high, by what coarse levels may keep."""
         kept = self.request.kept or (0.02, 0.3, 1.0)
-        limit = self.limit if self.in_pages else None
-        return time_range(self.expected, self.work, kept, self.arrays, limit)
+        return time_range(self.expected, self.work, kept, in_pages=self.in_pages)
 
-    def remaining(self, level_0: float, arcs: int, vertices: int, communities: int) -> Remaining:
-        """Return what follows from level 1: how long the run takes.
-
-        Parameters
-        ----------
-        level_0 : float
-            Seconds until level 1 was there.
-        arcs, vertices, communities : int
-            Of level 1, and the communities that its vertices begin in.
-        """
-        kept = self.request.kept
-        return Remaining(
-            work=self.work,
-            arrays=self.arrays,
-            limit=self.limit if self.in_pages else None,
-            kept=kept[1] if kept else None,
-            level_0=level_0,
-            arcs=arcs,
-            vertices=vertices,
-            communities=communities,
-        )
+    def remaining(self, found: Found) -> Remaining:
+        """Return what follows from level 1: how long the run takes."""
+        return Remaining(work=self.work, in_pages=self.in_pages, found=found)
 
     @property
     def range_note(self) -> str:

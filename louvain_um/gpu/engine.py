@@ -31,6 +31,7 @@ from louvain_um.gpu.memory.planning import (
     without_graph,
     work_bytes,
 )
+from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.move.extended import (
     extended_sums,
     free_masses,
@@ -58,7 +59,7 @@ from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.machine.peers import peer_for, peer_room
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.model.remaining import Remaining
+from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
 
@@ -94,9 +95,10 @@ class GpuEngine:
         self.planned: float | None = None
         self.expected: float | None = None
         self.uncorrected: tuple[MoveStats, float] | None = None
-        self.after_level_0: float | None = None
         self.after_cycle_0: float | None = None
         self.remaining: Remaining | None = None
+        self.shape: Shape
+        self.visited = 0.0
         self.ranged: TimeRange
         self.began = 0.0
         self.peer: int | None = None
@@ -130,7 +132,7 @@ class GpuEngine:
             peer = peer if peer_room(peer) >= self.plan.beyond_bytes else None
         if peer is None:
             self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
-        self.peer = peer
+        self.peer, self.shape = peer, shape
         self.observer(Event(kind="plan", phase="load", plan=self.plan))
         if extended and self.plan.out_of_core:
             raise OptionError(
@@ -249,6 +251,7 @@ class GpuEngine:
             self.in_place.move(level, moved)
         if level.number == level.cycle == 0:
             self.uncorrected = moved, time.perf_counter() - since
+            self.visited = moved.arcs_visited / max(level.arcs, 1)
             # In core nothing follows from it: it is found while level 1 moves.
             if not self.lies_still:
                 self.catch_up()
@@ -322,11 +325,17 @@ class GpuEngine:
             self.memory.set_aside(*self.live(*self.held(level)[:2]))
             self.settle(coarse, "move")
         if level.number == level.cycle == 0:
-            spent = time.perf_counter() - self.began
             sums = coarse.start_sums
-            communities = coarse.vertices if sums is None else sums.communities
-            self.remaining = self.plan.remaining(spent, coarse.arcs, coarse.vertices, communities)
-            self.after_level_0 = self.remaining.seconds
+            found = Found(
+                seconds=time.perf_counter() - self.began,
+                visited=self.visited,
+                arcs=coarse.arcs,
+                vertices=coarse.vertices,
+                communities=coarse.vertices if sums is None else sums.communities,
+                isolated=self.shape.isolated,
+                skew=self.shape.skew,
+            )
+            self.remaining = self.plan.remaining(found)
         return coarse
 
     def from_input(self, level: GpuLevel) -> bool:
@@ -466,7 +475,7 @@ class GpuEngine:
             "seconds": self.planned,
             "seconds_range": [range_.low, range_.expected, range_.high],
             "seconds_corrected": self.expected,
-            "seconds_after_level_0": self.after_level_0,
+            "seconds_after_level_0": self.remaining and self.remaining.seconds,
             "seconds_after_cycle_0": self.after_cycle_0,
             "kept": self.plan.request.kept,
             "device_bytes": self.plan.device_bytes,

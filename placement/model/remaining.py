@@ -1,40 +1,42 @@
-"""How long a run takes, once level 1 is known: later levels, what moves for them, cycles.
+"""How long a run takes, once level 1 is known: later levels, and further cycles.
 
-What is not known then is how fast levels shrink, and in how many sweeps. A level is taken to keep
-no more of its arcs than the level before, nor than the input was expected to keep.
+What level 0 took is the measure of what follows: a coarse arc is visited and aggregated about as
+fast as one of the input was in this run, on this machine, under this budget. How fast levels shrink
+and how many cycles follow is not known then. Whether communities are larger than a vertex and its
+neighbours tells most of it: smaller ones came about by chance, and further cycles work on all
+levels.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.rules import CYCLES
-from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.memory.paging.pages import page_bytes
-from louvain_um.placement.model.cost import REMAPPED
 from louvain_um.placement.model.workload import Workload
 
 LEVELS: Final = 3
-"""Levels above 0 that take time: those after them are small, or the run ends."""
+"""Levels above 0 whose arcs take time: those after them are small, or the run ends."""
 
-PASSES: Final = 6
-"""How often a coarse level's arcs are read, about."""
+CLEAR: Final = 0.85
+"""Vertices of a community, by those of a vertex and its neighbours, from which communities are
+taken to be clear."""
 
-IN_PAIRS: Final = 0.4
-"""Share of the vertices that Leiden's level 1 keeps, from which communities are taken to be weak:
-refinement then joined little more than pairs, and further cycles work on all levels. Otherwise they
-end when level 0 gains next to nothing.
-"""
+TIES: Final = 8
+"""Exponent of the share of the arcs that level 1 keeps, where vertices have nothing to go by."""
 
-SWEEPS: Final = 2
-"""Sweeps over the arcs of a coarse level, besides one, if its vertices begin in communities of
-their own. Where they begin in communities found before, as Leiden's do, hardly any leaves these."""
+SMALL: Final = 1000
+"""Communities of a graph whose levels take no time: each level at least halves their number."""
+
+ARC_BYTES: Final = 16
+VERTEX_BYTES: Final = 80
+"""Bytes that a run takes for each arc and vertex, about: arcs come again on coarse levels."""
+
+LEVEL_OF_LEIDEN: Final = 1.5
+"""Seconds of a small level of Leiden by those of Louvain: one step more, and more levels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,31 +45,75 @@ class Rates:
 
     Parameters
     ----------
-    per_arc, per_visit, per_vertex : float
-        Nanoseconds of a coarse level on an H200: refining and aggregating, each sweep, and what
-        vertices take of both.
+    visit, visit_vertex : float
+        Nanoseconds of a visit of an arc of level 0 on an H200 with everything on the device, and
+        what is added to it by vertices per arc. What a run in pages takes beyond that it waited for
+        the bus.
+    aggregate, refine : float
+        What aggregating an arc takes, and for Leiden refining it, too, in visits.
+    sweeps : float
+        Visits of an arc of a coarse level, besides one, if its vertices begin in communities of
+        their own. Where they begin in communities found before, as Leiden's do, few leave these.
     open : float
-        How many more sweeps, relative, go over levels that keep all arcs: nothing tells vertices
-        where to go.
-    merging : float
-        Exponent by which communities merge faster than vertices did: of levels that keep half of
-        their arcs at first, the next keep an eighth if it is 3.
+        How many more visits, relative, where vertices have nothing to go by: neither arcs nor
+        vertices became fewer.
+    merging, clear, hubs : float
+        Exponents by which later levels keep fewer arcs than the level before: of the share that
+        level 1 keeps; of the communities that its vertices begin in, by vertices; of the skew of
+        degrees, since arcs of hubs fall together.
+    vertex : float
+        Nanoseconds of a coarse vertex.
+    level : float
+        Milliseconds of a level, whatever its size.
+    back : float
+        What waited for the bus, by that of level 0, when level 0 is moved once more.
     again : float
-        Seconds of moving on level 0 once more, from communities found before, by those of level 0.
-    cycle_again : float
-        Seconds of computing another whole cycle by those of the first: fewer vertices move.
-    away_again : float
-        The same of what waited for the bus and for pages: all arcs are aggregated anew.
+        Seconds of another whole cycle by those of the first, moving apart: fewer vertices move.
+    doubt : float
+        Such cycles where communities are clear, in the mean.
     """
 
-    per_arc: float = 0.1
-    per_visit: float = 0.06
-    per_vertex: float = 2.0
-    open: float = 1.0
-    merging: float = 3.0
-    again: float = 0.25
-    cycle_again: float = 0.4
-    away_again: float = 0.7
+    visit: float = 0.02
+    visit_vertex: float = 0.2
+    aggregate: float = 1.5
+    refine: float = 2.0
+    sweeps: float = 1.5
+    open: float = 20.0
+    merging: float = 2.0
+    clear: float = 0.1
+    hubs: float = 0.05
+    vertex: float = 0.5
+    level: float = 1.2
+    back: float = 0.3
+    again: float = 0.65
+    doubt: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is known of a run when level 1 is there.
+
+    Parameters
+    ----------
+    seconds : float
+        Until then.
+    visited : float
+        Arcs that moving visited on level 0, by arcs of the graph.
+    arcs, vertices, communities : int
+        Of level 1, and the communities that its vertices begin in.
+    isolated : int
+        Vertices without arcs, as far as known: each stays a community of its own.
+    skew : float
+        Degree at the end of a random arc, relative to that of a random vertex.
+    """
+
+    seconds: float
+    visited: float
+    arcs: int
+    vertices: int
+    communities: int
+    isolated: int = 0
+    skew: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,127 +123,135 @@ class Remaining:
     Parameters
     ----------
     work : Workload
-    arrays : sequence of ArraySpec
-        Those that were declared.
-    limit : int, optional
-        Bytes of the device, of a run in pages; None if everything is on the device.
-    kept : float, optional
-        Share of the arcs that level 1 was expected to keep, if anything was.
-    level_0 : float
-        Seconds until now.
-    arcs, vertices, communities : int
-        Of level 1, and the communities that its vertices begin in.
+    in_pages : bool
+        Whether arrays change sides during the run. Otherwise coarse levels lie where level 0 does.
+    found : Found
     rates : Rates
     """
 
     work: Workload
-    arrays: Sequence[ArraySpec]
-    limit: int | None
-    kept: float | None
-    level_0: float
-    arcs: int
-    vertices: int
-    communities: int
+    in_pages: bool
+    found: Found
     rates: Rates = Rates()
+
+    @property
+    def _vertices(self) -> tuple[int, int, int]:
+        """Vertices of levels 0 and 1 and communities, without isolated vertices."""
+        found, alone = self.found, self.found.isolated
+        joined = max(self.work.vertices - alone, 1)
+        return joined, max(found.vertices - alone, 1), max(found.communities - alone, 1)
+
+    @cached_property
+    def clear(self) -> bool:
+        """Whether communities are larger than a vertex and its neighbours."""
+        vertices, _, communities = self._vertices
+        return vertices / communities >= CLEAR * (self.work.arcs / vertices + 1)
+
+    @cached_property
+    def kept(self) -> float:
+        """Share of the arcs of level 0 that level 1 keeps."""
+        return min(1.0, self.found.arcs / max(self.work.arcs, 1))
 
     @cached_property
     def shrinks(self) -> float:
         """Arcs of a level relative to those of the level before, from level 2 on."""
-        known = self.arcs / max(self.work.arcs, 1)
-        share = min(1.0, known, 1.0 if self.kept is None else self.kept)
-        return float(share**self.rates.merging)
+        _, vertices, communities = self._vertices
+        begun = min(1.0, communities / vertices)
+        hubs = max(self.found.skew, 1.0) ** self.rates.hubs
+        return float(self.kept**self.rates.merging * begun**self.rates.clear / hubs)
 
     @cached_property
-    def sizes(self) -> list[float]:
+    def arcs(self) -> float:
         """Arcs of the levels above 0."""
-        return [self.arcs * self.shrinks**number for number in range(LEVELS)]
+        return self.found.arcs * sum(self.shrinks**number for number in range(LEVELS))
+
+    @cached_property
+    def visits(self) -> float:
+        """Visits of an arc of a coarse level in the first cycle."""
+        before, vertices, communities = self._vertices
+        open_ = (self.kept**TIES * min(1.0, communities / before)) ** 2
+        alone = 1 + self.rates.sweeps * min(1.0, communities / vertices)
+        return float(alone * (1 + self.rates.open * open_))
 
     @property
-    def computing(self) -> float:
-        """Seconds of the levels above 0, with everything on the device."""
-        machine = self.work.machine
-        scale = H200.device_random_rate / machine.device_random_rate
-        fixed = machine.readback_seconds / H200.readback_seconds
-        launches = 1e-9 * self.work.kind.methods[self.work.method].coarse_fixed * fixed
-        visits = 1 + SWEEPS * self.communities / max(self.vertices, 1)
-        visits *= 1 + self.rates.open * self.shrinks
-        per_arc = self.rates.per_arc + self.rates.per_visit * visits
-        per_arc += self.rates.per_vertex * self.vertices / max(self.arcs, 1)
-        return 1e-9 * scale * per_arc * sum(self.sizes) + 0.5 * launches
+    def aggregating(self) -> float:
+        """Seconds of aggregating an arc, and of refining it, by those of a visit."""
+        leiden = self.work.method == "leiden"
+        return self.rates.aggregate + (self.rates.refine if leiden else 0.0)
+
+    @property
+    def scale(self) -> float:
+        """Seconds of this machine by nanoseconds of an H200."""
+        return 1e-9 * H200.device_random_rate / self.work.machine.device_random_rate
+
+    @property
+    def launch(self) -> float:
+        """Seconds of a level, however small it is."""
+        fixed = self.work.machine.readback_seconds / H200.readback_seconds
+        method = LEVEL_OF_LEIDEN if self.work.method == "leiden" else 1.0
+        return 1e-3 * fixed * method * self.rates.level
 
     @cached_property
-    def input_bytes(self) -> int:
-        """Bytes of the input."""
-        roles = ("offsets", "targets", "weights")
-        return sum(a.nbytes for a in self.arrays if a.level == 0 and a.role in roles)
+    def level_0(self) -> float:
+        """Seconds of level 0 that arcs took."""
+        return max(0.0, self.found.seconds - self.launch)
 
     @cached_property
-    def away(self) -> list[float]:
-        """Seconds of the bus and of pages that change sides, level by level, 0 included.
+    def visit(self) -> float:
+        """Seconds of a visit of an arc with everything on the device."""
+        arcs = max(self.work.arcs, 1)
+        seconds = self.level_0 / arcs / (self.found.visited + self.aggregating)
+        if not self.in_pages:
+            return seconds
+        of_vertices = self.rates.visit_vertex * self._vertices[0] / arcs
+        return min(seconds, self.scale * (self.rates.visit + of_vertices))
 
-        While a level is made, what does not fit beside it leaves: the input for nothing, another
-        level to the host and back. What still does not fit is read in place.
-        """
-        if self.limit is None:
-            return [0.0] * (LEVELS + 1)
-        machine, limit = self.work.machine, self.limit
-        each = sum(a.itemsize for a in self.arrays if a.holds_coarse_arcs and a.level == 1)
-        others = sum(
-            a.nbytes
-            for a in self.arrays
-            if "coarse" in a.stages and a.role not in ("targets", "weights")
-        )
-        found = []
-        held = [float(self.input_bytes), *(each * size for size in self.sizes), 0.0]
-        for number, (old, new) in enumerate(itertools.pairwise(held)):
-            left = min(new, max(0.0, min(old, limit) + new + others - limit))
-            seconds = REMAPPED * left / page_bytes(limit)
-            if number:
-                seconds += left / machine.copy_to_device + left / machine.copy_to_host
-                seconds += PASSES * max(0.0, old + others - limit) / machine.remote_bandwidth
-            found.append(seconds)
-        return found
+    @cached_property
+    def away(self) -> float:
+        """Seconds of level 0 that waited for the bus, of a run in pages."""
+        if not self.in_pages:
+            return 0.0
+        here = self.visit * self.work.arcs * (self.found.visited + self.aggregating)
+        return max(0.0, self.level_0 - here)
+
+    @cached_property
+    def coarse_away(self) -> float:
+        """The same of the levels above 0: of level 0's seconds, those of arcs come again."""
+        arcs = ARC_BYTES * max(self.work.arcs, 1)
+        share = arcs / (arcs + VERTEX_BYTES * self._vertices[0])
+        return share * self.away * self.arcs / max(self.work.arcs, 1)
+
+    def coarse(self, visits: float) -> float:
+        """Return the seconds of the levels above 0, launches apart, with so many visits."""
+        of_vertices = self.scale * self.rates.vertex * self._vertices[1]
+        share = self.arcs / max(self.found.arcs, 1)
+        here = self.arcs * self.visit * (self.aggregating + visits) + share * of_vertices
+        return here + self.coarse_away
+
+    @property
+    def launches(self) -> float:
+        """Seconds of the levels above 0, however small they are."""
+        return self.launch * math.log2(1 + self._vertices[2] / SMALL)
+
+    @property
+    def again(self) -> float:
+        """Seconds of the cycles after the first. Each run moves level 0's vertices once more."""
+        rates, arcs = self.rates, self.work.arcs
+        moving = self.visit * arcs + rates.back * self.away
+        if self.work.method != "leiden":
+            return moving
+        aggregating = self.aggregating * self.visit * arcs + self.away
+        cycle = rates.again * (aggregating + self.coarse(1))
+        if self.clear:
+            return moving + rates.doubt * cycle
+        cycles = CYCLES["leiden"] - 1
+        return moving + cycles * (cycle + self.launches) + moving
 
     @property
     def seconds(self) -> float:
         """Seconds of the whole run."""
-        return self.after_cycle(self.level_0 + self.computing + sum(self.away[1:]))
+        return self.found.seconds + self.coarse(self.visits) + self.launches + self.again
 
     def after_cycle(self, spent: float) -> float:
         """Return the seconds of the whole run, if the first cycle took so many."""
-        away = self.away
-        whole = whole_cycles(self.work.method, self.vertices / max(self.work.vertices, 1))
-        if whole:
-            return spent + whole * self._again(self.rates.cycle_again, spent, sum(away))
-        # Every run tries another cycle; it ends when level 0 gains next to nothing.
-        return spent + self._again(self.rates.again, self.level_0, away[0])
-
-    def _again(self, share: float, seconds: float, away: float) -> float:
-        """Return the seconds of doing again what took some, part of them away from the device."""
-        away = min(away, seconds / 2)
-        back = returning_seconds(self.input_bytes, self.limit, self.work.machine)
-        return share * (seconds - away) + self.rates.away_again * away + back
-
-
-def whole_cycles(method: str, kept_vertices: float) -> int:
-    """Return how many cycles after the first are expected to work on all levels.
-
-    Parameters
-    ----------
-    method : {"louvain", "leiden"}
-    kept_vertices : float
-        Share of the vertices that level 1 keeps.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.remaining import whole_cycles
-    >>> whole_cycles("leiden", 0.5), whole_cycles("leiden", 0.2), whole_cycles("louvain", 0.5)
-    (2, 0, 0)
-    """
-    weak = method == "leiden" and kept_vertices > IN_PAIRS
-    return CYCLES["leiden"] - 1 if weak else 0
-
-
-def returning_seconds(nbytes: int, limit: int | None, machine: Machine) -> float:
-    """Return the seconds in which the input comes back to a device of so many bytes, in pages."""
-    return 0.0 if limit is None else min(nbytes, limit) / machine.copy_to_device
+        return spent + self.again

@@ -7,30 +7,28 @@ triangles, bounds that. What follows when level 1 is known is in `remaining.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.model.forecast import Forecast
-from louvain_um.placement.model.remaining import Remaining
+from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.workload import Workload
 
 Kept = tuple[float, float, float]
 """Share of the input's arcs that level 1 keeps: low, expected, high."""
 
-LEVEL_0: Final = (0.3, 1.0, 3.0)
+LEVEL_0: Final = (0.3, 1.0, 2.5)
 """Seconds of level 0 relative to the expected: hubs and vertices without locality cost more, and
 cliques are found in three sweeps."""
 
-LATER: Final = (0.5, 1.0, 1.8)
-"""Seconds of what follows level 0 relative to the expected: how fast levels shrink, and in how many
-sweeps, is not known."""
+LATER: Final = 0.7
+"""Seconds of what follows level 0, by those that the same facts are taken to mean when level 1 is
+there: all three shares of its arcs at once, and as many vertices, are rare."""
 
 JOINED: Final = 0.55
 """Vertices of level 1 by those of the input, relative to the arcs that it keeps."""
 
-BUS: Final = (0.35, 1.0, 3.0)
+BUS: Final = (0.3, 1.0, 1.8)
 """Seconds of the bus on level 0 relative to the expected: on the kinds of the zoo, moving visited
 arcs 3.6 to 13.5 times, where 4 to 11 times were expected."""
 
@@ -54,9 +52,7 @@ class TimeRange:
         return self.low <= seconds <= self.high
 
 
-def time_range(
-    expected: Forecast, work: Workload, kept: Kept, arrays: Sequence[ArraySpec], limit: int | None
-) -> TimeRange:
+def time_range(expected: Forecast, work: Workload, kept: Kept, *, in_pages: bool) -> TimeRange:
     """Return how long a run may take.
 
     Parameters
@@ -64,30 +60,27 @@ def time_range(
     expected : Forecast
     work : Workload
     kept : (float, float, float)
-    arrays : sequence of ArraySpec
-        Those of the run; their bytes beside coarse arcs bound what is left for these.
-    limit : int, optional
-        Bytes of the device, of a run in pages; None if everything is on the device.
+    in_pages : bool
+        Whether arrays change sides during the run.
     """
     level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))
     causes = (expected.remote, expected.out_of_core, expected.arrival)
     bus = sum(s for by in causes for stage, s in by.items() if stage not in ("load", "coarse"))
     bus -= expected.arrival.get("fetch", 0.0) + expected.remote.get("fetch", 0.0)
     # Without pages, coarse levels lie where the plan says, however many arcs they keep.
-    away = expected.remote.get("coarse", 0.0) if limit is None else 0.0
+    away = 0.0 if in_pages else expected.remote.get("coarse", 0.0)
     found = []
     for at, share in enumerate(kept):
         first = LEVEL_0[at] * level_0 + BUS[at] * max(bus, 0.0)
-        known = Remaining(
-            work=work,
-            arrays=arrays,
-            limit=limit,
-            kept=share,
-            level_0=first,
+        vertices = int(JOINED * share * work.vertices)
+        known = Found(
+            seconds=first,
+            visited=work.visited,
             arcs=int(share * work.arcs),
-            vertices=int(JOINED * share * work.vertices),
-            communities=int(JOINED * share * work.vertices),
+            vertices=vertices,
+            communities=vertices,
         )
+        later = Remaining(work=work, in_pages=in_pages, found=known).seconds - first
         there = share / kept[1] * away if kept[1] else 0.0
-        found.append(first + LATER[at] * (known.seconds - first) + BUS[at] * there)
+        found.append(first + LATER * later + BUS[at] * there)
     return TimeRange(*found)

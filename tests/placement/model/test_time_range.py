@@ -13,6 +13,7 @@ from louvain_um.generators import lfr
 from louvain_um.gpu.memory.coarse_memory import arcs_range, expected_arcs
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
+from louvain_um.placement.model.remaining import Found
 from louvain_um.planning import plan_shape
 from tests.paths import BENCHMARKS
 
@@ -53,8 +54,14 @@ def test_a_size_alone_tells_little_and_says_so():
 
 def test_the_range_narrows_when_level_1_is_known(graph):
     found = lu.plan(graph, machine="h200")
-    few, many = (found.remaining(0.01, arcs, 1000, 1000).seconds for arcs in (10_000, graph.n_arcs))
-    assert 0.01 < few < many
+    level_0 = found.seconds_range.expected / 2
+    few, many = (
+        found.remaining(
+            Found(seconds=level_0, visited=4.0, arcs=arcs, vertices=1000, communities=1000)
+        ).seconds
+        for arcs in (10_000, graph.n_arcs)
+    )
+    assert level_0 < few < many
     assert many - few < found.seconds_range.high - found.seconds_range.low
 
 
