@@ -3,14 +3,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
+import typer.testing
 from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.cli.progress import COMPILING
+
+# A program makes its commands once; so do tests, which else would for each call, in 25 ms.
+vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
 
 
 @dataclass

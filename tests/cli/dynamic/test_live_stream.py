@@ -147,6 +147,7 @@ def test_a_stop_tells_that_lines_waited(tmp_path: Path) -> None:
     assert "note: lines waited in the pipe; send all from the first one to go on" in err
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("every", ["37", "7m"])
 @pytest.mark.parametrize("window", [None, "2h", "100"])
 def test_parts_of_a_stream_give_what_the_whole_gives(
@@ -167,6 +168,7 @@ def test_parts_of_a_stream_give_what_the_whole_gives(
     same(tmp_path / "one", tmp_path / "three")
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("window", [None, "30", "20m"])
 @pytest.mark.parametrize("content", ["numbers", "weights", "commas", "dates"])
 def test_a_file_gives_what_a_pipe_gives(tmp_path: Path, content: str, window: str | None) -> None:
@@ -202,6 +204,7 @@ def test_progress_tells_rate_backlog_and_modularity(
     assert waiting == {number: max(0, 620 - 50 * number) for number in range(1, 14)}
 
 
+@pytest.mark.usefixtures("pageless")
 def test_compressed_and_sorted_streams_are_read_whole(tmp_path: Path) -> None:
     text = "".join(LINES)
     for name, data, options in (
@@ -246,6 +249,7 @@ LATER = {
 }
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("case", LATER)
 def test_a_bad_line_is_one_message_and_what_came_before_is_kept(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
@@ -278,6 +282,7 @@ def test_a_bad_first_line_is_told_with_its_number(
     assert "<stdin>:4: has a quote that is not closed" in result.output
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("size", [7, 64, 1 << 16])
 def test_comments_may_come_at_any_time(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
@@ -297,6 +302,7 @@ def test_a_real_weight_out_of_range_is_refused_with_its_line(tmp_path: Path, wei
     assert "<stdin>:3: weight 1e" in result.output
 
 
+@pytest.mark.usefixtures("pageless")
 def test_weights_keep_the_kind_of_the_first(tmp_path: Path) -> None:
     lines = [line.replace("\n", " 2\n") for line in LINES]
     result = run(
@@ -315,6 +321,7 @@ def test_weights_keep_the_kind_of_the_first(tmp_path: Path) -> None:
     assert result.exit_code == 1
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -334,6 +341,7 @@ def test_another_stream_is_refused(tmp_path: Path, text: str, told: str) -> None
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.usefixtures("pageless")
 def test_a_damaged_place_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     assert run("".join(LINES[:120]), folder, *OPTIONS, "-q").exit_code == 0
@@ -350,6 +358,7 @@ def test_a_damaged_place_is_refused(tmp_path: Path) -> None:
     assert run("".join(LINES), folder, *OPTIONS, "--force", "-q").exit_code == 0
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize(
     ("name", "value"),
     [("origin", float("nan")), ("origin", None), ("inside", 10**6), ("seen", -1), ("first", 3),

@@ -79,6 +79,7 @@ def test_tables_hold_the_communities_as_they_change(timed: Path, tmp_path: Path)
     assert page.count("<svg") >= 3
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("batches", [1, 7, 24])
 def test_an_interrupted_stream_goes_on_where_it_was(
     timed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
@@ -200,6 +201,7 @@ def test_times_that_run_backwards_and_truncated_lines_are_refused(tmp_path: Path
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("file", ["tracker.npz", "checkpoints.json", "communities.csv"])
 def test_a_damaged_state_is_refused(timed: Path, tmp_path: Path, file: str) -> None:
     folder = tmp_path / "out"
