@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.numbering import number_by_size
 from louvain_um.errors import OptionError
+from louvain_um.options import is_whole
 
 U32 = NDArray[np.uint32]
 
@@ -33,7 +34,7 @@ def labels_at(
         There is no such level.
     """
     count = len(maps)
-    if not -count <= level < count:
+    if not is_whole(level) or not -count <= level < count:
         known = f"levels 0 … {count - 1}" if count else "no levels"
         raise OptionError("level", level, "pass one of these", problem=f"this result has {known}")
     last = level % count

@@ -164,14 +164,19 @@ def modularity(
     >>> round(lu.modularity(g, [{0, 1, 2}, {3, 4, 5}]), 4)
     0.3571
     """
-    if not (is_number(resolution) and isfinite(resolution)):
-        raise OptionError("resolution", resolution, "must be a number")
+    _check_resolution(resolution)
     if not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
         graph = graph_of(graph, objective)
     dense = dense_labels(graph, labels)
     return value_of(graph, dense, *community_weights(graph, dense), resolution, objective)
+
+
+def _check_resolution(resolution: object) -> None:
+    """Raise an OptionError unless a resolution is a finite number."""
+    if not (is_number(resolution) and isfinite(resolution)):
+        raise OptionError("resolution", resolution, "must be a number")
 
 
 def quality(
@@ -207,6 +212,7 @@ def quality(
     >>> report.conductance.round(3).tolist(), report.density.tolist(), report.disconnected
     ([0.143, 0.143], [1.0, 1.0], 0)
     """
+    _check_resolution(resolution)
     dense = dense_labels(graph, labels)
     inside, volumes = community_weights(graph, dense)
     value = value_of(graph, dense, inside, volumes, resolution, objective)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.core.compiled import kernel
 from louvain_um.errors import OptionError
 from louvain_um.graph.graph import Graph
+from louvain_um.options import is_whole
 from louvain_um.results.partition import Result
 from louvain_um.results.quality import quality
 
@@ -25,8 +26,8 @@ MOST_HUBS = 1000
 
 def community_table(graph: Graph, result: Result, hubs: int) -> pd.DataFrame:
     """Return one row per community; `Communities.table` documents the columns."""
-    if not 0 <= hubs <= MOST_HUBS:
-        raise OptionError("hubs", hubs, f"must lie in 0 … {MOST_HUBS}")
+    if not is_whole(hubs) or not 0 <= hubs <= MOST_HUBS:
+        raise OptionError("hubs", hubs, f"must be a whole number in 0 … {MOST_HUBS}")
     frame = quality(graph, result.labels, result.resolution, objective=result.objective).to_frame()
     if hubs:
         found = hub_members(graph, result.labels, hubs)

@@ -43,3 +43,28 @@ def test_switches_are_true_or_false(value: Any) -> None:
             call()
     for switch in (True, np.True_, 1):
         assert len(found.to_frame(levels=switch)) == 2
+
+
+@pytest.mark.parametrize("value", ["no", "", None, 0.5, [1], np.arange(2), 2**70])
+def test_numbers_that_a_result_takes(value: Any) -> None:
+    found = lu.louvain(GRAPH, device="cpu")
+    with pytest.raises(OptionError, match="this result has levels 0"):
+        found.at_level(value)
+    with pytest.raises(OptionError, match="hubs must be a whole number"):
+        found.table(hubs=value)
+    if not isinstance(value, int | float | None):
+        with pytest.raises(OptionError, match="resolution must be a number"):
+            found.quality(value)
+
+
+def test_a_change_of_another_graph_is_refused() -> None:
+    one, other = (lu.DynamicGraph(GRAPH) for _ in range(2))
+    tracker = lu.Tracker(one)
+    one.add_vertices(2)
+    other.add_vertices(2)
+    own, foreign = one.apply(insert=([0], [2])), other.apply(insert=([0, 1], [2, 3]))
+    before = tracker.modularity
+    with pytest.raises(GraphError, match="the change is another graph's"):
+        tracker.update(foreign)
+    assert tracker.modularity == before
+    assert tracker.update(own).n_communities

@@ -254,6 +254,11 @@ class Tracker:
                 f"the graph has been changed since batch {change.epoch}; call update after each "
                 "batch, or start another Tracker"
             )
+        if change.total_weight != self.graph.total_weight:
+            raise GraphError(
+                "the change is another graph's: the weights add up to something else; pass what "
+                "tracker.graph.apply returned"
+            )
         since = time.perf_counter()
         if self._there is not None:
             self._update_there(self._there, change, since)
