@@ -250,7 +250,7 @@ class OwnFolder:
     Parameters
     ----------
     path : path
-        Created if missing.
+        Created if missing, and then removed again if nothing is written there.
 
     Raises
     ------
@@ -269,8 +269,9 @@ class OwnFolder:
 
     def __init__(self, path: str | Path) -> None:
         self._descriptor: int | None = None
+        self._path, self._made = Path(path), not os.path.lexists(path)
         try:
-            Path(path).mkdir(parents=True, exist_ok=True)
+            self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
             raise LouvainUmError(f"{path}: {reason}; name another folder") from None
@@ -290,6 +291,10 @@ class OwnFolder:
 
     def close(self) -> None:
         """Let others write to the folder."""
+        if self._made:
+            self._made = False
+            with suppress(OSError):  # it holds something
+                self._path.rmdir()
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
