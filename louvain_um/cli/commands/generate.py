@@ -18,6 +18,7 @@ from louvain_um.cli.help import Command, Group
 from louvain_um.cli.messages import flag
 from louvain_um.cli.terminal.output import echo
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.options import parse_count
 
 Planted = Annotated[
     Path | None,
@@ -72,6 +73,7 @@ def command_of(title: str, generator: Callable[..., Any]) -> Callable[..., None]
     descriptions = parameter_descriptions(generator.__doc__ or "")
     hints = get_type_hints(generator)
     parameters = []
+    counts = set[str]()
     for name, parameter in inspect.signature(generator).parameters.items():
         text = descriptions.get(name, "")
         required = parameter.default is inspect.Parameter.empty
@@ -85,6 +87,9 @@ def command_of(title: str, generator: Callable[..., Any]) -> Callable[..., None]
             )
         else:
             metavar = "100x100" if name == "dims" else name.upper()
+            if type_ is int:  # like 1M
+                type_ = str
+                counts.add(name)
             info = typer.Argument(default, help=text, metavar=metavar)
         parameters.append(parameter.replace(default=info, annotation=type_))
     own = list(inspect.signature(write, eval_str=True).parameters.values())[2:]
@@ -93,6 +98,8 @@ def command_of(title: str, generator: Callable[..., Any]) -> Callable[..., None]
     )
 
     def command(**values: Any) -> None:
+        for name in counts:
+            values[name] = parse_count(values[name], name)
         write(generator, values, **{p.name: values.pop(p.name) for p in own})
 
     command.__doc__ = (generator.__doc__ or title).strip().split("\n\n")[0]

@@ -56,6 +56,8 @@ def test_planted_labels_name_vertices_as_the_graph_does(run, tmp_path, suffix):
     ("arguments", "code", "message"),
     [
         (["lfr", "0", "-o", "OUT"], 2, "n must"),
+        (["lfr", "1.5", "-o", "OUT"], 2, "n must be a whole number like 1000000, 1e6 or 1M"),
+        (["lfr", "many", "-o", "OUT"], 2, "1e6 or 1M, not 'many'"),
         (["grid", "3xx", "-o", "OUT"], 2, "100x100"),
         (["ring", "--planted", "LABELS.nope", "-o", "OUT"], 1, ".nope"),
         (["grid", "3x3", "--planted", "LABELS.csv", "-o", "OUT"], 2, "plants no communities"),
@@ -70,6 +72,15 @@ def test_generate_refuses(run, tmp_path, monkeypatch, arguments, code, message):
     assert done.code == code
     assert message in done.complaint()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_takes_numbers_as_other_commands_do(run, tmp_path):
+    sizes = set()
+    for n in ("2000", "2k", "2e3", "2_000"):
+        done = run("generate", "lfr", n, "-o", tmp_path / "g.mtx", "--force", "--json")
+        sizes.add(tuple(done.json["graph"].items()))
+    assert len(sizes) == 1
+    assert dict(*sizes)["vertices"] == 2000
 
 
 def test_generate_keeps_what_exists(run, tmp_path):
