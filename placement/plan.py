@@ -67,11 +67,18 @@ class Plan(Decision):
     def seconds_range(self) -> TimeRange:
         """Seconds of the algorithm: low, expected, high, by what coarse levels may keep."""
         kept = self.request.kept or (0.02, 0.3, 1.0)
-        return time_range(self.expected, self.work, kept, in_pages=self.in_pages)
+        limit = self.limit if self.in_pages else None
+        return time_range(self.expected, self.work, kept, limit=limit, arc_bytes=self._arc_bytes)
 
     def remaining(self, found: Found) -> Remaining:
         """Return what follows from level 1: how long the run takes."""
-        return Remaining(work=self.work, in_pages=self.in_pages, found=found)
+        limit = self.limit if self.in_pages else None
+        return Remaining(work=self.work, limit=limit, arc_bytes=self._arc_bytes, found=found)
+
+    @property
+    def _arc_bytes(self) -> int:
+        """Bytes of an arc of a coarse level."""
+        return sum(a.itemsize for a in self.arrays if a.holds_coarse_arcs and a.level == 1)
 
     @property
     def range_note(self) -> str:

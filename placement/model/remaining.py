@@ -9,6 +9,7 @@ levels.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,10 +31,6 @@ TIES: Final = 8
 
 SMALL: Final = 1000
 """Communities of a graph whose levels take no time: each level at least halves their number."""
-
-ARC_BYTES: Final = 16
-VERTEX_BYTES: Final = 80
-"""Bytes that a run takes for each arc and vertex, about: arcs come again on coarse levels."""
 
 LEVEL_OF_LEIDEN: Final = 1.5
 """Seconds of a small level of Leiden by those of Louvain: one step more, and more levels."""
@@ -81,12 +78,12 @@ class Rates:
     open: float = 20.0
     merging: float = 2.0
     clear: float = 0.1
-    hubs: float = 0.05
+    hubs: float = 0.06
     vertex: float = 0.5
-    level: float = 1.2
-    back: float = 0.3
-    again: float = 0.65
-    doubt: float = 0.25
+    level: float = 1.5
+    back: float = 0.35
+    again: float = 0.6
+    doubt: float = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +102,8 @@ class Found:
         Vertices without arcs, as far as known: each stays a community of its own.
     skew : float
         Degree at the end of a random arc, relative to that of a random vertex.
+    waited : float, optional
+        Seconds for which level 0 waited for the bus, if that is known.
     """
 
     seconds: float
@@ -114,6 +113,7 @@ class Found:
     communities: int
     isolated: int = 0
     skew: float = 1.0
+    waited: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,14 +123,18 @@ class Remaining:
     Parameters
     ----------
     work : Workload
-    in_pages : bool
-        Whether arrays change sides during the run. Otherwise coarse levels lie where level 0 does.
+    limit : int, optional
+        Bytes of the device, of a run in pages, whose arrays change sides. Otherwise coarse levels
+        lie where level 0 does.
+    arc_bytes : int
+        Bytes of an arc of a coarse level.
     found : Found
     rates : Rates
     """
 
     work: Workload
-    in_pages: bool
+    limit: int | None
+    arc_bytes: int
     found: Found
     rates: Rates = Rates()
 
@@ -161,9 +165,14 @@ class Remaining:
         return float(self.kept**self.rates.merging * begun**self.rates.clear / hubs)
 
     @cached_property
+    def sizes(self) -> list[float]:
+        """Arcs of the levels above 0, and of one that counts for its bytes alone."""
+        return [self.found.arcs * self.shrinks**number for number in range(LEVELS + 1)]
+
+    @cached_property
     def arcs(self) -> float:
         """Arcs of the levels above 0."""
-        return self.found.arcs * sum(self.shrinks**number for number in range(LEVELS))
+        return sum(self.sizes[:LEVELS])
 
     @cached_property
     def visits(self) -> float:
@@ -199,27 +208,33 @@ class Remaining:
     @cached_property
     def visit(self) -> float:
         """Seconds of a visit of an arc with everything on the device."""
-        arcs = max(self.work.arcs, 1)
-        seconds = self.level_0 / arcs / (self.found.visited + self.aggregating)
-        if not self.in_pages:
-            return seconds
+        arcs, waited = max(self.work.arcs, 1), 0.0 if self.limit is None else self.found.waited
+        seconds = (self.level_0 - (waited or 0.0)) / arcs / (self.found.visited + self.aggregating)
+        if waited is not None:
+            return max(0.0, seconds)
         of_vertices = self.rates.visit_vertex * self._vertices[0] / arcs
         return min(seconds, self.scale * (self.rates.visit + of_vertices))
 
     @cached_property
     def away(self) -> float:
         """Seconds of level 0 that waited for the bus, of a run in pages."""
-        if not self.in_pages:
+        if self.limit is None:
             return 0.0
         here = self.visit * self.work.arcs * (self.found.visited + self.aggregating)
         return max(0.0, self.level_0 - here)
 
     @cached_property
     def coarse_away(self) -> float:
-        """The same of the levels above 0: of level 0's seconds, those of arcs come again."""
-        arcs = ARC_BYTES * max(self.work.arcs, 1)
-        share = arcs / (arcs + VERTEX_BYTES * self._vertices[0])
-        return share * self.away * self.arcs / max(self.work.arcs, 1)
+        """The same of the levels above 0, the more, the more of the device they and the next take.
+
+        No arc waits longer than one of level 0.
+        """
+        if self.limit is None:
+            return 0.0
+        arcs = 0.0
+        for level, following in itertools.pairwise(self.sizes):
+            arcs += level * min(1.0, self.arc_bytes * (level + following) / max(self.limit, 1))
+        return self.away * arcs / max(self.work.arcs, 1)
 
     def coarse(self, visits: float) -> float:
         """Return the seconds of the levels above 0, launches apart, with so many visits."""

@@ -17,7 +17,7 @@ from louvain_um.placement.model.workload import Workload
 Kept = tuple[float, float, float]
 """Share of the input's arcs that level 1 keeps: low, expected, high."""
 
-LEVEL_0: Final = (0.3, 1.0, 2.5)
+LEVEL_0: Final = (0.25, 1.0, 2.5)
 """Seconds of level 0 relative to the expected: hubs and vertices without locality cost more, and
 cliques are found in three sweeps."""
 
@@ -28,7 +28,7 @@ there: all three shares of its arcs at once, and as many vertices, are rare."""
 JOINED: Final = 0.55
 """Vertices of level 1 by those of the input, relative to the arcs that it keeps."""
 
-BUS: Final = (0.3, 1.0, 1.8)
+BUS: Final = (0.25, 1.0, 1.8)
 """Seconds of the bus on level 0 relative to the expected: on the kinds of the zoo, moving visited
 arcs 3.6 to 13.5 times, where 4 to 11 times were expected."""
 
@@ -52,7 +52,9 @@ class TimeRange:
         return self.low <= seconds <= self.high
 
 
-def time_range(expected: Forecast, work: Workload, kept: Kept, *, in_pages: bool) -> TimeRange:
+def time_range(
+    expected: Forecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: int
+) -> TimeRange:
     """Return how long a run may take.
 
     Parameters
@@ -60,18 +62,21 @@ def time_range(expected: Forecast, work: Workload, kept: Kept, *, in_pages: bool
     expected : Forecast
     work : Workload
     kept : (float, float, float)
-    in_pages : bool
-        Whether arrays change sides during the run.
+    limit : int, optional
+        Bytes of the device, of a run in pages.
+    arc_bytes : int
+        Bytes of an arc of a coarse level.
     """
     level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))
     causes = (expected.remote, expected.out_of_core, expected.arrival)
     bus = sum(s for by in causes for stage, s in by.items() if stage not in ("load", "coarse"))
     bus -= expected.arrival.get("fetch", 0.0) + expected.remote.get("fetch", 0.0)
     # Without pages, coarse levels lie where the plan says, however many arcs they keep.
-    away = 0.0 if in_pages else expected.remote.get("coarse", 0.0)
+    away = expected.remote.get("coarse", 0.0) if limit is None else 0.0
     found = []
     for at, share in enumerate(kept):
-        first = LEVEL_0[at] * level_0 + BUS[at] * max(bus, 0.0)
+        waited = BUS[at] * max(bus, 0.0)
+        first = LEVEL_0[at] * level_0 + waited
         vertices = int(JOINED * share * work.vertices)
         known = Found(
             seconds=first,
@@ -79,8 +84,10 @@ def time_range(expected: Forecast, work: Workload, kept: Kept, *, in_pages: bool
             arcs=int(share * work.arcs),
             vertices=vertices,
             communities=vertices,
+            waited=waited,
         )
-        later = Remaining(work=work, in_pages=in_pages, found=known).seconds - first
+        run = Remaining(work=work, limit=limit, arc_bytes=arc_bytes, found=known)
+        later = run.seconds - first
         there = share / kept[1] * away if kept[1] else 0.0
         found.append(first + LATER * later + BUS[at] * there)
     return TimeRange(*found)

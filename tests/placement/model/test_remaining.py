@@ -98,11 +98,17 @@ def test_vertices_that_begin_in_communities_are_visited_less_often():
 
 def test_what_waits_for_the_bus_is_told_from_computing():
     paged = known(seconds=1.0, device_budget="50%")
-    assert paged.in_pages
+    assert paged.limit
     here = paged.visit * ARCS * (4 + Rates().aggregate)
     assert paged.away == pytest.approx(1.0 - paged.launch - here)
-    assert 0 < paged.coarse_away < paged.away / 2 * 3
+    assert 0 < paged.coarse_away < paged.away
+    # What fits beside the next level waits for little.
+    small = known(seconds=1.0, arcs=ARCS // 20, device_budget="50%")
+    assert small.coarse_away < paged.coarse_away / 50
     assert not known(seconds=1.0).away
+    # Before a run, how long it waits for the bus is predicted.
+    told = replace(paged, found=replace(paged.found, waited=0.25))
+    assert told.away == pytest.approx(0.25)
     # A run in pages that takes no longer than one in core waits for nothing.
     assert not known(seconds=1e-3, device_budget="50%").away
 
@@ -160,6 +166,6 @@ def test_recorded_runs_are_expected_to_within_a_quarter():
         right["cycle 0"].append(abs(found.after_cycle(spent) / run["seconds"] - 1) <= 0.25)
     assert [len(runs) for runs in right.values()] == [200, 100, 200]
     level_0, others, cycle_0 = map(sum, right.values())
-    assert min(level_0 / 2, others, cycle_0 / 2) >= 88
+    assert min(level_0 / 2, others, cycle_0 / 2) >= 90
     page = " ".join((BENCHMARKS.parent / "docs/guide/memory.md").read_text("utf-8").split())
     assert f"from the same facts, {level_0}, {others} and {cycle_0} are right" in page
