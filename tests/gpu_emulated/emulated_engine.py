@@ -44,11 +44,16 @@ class HostArray(np.ndarray):
     @property
     def data(self) -> Any:
         own = np.ndarray.__getattribute__(self, "ctypes").data
-        return SimpleNamespace(
-            ptr=own,
-            memset_async=lambda value, nbytes: ctypes.memset(own, value, nbytes),
-            copy_from_device_async=lambda source, nbytes: ctypes.memmove(own, source.ptr, nbytes),
-        )
+
+        def memset(value: int, nbytes: int) -> None:
+            cuda_calls.cupy_runtime().end_copies(0)
+            ctypes.memset(own, value, nbytes)
+
+        def copy(source: Any, nbytes: int) -> None:
+            cuda_calls.cupy_runtime().end_copies(0)
+            ctypes.memmove(own, source.ptr, nbytes)
+
+        return SimpleNamespace(ptr=own, memset_async=memset, copy_from_device_async=copy)
 
     def get(self) -> Any:
         return np.array(self)
@@ -78,6 +83,7 @@ class EmulatedKernels:
 
         def launch(grid: Any, block: Any, args: Any, shared: int = 0) -> None:
             self.launched.append((cuda_calls.cupy_runtime().getDevice(), kernel))
+            self.runtime.end_copies(0)
             held = [held_bytes(value) for value in args]
             pointers = (ctypes.c_void_p * len(held))(*(each.ctypes.data for each in held))
             with self.turn:
@@ -101,6 +107,7 @@ class HostRuntime(SimpleNamespace):
         nothing = lambda *_: None  # noqa: E731
         super().__init__(
             held=dict[int, Any](),
+            waiting=list[tuple[int, int, int, int]](),
             files=set[int](),
             taken=[0] * devices,
             created=list[tuple[int, int, int]](),
@@ -110,17 +117,24 @@ class HostRuntime(SimpleNamespace):
             free=self.give,
             memGetInfo=lambda: (ROOM, ROOM),
             deviceGetAttribute=lambda number, device: 1,
-            deviceSynchronize=nothing,
+            deviceSynchronize=lambda: self.end_copies(),
             getDeviceProperties=lambda device: {"name": b"emulated"},
             deviceCanAccessPeer=lambda one, other: one != other and max(one, other) < devices,
             deviceEnablePeerAccess=nothing,
             streamCreateWithFlags=lambda flags: 1,
-            streamSynchronize=nothing,
+            streamSynchronize=lambda stream: self.end_copies(stream),
             streamWaitEvent=nothing,
             streamDestroy=nothing,
             memcpy=lambda to, source, nbytes, kind: ctypes.memmove(to, source, nbytes),
             memcpyAsync=lambda to, at, nbytes, kind, stream: ctypes.memmove(to, at, nbytes),
         )
+
+    def end_copies(self, *streams: int) -> None:
+        """End late copies between pages: of these streams, or all."""
+        ended = [copy for copy in self.waiting if not streams or copy[0] in streams]
+        self.waiting[:] = [copy for copy in self.waiting if copy not in ended]
+        for _, to, at, nbytes in ended:
+            ctypes.memmove(to, at, nbytes)
 
     def plain(self, nbytes: int) -> int:
         self.taken[self.getDevice()] += nbytes
@@ -199,10 +213,23 @@ def driver_of(runtime: HostRuntime) -> Any:
 
 @contextmanager
 def emulated_devices(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], devices: int
+    monkeypatch: pytest.MonkeyPatch,
+    emulated: dict[str, ctypes.CDLL],
+    devices: int,
+    *,
+    late: bool = False,
 ) -> Iterator[EmulatedKernels]:
-    """Let the engine run on so many emulated devices; all memory is freed at the end."""
+    """Let the engine run on so many emulated devices; all memory is freed at the end.
+
+    With `late`, copies between pages end no sooner than something waits for their stream.
+    """
     runtime = HostRuntime(devices)
+
+    def copy_pages(to: int, at: int, nbytes: int, page: int, stream: int = 0) -> None:
+        runtime.waiting.append((stream, to, at, nbytes))
+        if not late:
+            runtime.end_copies()
+
     kernels = EmulatedKernels(emulated, runtime)
     with monkeypatch.context() as patch:
         patch.setattr(cuda_calls, "cupy_runtime", lambda: runtime)
@@ -212,13 +239,14 @@ def emulated_devices(
         patch.setattr(guard, "permitted", {})
         patch.setattr(colocate, "fill", fill)
         patch.setattr(allocator, "fill", fill)
-        patch.setattr(span, "copy_pages", lambda to, at, nbytes, *_: ctypes.memmove(to, at, nbytes))
+        patch.setattr(span, "copy_pages", copy_pages)
         for module in (allocator, loading):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))
         patch.setitem(sys.modules, "cupy.cuda", sys.modules["cupy"].cuda)
         with using(kernels):  # type: ignore[arg-type]
             yield kernels
+    assert not runtime.waiting
     assert not runtime.held
     assert not runtime.files
 

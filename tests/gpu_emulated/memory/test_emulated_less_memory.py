@@ -87,6 +87,31 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     assert any("32 bits" in note for note in plan.notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "method", "budget"),
+    [("lfr", "leiden", "25%"), ("mesh", "louvain", "30%"), ("mesh", "leiden", "45%")],
+)
+def test_labels_do_not_depend_on_when_copies_end(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], name: str, method: str,
+    budget: str,
+) -> None:  # fmt: skip
+    graph = GRAPHS[name]()
+    plain: Any = Options(method=method, seed=3)
+    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+    as_if_larger(monkeypatch)
+    options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
+    copied = Counter[str]()
+    with (
+        emulated_devices(monkeypatch, emulated, 2, late=True),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        copied.update(run.memory.copied)
+    assert np.array_equal(found.labels, one.labels)
+    assert copied["device"]
+    assert copied["host"]
+
+
 @pytest.mark.parametrize("always", [False, True])
 def test_a_level_is_made_from_the_input_where_two_do_not_fit(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], always: bool

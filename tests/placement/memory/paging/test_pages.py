@@ -70,20 +70,31 @@ class Mapped(FakeCuda):
         assert self.alive.pop(address) == ("reserved", nbytes)
 
 
-@pytest.fixture
-def cuda(monkeypatch):
+@pytest.fixture(params=["at once", "late"])
+def cuda(monkeypatch, request):
     fake = install(monkeypatch, Mapped())
+    late = Late() if request.param == "late" else None
+    fake.late = late
 
     def view(address, shape, dtype, arena, owner=None):
         kind = np.dtype(dtype)
         raw = (ctypes.c_uint8 * max(shape * kind.itemsize, 1)).from_address(address)
         array = np.ctypeslib.as_array(raw)[: shape * kind.itemsize].view(kind)
-        return Viewed(array, address)
+        return Viewed(array, address, late)
 
     monkeypatch.setattr(allocator, "view", view)
-    monkeypatch.setattr(
-        span, "copy_pages", lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
-    )
+
+    def copy_pages(to, of, nbytes, page, stream=0):
+        if late is None:
+            ctypes.memmove(to, of, nbytes)
+        else:
+            late.waiting.append((stream, to, of, nbytes))
+
+    monkeypatch.setattr(span, "copy_pages", copy_pages)
+    if late is not None:
+        synchronize, wait_for = cuda_calls.synchronize, cuda_calls.wait_for
+        monkeypatch.setattr(cuda_calls, "synchronize", lambda: late.end() or synchronize())
+        monkeypatch.setattr(cuda_calls, "wait_for", lambda s: late.end(s) or wait_for(s))
     for call in ("copy", "copy_later"):
         monkeypatch.setattr(
             cuda_calls, call, lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
@@ -92,13 +103,35 @@ def cuda(monkeypatch):
     os.close(fake.file)
 
 
-class Viewed:
-    """Values at an address, and what the allocator asks of CuPy's arrays."""
+class Late:
+    """Copies between pages that end no sooner than something waits for their stream."""
 
-    def __init__(self, values, address):
-        self.values, self.size, self.dtype = values, values.size, values.dtype
+    def __init__(self):
+        self.waiting = []
+
+    def end(self, *streams):
+        ended = [copy for copy in self.waiting if not streams or copy[0] in streams]
+        self.waiting = [copy for copy in self.waiting if copy not in ended]
+        for _, to, of, nbytes in ended:
+            ctypes.memmove(to, of, nbytes)
+
+
+class Viewed:
+    """Values at an address, and what the allocator asks of CuPy's arrays.
+
+    Who reads or writes them does as a kernel: behind copies of the first stream.
+    """
+
+    def __init__(self, values, address, late):
+        self.late, self.held, self.size, self.dtype = late, values, values.size, values.dtype
         self.itemsize, self.nbytes = values.itemsize, values.nbytes
         self.data = SimpleNamespace(ptr=address)
+
+    @property
+    def values(self):
+        if self.late is not None:
+            self.late.end(0)
+        return self.held
 
 
 def layout(arcs):
