@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from louvain_um.core.threads import start_thread
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.events import Event
 from louvain_um.placement.plan import Plan
 from louvain_um.placement.program import ProgramPlan
@@ -138,7 +138,7 @@ class Recording:
         self._session = self.snapshot()
         if error is None:
             self._save(self._session)
-        elif _has_content(self._session):
+        elif not _refused(error, self._session) and _has_content(self._session):
             # An error in saving must not hide why the run failed.
             with suppress(LouvainUmError):
                 self._save(self._session)
@@ -299,6 +299,12 @@ class Recording:
             return
         session.save(self.save_to, force=self.force)
         self.force = True  # from now on the file is this recording's own
+
+
+def _refused(error: BaseException, session: Session) -> bool:
+    """Return whether a graph or an option was refused when it was loaded."""
+    loaded = all(span.phase == "load" for span in session.phases) and not len(session.events)
+    return loaded and isinstance(error, GraphError | OptionError)
 
 
 def _has_content(session: Session) -> bool:

@@ -289,6 +289,10 @@ def test_a_run_that_is_refused_leaves_no_file(tmp_path: Path):
     with pytest.raises(RuntimeError), recording(device="cpu", save_to=path):
         raise RuntimeError
     assert not path.exists()
+    directed = lu.Graph.from_edges([0, 1], [1, 2], kind="directed")
+    with pytest.raises(OptionError, match="the graph is directed"):
+        profile(directed, device="cpu", save_to=path)
+    assert not path.exists()
 
 
 KILLED = """
