@@ -85,7 +85,10 @@ class Contents:
 
     @property
     def names(self) -> NDArray[Any] | None:
-        """Name of each vertex, None for removed ones; None in a graph whose vertices have none."""
+        """Name of each vertex, None for removed ones; None in a graph whose vertices have none.
+
+        The array cannot be written to.
+        """
         return None if self._names is None else self._names.array()
 
     @property

@@ -218,3 +218,24 @@ def test_real_weights_in_a_graph_of_whole_numbers_are_told():
     fine = DynamicGraph(3, weighted=True, scale=2**20)
     fine.apply(insert=([0], [1], [1.5]))
     assert fine.snapshot().to_pandas().weight.tolist() == [1.5]
+
+
+def test_arrays_of_names_are_shared_until_names_change():
+    g = DynamicGraph(0)
+    g.apply(insert=(["a", "c"], ["b", "a"]))
+    first = g.names
+    assert g.names is first
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = "z"
+    g.apply(insert=(["longer"], ["a"]))
+    second = g.names
+    assert second.tolist() == ["a", "b", "c", "longer"]
+    assert second.dtype == np.array(["longer"]).dtype
+    with pytest.raises(GraphError):
+        g.apply(insert=(["d", "a"], ["e", "b"]), delete=(["x"], ["a"]))
+    assert g.names is second
+    g.remove_vertices(["c"])
+    assert g.names.tolist() == ["a", "b", None, "longer"]
+    g.add_vertices(["c", "y" * 99])
+    assert g.names.tolist() == ["a", "b", None, "longer", "c", "y" * 99]
+    assert first.tolist() == ["a", "b", "c"]

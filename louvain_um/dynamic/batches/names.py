@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ from louvain_um.errors import GraphError
 from louvain_um.formats.objects.frames import name_array
 
 _NONE: NDArray[Any] = np.empty(0, object)
+
+
+def _nothing() -> None:
+    """Return what a reference to an array that has gone does."""
 
 
 class Names:
@@ -32,6 +37,8 @@ class Names:
         named = [(name, place) for place, name in enumerate(self.of) if name is not None]
         self.ids: dict[Any, int] = dict(named)
         self._counts = Counter(map(_kind, self.ids))
+        self._array: Callable[[], NDArray[Any] | None] = _nothing
+        """The first names as an array, while somebody holds it."""
         if len(self.ids) != len(named):
             raise GraphError("some vertices have the same name; make the names different")
 
@@ -48,8 +55,11 @@ class Names:
 
     def drop(self, count: int) -> None:
         """Forget the last `count` vertices."""
+        known, array = self._array(), self._array
         self.remove(np.arange(len(self.of) - count, len(self.of), dtype=np.uint32))
         del self.of[len(self.of) - count :]
+        if known is not None and len(known) <= len(self.of):
+            self._array = array
 
     def remove(self, ids: NDArray[np.uint32]) -> None:
         """Free the names of some vertices."""
@@ -57,6 +67,7 @@ class Names:
             del self.ids[self.of[place]]
             self._counts[_kind(self.of[place])] -= 1
             self.of[place] = None
+        self._array = _nothing
 
     def fresh(self, given: Any) -> list[Any]:
         """Return the names of vertices to add, a list; refuse those that there are."""
@@ -80,7 +91,7 @@ class Names:
 
         In any case they are in an order that the order of the columns does not change.
         """
-        new = {name for column in columns for name in as_list(column)} - self.ids.keys()
+        new = {name for column in columns for name in as_list(column) if name not in self.ids}
         try:
             listed = sorted(new)
         except TypeError:
@@ -125,8 +136,22 @@ class Names:
         return name_array([self.of[place] for place in ids.tolist()]) if len(ids) else _NONE
 
     def array(self) -> NDArray[Any]:
-        """Return the name of each vertex; None for removed ones."""
-        return name_array(self.of) if self.of else _NONE
+        """Return the name of each vertex, None for removed ones; others may hold the same array."""
+        known = self._array()
+        if known is None:
+            known = _NONE
+        if len(known) < len(self.of):
+            known = self._longer(known)
+            known.flags.writeable = False
+            self._array = weakref.ref(known)
+        return known
+
+    def _longer(self, known: NDArray[Any]) -> NDArray[Any]:
+        """Return an array of all names, of which some are known."""
+        fresh = name_array(self.of[len(known) :])
+        if len(known) and known.dtype.kind == fresh.dtype.kind:
+            return np.concatenate([known, fresh])
+        return name_array(self.of) if len(known) else fresh
 
 
 def _kind(name: Any) -> str:
