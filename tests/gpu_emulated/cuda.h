@@ -5,7 +5,6 @@
 // and meet where the kernels make them, at barriers of the grid and in atomics.
 #pragma once
 #include <math.h>
-#include <setjmp.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -22,6 +21,13 @@
 #ifndef SHARED
 #define SHARED(access) access
 #define WAITS() fibres::yield_turn()
+#endif
+
+// How fibres switch: the compiler's own jumps look for no handlers on their way.
+#ifndef MARK
+using Place = void* [5];
+#define MARK(place) __builtin_setjmp(place)
+#define JUMP(place) __builtin_longjmp(place, 1)
 #endif
 
 #define __global__
@@ -66,33 +72,48 @@ static Stacks& stacks() {
 // A fibre starts in a context of its own; later switches are jumps, which need no system call.
 struct Fibre {
   ucontext_t context;
-  jmp_buf at;
   std::unique_ptr<char[]> stack = stacks().take();
-  bool begun = false, alive = false;
   ~Fibre() { stacks().give_back(std::move(stack)); }
 };
+
+// What switching needs of all fibres, close together. One that has `watched` something waits for
+// another value there than it has `seen`, and its turns are left out until then.
+struct Turns {
+  Place scheduler, at[BLOCK_THREADS];
+  bool begun[BLOCK_THREADS] = {}, alive[BLOCK_THREADS] = {};
+  const long* watched[BLOCK_THREADS] = {};
+  long seen[BLOCK_THREADS] = {};
+  bool waits(int thread) const { return watched[thread] && *watched[thread] == seen[thread]; }
+};
 static thread_local std::vector<Fibre> all(BLOCK_THREADS);
-static thread_local jmp_buf scheduler;
+static thread_local Turns turns;
 static thread_local int current;
 static std::function<void()> kernel;
 
 static void begin() {
   kernel();
-  all[current].alive = false;
-  _longjmp(scheduler, 1);
+  turns.alive[current] = false;
+  JUMP(turns.scheduler);
 }
 
-static void yield_turn() {
-  if (!_setjmp(all[current].at)) _longjmp(scheduler, 1);
+__attribute__((noinline)) static void yield_turn() {
+  if (!MARK(turns.at[current])) JUMP(turns.scheduler);
 }
 
-static void resume(int thread) {
+// Waits until other fibres of the block have changed a value.
+static void wait_until_changed(const long& value) {
+  turns.watched[current] = &value;
+  turns.seen[current] = value;
+  yield_turn();
+  turns.watched[current] = nullptr;
+}
+
+__attribute__((noinline)) static void resume(int thread) {
   threadIdx.x = current = thread;
-  Fibre& fibre = all[thread];
-  if (_setjmp(scheduler)) return;
-  if (fibre.begun) _longjmp(fibre.at, 1);
-  fibre.begun = true;
-  setcontext(&fibre.context);
+  if (MARK(turns.scheduler)) return;
+  if (turns.begun[thread]) JUMP(turns.at[thread]);
+  turns.begun[thread] = true;
+  setcontext(&all[thread].context);
 }
 
 // Called again and again by a block that waits for others. More blocks than processors are usual.
@@ -104,13 +125,12 @@ struct Rendezvous {
   long round = 0;
   template <class F>
   void wait(int count, F last) {
-    const long mine = round;
     if (++arrived == count) {
       arrived = 0;
       last();
       ++round;
     } else {
-      while (round == mine) yield_turn();
+      wait_until_changed(round);
     }
   }
 };
@@ -140,8 +160,8 @@ T value_of(Bits bits) {
   return value;
 }
 
-// Sends one word per lane; returns the words of all lanes.
-static std::array<Bits, LANES> exchange(Bits word) {
+// Sends one word per lane; returns the words of all lanes, which stay until this one sends again.
+static const std::array<Bits, LANES>& exchange(Bits word) {
   Warp& warp = warps[current / LANES];
   warp.sent[lane()] = word;
   warp.meeting.wait(LANES, [&] { warp.received = warp.sent; });
@@ -156,8 +176,8 @@ static void run_block(int number) {
     fibre.context.uc_stack.ss_size = STACK;
     fibre.context.uc_link = nullptr;
     makecontext(&fibre.context, begin, 0);
-    fibre.alive = true;
   }
+  for (bool& alive : turns.alive) alive = true;
   unsigned turn = number;
   for (bool left = true; left;) {
     left = false;
@@ -165,8 +185,8 @@ static void run_block(int number) {
     const int first = turn >> 16, step = turn >> 31 ? 1 : -1;
     for (int i = 0; i < BLOCK_THREADS; ++i) {
       const int thread = (first + step * i) & (BLOCK_THREADS - 1);
-      if (all[thread].alive) resume(thread);
-      left |= all[thread].alive;
+      if (turns.alive[thread] && !turns.waits(thread)) resume(thread);
+      left |= turns.alive[thread];
     }
   }
 }
@@ -214,7 +234,7 @@ T __shfl_down_sync(unsigned mask, T value, int by) {
 }
 template <class T>
 unsigned __ballot_sync(unsigned, T vote) {
-  const auto votes = fibres::exchange(vote ? 1 : 0);
+  const auto& votes = fibres::exchange(vote ? 1 : 0);
   unsigned all = 0;
   for (int i = 0; i < 32; ++i) all |= unsigned(votes[i]) << i;
   return all;
@@ -226,7 +246,7 @@ bool __any_sync(unsigned mask, T vote) {
 template <class T>
 unsigned __match_any_sync(unsigned mask, T value) {
   if (alone(mask)) return mask;
-  const auto values = fibres::exchange(fibres::bits_of(value));
+  const auto& values = fibres::exchange(fibres::bits_of(value));
   unsigned same = 0;
   for (int i = 0; i < 32; ++i) same |= unsigned(values[i] == values[fibres::lane()]) << i;
   return same;

@@ -24,6 +24,9 @@ auto shared(F access) {
 
 #define SHARED(access) explorer::shared([&] { return access; })
 #define WAITS() (explorer::exploring ? explorer::asleep() : fibres::yield_turn())
+using Place = jmp_buf;  // unlike the compiler's own jumps, it puts nothing on the stack
+#define MARK(place) _setjmp(place)
+#define JUMP(place) _longjmp(place, 1)
 #include "cuda.h"
 
 #define OUROBOROS_CHUNK 32
@@ -46,7 +49,7 @@ struct World {
   int threads;
   bool ended[MOST_THREADS], asleep[MOST_THREADS];
   bool changed[MOST_THREADS];  // memory, by others, since the thread last waited
-  jmp_buf at[MOST_THREADS];
+  Place at[MOST_THREADS];
   bool begun[MOST_THREADS];
   int low[MOST_THREADS];  // bytes of the stack in use
   char* held[MOST_THREADS][MOST_HELD];
@@ -164,6 +167,7 @@ static u64 key() {
 // Lets a thread make the access it is about to make, and go on to its next one.
 static void advance(int thread) {
   fibres::Fibre& fibre = fibres::all[thread];
+  fibres::Turns& turns = fibres::turns;
   const u64 before = mixed(1, memory, used);
   world.asleep[thread] = false;
   if (!world.begun[thread]) {
@@ -173,19 +177,19 @@ static void advance(int thread) {
     fibre.context.uc_stack.ss_size = fibres::STACK;
     fibre.context.uc_link = nullptr;
     makecontext(&fibre.context, fibres::begin, 0);
-    fibre.alive = true;
-    fibre.begun = false;
+    turns.alive[thread] = true;
+    turns.begun[thread] = false;
     world.begun[thread] = true;
   } else {
-    memcpy(&fibre.at, &world.at[thread], sizeof fibre.at);
-    fibre.begun = fibre.alive = true;
+    memcpy(&turns.at[thread], &world.at[thread], sizeof(Place));
+    turns.begun[thread] = turns.alive[thread] = true;
   }
   exploring = true;
   fibres::resume(thread);
   exploring = false;
-  world.ended[thread] = !fibre.alive;
-  memcpy(&world.at[thread], &fibre.at, sizeof fibre.at);
-  if (world.ended[thread]) memset(&world.at[thread], 0, sizeof fibre.at), world.low[thread] = 0;
+  world.ended[thread] = !turns.alive[thread];
+  memcpy(&world.at[thread], &turns.at[thread], sizeof(Place));
+  if (world.ended[thread]) memset(&world.at[thread], 0, sizeof(Place)), world.low[thread] = 0;
   if (mixed(1, memory, used) != before) {
     for (int other = 0; other < world.threads; ++other) {
       if (other == thread) continue;
