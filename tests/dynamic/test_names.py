@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -239,3 +241,13 @@ def test_arrays_of_names_are_shared_until_names_change():
     g.add_vertices(["c", "y" * 99])
     assert g.names.tolist() == ["a", "b", None, "longer", "c", "y" * 99]
     assert first.tolist() == ["a", "b", "c"]
+
+
+def test_graphs_whose_names_are_held_can_be_pickled():
+    g = friends()
+    tracker, held = lu.Tracker(g), g.names
+    for copied in (pickle.loads(pickle.dumps(g)), pickle.loads(pickle.dumps(tracker)).graph):
+        assert copied.names.tolist() == held.tolist()
+        copied.apply(insert=(["dan"], ["ann"]))
+        assert copied.names.tolist() == ["ann", "bob", "cid", "dan"]
+    assert g.names is held

@@ -42,6 +42,10 @@ class Names:
         if len(self.ids) != len(named):
             raise GraphError("some vertices have the same name; make the names different")
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Weak references cannot be pickled.
+        return {**self.__dict__, "_array": _nothing}
+
     @property
     def kinds(self) -> set[str]:
         """Which kinds of names there are."""
