@@ -21,6 +21,7 @@ from typing import Any
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
 from louvain_um.placement.model.remaining import Found, Rates, Remaining
+from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.plan import Plan
 from louvain_um.planning import plan_shape
 
@@ -38,11 +39,12 @@ LEAVES = 3.0
 
 @dataclass(frozen=True)
 class Run:
-    """A recorded run, and what was known of it when level 1 was there."""
+    """A recorded run, its range before, and what was known of it when level 1 was there."""
 
     kind: str
     fitted: bool
     seconds: float
+    range: TimeRange
     known: Remaining
 
     def error(self, rates: Rates) -> float:
@@ -80,8 +82,9 @@ def runs(rows: list[dict[str, Any]]) -> list[Run]:
     found = []
     for row in rows:
         if row["policy"] == "auto" and (known := level_1(row)):
-            there = planned(row).remaining(known)
-            found.append(Run(row["kind"], row["fitted"], row["seconds"], there))
+            plan = planned(row)
+            facts = row["kind"], row["fitted"], row["seconds"]
+            found.append(Run(*facts, plan.seconds_range, plan.remaining(known)))
     return found
 
 
@@ -122,6 +125,8 @@ def main() -> None:
     found = runs([row for file in files for row in json.loads(file.read_text())["results"]])
     half = [run for run in found if run.fitted]
     others = [run for run in found if not run.fitted]
+    held, apart = ([run for run in of if run.seconds in run.range] for of in (found, others))
+    print(f"in the range before: {len(held)} of {len(found)}, others {len(apart)} of {len(others)}")
     print(f"as the package has them: {near(found, Rates())} of {len(found)}, {Rates()}")
     print(f"  kinds fitted to {near(half, Rates())} of {len(half)}", end=", ")
     print(f"others {near(others, Rates())} of {len(others)}")
