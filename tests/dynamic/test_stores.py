@@ -28,6 +28,19 @@ def test_rows_take_little_room_and_reuse_pages():
     assert g.memory.bytes_per_arc <= 6
 
 
+@pytest.mark.parametrize(("share", "rebuilt"), [(0.6, False), (0.9, True)])
+def test_rows_are_merged_where_they_lie_while_most_are_not_touched(share, rebuilt):
+    n = 10_000
+    ring = np.arange(n)
+    g = DynamicGraph(Graph.from_edges(ring, (ring + 1) % n))
+    far = np.random.default_rng(0).permutation(n)[: int(share * n)].reshape(2, -1)
+    g.apply(insert=(*far,))
+    # A ring's rows have pages of four: two arcs more, from one batch of disjoint edges, fit there.
+    assert (g.memory.moved_bytes > 0) == rebuilt
+    assert g.has_edges(*far).all()
+    assert g.n_arcs == 2 * n + far.size
+
+
 def test_faimgraphs_footprint_is_as_published():
     g = DynamicGraph(BASE, store="pages")
     pages = int((-(-np.diff(BASE.offsets) // 15)).sum())

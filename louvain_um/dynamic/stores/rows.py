@@ -38,8 +38,12 @@ from louvain_um.dynamic.stores.store import (
     Weights,
 )
 
-REBUILD_SHARE: Final = 0.03
-"""Share of the arcs from which on a batch rebuilds: copying all costs less than so many rows."""
+REBUILD_SHARE: Final = 0.75
+"""Share of the rows from which on a batch that touches them rebuilds.
+
+Merging them where they lie takes less time until nearly all rows are touched, but leaves free pages
+behind. With three quarters of the rows it takes six to eight tenths of the time of a rebuild.
+"""
 
 MOST_FREE: Final = 0.25
 """Share of the pool that may be free: stacks of free pages never merge neighbours."""
@@ -126,7 +130,7 @@ class RowsStore(PagedRows):
             self.afford(twice, self.row_bytes)
             return self._rebuilt(changes, like)
         fits = self.budget is None or twice + self.row_bytes <= self.budget
-        if fits and len(changes.keys) > REBUILD_SHARE * self.n_arcs:
+        if fits and len(changes.rows) > REBUILD_SHARE * len(self.begins):
             return self._rebuilt(changes, like)
         moves = self._moves(changes)
         if fits and moves.free_arcs > max(MOST_FREE * moves.frontier, LEAST_FREE):

@@ -17,7 +17,7 @@ import numpy as np
 from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, capacities_for
 from louvain_um.dynamic.stores.on_device.pools import UNLIMITED, Device, DevicePools
 from louvain_um.dynamic.stores.row_lengths import RowLengths
-from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, REBUILD_SHARE
+from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE
 from louvain_um.dynamic.stores.store import I64, NARROW, ROW_BYTES, U32, Compressed
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS, batch_struct, long_rows
@@ -25,6 +25,9 @@ from louvain_um.gpu.dynamic.pool import Pool
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
+
+REBUILD_SHARE: Final = 0.03
+"""Share of the arcs from which on a batch rebuilds: one pass over all costs less here."""
 
 
 def with_free(places: int) -> int:
