@@ -660,6 +660,24 @@ def test_stores_compared_are_those_measured():
         assert record["triangles"] == plain["triangles"]
 
 
+def test_stores_on_stand_ins_for_graphs_of_papers_are_those_measured():
+    found = json.loads((HOUSE / "benchmarks/results/stores_papers.json").read_text())
+    by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
+    rows = rows_of("guide/stores.md")
+    for store in {store for _, store, _ in by}:
+        for label, what, batch in (
+            ("insert 10 k", "insert_ms", 10_000),
+            ("insert 1 M", "insert_ms", 1_000_000),
+            ("delete 1 M", "delete_ms", 1_000_000),
+        ):
+            graphs = [graph for graph in found["graphs"] if (graph, "csr", batch) in by]
+            expected = [by[g, store, batch][what] / by[g, "csr", batch][what] for g in graphs]
+            cells = rows[f"{label}, {store}"]
+            assert [float(cell) for cell in cells] == [float(f"{x:.2g}") for x in expected]
+        held = [by[graph, store, 10_000]["bytes_per_arc"] for graph in found["graphs"]]
+        assert rows[f"bytes per arc, {store}"] == [f"{x:.1f}" for x in held]
+
+
 def test_stores_on_a_gpu_take_what_was_measured():
     found = json.loads((HOUSE / "benchmarks/results/stores_h200.json").read_text())
     by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
