@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Literal
+from typing import Literal
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
@@ -21,10 +21,6 @@ from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 
 Declare = Callable[[bool], tuple[ArraySpec, ...]]
 """Returns the arrays of a run, with low scratch (True) or default scratch."""
-
-
-READ_IN_ORDER: Final = ("aggregate_members", "aggregate_low")
-"""Names of what leaves the device for rows that are made, and is read in place by these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +232,8 @@ class Decision:
         arcs = [a for a in self.arrays if a.holds_coarse_arcs and a.level == 1]
         whole = 2 * int(kept * self.work.arcs) * sum(a.itemsize for a in arcs)
         device = self.limit - fixed
-        aside = sum(a.nbytes for a in self.arrays if a.name in READ_IN_ORDER)
+        # Members of communities may leave for the rows that are made of them.
+        aside = sum(a.nbytes for a in self.arrays if a.role == "members")
         later = max(0, whole - (device - shared)) + device // 4 + aside
         return PageBudget(device=device, later=later)
 

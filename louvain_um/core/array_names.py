@@ -30,11 +30,13 @@ Role = Literal[
     "next_active",
     "hash_keys",
     "hash_sums",
+    "members",
     "chunk",
     "other",
 ]
 """What an array is for: rows of a level's graph, degrees, communities of its vertices (now, at its
-start, refined), sums by community, work of a sweep, hash tables, rows of a chunk of communities."""
+start, refined), sums by community, work of a sweep, hash tables, members of communities with the
+arcs before each, rows of a chunk of communities."""
 
 _SAME: Final[tuple[Role, ...]] = (
     *("offsets", "targets", "weights", "loops", "degrees"),
@@ -50,6 +52,8 @@ ROLES: Final[Mapping[str, Role]] = {
     "hub_sums": "hash_sums",
     "aggregate_keys": "hash_keys",
     "aggregate_sums": "hash_sums",
+    "aggregate_members": "members",
+    "aggregate_low": "members",
     "aggregate_chunk_targets": "chunk",
     "aggregate_chunk_weights": "chunk",
     "aggregate_chunk": "chunk",
