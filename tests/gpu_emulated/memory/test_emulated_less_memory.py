@@ -21,10 +21,12 @@ from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.gpu.runtime import launch
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory.paging import pages, span
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
+from louvain_um.results.communities import Communities
 from tests.gpu_emulated.emulated_engine import emulated_devices
 
 GRAPHS = {
@@ -50,6 +52,16 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
 
 
+def squeezed(
+    monkeypatch: pytest.MonkeyPatch, graph: Graph, method: str, budget: str
+) -> tuple[Communities, Options]:
+    """Return what the CPU finds, and options of a device that lacks memory for the graph."""
+    plain: Any = Options(method=method, seed=3)
+    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+    as_if_larger(monkeypatch)
+    return one, replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
+
+
 @pytest.mark.parametrize(
     ("name", "method", "budget"),
     [
@@ -64,10 +76,7 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     budget: str,
 ) -> None:  # fmt: skip
     graph = GRAPHS[name]()
-    plain: Any = Options(method=method, seed=3)
-    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
-    as_if_larger(monkeypatch)
-    options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
+    one, options = squeezed(monkeypatch, graph, method, budget)
     with (
         emulated_devices(monkeypatch, emulated, 2),
         GpuEngine(options, ignore) as run,
@@ -96,10 +105,7 @@ def test_labels_do_not_depend_on_when_copies_end(
     budget: str,
 ) -> None:  # fmt: skip
     graph = GRAPHS[name]()
-    plain: Any = Options(method=method, seed=3)
-    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
-    as_if_larger(monkeypatch)
-    options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
+    one, options = squeezed(monkeypatch, graph, method, budget)
     copied = Counter[str]()
     with (
         emulated_devices(monkeypatch, emulated, 2, late=True),

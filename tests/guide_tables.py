@@ -1,0 +1,24 @@
+"""Tables of the guide, for tests."""
+
+from __future__ import annotations
+
+from tests.paths import ROOT
+
+DOCS = ROOT / "docs"
+
+
+def rows_of(page: str) -> dict[str, list[str]]:
+    """Return the rows of a page's tables, by their first cells."""
+    lines = [line for line in (DOCS / page).read_text().splitlines() if line.startswith("|")]
+    cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: row[1:] for row in cells}
+
+
+def table_under(page: str, heading: str) -> dict[str, list[str]]:
+    """Return the rows of the table under a heading, by policy."""
+    text = (DOCS / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return {
+        cells[0].strip(" `"): [cell.strip() for cell in cells[1:]]
+        for line in text.splitlines() if line.startswith("| `")
+        for cells in [line.strip("|").split("|")]
+    }  # fmt: skip

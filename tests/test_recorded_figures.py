@@ -1,0 +1,572 @@
+"""Figures in README and the guide are those of the records in `benchmarks/results`."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+from typing import Any
+
+from tests.guide_tables import DOCS, rows_of, table_under
+from tests.paths import ROOT
+
+HOUSE = ROOT
+
+
+def close(text: str, value: float) -> bool:
+    """Return whether a text shows a value, rounded to its number of digits."""
+    digits = len(text.partition(".")[2])
+    return abs(float(text.replace(",", "")) - value) <= 0.501 * 10**-digits
+
+
+def test_why_policies_win_states_what_was_measured():
+    grid = json.loads((HOUSE / "benchmarks/results/policies_h200.json").read_text())["results"]
+    points = {(r["graph"], r["policy"], r["oversubscription"]): r for r in grid}
+
+    def agrees(text: str, graph: str, policy: str, percent: int, key: str) -> bool:
+        row = points[graph, policy, percent]
+        if not row["feasible"]:
+            return text == "–"
+        return close(text, row["phases"][key] if key in row["phases"] else row[key])
+
+    fits = table_under("guide/why.md", "Everything fits")
+    for policy, (_, seconds, times, move, aggregate) in fits.items():
+        row = "lfr24", policy
+        assert agrees(seconds, *row, 0, "seconds_best"), policy
+        core = points["lfr24", "device", 0]["seconds_best"]
+        assert close(times, points[(*row, 0)]["seconds_best"] / core), policy
+        assert agrees(move, *row, 0, "move"), policy
+        assert agrees(aggregate, *row, 0, "aggregate"), policy
+    for name, graph, watched in (("LFR", "lfr24", (0, 30, 50)), ("R-MAT", "rmat24", (0, 30))):
+        short = table_under("guide/why.md", f"Memory is short: {name}")
+        assert set(short) == set(fits)
+        for policy, cells in short.items():
+            for text, percent in zip(cells[:5], (0, 10, 30, 50, 70), strict=True):
+                assert agrees(text, graph, policy, percent, "seconds_best"), policy
+            for text, percent in zip(cells[5:7], (30, 50), strict=True):
+                row = points[graph, policy, percent]
+                counted = row.get("traffic_bytes", {})
+                for each, way in zip(text.split("/"), ("to_device", "to_host"), strict=False):
+                    moved = row.get(f"bytes_{way}", counted.get(way, 0)) / 1e9
+                    assert close(each.strip(), moved) if each else "fault_groups" not in row, policy
+            for text, percent in zip(cells[7:], watched, strict=True):
+                row = points[graph, policy, percent]
+                count = row.get("fault_groups") if row["feasible"] else None
+                assert text == ("" if count is None else f"{count:,}"), policy
+    study = json.loads((HOUSE / "benchmarks/results/thesis_study_modelled.json").read_text())
+    gains = table_under("guide/why.md", "Comparison with the thesis")
+    for policy, cells in gains.items():
+        for at, (rate, percent) in enumerate(zip(range(5), (0, 10, 30, 50, 70), strict=True)):
+            assert close(cells[2 * at], study["published"][policy][rate]), policy
+            base, here = points["lfr24", "base", percent], points["lfr24", policy, percent]
+            if not (base["feasible"] and here["feasible"]):
+                assert cells[2 * at + 1] == "–"
+                continue
+            gain = base["seconds_best"] / here["seconds_best"]
+            assert close(cells[2 * at + 1], gain), policy
+    assert set(fits) > set(gains) == {f"adv{i}" for i in range(1, 10)}
+
+
+def test_the_thesis_s_rows_are_those_modelled():
+    found = HOUSE / "benchmarks/results"
+    study = json.loads((found / "thesis_study_modelled.json").read_text())
+    rows = rows_of("guide/why.md")
+    for policy, published in study["published"].items():
+        cells = rows[f"{policy}, modelled"]
+        for at, value in enumerate(published):
+            modelled = [gains[policy][at] for gains in study["gains"].values()]
+            assert close(cells[2 * at], value)
+            assert close(cells[2 * at + 1], sum(modelled) / len(modelled))
+    for graph in json.loads((found / "thesis_large_modelled.json").read_text())["results"]:
+        for gpu, seconds in graph["seconds"].items():
+            rate, theirs, ours, *gains = rows[f"{graph['graph']} on {gpu}"]
+            assert rate == f"{graph['oversubscription']:.0f} %"
+            assert close(theirs, graph["published"]["peak_gb"])
+            assert close(ours, graph["peak_gb_scaled"])
+            for policy, cell in zip(("adv1", "adv2", "adv5", "adv7", "auto"), gains, strict=True):
+                assert close(cell, seconds["base"] / seconds[policy]), policy
+
+
+def test_times_of_algorithms_are_those_measured():
+    found = HOUSE / "benchmarks/results"
+    cpu, gpu = (
+        json.loads((found / f"algorithms_{where}.json").read_text()) for where in ("cpu", "h200")
+    )
+    rows = rows_of("howto/algorithms.md")
+    on_gpu = {row["algorithm"]: row for row in gpu["results"]}
+    for row in cpu["results"]:
+        name = row["algorithm"]
+        each = name.startswith("pagerank")
+        cells = rows[f"{name}, an iteration" if each else name]
+        assert close(cells[0], 1e3 * row["best_per_iteration" if each else "best"]), name
+        assert cells[1] == "–" or close(cells[1], 1e3 * row["scipy_best"]), name
+        ours = on_gpu[name]["best_ms_per_iteration" if each else "best_ms"]
+        assert close(cells[2], ours), name
+
+
+def test_programs_under_placement_are_those_measured():
+    found = json.loads((HOUSE / "benchmarks/results/paper_programs_h200.json").read_text())
+    page = (HOUSE / "docs/guide/programs.md").read_text()
+    rows, points = rows_of("guide/programs.md"), dict[tuple[str, str, int], Any]()
+    for row in found["results"]:
+        assert row["feasible"]
+        assert row["equal"]
+        for rate in row.get("rates", [row["oversubscription"]]):
+            points[row["program"], row["policy"], rate] = row
+    policies = ("auto", "device", "prefetched", "pinned", "zero_copy", "base")
+    for program in ("bfs", "sssp", "mst", "pagerank"):
+        for rate in (0, 30, 50, 70):
+            cells = rows[f"{program}, {rate} %"]
+            for policy, cell in zip(policies, cells, strict=True):
+                row = points.get((program, policy, rate))
+                assert (cell == "–") == (row is None), (program, rate, policy)
+                assert row is None or close(cell, 1e3 * row["seconds"])
+    metered = [row for row in found["results"] if "joules" in row]
+    assert len(metered) == 8
+    for row in metered:
+        rate = row["oversubscription"]
+        cells = rows[f"{row['program']} by {row['policy']}{f' at {rate} %' if rate else ''}"]
+        measured = row["watts"], row["teps_per_watt"] / 1e6
+        assert all(close(c, m) for c, m in zip(cells[1:], measured, strict=True))
+        assert close(cells[0], row["watts"] * row["teps_per_watt"] / 1e9)
+    judged, before = found["judged"], found["earlier"][-1]["judged"]
+    assert f"a factor of {judged['gain_over_base_mean']:.2f} on average" in page
+    assert f"by a factor of {before['teps_per_watt_over_base_mean']:.2f}" in page
+    gains = {"withheld": list[float](), "all": list[float]()}
+    for point in judged["points"]:
+        gains["withheld" if point["oversubscription"] else "all"].append(point["gain_in_turns"])
+        if not point["oversubscription"]:
+            assert point["same_placements"]
+            assert point["least_gain"] < 1 < point["most_gain"]
+    searches = next(p for p in judged["points"] if p["program"] == "bfs")
+    assert f"and {searches['gain_over_base']:.2f} for\nthe search" in page
+    least, most = (
+        round(100 * gain) - 100 for gain in (min(gains["withheld"]), max(gains["withheld"]))
+    )
+    assert f"by {least} to\n{most} %" in page
+    assert [round(1 - gain, 3) for gain in (max(gains["all"]), min(gains["all"]))] == [
+        -0.009,
+        0.011,
+    ]
+    for row in found["blocking"]:
+        assert row["equal"]
+        cells = rows[f"{row['program']} under {row['policy']}"]
+        curve = [1e3 * row["seconds"][pages] for pages in ("0", "1", "2", "5", "10")]
+        assert all(close(cell, ms) for cell, ms in zip(cells, curve, strict=True))
+
+
+def test_joules_of_a_sweep_are_those_measured():
+    found = json.loads((HOUSE / "benchmarks/results/sweep_energy_h200.json").read_text())
+    joules = {row["policy"]: row["joules"] for row in found["results"]}
+    page = (DOCS / "howto/policies.md").read_text()
+    assert f"{joules['auto']:.1f} J under `auto` and {joules['base']:.1f} J under `base`" in page
+
+
+def test_gains_over_managed_memory_are_those_modelled():
+    found = json.loads((HOUSE / "benchmarks/results/paper_programs_modelled.json").read_text())
+    rows, page = rows_of("guide/programs.md"), (HOUSE / "docs/guide/programs.md").read_text()
+    for gpu, programs in found["gains_over_base"].items():
+        for name, gains in programs.items():
+            cells = rows[f"{name} on {gpu}"]
+            assert all(close(cell, gain) for cell, gain in zip(cells, gains, strict=True))
+        assert f"{found['geometric_mean_gain'][gpu]:.2f}" in page
+
+
+def test_promises_state_what_the_soak_showed():
+    found = json.loads((HOUSE / "benchmarks/results/soak.json").read_text())
+    first, last = found["first"], found["last"]
+    grown = (last["bytes"] - first["bytes"]) / 1e6
+    text = (
+        f"{last['files']} open files and {last['threads']} threads throughout; memory grew by "
+        f"{grown:.1f} MB from run {first['run']} to the end, by nothing in the second half"
+    )
+    assert text in (HOUSE / "docs/guide/promises.md").read_text()
+    assert found["runs"] == 10_000
+    assert found["growth_per_run"]["bytes"] * found["runs"] < 1
+
+
+def test_promises_state_what_fuzz_kills_and_faults_showed():
+    text = (DOCS / "guide/promises.md").read_text(encoding="utf-8")
+    results = HOUSE / "benchmarks/results"
+    runs = json.loads((results / "fuzz.json").read_text())["runs"]
+    files = [sum(run["files"].values()) for run in runs]
+    checked = sum(n for n, run in zip(files, runs, strict=True) if run["bounds"])
+    assert f"{sum(files):,} changed files" in text
+    assert f"| {checked:,} of them with bounds checks" in text
+    failed = max(i for i, run in enumerate(runs) if run["failures"])
+    assert f"none in the last {sum(files[failed + 1 :]):,}" in text
+    commands = json.loads((results / "kill.json").read_text())["commands"]
+    assert not any(command["problems"] for command in commands.values())
+    moments = sum(command["moments"] for command in commands.values())
+    assert f"{moments:,} random moments, 200 of each of {len(commands)} commands" in text
+    rows = json.loads((results / "faults.json").read_text())["results"]
+    assert not any(row["others"] for row in rows)
+    faults, aborts = (sum(row[name] for row in rows) for name in ("faults", "aborts"))
+    assert f"{faults:,} faults in {len(rows)} commands" in text
+    assert f"| {faults - aborts:,} handled; {aborts} ended by Arrow" in text
+
+
+def test_what_less_memory_costs_is_what_was_measured():
+    results = json.loads((HOUSE / "benchmarks/results/zoo_h200.json").read_text())["results"]
+    rows = [row for row in results if row["policy"] == "auto"]
+    points = {(row["kind"], row["method"], row["budget"]): row for row in rows}
+    graphs = list(dict.fromkeys((row["kind"], row["method"]) for row in rows))
+    page = (DOCS / "guide/memory.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| [^|]+ \| ([\d.]+) \| (Louvain|Leiden) \| (.*) \|$", page, re.MULTILINE)
+    budgets = ("90%", "70%", "50%", "30%")
+    assert len(table) == len(graphs) == 40
+    for (degree, method, cells), (kind, own) in zip(table, graphs, strict=True):
+        core = points[kind, own, None]
+        assert method.lower() == own
+        assert close(degree, core["arcs"] / core["vertices"])
+        shown, *times = cells.split(" | ")
+        assert close(shown, 1e3 * core["seconds"])
+        for text, budget in zip(times, budgets, strict=True):
+            assert close(text, points[kind, own, budget]["seconds"] / core["seconds"]), (kind, own)
+    text = " ".join(page.split())
+    for method, name in (("louvain", "Louvain"), ("leiden", "Leiden")):
+        mine = [[points[k, m, b]["times"] for k, m in graphs if m == method] for b in budgets]
+        medians = [f"{statistics.median(column):.2f}" for column in mine]
+        assert f"{', '.join(medians[:3])} and {medians[3]} for {name}" in text
+    others = [row for row in rows if not row["fitted"]]
+
+    def inside(some):
+        spans = [(row["seconds"], row["plan"]["seconds_range"]) for row in some]
+        return sum(low <= seconds <= high for seconds, (low, _, high) in spans)
+
+    def near(some, since):
+        found = [row["plan"][f"seconds_after_{since}"] / row["seconds"] for row in some]
+        return sum(abs(times - 1) <= 0.25 for times in found)
+
+    assert f"Of {len(rows)} runs, {inside(rows)} took a time in the range" in text
+    assert f"{inside(others)} of the {len(others)} runs on kinds" in text
+    after = near(rows, "level_0"), near(others, "level_0"), near(rows, "cycle_0")
+    assert "in {}, and in {} of these 100; after the first cycle in {}.".format(*after) in text
+    bare = [row for row in results if row["policy"] == "zero_copy"]
+    ran = [row for row in bare if row["feasible"]]
+    slower = [
+        row["seconds"] / points[row["kind"], row["method"], row["budget"]]["seconds"] for row in ran
+    ]
+    low, high, count, lacked = re.search(
+        r"took ([\d.]+) to ([\d.]+) times as long as `auto` at (\d+) points, "
+        r"and lacked memory at (\d+)",
+        text,
+    ).groups()
+    assert (int(count), int(lacked)) == (len(ran), len(bare) - len(ran))
+    assert close(low, min(slower))
+    assert close(high, max(slower))
+
+
+def test_a_graph_in_four_gibibytes_took_what_the_guide_says():
+    page = " ".join((DOCS / "guide/memory.md").read_text(encoding="utf-8").split())
+    record = json.loads((HOUSE / "benchmarks/results/zoo_4gib_h200.json").read_text())
+    core, small = record["results"]
+    size = f"{small['vertices'] / 1e6:.0f} million vertices"
+    size += f" and {small['arcs'] / 1e6:,.0f} million arcs"
+    assert f"{size} took {small['seconds']:.2f} s in 4 GiB, {small['times']:.2f} times" in page
+    assert f"it took {core['touched_bytes'] / 1e9:.1f} GB" in page
+    low, _, high = small["plan"]["seconds_range"]
+    after = small["plan"]["seconds_after_level_0"]
+    assert f"{low:.1f} to {high:.1f} s were predicted, and {after:.2f} s after level 0" in page
+    assert low <= small["seconds"] <= high
+    assert core["labels"] == small["labels"]
+
+
+def test_packing_and_placement_gain_what_readme_says():
+    rows = json.loads((HOUSE / "benchmarks/results/packing_h200.json").read_text())["results"]
+    times = {(r["graph"], r["budget"], r["way"]): r["times"] for r in rows if r["budget"]}
+    assert all(row["same_labels"] for row in rows if row["budget"])
+    names = {"LFR": "lfr24", "R-MAT": "rmat24"}
+    page = (HOUSE / "README.md").read_text(encoding="utf-8")
+    table = re.findall(
+        r"^\| (LFR|R-MAT) \| (\d+) %" + 4 * r" \| ([\d.]+)" + r" \|$",
+        page, re.MULTILINE,
+    )  # fmt: skip
+    ways = [f"{policy}, {bits} bits" for policy in ("auto", "adv2") for bits in (24, 32)]
+    assert len(table) == 6
+    for name, percent, *cells in table:
+        for text, way in zip(cells, ways, strict=True):
+            assert close(text, times[names[name], f"{100 - int(percent)}%", way])
+    found = {way: [times[key] for key in times if key[2] == way] for way in ways}
+
+    def shares(one, other):
+        return [a / b for a, b in zip(found[one], found[other], strict=True)]
+
+    text = " ".join(page.split())
+    low, high = re.search(r"`auto` takes (\.\d+) to (\.\d+) of the time of `adv2`", text).groups()
+    placed = shares("auto, 32 bits", "adv2, 32 bits")
+    assert close(low, min(placed))
+    assert close(high, max(placed))
+    low, high = re.search(r"takes that to (\.\d+) to (\.\d+) of it", text).groups()
+    packed = shares("auto, 24 bits", "auto, 32 bits")
+    assert close(low, min(packed))
+    assert close(high, max(packed))
+    low, high = re.search(r"gains `adv2` (\d+) to (\d+) %", text).groups()
+    gained = [100 - 100 * share for share in shares("adv2, 24 bits", "adv2, 32 bits")]
+    assert close(low, min(gained))
+    assert close(high, max(gained))
+
+
+def test_figures_of_several_gpus_are_those_measured():
+    page = (HOUSE / "docs/guide/cluster.md").read_text(encoding="utf-8")
+    names = {"lfr24": "LFR 24", "rmat24": "R-MAT 24", "stencil560": "stencil 560³"}
+    rows = json.loads((HOUSE / "benchmarks/results/devices_h200.json").read_text())["results"]
+    assert all(row["equal"] for row in rows)
+    for graph, name in names.items():
+        shown = re.search(rf"^\| {name} \| .* \| ([\d.,]+) \| ([\d.,]+) \|$", page, re.MULTILINE)
+        own = {row["device"]: row for row in rows if row["graph"] == graph}
+        for device, text in zip(("cuda:0", "cuda:0,1"), shown.groups(), strict=True):
+            assert close(text, 1e3 * own[device]["seconds"])
+
+
+def test_figures_of_a_neighbours_memory_are_those_measured():
+    page = (HOUSE / "docs/guide/cluster.md").read_text(encoding="utf-8")
+    inside = " ".join((HOUSE / "docs/internals.md").read_text(encoding="utf-8").split())
+    record = json.loads((HOUSE / "benchmarks/results/peer_h200.json").read_text())
+    cores, slower = {}, {}
+    for graph, name in {"lfr24": "LFR 24", "rmat24": "R-MAT 24"}.items():
+        shown = re.search(rf"^\| {name} \| ([\d.]+ \| .* \| .* \| .*) \|$", page, re.MULTILINE)
+        alone, *figures = shown.group(1).split(" | ")
+        core, *found = (row for row in record["results"] if row["graph"] == graph)
+        assert close(alone, 1e3 * core["seconds"])
+        times = {row["device_budget"]: row["seconds"] / core["seconds"] for row in found}
+        for row in found:
+            milliseconds, ratio = figures[:2] if row["device_budget"] == "50%" else figures[2:]
+            assert row["equal"]
+            assert close(milliseconds, 1e3 * row["seconds"])
+            assert close(ratio, times[row["device_budget"]])
+        before = [row for row in record["as_beside_the_host"] if row["graph"] == graph]
+        slower[graph] = {r["device_budget"]: r["seconds"] / core["seconds"] for r in before}
+        cores[graph] = times
+    every = [times for by in slower.values() for times in by.values()]
+    assert f"took {min(every):.2f} to {max(every):.2f} times as long as in\ncore" in page
+    core, *hosted = (row["seconds"] for row in record["earlier"])
+    assert "{:.2f} (50 %) and {:.2f} times (30 %)".format(*(s / core for s in hosted)) in page
+    (ours, hubs), (was, were) = ([by[g]["30%"] for g in by] for by in (cores, slower))
+    assert f"takes {ours:.2f} (LFR 24) and {hubs:.2f} times (R-MAT 24)" in inside
+    assert f"the first {was:.2f} and {were:.2f}" in inside
+
+
+def test_figures_of_ranks_with_gpus_are_those_measured():
+    page = (HOUSE / "docs/guide/cluster.md").read_text(encoding="utf-8")
+    rows = json.loads((HOUSE / "benchmarks/results/ranks_h200.json").read_text())["results"]
+    names = {"lfr20": "LFR 20", "rmat20": "R-MAT 20"}
+    slower = [row["seconds"] / row["seconds_alone"] for row in rows]
+    assert f"{min(slower):.0f} to {max(slower):.0f} times as slow" in page
+    for row in rows:
+        assert row["equal"]
+        title = rf"\| {names[row['graph']]} \| {row['method'].capitalize()}"
+        one, *ranks = re.search(rf"^{title} \| (.*) \|$", page, re.MULTILINE).group(1).split(" | ")
+        assert close(one, 1e3 * row["seconds_alone"])
+        assert close(ranks[("host", "nccl").index(row["exchange"])], 1e3 * row["seconds"])
+
+
+def test_changes_in_core_are_those_measured():
+    text = " ".join((HOUSE / "CHANGELOG.md").read_text(encoding="utf-8").split())
+
+    def ratios(name):
+        found = json.loads((HOUSE / f"benchmarks/results/{name}.json").read_text())["results"]
+        assert all(row["same_labels"] for row in found)
+        return {
+            (row["graph"].partition(":")[0], row["graph"], row["method"]): row["ratio"]
+            for row in found
+        }
+
+    def shown(value):
+        return f"{value:.2f}".removeprefix("0")
+
+    now = {graph: value for (_, graph, _), value in ratios("before_after_h200").items()}
+    assert (
+        f"takes {shown(now['lfr22'])} on LFR 22, {shown(now['rmat22'])} on R-MAT 22 and "
+        f"{shown(now['rmat18'])} on R-MAT 18" in text
+    )
+    earlier = ratios("in_core_h200")
+    for kind in ("hub_and_leaf", "road"):
+        louvain, leiden = (
+            next(v for (k, _, m), v in earlier.items() if (k, m) == (kind, method))
+            for method in ("louvain", "leiden")
+        )
+        assert re.search(
+            rf"{re.escape(shown(louvain))} [^.]*\((Leiden )?{re.escape(shown(leiden))}\)", text
+        )
+    slower = [v for (k, graph, _), v in earlier.items() if k == "lfr" or graph == "rmat:18"]
+    assert f"{min(slower):.2f} to {max(slower):.2f} on LFR graphs and R-MAT 18" in text
+    later = {row[::2]: shown(value) for row, value in ratios("in_core_scores_h200").items()}
+    for kind, words in (("lfr22", "LFR 22 took"), ("rmat22", "R-MAT 22"), ("road", "grids")):
+        both = (later[kind, method] for method in ("louvain", "leiden"))
+        assert "{} {} ({})".format(words, *both) in text
+    hubs = {row[1:]: shown(value) for row, value in ratios("in_core_hubs_h200").items()}
+    for graph, words in (("hub_and_leaf:200", "{} of the time (Leiden {})"), ("rmat22", "{} ({})")):
+        assert words.format(*(hubs[graph, method] for method in ("louvain", "leiden"))) in text
+    record = json.loads((HOUSE / "benchmarks/results/in_core_partitions_h200.json").read_text())
+    kept = {(row["graph"], row["method"]): row for row in record["kept"]}
+    louvain, leiden = kept["lfr22", "louvain"], kept["rmat22", "leiden"]
+    assert f"R-MAT 22 took {shown(leiden['ratio'])} of" in text
+    assert f"Louvain on LFR 22 {shown(louvain['ratio'])}, with the same labels" in text
+    took = (1e3 * statistics.median(row["seconds_after"]) for row in (louvain, leiden))
+    front = " ".join((HOUSE / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        "took {:.1f} ms for Louvain on this LFR graph and {:.1f} ms for Leiden on this R-MAT "
+        "graph".format(*took)
+        in front
+    )
+
+
+def test_following_is_as_good_as_was_measured():
+    found = json.loads((HOUSE / "benchmarks/results/tracking.json").read_text())["results"]
+    page = (DOCS / "howto/follow.md").read_text(encoding="utf-8")
+    rows, stream = dict[tuple[str, str], list[str]](), ""
+    for line in re.findall(r"^\|(.* % \|.* % )\|$", page, re.MULTILINE):
+        name, way, *cells = (cell.strip() for cell in line.split("|"))
+        stream = name or stream
+        rows[stream, {"`static` (Louvain)": "static-louvain"}.get(way, way.split("`")[1])] = cells
+    assert set(rows) == {(row["stream"], row["mode"]) for row in found}
+    for row in found:
+        *quality, arcs, time, relabelled = rows[row["stream"], row["mode"]]
+        for text, key in zip(quality, ("mean", "last_tenth", "min"), strict=True):
+            assert close(text, row[key]), (row["stream"], row["mode"], key)
+        assert close(arcs.removesuffix(" %"), 100 * row["arcs_share"])
+        assert close(time, row["ms"] / row["static_ms"])
+        assert close(relabelled.removesuffix(" %"), 100 * row["relabelled"])
+
+
+def test_the_chart_of_following_is_of_what_was_measured(tmp_path):
+    path = tmp_path / "follow.svg"
+    script = HOUSE / "benchmarks/tracking_chart.py"
+    subprocess.run([sys.executable, script, path], check=True)
+    assert path.read_text() == (DOCS / "howto/follow.svg").read_text()
+
+
+def test_following_on_a_gpu_takes_what_was_measured():
+    path = HOUSE / "benchmarks/results/following_h200.json"
+    found = json.loads(path.read_text())["results"]
+    rows, page = rows_of("guide/changing.md"), (DOCS / "guide/changing.md").read_text()
+    for label, kind, key in (
+        ("apply", "frontier", "apply_ms"),
+        ("update` without a renewal", "frontier", "follow_ms"),
+        ("ids`, `changed` and `events`, if asked for", "frontier", "ids_ms"),
+        ("update` with a renewal", "renewal", "follow_ms"),
+    ):
+        for text, graph in zip(rows[label], ("rmat22", "lfr22"), strict=True):
+            assert close(text, found[graph][kind][key]), (label, graph)
+    for text, graph in zip(rows["Leiden from single vertices"], ("rmat22", "lfr22"), strict=True):
+        assert close(text, found[graph]["static_leiden_ms"])
+    rates = [found[graph]["sustained_edges_per_second"] for graph in ("rmat22", "lfr22")]
+    assert f"{round(rates[0], -4):,.0f} edges per\nsecond" in page
+    assert f"{rates[1] / 1e6:.1f} million into LFR 22" in page
+
+
+def test_stores_compared_are_those_measured():
+    found = json.loads((HOUSE / "benchmarks/results/stores.json").read_text())
+    by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
+    rows = rows_of("guide/stores.md")
+    for graph, store, _ in by:
+        cells = rows[f"{graph}, {store}"]
+        expected = [
+            by[graph, store, batch][f"{what}_ms"] / by[graph, "csr", batch][f"{what}_ms"]
+            for what in ("insert", "delete")
+            for batch in (1000, 100_000, 1_000_000)
+        ]
+        assert [float(cell) for cell in cells[:6]] == [float(f"{x:.2g}") for x in expected]
+        assert cells[6] == f"{by[graph, store, 100_000]['bytes_per_arc']:.1f}"
+    trials = {(r["graph"], r["store"]): r for r in found["trials"]}
+    for (graph, store), record in trials.items():
+        plain = trials[graph, "csr"]
+        named = ("skewed_insert", "skewed_delete", "pagerank", "triangles", "remove_vertices")
+        expected = [record[f"{what}_ms"] / plain[f"{what}_ms"] for what in named]
+        expected.insert(2, record["sorted_insert_ms"] / record["shuffled_insert_ms"])
+        cells = rows[f"{store} on {graph}"]
+        assert [float(cell) for cell in cells] == [float(f"{x:.2g}") for x in expected]
+        assert record["add_vertices_ms"] <= 0.15
+        assert record["triangles"] == plain["triangles"]
+
+
+def test_stores_on_stand_ins_for_graphs_of_papers_are_those_measured():
+    found = json.loads((HOUSE / "benchmarks/results/stores_papers.json").read_text())
+    by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
+    rows = rows_of("guide/stores.md")
+    for store in {store for _, store, _ in by}:
+        for label, what, batch in (
+            ("insert 10 k", "insert_ms", 10_000),
+            ("insert 1 M", "insert_ms", 1_000_000),
+            ("delete 1 M", "delete_ms", 1_000_000),
+        ):
+            graphs = [graph for graph in found["graphs"] if (graph, "csr", batch) in by]
+            expected = [by[g, store, batch][what] / by[g, "csr", batch][what] for g in graphs]
+            cells = rows[f"{label}, {store}"]
+            assert [float(cell) for cell in cells] == [float(f"{x:.2g}") for x in expected]
+        held = [by[graph, store, 10_000]["bytes_per_arc"] for graph in found["graphs"]]
+        assert rows[f"bytes per arc, {store}"] == [f"{x:.1f}" for x in held]
+
+
+def test_stores_on_a_gpu_take_what_was_measured():
+    found = json.loads((HOUSE / "benchmarks/results/stores_h200.json").read_text())
+    by = {(r["graph"], r["store"], r["batch"]): r for r in found["results"]}
+    rows = rows_of("guide/stores.md")
+    for graph, store, _ in by:
+        cells = rows[f"H200: {graph}, {store}"]
+        expected = [
+            by[graph, store, batch][f"{what}_ms"]
+            for what in ("insert", "delete")
+            for batch in (1000, 100_000, 1_000_000)
+        ]
+        expected.append(by[graph, store, 1_000_000]["query_ms"])
+        assert [float(cell) for cell in cells[:7]] == [float(f"{x:.2g}") for x in expected]
+        assert cells[7] == f"{by[graph, store, 100_000]['bytes_per_arc']:.1f}"
+    text = " ".join((DOCS / "guide/stores.md").read_text().split())
+    waited = {(r["graph"], r["batch"]): r["insert_ms"] for r in found["pages_by_compare_and_swap"]}
+    roads, power, communities = (
+        waited[graph, 1_000_000] for graph in ("roads", "power law", "communities")
+    )
+    told = f"took {roads:.0f} ms on roads, {power:.0f} on power law and {communities:.0f} on"
+    assert told in text
+
+
+def test_batches_on_a_gpu_take_what_was_measured():
+    path = HOUSE / "benchmarks/results/dynamic_h200.json"
+    found = json.loads(path.read_text())["results"]
+    rows, page = rows_of("guide/changing.md"), (DOCS / "guide/changing.md").read_text()
+    for batch in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
+        for text, what in zip(rows[f"{batch:,}"], ("insert", "delete", "find"), strict=True):
+            assert close(text, found[str(batch)][f"{what}_ms"]), (batch, what)
+    for text in (
+        f"{found['compact_ms']:.2f} ms, Louvain on the store {found['louvain_store_ms']:.0f} ms",
+        f"compressed rows {found['louvain_csr_ms']:.0f}",
+        f"arcs take {found['bytes_per_arc']:.2f} bytes",
+        f"take {found['churn'][-1]['seconds']:.2f} s with the drawing",
+        f"Arcs then take {found['churn'][-1]['bytes_per_arc']:.2f} bytes",
+    ):
+        assert text in page
+    assert found["churn"][-1]["batch"] == 10_000
+    assert len({sample["device_bytes"] for sample in found["churn"]}) == 1
+    stores = (DOCS / "guide/stores.md").read_text()
+    assert f"rebuilding them takes {found['compact_ms']:.2f} ms" in stores
+    assert f"10,000 edges by `rows` {found['10000']['insert_ms']:.2f} in all" in stores
+
+
+def test_allocations_by_ouroboros_take_what_was_measured():
+    from louvain_um.dynamic.ouroboros import VARIANTS
+
+    path = HOUSE / "benchmarks/results/ouroboros_h200.json"
+    found = json.loads(path.read_text())["allocators"]
+    rows, page = rows_of("guide/stores.md"), (DOCS / "guide/stores.md").read_text()
+    for variant, record in found.items():
+        expected = [
+            record["sizes"][size][what]
+            for what in ("first", "again", "free")
+            for size in ("16", "1024", "8192")
+        ]
+        cells = rows[f"malloc by {variant}"]
+        assert [float(cell) for cell in cells] == [float(f"{x:.2g}") for x in expected]
+        if "usable" in record:
+            share = min(x for each in record["usable"].values() for x in each.values())
+            assert f"{share:.1%}".replace("%", " %") + f" (`{variant}`)" in page
+        if variant.endswith("-p"):
+            assert max(each["again"] for each in record["sizes"].values()) < 0.1
+    assert set(found) == {*VARIANTS, "cuda"}
+    for size, times in found["cuda"]["sizes"].items():
+        for variant in ("va-p", "vl-p"):
+            mine = found[variant]["sizes"][size]
+            assert all(mine[what] < times[what] for what in times), (variant, size)
