@@ -9,7 +9,7 @@ from typing import Final, Literal
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.paging.pages import Pages, page_bytes
+from louvain_um.placement.memory.paging.pages import Page, Pages, page_bytes
 from louvain_um.placement.memory.paging.shared_span import SharedSpan
 from louvain_um.placement.memory.paging.span import Span
 
@@ -150,6 +150,7 @@ class Movement:
 
         With a stream, copies may be under way when this returns.
         """
+        copies = list[tuple[Page, Page]]()
         for planned in (True, False):
             for span in self.inputs:
                 numbers = span.on("host")
@@ -159,11 +160,13 @@ class Movement:
                     numbers = numbers[: max(share, 0)]
                 numbers = numbers[: max(count, 0)]
                 if numbers:
-                    # What was in these pages may still be read.
-                    cuda_calls.synchronize()
-                    span.put("device", numbers, keep=True, stream=stream)
-                    self.coming = self.coming or bool(stream)
+                    if not copies:
+                        # What was in these pages may still be read.
+                        cuda_calls.synchronize()
+                    copies += span.remap("device", numbers, keep=True)
                     count -= len(numbers)
+        self.shared.carry(copies, "device", stream)
+        self.coming = self.coming or bool(stream and copies)
 
     def _dress(self) -> None:
         """Map the input's pages that were not."""
@@ -175,7 +178,6 @@ class Movement:
         for span in self.inputs:
             numbers = span.on("host") if span.spec.kept else []
             if numbers:
-                cuda_calls.synchronize()
                 span.put("device", numbers[: self._made_ready(len(numbers), least)], keep=True)
 
     def _made_ready(self, count: int, least: int) -> int:

@@ -18,6 +18,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.paging.movement import Movement
+from louvain_um.placement.memory.paging.pages import Page
 from louvain_um.placement.memory.paging.span import Span, sides
 from louvain_um.placement.policy.policy import Placement
 
@@ -168,10 +169,12 @@ class Schedule(Movement):
         self._free_up(missing, rows="none")
         if missing > self.pool.ready("device"):
             self.shared.lend(missing - self.pool.ready("device"), least)
+        cuda_calls.synchronize()
+        copies = list[tuple[Page, Page]]()
         for span in wanted:
             numbers = span.on("host")[: self.pool.ready("device")]
-            if numbers:
-                span.put("device", numbers, keep=True)
+            copies += span.remap("device", numbers, keep=True)
+        self.shared.carry(copies, "device")
         if self.later:
             kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
             self._bring(self.pool.ready("device") - kept, self._stream())

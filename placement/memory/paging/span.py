@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -127,8 +127,23 @@ class Span:
         bare : bool
             Nothing reads them before `dress`: they are not mapped, which takes time.
         stream : int
-            If not 0, copies may be under way when this returns; the caller waits for the stream
-            before the range is read and before its pages change sides again.
+            If not 0, the caller waits for it before the range is read and before its pages change
+            sides again. Copies may be under way when this returns.
+        """
+        cuda_calls.synchronize()
+        copies = self.remap(side, numbers, keep=keep, bare=bare)
+        self.carry(copies, side, stream)
+        if side == "device" and not keep and not stream:
+            # Others may write to what is still read, in streams of their own.
+            cuda_calls.synchronize()
+
+    def remap(
+        self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, bare: bool = False
+    ) -> list[tuple[Page, Page]]:
+        """Map pages of a side in place of others; return what `carry` is to copy, and from where.
+
+        All is mapped before anything is copied, since the driver maps nothing while copies are
+        under way. Nothing may use the range now. Arguments as of `put`.
         """
         chosen = sorted(numbers)
         fresh = [i for i in chosen if side == "device" or i not in self.twins]
@@ -136,10 +151,8 @@ class Span:
         if taken is None:
             raise ValueError(f"no {len(fresh)} pages for array {self.spec.name!r}")
         new = dict(zip(fresh, taken, strict=True))
+        copies = [(page, self.mapped[i]) for i, page in new.items()]
         size = self.pool.size
-        self._copy(side, new, stream)
-        if not stream:
-            cuda_calls.synchronize()
         for first, last in runs(chosen, lambda i: i in self.bare):
             at = self.address + first * size
             if first not in self.bare:
@@ -156,6 +169,7 @@ class Span:
                 self.bare.update(range(first, last + 1))
             else:
                 self.pool.map(at, pages)
+        return copies
 
     def dress(self) -> None:
         """Map the pages that were not."""
@@ -170,8 +184,16 @@ class Span:
         """
         fresh = sorted(numbers)
         taken = self.pool.take("host", len(fresh)) or []
-        self.twins.update(new := dict(zip(fresh, taken, strict=True)))
-        self._copy("host", new, stream)
+        self.twins.update(zip(fresh, taken, strict=True))
+        copies = [(page, self.mapped[i]) for i, page in zip(fresh, taken, strict=True)]
+        self.carry(copies, "host", stream)
+
+    def carry(self, copies: Sequence[tuple[Page, Page]], side: PageSide, stream: int = 0) -> None:
+        """Copy pages to others of a side, behind a stream."""
+        size = self.pool.size
+        for to, of in copies:
+            copy_pages(to.address, of.address, size, size, stream)
+            self.pool.copied[side] += size
 
     @property
     def backed_up(self) -> list[int]:
@@ -237,16 +259,6 @@ class Span:
     def resident_bytes(self) -> int:
         """0: the pool counts its pages."""
         return 0
-
-    def _copy(self, side: PageSide, new: Mapping[int, Page], stream: int) -> None:
-        """Copy pages to others of a side, neighbours at once."""
-        size = self.pool.size
-        for first, last in runs(
-            list(new), lambda i: (self.mapped[i].address - i * size, new[i].address - i * size)
-        ):
-            nbytes = (last - first + 1) * size
-            copy_pages(new[first].address, self.mapped[first].address, nbytes, size, stream)
-            self.pool.copied[side] += nbytes
 
     def _drop(self, first: int) -> None:
         """Unmap the pages from a number on, and give them back."""
