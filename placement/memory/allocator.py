@@ -137,6 +137,7 @@ class Allocator:
         short_lived: bool = False,
         cold: bool = False,
         most: int = 0,
+        head: int = 0,
     ) -> Any:
         """Return an uninitialised one-dimensional array.
 
@@ -149,6 +150,8 @@ class Allocator:
             It may wait in pages of the host until `settle`.
         most : int
             Elements up to which `extend` may enlarge it in place.
+        head : int
+            Bytes at its beginning that change for as long as it grows.
 
         Raises
         ------
@@ -173,7 +176,8 @@ class Allocator:
         if arena and address is not None:
             allocation = Allocation(arena, address, whole)
         elif self.schedule:
-            allocation = self._paged(name, group, nbytes, cold=cold, most=most * kind.itemsize)
+            bytes_later = most * kind.itemsize
+            allocation = self._paged(name, group, nbytes, cold=cold, most=bytes_later, head=head)
         else:
             allocation = self._overflow(name, group, nbytes, arena)
         self.allocations[name] = allocation
@@ -278,9 +282,30 @@ class Allocator:
         """
         if self.schedule is None:
             return 0
+        return self.schedule.reach(self._growing(finals))
+
+    def _growing(self, finals: Mapping[str, int]) -> list[tuple[Span, int]]:
+        """Return the pages of arrays that have some of their own, with what goes with each."""
         held = [(self.allocations[name], used) for name, used in finals.items()]
-        spans = [(a.arena, used) for a, used in held if a.own and isinstance(a.arena, Span)]
-        return self.schedule.reach(spans)
+        return [(a.arena, used) for a, used in held if a.own and isinstance(a.arena, Span)]
+
+    def work_beside(self, finals: Mapping[str, int] | None = None) -> None:
+        """Do, once a kernel was launched, what would take time between kernels.
+
+        Parameters
+        ----------
+        finals : mapping of str to int, optional
+            Arrays that grow, and the first bytes of each that the kernel does not change.
+        """
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.work_beside(self._growing(finals or {}))
+
+    def dress(self, *names: str) -> None:
+        """Let kernels read arrays that have grown."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.dress(span for span, _ in self._growing(dict.fromkeys(names, 0)))
 
     def settle(
         self,
@@ -503,11 +528,13 @@ class Allocator:
         later = self.schedule is not None and self.schedule.later
         return arena_for(self.arenas, name, group, later=later)
 
-    def _paged(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Allocation:
+    def _paged(
+        self, name: str, group: Group, nbytes: int, *, cold: bool, most: int, head: int
+    ) -> Allocation:
         """Return pages for an array that finds no room in its arena."""
         assert self.schedule is not None
         with cuda_calls.current(self.device):
-            span = self.schedule.hold(name, group, nbytes, cold=cold, most=most)
+            span = self.schedule.hold(name, group, nbytes, cold=cold, most=most, head=head)
         if not cold and span.on("host"):
             self.overflowed[name] = "pinned" if self.peer is None else "peer"
         address = span.take(nbytes)

@@ -50,7 +50,8 @@ class CoarseRows:
         self.capacity = capacity
         targets, weights = self.shapes(capacity)
         # The larger array comes last: what `cut` frees of it joins the free memory after it.
-        last = memory.empty(weights[0], group, *weights[1:], cold=True, most=self.head + most)
+        head, most_bytes = self.head, self.head + most
+        last = memory.empty(weights[0], group, *weights[1:], cold=True, most=most_bytes, head=head)
         first = memory.empty(targets[0], group, *targets[1:], cold=True, most=most)
         self.arrays = [first, last]
 
@@ -75,11 +76,13 @@ class CoarseRows:
         It is `least` at least, whatever that takes; the first `used` arcs are final.
         """
         page, width = self.memory.page_bytes, 4 + self.dtype.itemsize
-        finals = dict(
-            zip(self.names, (4 * used, self.head + self.dtype.itemsize * used), strict=True)
-        )
-        reach = self.memory.reach(finals) - len(finals) * page
+        reach = self.memory.reach(self.finals(used)) - len(self.names) * page
         return min(wanted, max(self.capacity + max(reach, 0) // width, least))
+
+    def finals(self, used: int) -> dict[str, int]:
+        """Return, for each array, the bytes up to the end of the first `used` arcs."""
+        ends = 4 * used, self.head + self.dtype.itemsize * used
+        return dict(zip(self.names, ends, strict=True))
 
     def grow(self, capacity: int, used: int) -> None:
         """Enlarge the arrays; the first `used` arcs stay."""
@@ -110,6 +113,7 @@ class CoarseRows:
                 self.arrays[i] = None
                 self.arrays[i] = self.memory.shrink(name, size)
             self.capacity = arcs
+        self.memory.dress(*self.names)
         return self.targets, self.weights
 
     def free(self) -> None:

@@ -206,6 +206,7 @@ class Aggregation:
                 new_targets=rows.targets, new_weights=rows.weights,
             )  # fmt: skip
             self.launch("sum_arcs")
+            self.memory.work_beside(rows.finals(base))
             state = self.read()
             if int(state["next_chunk"]) == BOUNDS:
                 return state

@@ -97,6 +97,7 @@ def move(
         min_sweeps=rules.MIN_SWEEPS, queued=queued, summed=0,
     )  # fmt: skip
     kernel((blocks,), (THREADS,), (argument, hubs.argument, sweeps.argument))
+    memory.work_beside()
     meanwhile()
     found = control.get().view(CONTROL)[0]
     hubs.free()

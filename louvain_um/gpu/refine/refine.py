@@ -88,5 +88,6 @@ def refine(
         or_null(level.loops), or_null(level.found_sums),
     )  # fmt: skip
     kernel((blocks,), (THREADS,), arguments)
+    memory.work_beside()
     hubs.free()
     memory.free(*REFINE_ARRAYS, *names, "control")

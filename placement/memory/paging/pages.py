@@ -4,7 +4,7 @@ The device's share is made at once. Host pages are page-locked by a thread while
 loaded, and `finish` waits for the last: making one takes the driver .7 to 12 ms, by its size, in
 which it maps no other, so that pages made beside the kernels would hold up what is mapped between
 them. The same thread frees the addresses of arrays that are gone, which takes the driver 5 to 10 ms
-per GiB.
+per GiB, as soon as a kernel runs beside (`unmap_retired`).
 """
 
 from __future__ import annotations
@@ -126,6 +126,7 @@ class Pages:
         self.made: list[Page] = []
         self.bases = dict[PageSide, tuple[int, int]]()
         self.retired = list[tuple[int, int, tuple[tuple[int, int], ...]]]()
+        self.due = 0
         self.lock = threading.Condition()
         self.stopped = False
         self.failure: BaseException | None = None
@@ -182,8 +183,8 @@ class Pages:
         if self.thread:
             self.thread.join()
             self.thread = None
-        while self.retired:  # the thread failed
-            self._unmap_retired()
+        while self.retired:
+            self._unmap_first()
         made, self.made = self.made, []
         self.free = {"device": [], "host": []}
         for page in made:
@@ -206,7 +207,7 @@ class Pages:
             _call("cuMemUnmap", address, count * self.size)
 
     def retire(self, address: int, nbytes: int, parts: Iterable[tuple[int, int]]) -> None:
-        """Let the thread free addresses, beside kernels, that nothing uses any more.
+        """Let the thread free addresses, beside a kernel, that nothing uses any more.
 
         Parameters
         ----------
@@ -217,6 +218,11 @@ class Pages:
         """
         with self.lock:
             self.retired.append((address, nbytes, tuple(parts)))
+
+    def unmap_retired(self) -> None:
+        """Let the thread free all that was retired: a kernel runs that takes longer."""
+        with self.lock:
+            self.due = len(self.retired)
             self.lock.notify_all()
 
     @property
@@ -277,15 +283,16 @@ class Pages:
     def _next(self) -> Callable[[], None] | None:
         """Wait until something is to be done, and return it; None if the pool closes."""
         with self.lock:
-            while not (self.retired or self.stopped or self._coming() > 0):
+            while not (self.due or self.stopped or self._coming() > 0):
                 self.lock.wait()
             if self._coming() > 0 and not self.stopped:
                 return partial(self._make, "host")
-            return self._unmap_retired if self.retired else None
+            return self._unmap_first if self.due and not self.stopped else None
 
-    def _unmap_retired(self) -> None:
+    def _unmap_first(self) -> None:
         """Free the addresses that were retired first."""
         with self.lock:
+            self.due = max(0, self.due - 1)
             address, nbytes, parts = self.retired.pop(0)
         for begin, count in parts:
             self.unmap(begin, count)

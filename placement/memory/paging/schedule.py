@@ -39,7 +39,9 @@ LEAST_WINDOW: Final = 4
 class Schedule(Movement):
     """Decides what is where, before every step and as rows grow."""
 
-    def hold(self, name: str, group: Group, nbytes: int, *, cold: bool, most: int) -> Span:
+    def hold(
+        self, name: str, group: Group, nbytes: int, *, cold: bool, most: int, head: int = 0
+    ) -> Span:
         """Return pages for an array: of the device if possible, all on one side unless `cold`."""
         count = -(-max(nbytes, 1) // self.pool.size)
         if not cold and count > self.pool.ready("device"):
@@ -50,7 +52,7 @@ class Schedule(Movement):
         if here < count and not cold:
             here = 0
         spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=IN_PAGES)
-        span = Span(spec, self.pool, sides(here, count - here), most)
+        span = Span(spec, self.pool, sides(here, count - here), most, head)
         if cold:
             held = self.rows if most else self.looked_up
             held[:] = [*(other for other in held if other.address), span]
@@ -88,11 +90,57 @@ class Schedule(Movement):
         """
         size = self.pool.size
         count = sum(max(0, -(-nbytes // size) - len(span.mapped)) for span, nbytes, _ in rows)
-        self._free_up(count, rows="copied")
+        self._free_up(count, rows="none")
+        self._leave(rows, count - self.pool.ready("device"), copied=True)
+        self._spill(count - self.pool.ready("device"), copied=True)
+        self._leave(rows, count - self.pool.ready("device"))
+
+    def _leave(
+        self, rows: Sequence[tuple[Span, int, int]], count: int, *, copied: bool = False
+    ) -> None:
+        """Let up to `count` pages of growing rows go that are final, or have a copy already.
+
+        They are mapped beside the next kernel, which does not read them (`work_beside`).
+        """
+        copies = list[tuple[Page, Page]]()
         for span, _, used in rows:
-            numbers = span.final(used)[: max(0, count - self.pool.ready("device"))]
+            numbers = span.backed_up if copied else span.final(used)
+            numbers = numbers[: max(0, count)]
             if numbers:
-                span.put("host", numbers)
+                self._wait()
+                copies += span.remap("host", numbers, bare=True)
+                count -= len(numbers)
+        self.shared.carry(copies, "host")
+
+    def work_beside(self, finals: Sequence[tuple[Span, int]] = ()) -> None:
+        """Do beside a kernel that runs what would take time between kernels.
+
+        That is to free addresses of arrays that are gone, to map growing rows that left the
+        device, and, where these rows do not fit, to copy others to the host, so that as many pages
+        as a window has leave for nothing when the kernel has filled all that there are.
+
+        Parameters
+        ----------
+        finals : sequence of (Span, int)
+            Growing rows, and their bytes that the kernel does not change.
+        """
+        self.pool.unmap_retired()
+        self.dress(span for span, _ in finals)
+        if not any(span.on("host") for span, _ in finals):
+            return
+        count = self._window - self.pool.ready("device") - self._leaving_pages()
+        for span, used in finals:
+            numbers = [i for i in span.final(used) if i not in span.twins]
+            numbers = numbers[: max(0, min(count, self.pool.ready("host")))]
+            if numbers:
+                span.back_up(numbers, self._stream())
+                self.coming = True
+                count -= len(numbers)
+
+    def dress(self, rows: Iterable[Span]) -> None:
+        """Map pages of rows that left the device while these grew."""
+        for span in rows:
+            span.dress()
 
     def room(self) -> int:
         """Return the bytes of free pages of the device."""
@@ -116,11 +164,18 @@ class Schedule(Movement):
             unread = sum(len(span.on("device")) for span in self.leaving)
             count, leaving = count + unread, leaving - unread
         # What is read leaves a window at a time: while it stays, it is not read over the bus.
-        window = max(LEAST_WINDOW, self.pool.count // WINDOW)
+        window = self._window
         count += min(leaving, window)
         if leaving < window:
-            count += sum(len(span.final(used)) for span, used in finals)
+            # The first half: the others are copied beside the kernel that fills their place.
+            fresh = [i in span.twins for span, used in finals for i in span.final(used)]
+            count += max(0, -(-len(fresh) // 2) - sum(fresh))
         return self.room() + count * self.pool.size
+
+    @property
+    def _window(self) -> int:
+        """Pages through which new rows go to the host."""
+        return max(LEAST_WINDOW, self.pool.count // WINDOW)
 
     def settle(
         self,
@@ -214,8 +269,7 @@ class Schedule(Movement):
 
     def _open_window(self, least: int) -> None:
         """Free pages for new rows; those of the input can be had at any time."""
-        count = max(LEAST_WINDOW, self.pool.count // WINDOW)
-        count -= self._leaving_pages()
+        count = self._window - self._leaving_pages()
         if count > self.pool.ready("device"):
             self.shared.lend(count - self.pool.ready("device"), least)
             self._free_up(count)

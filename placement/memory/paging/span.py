@@ -29,6 +29,8 @@ class Span:
         Side of each page.
     most : int
         Bytes up to which it may be extended.
+    head : int
+        Bytes at its beginning that change for as long as it grows.
 
     Attributes
     ----------
@@ -39,9 +41,14 @@ class Span:
     managed = False
 
     def __init__(
-        self, spec: ArenaSpec, pages: Pages, sides: Sequence[PageSide], most: int = 0
+        self,
+        spec: ArenaSpec,
+        pages: Pages,
+        sides: Sequence[PageSide],
+        most: int = 0,
+        head: int = 0,
     ) -> None:
-        self.spec, self.pool, self.device = spec, pages, pages.device
+        self.spec, self.pool, self.device, self.head = spec, pages, pages.device, head
         count = max(-(-max(most, spec.capacity, 1) // pages.size), len(sides)) + SPARE
         self.reserved = count * pages.size
         self.mapped: list[Page] = []
@@ -103,8 +110,9 @@ class Span:
         return [i for i, page in enumerate(self.mapped) if page.side == side]
 
     def final(self, used: int) -> list[int]:
-        """Return the device pages of which all bytes are among the first `used`."""
-        return [i for i in self.on("device") if (i + 1) * self.pool.size <= used]
+        """Return the device pages of which all bytes are among the first `used`, not the head."""
+        size = self.pool.size
+        return [i for i in self.on("device") if self.head <= i * size and (i + 1) * size <= used]
 
     def put(
         self,

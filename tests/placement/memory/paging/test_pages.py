@@ -230,6 +230,7 @@ def test_new_rows_grow_in_place_and_are_cut(cuda):
         # The input has left; then rows that are finished went to the host, not those to come.
         assert sides(memory, "targets.0") == (0, 6)
         assert memory.arena_of("targets.1").on("host") == [0]
+        memory.dress("targets.1")
         assert longer.data.ptr == arcs.data.ptr
         assert np.array_equal(longer.values[: len(values)], values)
         shorter = memory.shrink("targets.1", 4 * MIB // 4)
@@ -304,11 +305,23 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda):
         assert memory.schedule.room() >= 4 * PAGE
         rows, fresh = filled(memory, "targets.2", 4 * MIB, cold=True, most=6 * MIB)
         assert sides(memory, "targets.2") == (2, 0)
-        # What is final leaves through these pages, and what follows is written there.
+        # Half of what is final leaves through these pages, and what follows is written there.
         reach = memory.reach({"targets.2": 4 * MIB})
-        assert reach == 4 * PAGE
+        assert reach == 3 * PAGE
         longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
+        assert memory.arena_of("targets.2").on("host") == [0]
+        # The other half is copied beside the kernel that writes it, which then leaves for nothing.
+        memory.work_beside({"targets.2": 4 * MIB})
+        assert memory.arena_of("targets.2").backed_up == [1]
+        assert not memory.arena_of("targets.2").bare
+        longer.values[len(fresh) :] = 5
+        longest = memory.extend("targets.2", 12 * MIB // 4, 10 * MIB // 4)
         assert memory.arena_of("targets.2").on("host") == [0, 1]
+        longest.values[10 * MIB // 4 :] = 6
+        memory.dress("targets.2")
+        cuda_calls.synchronize()
+        assert (longest.values[10 * MIB // 4 :] == 6).all()
+        assert (longest.values[len(fresh) : 10 * MIB // 4] == 5).all()
         assert np.array_equal(longer.values[: len(fresh)], fresh)
         assert np.array_equal(before.values, values)
 
