@@ -8,12 +8,12 @@
 #include "targets24.cuh"
 
 // Queues the vertices of low..high - 1 that have arcs, from queue[at] on; fills shared.starts and
-// adds their arcs to control->visited. round_of(v, first) returns the sub-round of v, below
-// `rounds`, or EMPTY; it is called twice per vertex, with `first` set the first time. Holds two
+// adds their arcs, arcs_of(v), to control->visited. round_of(v, first) returns the sub-round of v,
+// below `rounds`, or EMPTY; it is called twice per vertex, with `first` set the first time. Holds two
 // barriers of the grid; control->counts is 0 before, and again after the grid's next barrier.
-template <class W, class A, class R>
-__device__ void enqueue(i64 low, i64 high, const i64* offsets, const W* weights, u32 rounds, u32 at,
-                        R round_of, u32* queue, Control* control, Shared<A>& shared) {
+template <class A, class L, class R>
+__device__ void enqueue(i64 low, i64 high, L arcs_of, u32 rounds, u32 at, R round_of, u32* queue,
+                        Control* control, Shared<A>& shared) {
   const i64 begin = low + stretch_begin(high - low), end = low + stretch_end(high - low);
   const u32 n_keys = rounds * BINS;
   u64 arcs = 0;
@@ -24,7 +24,7 @@ __device__ void enqueue(i64 low, i64 high, const i64* offsets, const W* weights,
   for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
     u32 round = round_of(v, true);
     if (round == EMPTY) continue;
-    i64 degree = row_of(weights, offsets, v).arcs();
+    const i64 degree = arcs_of(v);
     if (!degree) continue;
     arcs += degree;
     atomicAdd(shared.local + round * BINS + bin_of<A>(degree), 1u);
@@ -47,7 +47,7 @@ __device__ void enqueue(i64 low, i64 high, const i64* offsets, const W* weights,
   for (i64 v = begin + threadIdx.x; v < end; v += THREADS) {
     u32 round = round_of(v, false);
     if (round == EMPTY) continue;
-    i64 degree = row_of(weights, offsets, v).arcs();
+    const i64 degree = arcs_of(v);
     if (!degree) continue;
     u32 k = round * BINS + bin_of<A>(degree);
     queue[shared.starts[k] + shared.base[k] + atomicAdd(shared.local + k, 1u)] = v;
@@ -55,4 +55,10 @@ __device__ void enqueue(i64 low, i64 high, const i64* offsets, const W* weights,
   grid_sync(&control->barrier);
   if (blockIdx.x == 0)
     for (u32 k = threadIdx.x; k < n_keys; k += THREADS) control->counts[k] = 0;
+}
+
+// Tells how many arcs a vertex has, by where its row begins and ends.
+template <class W>
+__device__ __forceinline__ auto arcs_by(const i64* offsets, const W* weights) {
+  return [=](i64 v) { return row_of(weights, offsets, v).arcs(); };
 }

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(THREADS, 5)
       if (queues) {
         if (r) grid_sync(barrier);  // `enqueue` needs a barrier between two calls
         enqueue(
-            0, n, s.offsets, s.weights, queued, 0,
+            0, n, arcs_by(s.offsets, s.weights), queued, 0,
             [=](i64 v, bool counting) {
               if (counting && r == 0 && iteration > full_sweeps) next_active[v] = 0;
               if (!active[v]) return EMPTY;

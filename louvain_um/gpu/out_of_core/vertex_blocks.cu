@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   const u32 sub_rounds = blocks.sub_rounds;
   const u8* active = blocks.active;
   enqueue(
-      blocks.begins[block], blocks.begins[block + 1], s.offsets, s.weights, 1, tail,
+      blocks.begins[block], blocks.begins[block + 1], arcs_by(s.offsets, s.weights), 1, tail,
       [=](i64 v, bool) { return active[v] && bucket(v, salt, sub_rounds) == round ? 0 : EMPTY; },
       s.queue, control, shared);
   write_span(blocks, round, block, shared.starts);
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(THREADS, 5)
     weigh_block(RefineRule<W, A> s, VertexBlocks blocks, u32 block) {
   __shared__ Shared<A> shared;
   enqueue(
-      blocks.begins[block], blocks.begins[block + 1], s.offsets, s.weights, 1, 0,
+      blocks.begins[block], blocks.begins[block + 1], arcs_by(s.offsets, s.weights), 1, 0,
       [](i64, bool) { return 0u; }, s.queue, blocks.control, shared);
   weigh_bins(s, shared.starts, shared);
 }
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(THREADS, 5)
   const u32 tail = *(volatile u32*)&control->tail, salt = s.salt, sub_rounds = s.sub_rounds;
   clear_table(shared);
   enqueue(
-      blocks.begins[block], blocks.begins[block + 1], s.offsets, s.weights, 1, tail,
+      blocks.begins[block], blocks.begins[block + 1], arcs_by(s.offsets, s.weights), 1, tail,
       [=](i64 v, bool) { return bucket(v, salt, sub_rounds) == round ? 0 : EMPTY; }, s.queue,
       control, shared);
   write_span(blocks, round, block, shared.starts);

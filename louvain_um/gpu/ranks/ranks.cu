@@ -42,8 +42,8 @@ struct Shown {
 template <class W, class A, class R>
 __device__ void queue_rounds(const Own& own, const i64* offsets, const W* weights, u32* queue,
                              Shared<A>& shared, R round_of) {
-  enqueue(own.first, own.last, offsets, weights, own.sub_rounds, 0, round_of, queue, own.control,
-          shared);
+  enqueue(own.first, own.last, arcs_by(offsets, weights), own.sub_rounds, 0, round_of, queue,
+          own.control, shared);
   if (blockIdx.x == 0)
     for (u32 k = threadIdx.x; k <= own.sub_rounds * BINS; k += THREADS)
       own.starts[k] = shared.starts[k];

@@ -32,6 +32,16 @@ __global__ void __launch_bounds__(THREADS, 5)
 
   clear_table(shared);
   begin_refinement(s, n, thread, threads);
+  using S = typename RefiningRule<W, A, X>::Type;
+  // Totals of single vertices are on the device: for an input in fewer bytes, how many arcs they have.
+  if constexpr (S::compact) grid_sync(barrier);
+  const i64* offsets = s.offsets;
+  const W* weights = s.weights;
+  const A* totals = s.sub_totals;
+  const auto arcs_alone = [=](i64 v) -> i64 {
+    if constexpr (S::compact) return totals[v];
+    return row_of(weights, offsets, v).arcs();
+  };
   Tally tally = {0, 0};
   // All sub-rounds are weighed, then all decide: one loop, since code that is there twice takes
   // registers from all of the kernel.
@@ -45,11 +55,15 @@ __global__ void __launch_bounds__(THREADS, 5)
       // first of the sub-rounds: what an access to their rows brings is used whole.
       const bool ranged = weighs && queued < sub_rounds;
       const i64 low = ranged ? r * n / sub_rounds : 0;
+      const u32* refined = s.refined;
+      const u8* sub_sizes = s.sub_sizes;
       enqueue(
-          low, ranged ? (r + queued) * n / sub_rounds : n, s.offsets, s.weights, queued, 0,
+          low, ranged ? (r + queued) * n / sub_rounds : n, arcs_alone, queued, 0,
           [=](i64 v, bool) {
             const u32 own = ranged ? 0 : bucket(v, salt, sub_rounds) - r;
-            return own < queued ? own : EMPTY;
+            if (own >= queued) return EMPTY;
+            // Who is not alone any more does not decide.
+            return weighs || (refined[v] == v && sub_sizes[v] == 1) ? own : EMPTY;
           },
           s.queue, control, shared);
     }

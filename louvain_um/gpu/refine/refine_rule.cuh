@@ -22,6 +22,8 @@ struct RefineRule {
   using Accumulator = A;
   static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
   static constexpr bool wants_best_weight = true, extended = false, bounded = false;
+  // Whether no vertex has a loop and every arc weighs 1, and the host may have where rows begin.
+  static constexpr bool compact = sorted || same<W, Offsets32>;
   const i64* offsets;
   const u32* targets;
   const W* weights;
@@ -59,7 +61,8 @@ struct RefineRule {
     const u32 sub = refined[v], size = sub_sizes[v];
     if (sub != v || size != 1) return {v, EMPTY, 0, 0.0, true};
     u32 community = labels[v];
-    A weight = degree(v), community_total = totals[community];
+    // Its degree: alone, it is all of its sub-community. The host may have where its row begins.
+    A weight = sub_totals[v], community_total = totals[community];
     bool idle = !well_connected(external_weight[v], weight, community_total, rate);
     return {v, community, community_total, __dmul_rn(rate, __ull2double_rn(weight)), idle};
   }
@@ -166,7 +169,7 @@ __device__ void begin_refinement(const S& s, i64 n, i64 thread, i64 threads) {
 }
 
 // Applies the proposals of queue[begin:end), for the threads of the grid. The sub-community that a
-// vertex leaves is empty: its entries stay unused. Where there may be many, changes are added up in
+// vertex leaves was its alone, and is empty: its entries stay as they are, unused. Where there may be many, changes are added up in
 // the block's table, if it is given.
 template <class S>
 __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 threads,
@@ -185,7 +188,7 @@ __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 thre
     u32 v = s.queue[i];
     s.refined[v] = target;
     s.sub_sizes[v] = 0;
-    const A joined[] = {s.degree(v), s.external_weight[v] - (A)2 * s.weight_to_target[i]};
+    const A joined[] = {s.sub_totals[v], s.external_weight[v] - (A)2 * s.weight_to_target[i]};
     if (!many || !changes.add(target, joined)) put(target, joined);
     if constexpr (S::extended)
       if (s.second) atomicAdd(s.sub_seconds + target, s.second[v]);
