@@ -92,6 +92,7 @@ class GpuEngine:
         self.current: GpuLevel
         self.path: list[GpuLevel] = []
         self.reaggregates = False
+        self.shares_read: dict[str, float] = {}
         self.planned: float | None = None
         self.expected: float | None = None
         self.uncorrected: tuple[MoveStats, float] | None = None
@@ -308,6 +309,7 @@ class GpuEngine:
             coarse = reaggregate.from_input(
                 kernels, self.memory, before, level, limits, self.settle_input
             )
+            shares = self.shares_read
         else:
             self.settle(level, "aggregate")
             coarse = aggregate(kernels, self.memory, level, limits, *where)
@@ -356,7 +358,11 @@ class GpuEngine:
     def settle_input(self, source: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them."""
         least = self.work_bytes(source, "aggregate")
-        self.memory.settle(least=least, grows=True, reads_input=True)
+        width = 4 + (1 if self.limits.weights8 else np.dtype(source.sums).itemsize)
+        self.memory.settle(
+            least=least, grows=True, reads_input=True, nbytes=width * self.path[-1].arcs
+        )
+        self.shares_read = self.in_place.shares(source)
 
     def settling(self, level: GpuLevel) -> list[str]:
         """Return the names of arrays of a coarse level's graph that may have pages of their own."""

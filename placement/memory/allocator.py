@@ -315,6 +315,7 @@ class Allocator:
         grows: bool = False,
         backs_up: bool = True,
         reads_input: bool = False,
+        nbytes: int = 0,
     ) -> None:
         """Place what the next step needs: `least` bytes to work with, then arrays in pages.
 
@@ -332,6 +333,8 @@ class Allocator:
             Whether arcs that the next level's will take the place of are copied to the host.
         reads_input : bool
             Whether the step reads the input's arcs nevertheless.
+        nbytes : int
+            Bytes that the next level's arcs may take, if the step makes these of the input's.
         """
         if self.schedule is None:
             return
@@ -339,7 +342,8 @@ class Allocator:
         with cuda_calls.current(self.device):
             if reads_input:
                 self.schedule.open_input()
-            own, nbytes = self._in_pages(names)
+            own, found = self._in_pages(names)
+            nbytes = nbytes or found
             self.schedule.settle(own, least, grows=grows, nbytes=nbytes, backs_up=backs_up)
 
     def lacks(self, *names: str, least: int) -> bool:

@@ -32,6 +32,10 @@ smaller one is emptied more often, which takes a launch each time."""
 FAR: Final = 4
 """Pages of one new hole, by those that are short, above which several holes do."""
 
+STAYING: Final = 2
+"""Share of new rows, 1 / 2, that are written before arcs of the input leave again that were brought
+to the device to be read: those that would leave earlier are better read where they are."""
+
 LEAST_WINDOW: Final = 4
 """Pages of it at least: two for each array of a level's arcs."""
 
@@ -198,7 +202,8 @@ class Schedule(Movement):
         grows : bool
             Whether the step writes the next level's arcs, which begin on the device.
         nbytes : int
-            Bytes of the level's arcs, wherever they are: the next level has no more.
+            Bytes of the level's arcs, wherever they are: the next level has no more. Of an input
+            that a later level is made of, bytes that the next level's arcs may take.
         backs_up : bool
             Whether these are copied to the host as far as the next level's will take their place.
         """
@@ -219,6 +224,8 @@ class Schedule(Movement):
             self._bring_begins(least)
         if grows:
             self._open_window(least)
+            if self.reading:
+                self._bring_to_stay(nbytes, least)
             return
         missing = sum(len(span.on("host")) for span in wanted)
         self._free_up(missing, rows="none")
@@ -243,16 +250,24 @@ class Schedule(Movement):
         self.shared.aside.clear()
 
     def open_input(self) -> None:
-        """Let a step read the input's arcs wherever they are."""
+        """Let a step read the input's arcs, once it has settled."""
         self.reading = True
         self._wait()
-        self._dress()
 
     def beside(self, least: int) -> int:
         """Return the bytes of the device for new rows, beside those of the level before."""
         inputs = sum(len(span.on("device")) for span in self.leaving)
         aside = len(self.shared.aside_on("device"))
         return max(0, self.spare() - least) + (inputs + aside) * self.pool.size
+
+    def _bring_to_stay(self, nbytes: int, least: int) -> None:
+        """Bring of the input what need not leave soon for rows of so many bytes; map the others."""
+        missing = sum(len(span.on("host")) for span in self.inputs)
+        kept = nbytes // STAYING // self.pool.size + LEAST_WINDOW
+        if missing + kept > self.pool.ready("device"):
+            self.shared.lend(missing + kept - self.pool.ready("device"), least)
+        self._bring(self.pool.ready("device") - kept)
+        self._dress()
 
     def recall(self, least: int) -> None:
         """Bring the input's arcs to the device; `least` bytes of the shared arena stay free."""
