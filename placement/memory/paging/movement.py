@@ -214,7 +214,7 @@ class Movement:
 
         First what has a copy on the host; only that, if `copied`.
         """
-        held = [span for span in (*self.rows[::-1], *self.looked_up) if span.address]
+        held = [span for span in (*self.rows[::-1], *self.looked_up[::-1]) if span.address]
         for backed in (True,) if copied else (True, False):
             for span in held if count > 0 else []:
                 numbers = span.backed_up if backed else span.on("device")
