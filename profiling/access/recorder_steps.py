@@ -148,7 +148,7 @@ def aggregate(recorder: RecordedArrays, event: Event, work: Any) -> None:
     program.launch("group_members", touched, "aggregate", level)
 
     before = arcs_before(offsets, members[:n])[starts]
-    waits = aggregation_waits(n, np.diff(before), np.diff(found), recorder.sums)
+    waits = aggregation_waits(n, np.diff(before), np.diff(found), recorder.sums, coarse=level > 0)
     state = program.numbers[own["state"]]
     together = Slots(
         program,

@@ -113,7 +113,9 @@ def blocks_for(items: int, most: int = RESIDENT) -> int:
     return max(1, min(most, items // ARCS_A_BLOCK))
 
 
-def aggregation_waits(n: int, arcs: Any, kept: Any, sum_bytes: int) -> AggregationWaits:
+def aggregation_waits(
+    n: int, arcs: Any, kept: Any, sum_bytes: int, *, coarse: bool = False
+) -> AggregationWaits:
     """Return what aggregating a level waits for, by the steps of `aggregate.cu`.
 
     Parameters
@@ -124,6 +126,8 @@ def aggregation_waits(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Aggregati
         Arcs of each community's members, and of its row on the next level.
     sum_bytes : int
         Of a sum of weights.
+    coarse : bool
+        Whether the level is not the input.
 
     Examples
     --------
@@ -133,7 +137,7 @@ def aggregation_waits(n: int, arcs: Any, kept: Any, sum_bytes: int) -> Aggregati
     0
     """
     k, total = len(arcs), int(arcs.sum())
-    small = max(n, total) <= LIMITS.small
+    small = total <= LIMITS.small and (coarse or n <= LIMITS.small)
     blocks = blocks_for(n + total, RESIDENT_SMALL if small else RESIDENT)
     chunks = 1
     if not small:

@@ -43,14 +43,13 @@ def aggregate(
     need : callable, optional
         Called with a range before kernels that read its arcs are launched.
     """
-    n, arcs = level.vertices, level.arcs
     numbers = level.labels if level.refined is None else level.refined
     aggregation = Aggregation(kernels, memory, level)
-    aggregation.set(numbers=numbers, map=numbers, label_bound=n)
+    aggregation.set(numbers=numbers, map=numbers, label_bound=level.vertices)
     if ranges is not None:
         coarse = in_ranges(aggregation, level, limits, ranges, need or (lambda first, last: None))
-    elif max(n, arcs) <= limits.small:
-        coarse = at_once(aggregation, level)
+    elif takes_one_launch(memory, level, limits):
+        coarse = at_once(aggregation, level, limits)
     else:
         coarse = in_chunks(aggregation, level, limits)
     return joined(kernels, memory, level, numbers, coarse)
@@ -68,11 +67,23 @@ def joined(
     return coarse
 
 
-def at_once(aggregation: Aggregation, level: GpuLevel) -> GpuLevel:
-    """Aggregate a small level in one launch; arrays have their largest possible length."""
+def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool:
+    """Return whether a level is aggregated by one launch: it has few arcs, and room for all.
+
+    Vertices without arcs stay on every level, half of R-MAT's. Coarse levels have little else to
+    do then: the next one has nearly as many vertices, so that arrays as long as this one are no
+    longer than needed.
+    """
+    plain = level.number > 0 and memory.schedule is None
+    return level.arcs <= limits.small and (plain or level.vertices <= limits.small)
+
+
+def at_once(aggregation: Aggregation, level: GpuLevel, limits: Limits) -> GpuLevel:
+    """Aggregate a level of few arcs in one launch; arrays have their largest possible length."""
     n, arcs, number = level.vertices, level.arcs, level.number + 1
     # Small levels are read often and fit anywhere: they leave the regions to large ones.
-    tag = f"small.{number}" if level.number else tag_after(level)
+    small = level.number and n <= limits.small
+    tag = f"small.{number}" if small else tag_after(level)
     empty, sums = aggregation.memory.empty, level.sums
     width = np.dtype(sums).itemsize
     block_bin, hub_bin, slots = tables(width, n, n, arcs, arcs)

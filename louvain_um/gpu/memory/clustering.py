@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 WEDGES: Final = 1 << 13
 """Pairs of neighbours that are sampled: the share that is joined is right to within .01."""
@@ -13,13 +15,14 @@ WEDGES: Final = 1 << 13
 def sampled_clustering(offsets: Any, targets: Any, wedges: int = WEDGES) -> float:
     """Return the share of pairs of neighbours that are neighbours of each other.
 
-    Pairs are drawn at the ends of random arcs, the same ones each time.
+    Pairs are drawn at the ends of random arcs, the same ones each time. `sample_wedges` of
+    `relabel.cu` is the twin for graphs on a device.
 
     Parameters
     ----------
     offsets : int64[n + 1]
     targets : uint32[arcs]
-        Ascending within a row. Both NumPy's or both CuPy's.
+        Ascending within a row.
     wedges : int
 
     Examples
@@ -33,32 +36,33 @@ def sampled_clustering(offsets: Any, targets: Any, wedges: int = WEDGES) -> floa
     arcs = len(targets)
     if arcs < 2:
         return 0.0
-    xp = np if isinstance(offsets, np.ndarray) else _cupy()
-    drawn = np.random.default_rng(0).random((3, wedges))
-    centre = targets[xp.asarray((drawn[0] * arcs).astype(np.int64))].astype(np.int64)
+    drawn = wedge_draws(wedges)
+    centre = targets[(drawn[0] * arcs).astype(np.int64)].astype(np.int64)
     low, high = offsets[centre], offsets[centre + 1]
-    first, second = (low + (xp.asarray(part) * (high - low)).astype(np.int64) for part in drawn[1:])
+    first, second = (low + (part * (high - low)).astype(np.int64) for part in drawn[1:])
     apart = first != second
     u, v = targets[first[apart]].astype(np.int64), targets[second[apart]].astype(np.int64)
     # The shorter of both rows is searched.
     longer = offsets[u + 1] - offsets[u] > offsets[v + 1] - offsets[v]
-    u, v = xp.where(longer, v, u), xp.where(longer, u, v)
+    u, v = np.where(longer, v, u), np.where(longer, u, v)
     low, end = offsets[u], offsets[u + 1]
     high = end
     for _ in range(int(high_bit(int((end - low).max())) if len(u) else 0)):
         middle = (low + high) // 2
-        before = (low < high) & (targets[xp.minimum(middle, arcs - 1)] < v)
-        low, high = xp.where(before, middle + 1, low), xp.where(before, high, middle)
-    joined = (low < end) & (targets[xp.minimum(low, arcs - 1)] == v)
+        before = (low < high) & (targets[np.minimum(middle, arcs - 1)] < v)
+        low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
+    joined = (low < end) & (targets[np.minimum(low, arcs - 1)] == v)
     return float(joined.mean()) if len(u) else 0.0
+
+
+@cache
+def wedge_draws(wedges: int = WEDGES) -> NDArray[np.float64]:
+    """Return numbers from 0 to 1 that draw arcs and, at the end of each, two neighbours."""
+    drawn = np.random.default_rng(0).random((3, wedges))
+    drawn.flags.writeable = False
+    return drawn
 
 
 def high_bit(number: int) -> int:
     """Return the steps of a binary search among so many."""
     return number.bit_length() + 1
-
-
-def _cupy() -> Any:
-    import cupy
-
-    return cupy

@@ -29,10 +29,9 @@ BLOCKS_HELD: Final = 4
 def survey(graph: Graph | DeviceGraph) -> DegreeStats:
     """Return what a plan needs to know of a graph besides its size."""
     if isinstance(graph, DeviceGraph):
-        found = relabel.survey(kernels, graph.n_vertices, graph.offsets)
-    else:
-        found = degree_stats(graph.offsets)
-    return found._replace(clustering=sampled_clustering(graph.offsets, graph.targets))
+        return relabel.survey(kernels, graph.offsets, graph.targets)
+    clustering = sampled_clustering(graph.offsets, graph.targets)
+    return degree_stats(graph.offsets)._replace(clustering=clustering)
 
 
 def upload(

@@ -4,6 +4,7 @@
 // Vertices are dealt to threads in turns, arcs to warps; entries per community are written by
 // atomics that commute, so that no result depends on the order of threads. Kernels marked
 // cooperative hold the whole grid.
+#include "search.cuh"
 #include "union_find.cuh"
 #include "walk_arcs.cuh"
 
@@ -240,5 +241,36 @@ __global__ void BOUNDS survey_degrees(i64 n, const i64* offsets, u64 hub_degree,
     atomicAdd(stats + 1, squares);
     atomicAdd(stats + 2, isolated);
     atomicAdd(stats + 3, hub_arcs);
+  }
+}
+
+// Counts pairs of neighbours that are drawn by numbers from 0 to 1: of each of three rows, one per
+// pair. The first draws an arc, at whose end the others draw two neighbours. stats[0] becomes the
+// number of pairs of two vertices, stats[1] that of pairs that are neighbours; both are 0 before.
+// Targets are ascending within a row.
+__global__ void BOUNDS sample_wedges(i64 wedges, const i64* offsets, const u32* targets, i64 arcs,
+                                     const double* draws, u64* stats) {
+  u64 apart = 0, joined = 0;
+  for (i64 i = grid_thread(); i < wedges; i += grid_threads()) {
+    const u32 centre = targets[(i64)(draws[i] * arcs)];
+    const i64 row = offsets[centre], degree = offsets[centre + 1ll] - row;
+    const i64 first = (i64)(draws[wedges + i] * degree);
+    const i64 second = (i64)(draws[2 * wedges + i] * degree);
+    if (first == second) continue;
+    ++apart;
+    u32 u = targets[row + first], v = targets[row + second];
+    if (offsets[u + 1ll] - offsets[u] > offsets[v + 1ll] - offsets[v]) {
+      const u32 longer = u;
+      u = v;
+      v = longer;
+    }
+    const i64 low = offsets[u], high = offsets[u + 1ll];
+    joined += targets[low + last_at_most(targets + low, (u32)(high - low), v)] == v;
+  }
+  apart = block_sum(apart);
+  joined = block_sum(joined);
+  if (threadIdx.x == 0) {
+    atomicAdd(stats, apart);
+    atomicAdd(stats + 1, joined);
   }
 }

@@ -14,6 +14,7 @@ import numpy as np
 
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
+from louvain_um.gpu.memory.clustering import wedge_draws
 from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24
@@ -197,10 +198,18 @@ def sort_workspace(memory: Allocator) -> Iterator[None]:
         memory.free(*taken)  # the next user of this memory comes later in the stream
 
 
-def survey(kernels: Kernels, vertices: int, offsets: Any) -> DegreeStats:
-    """Return statistics of the vertices' degrees."""
+def survey(kernels: Kernels, offsets: Any, targets: Any) -> DegreeStats:
+    """Return statistics of a graph's degrees, and of triangles as `sampled_clustering` does."""
     import cupy
 
-    stats = cupy.zeros(4, np.uint64)
-    run(kernels, "survey_degrees", vertices, offsets, np.uint64(HUB_DEGREE), stats)
-    return DegreeStats(*stats.tolist())
+    stats = cupy.zeros(6, np.uint64)
+    run(kernels, "survey_degrees", len(offsets) - 1, offsets, np.uint64(HUB_DEGREE), stats)
+    if arcs := len(targets):
+        # A thread has one pair: its reads follow from each other.
+        kernel, draws = kernels.get("relabel", "sample_wedges"), wedge_draws()
+        wedges = draws.shape[1]
+        blocks = min(-(-wedges // THREADS), kernels.resident_blocks(kernel, THREADS))
+        arguments = (offsets, targets, np.int64(arcs), cupy.asarray(draws), stats[4:])
+        kernel((blocks,), (THREADS,), (np.int64(wedges), *arguments))
+    max_degree, squares, isolated, hub_arcs, apart, joined = stats.tolist()
+    return DegreeStats(max_degree, squares, isolated, hub_arcs, joined / max(apart, 1))

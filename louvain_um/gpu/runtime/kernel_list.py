@@ -109,6 +109,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "number_communities",
                     "follow",
                     "survey_degrees",
+                    "sample_wedges",
                 ),
                 NO_TEMPLATE,
             ),

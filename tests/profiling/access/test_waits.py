@@ -100,6 +100,13 @@ def test_a_sweep_has_a_step_for_each_class_of_vertices_in_each_sub_round():
 def test_adding_up_waits_by_blocks_and_batches_of_hubs():
     small = aggregation_waits(100, np.full(10, 200), np.full(10, 9), 4)
     assert (small.chain, small.arrivals, small.plan_reads) == (20, 0, 0)
+    alone = aggregation_waits(1 << 20, np.zeros(1 << 20, np.int64), np.zeros(1 << 20), 4)
+    assert (
+        aggregation_waits(
+            1 << 20, np.zeros(1 << 20, np.int64), np.zeros(1 << 20), 4, coarse=True
+        ).seconds
+        < alone.seconds
+    )
     large = aggregation_waits(1 << 20, np.full(1 << 14, 500), np.full(1 << 14, 9), 4)
     assert large.arrivals == large.chain * blocks_for(1 << 30) == 20 * 660
     twice = aggregation_waits(1 << 20, np.full(1 << 14, 1000), np.full(1 << 14, 9), 4)

@@ -1,0 +1,76 @@
+"""How the engine takes levels on the way to the CPU's labels, without a device."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.core.hierarchy import detect
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.events import ignore
+from louvain_um.generators import rmat, stencil
+from louvain_um.gpu import engine
+from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.memory import coarse_bytes, coarse_memory, shape
+from louvain_um.gpu.memory.clustering import sampled_clustering
+from louvain_um.gpu.memory.degree_stats import degree_stats
+from louvain_um.gpu.relabel import relabel
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str
+) -> None:
+    graph = rmat(12, edge_factor=4, seed=3).graph
+    small = replace(engine.LIMITS, small=1 << 10)
+    isolated = np.count_nonzero(np.diff(graph.offsets) == 0)
+    assert isolated > small.small
+    for module in (engine, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", small)
+    options: Any = Options(method=method, seed=3, device="cuda:0")
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    with (
+        emulated_devices(monkeypatch, emulated, 1) as kernels,
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+    assert np.array_equal(found.labels, one.labels)
+    assert found.modularity == one.modularity
+    assert not run.memory.overflowed
+    few = [level.arcs <= small.small < level.vertices for level in found.levels]
+    assert any(few)
+    launched = [kernel for _, kernel in kernels.launched]
+    assert launched.count("aggregate_small") >= sum(few)
+    assert launched.count("number_labels") >= len(few) - sum(few) > 0
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        rmat(12, seed=3).graph,
+        stencil((12, 12, 12)).graph,
+        Graph.from_edges([0], [1], n_vertices=4),
+        Graph.from_edges([], [], n_vertices=4),
+    ],
+    ids=["rmat", "stencil", "edge", "nothing"],
+)
+def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], graph: Graph
+) -> None:
+    def there(values: Any) -> Any:
+        return np.array(values).view(HostArray)
+
+    with emulated_devices(monkeypatch, emulated, 1) as kernels:
+        cupy: Any = sys.modules["cupy"]
+        cupy.zeros, cupy.asarray = lambda *shape: there(np.zeros(*shape)), there
+        found = relabel.survey(kernels, there(graph.offsets), there(graph.targets))
+    clustering = sampled_clustering(graph.offsets, graph.targets)
+    assert found == degree_stats(graph.offsets)._replace(clustering=clustering)
