@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.ledger import Group
 from louvain_um.placement.arena_spec import device_bytes
 from louvain_um.placement.decision import Decision, Request
@@ -161,11 +162,13 @@ class Plan(Decision):
         return frame_of_arrays(self.to_dict())
 
 
-def plan_for(request: Request, work: Workload) -> Plan:
-    """Return the plan of a request; see `make_plan`."""
+def plan_for(
+    request: Request, work: Workload, declared: tuple[ArraySpec, ...] | None = None
+) -> Plan:
+    """Return the plan of a request; see `make_plan`. `declared` are its arrays, if at hand."""
     since = time.perf_counter()
     policy, limit = request.policy, request.limit
-    default = request.declare(False)
+    default = request.declare(False) if declared is None else declared
 
     def auto() -> Candidate:
         asked = request.out_of_core, request.compact, request.free

@@ -106,7 +106,9 @@ def make_plan(
     """
     chosen = find_policy(policy)
     default = declare(False)
-    allowed = Budget.parse(budget).resolve(device_bytes_in_core(default, apart=True))
+    asked = Budget.parse(budget)
+    whole = device_bytes_in_core(default, apart=True) if asked.fraction is not None else 0
+    allowed = asked.resolve(whole)
     there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
     request = Request(
         declare=declare,
@@ -129,7 +131,7 @@ def make_plan(
         source=source,
         max_degree=max_degree or 0,
     )
-    return plan_for(request, work)
+    return plan_for(request, work, default)
 
 
 __all__ = ["Plan", "Request", "device_bytes_in_core", "make_plan"]

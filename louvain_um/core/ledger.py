@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -31,8 +30,7 @@ Listener = Callable[[str, str, str, int, int], None]
 """Called with "array" or "freed", name, group, address and bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One live array: its group, bytes and address."""
 
     group: Group
@@ -63,7 +61,7 @@ class Ledger:
         self.entries: dict[str, Entry] = {}
         self.live_bytes: dict[Group, int] = dict.fromkeys(GROUPS, 0)
         self.peak_bytes: dict[Group, int] = dict.fromkeys(GROUPS, 0)
-        self.peak_total = 0
+        self.live_total = self.peak_total = 0
 
     def add(self, name: str, group: Group, nbytes: int, address: int = 0) -> None:
         """Add a new array; a name in use is an error in the engine."""
@@ -72,14 +70,16 @@ class Ledger:
         if self.listener:
             self.listener("array", name, group, address, nbytes)
         self.entries[name] = Entry(group, nbytes, address)
-        self.live_bytes[group] += nbytes
-        self.peak_bytes[group] = max(self.peak_bytes[group], self.live_bytes[group])
-        self.peak_total = max(self.peak_total, sum(self.live_bytes.values()))
+        live = self.live_bytes[group] = self.live_bytes[group] + nbytes
+        self.peak_bytes[group] = max(self.peak_bytes[group], live)
+        self.live_total += nbytes
+        self.peak_total = max(self.peak_total, self.live_total)
 
     def remove(self, name: str) -> None:
         """Remove a freed array."""
         entry = self.entries.pop(name)
         self.live_bytes[entry.group] -= entry.nbytes
+        self.live_total -= entry.nbytes
         if self.listener:
             self.listener("freed", name, entry.group, entry.address, entry.nbytes)
 
@@ -93,6 +93,7 @@ class Ledger:
         """Shorten an array whose tail was freed."""
         entry = self.entries[name]
         self.live_bytes[entry.group] -= entry.nbytes - nbytes
+        self.live_total -= entry.nbytes - nbytes
         self.entries[name] = Entry(entry.group, nbytes, entry.address)
         if self.listener:
             self.listener("freed", name, entry.group, entry.address + nbytes, entry.nbytes - nbytes)

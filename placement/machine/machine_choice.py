@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from louvain_um.placement.machine.machine import Machine
@@ -83,11 +84,16 @@ def present(device: int) -> tuple[str | None, int | None]:
 
     Asks the driver alone, which takes neither CuPy nor a context.
     """
-    library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
     try:
-        cuda = ctypes.CDLL(library)
+        return _described(device)
     except OSError:
         return None, None
+
+
+@cache
+def _described(device: int) -> tuple[str, int]:
+    """Return the same of a device that is there."""
+    cuda = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     handle, size = ctypes.c_int(), ctypes.c_size_t()
     text = ctypes.create_string_buffer(256)
     asked = (
@@ -96,7 +102,9 @@ def present(device: int) -> tuple[str | None, int | None]:
         cuda.cuDeviceGetName(text, len(text), handle),
         cuda.cuDeviceTotalMem_v2(ctypes.byref(size), handle),
     )
-    return (None, None) if any(asked) else (text.value.decode(errors="replace"), size.value)
+    if any(asked):
+        raise OSError(f"no CUDA device {device}")
+    return text.value.decode(errors="replace"), size.value
 
 
 def _shipped(name: str) -> Machine | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from louvain_um.core.array_names import current_name
 from louvain_um.core.ledger import GROUPS, Group
@@ -185,9 +185,10 @@ class Policy:
         >>> str(mine.placement_in("rows", "matrix", "targets")), str(mine.placement_in("x", "y"))
         ('pinned', 'managed')
         """
-        named = self.arrays.get(array) or self.arrays.get(current_name(array))
-        named = named or self.roles.get(role) or self.groups.get(group)
-        usual = {str(name): placement for name, placement in self.placements.items()}
+        named = self.roles.get(role) or self.groups.get(group)
+        if self.arrays:
+            named = self.arrays.get(array) or self.arrays.get(current_name(array)) or named
+        usual: Mapping[Any, Placement] = self.placements
         return named or usual.get(group, self.others)
 
 
