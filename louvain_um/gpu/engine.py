@@ -217,8 +217,9 @@ class GpuEngine:
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
         self.memory.recall(self.work_bytes(first, "move"))
         self.first = replace(
-            first, cycle=cycle, start=start, refined=None, labels=None, numbers=None
-        )
+            first, cycle=cycle, start=start, start_sums=None,
+            refined=None, labels=None, numbers=None,
+        )  # fmt: skip
         self.current = self.first
         return self.first
 
@@ -404,6 +405,8 @@ class GpuEngine:
             sums = Sums(level.inside, level.squares, level.vertices)
         else:
             sums = relabel.community_sums(kernels, self.memory, level)
+            if not self.problem.extended:
+                level.start_sums = sums
         return extended_sums(level, sums) if self.problem.extended else sums
 
     def split_disconnected(self, level: GpuLevel) -> None:
@@ -421,7 +424,7 @@ class GpuEngine:
         if level.number == 0:
             # Its start communities matter only while no later level is better.
             self.memory.free(*self.live(f"start.{level.cycle}.0"))
-            level.start = None
+            level.start = level.start_sums = None
             return
         reaggregate.give_back(self.memory, level)
         free_masses(self.memory, level)

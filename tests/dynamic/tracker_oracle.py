@@ -167,7 +167,7 @@ class Following:
         if not levels:
             return smallest(labels)
         level, reached, path = self.net, start, []
-        best = self.quality(start)
+        best = float("-inf")  # freed vertices find communities again
         while True:
             if path:
                 alone = self.method == "louvain"

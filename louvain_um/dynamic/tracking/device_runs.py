@@ -10,7 +10,7 @@ import numpy as np
 from louvain_um.core import hierarchy
 from louvain_um.core.hierarchy import Run, Stopwatch
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking.partition import FOLLOWING_CYCLE, Work
+from louvain_um.dynamic.tracking.partition import FOLLOWING_CYCLE, RELEASED, Work
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import ignore
 from louvain_um.options import Options
@@ -28,7 +28,7 @@ class Runs(Protocol):
     def cycle(
         self, graph: DynamicGraph, start: Any, awake: Any, options: Options, work: Work
     ) -> tuple[Any, int] | None:
-        """Run one cycle of levels; see `louvain_um.dynamic.tracking.partition.run_cycle`.
+        """Run one cycle of levels; see `louvain_um.dynamic.tracking.partition.renew`.
 
         Returns
         -------
@@ -75,7 +75,7 @@ class DeviceRuns:
             run = Run(engine, run_options, Stopwatch(ignore))
             cycle = 0 if start is None else FOLLOWING_CYCLE
             level.cycle, level.start, level.awake = cycle, start, awake
-            run.best = run.quality(level)[0]
+            run.best = RELEASED
             path = run.cycle(level, cycle)
             if len(path) == 1:
                 return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Self
 
 import numpy as np
@@ -25,6 +26,13 @@ Marks = NDArray[np.bool_]
 
 FOLLOWING_CYCLE = 1
 """Cycle of the sweeps that follow a change: the salts of a run that continues, not of a first one.
+"""
+
+
+RELEASED = -inf
+"""What the first level of a renewal has to surpass: anything.
+
+Freed vertices are to find communities again, and what comes of it is compared with what there was.
 """
 
 
@@ -169,18 +177,24 @@ def moved(view: RowView, partition: Partition, labels: U32, work: Work) -> Parti
 
 
 def run_cycle(
-    view: RowView, start: U32 | None, marks: Marks | None, options: Options, work: Work
+    view: RowView,
+    start: U32 | None,
+    marks: Marks | None,
+    options: Options,
+    work: Work,
+    best: float | None = None,
 ) -> Partition | None:
     """Run one cycle of levels from given communities; None where it gained nothing.
 
     Only marked vertices decide in the first sweep. Without a start it is the first cycle of a run
-    from single vertices.
+    from single vertices. The first level has to surpass `best`, by default the start's modularity,
+    which takes a pass over the arcs.
     """
     engine, level = loaded(view, options)
     run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore))
     cycle = 0 if start is None else FOLLOWING_CYCLE
     level = replace(level, cycle=cycle, start=start, active=marks)
-    run.best = run.quality(level)[0]
+    run.best = run.quality(level)[0] if best is None else best
     path = run.cycle(level, cycle)
     if len(path) == 1:
         return None
@@ -195,7 +209,7 @@ def renew(
     """Free touched vertices from their communities and run a cycle from there."""
     start = partition.names.copy()
     follow.release(start, touched, np.empty(len(start), np.uint32))
-    return run_cycle(view, start, touched, options, work)
+    return run_cycle(view, start, touched, options, work, RELEASED)
 
 
 def detect(view: RowView, options: Options, work: Work) -> Partition:
