@@ -43,27 +43,26 @@ __global__ void __launch_bounds__(THREADS, 5)
     return row_of(weights, offsets, v).arcs();
   };
   Tally tally = {0, 0};
-  // All sub-rounds are weighed, then all decide: one loop, since code that is there twice takes
+  // All vertices are weighed, then all decide: one loop, since code that is there twice takes
   // registers from all of the kernel.
   for (u32 step = 0; step < 2 * sub_rounds; ++step) {
     const u32 r = step % sub_rounds;
-    const bool weighs = step < sub_rounds;
+    const bool weighs = step < sub_rounds, queues = r % queued == 0;
     const u32* from = starts + r % queued * BINS;
-    if (r % queued == 0 && (weighs || queued < sub_rounds)) {
+    if (queues) {
       if (step) grid_sync(barrier);  // `enqueue` needs a barrier between two calls
-      // Where not all are queued at once, vertices next to each other are weighed together, as the
-      // first of the sub-rounds: what an access to their rows brings is used whole.
-      const bool ranged = weighs && queued < sub_rounds;
-      const i64 low = ranged ? r * n / sub_rounds : 0;
+      // Vertices next to each other are weighed together, as the first of the sub-rounds: what an
+      // access to their rows brings is used whole.
       const u32* refined = s.refined;
       const u8* sub_sizes = s.sub_sizes;
       enqueue(
-          low, ranged ? (r + queued) * n / sub_rounds : n, arcs_alone, queued, 0,
+          weighs ? r * n / sub_rounds : 0, weighs ? (r + queued) * n / sub_rounds : n, arcs_alone,
+          queued, 0,
           [=](i64 v, bool) {
-            const u32 own = ranged ? 0 : bucket(v, salt, sub_rounds) - r;
+            const u32 own = weighs ? 0 : bucket(v, salt, sub_rounds) - r;
             if (own >= queued) return EMPTY;
             // Who is not alone any more does not decide.
-            return weighs || (refined[v] == v && sub_sizes[v] == 1) ? own : EMPTY;
+            return weighs || r == 0 || (refined[v] == v && sub_sizes[v] == 1) ? own : EMPTY;
           },
           s.queue, control, shared);
     }
@@ -74,11 +73,13 @@ __global__ void __launch_bounds__(THREADS, 5)
       if (sums) sum_communities<A>(n, s.external_weight, loops, s.totals, sums);
       continue;
     }
+    if (queues) {
+      // Idle vertices are not settled, so their proposals must say already that they stay.
+      for (i64 i = thread; i < starts[queued * BINS]; i += threads) s.proposed[i] = EMPTY;
+      grid_sync(barrier);
+    }
     if (from[0] == from[BINS]) continue;
     s.sub_round = r;
-    // Idle vertices are not settled, so their proposals must say already that they stay.
-    for (i64 i = from[0] + thread; i < from[BINS]; i += threads) s.proposed[i] = EMPTY;
-    grid_sync(barrier);
     decide(s, from, hubs, control->work + r % queued * BINS, control, shared, tally);
     grid_sync(barrier);
     apply_joins(s, from[0], from[BINS], thread, threads, hubs.capacity ? &shared : nullptr);
