@@ -113,11 +113,12 @@ struct MoveRule {
 };
 static_assert(sizeof(MoveRule<u32, u32>) == 96, "mirrored by MOVE_RULE in gpu/move/structs.py");
 
-// Marks u for the next sweep, unless u is queued in this one for a sub-round still to come.
-__device__ __forceinline__ void mark_active(u32 u, u32 sub_round, u32 sub_rounds, u32 salt,
-                                            const u8* active, u8* next_active) {
-  if (next_active[u] || (active[u] && bucket(u, salt, sub_rounds) > sub_round)) return;
-  next_active[u] = 1;
+// Whether u is to be marked for the next sweep: unless it is, or is queued in this one for a
+// sub-round still to come. Both bytes are read at once: what takes time is to wait.
+__device__ __forceinline__ bool is_missed(u32 u, u32 sub_round, u32 sub_rounds, u32 salt,
+                                          const u8* active, const u8* next_active) {
+  const bool marked = next_active[u], waits = active[u];
+  return !marked && !(waits && bucket(u, salt, sub_rounds) > sub_round);
 }
 
 // Marks the targets of arcs low..high - 1, outside the new community of their source, by the threads
@@ -128,7 +129,8 @@ __device__ __forceinline__ void activate_row(const S& s, i64 low, i64 high, u32 
                                              const u8* active, u8* next_active) {
   for (i64 j = low + rank; j < high; j += G) {
     u32 u = target_at(s.targets, s.weights, j);
-    if (s.labels[u] != target) mark_active(u, sub_round, sub_rounds, salt, active, next_active);
+    if (s.labels[u] != target && is_missed(u, sub_round, sub_rounds, salt, active, next_active))
+      next_active[u] = 1;
   }
 }
 
@@ -146,6 +148,38 @@ __device__ u64 activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_r
     const auto [low, high] = row_of(s.weights, s.offsets, v);
     if (rank == 0) arcs += high - low;
     activate_row<G>(s, low, high, rank, target, sub_round, sub_rounds, salt, active, next_active);
+  }
+  return arcs;
+}
+
+// The same for vertices of at most T arcs, by T / 4 lanes each, which read rows as `decide_tile` does.
+// Labels are read last: more of the bytes are in cache.
+template <u32 T, class S>
+__device__ u64 activate_short_rows(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds,
+                                   u32 salt, const u8* active, u8* next_active) {
+  constexpr u32 G = T / ARCS_A_LANE, step = WARP / G;
+  const u32 lane = threadIdx.x % WARP;
+  u64 arcs = 0;
+  for (u32 first = begin + grid_thread() / WARP * step; first < end;
+       first += grid_threads() / WARP * step) {
+    const u32 i = first + lane / G, community = i < end ? s.proposed[i] : EMPTY;
+    if (!__any_sync(FULL, community != EMPTY)) continue;
+    const u32 v = community != EMPTY ? s.queue[i] : 0;
+    const Row row = community != EMPTY ? row_of(s.weights, s.offsets, v) : Row{0, 0};
+    u32 target[ARCS_A_LANE];
+    read_rows<T>(row, target, EMPTY, [&](i64 j) { return target_at(s.targets, s.weights, j); });
+    exchange<G>(target);
+    if (lane % G == 0) arcs += row.arcs();
+    bool missed[ARCS_A_LANE];
+#pragma unroll
+    for (u32 q = 0; q < ARCS_A_LANE; ++q) {
+      const u32 u = target[q] == EMPTY ? v : target[q];
+      missed[q] = is_missed(u, sub_round, sub_rounds, salt, active, next_active) &&
+                  target[q] != EMPTY;
+    }
+#pragma unroll
+    for (u32 q = 0; q < ARCS_A_LANE; ++q)
+      if (missed[q] && s.labels[target[q]] != community) next_active[target[q]] = 1;
   }
   return arcs;
 }
@@ -168,8 +202,12 @@ __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 su
                             next_active);
   arcs += activate<WARP>(s, from[PER_WARP], from[TILE16], sub_round, sub_rounds, salt, active,
                          next_active);
-  arcs += activate<8>(s, from[TILE16], from[BINS], sub_round, sub_rounds, salt, active,
-                      next_active);
+  arcs += activate_short_rows<16>(s, from[TILE16], from[TILE8], sub_round, sub_rounds, salt, active,
+                                  next_active);
+  arcs += activate_short_rows<8>(s, from[TILE8], from[TILE4], sub_round, sub_rounds, salt, active,
+                                 next_active);
+  arcs += activate_short_rows<4>(s, from[TILE4], from[BINS], sub_round, sub_rounds, salt, active,
+                                 next_active);
   arcs = block_sum(arcs);
   if (threadIdx.x == 0 && arcs) atomicAdd(read_again, arcs);
 }

@@ -121,6 +121,28 @@ __device__ void weigh_rows(const S& s, u32 begin, u32 end) {
   }
 }
 
+// The same for vertices of at most T arcs, by T / 4 lanes each.
+template <u32 T, class S>
+__device__ void weigh_short_rows(const S& s, u32 begin, u32 end) {
+  using A = typename S::Accumulator;
+  constexpr u32 G = T / ARCS_A_LANE, step = WARP / G;
+  const u32 lane = threadIdx.x % WARP;
+  for (u32 first = begin + grid_thread() / WARP * step; first < end;
+       first += grid_threads() / WARP * step) {
+    const u32 i = first + lane / G, v = i < end ? s.queue[i] : 0, own = s.labels[v];
+    const Row row = i < end ? row_of(s.weights, s.offsets, v) : Row{0, 0};
+    u32 target[ARCS_A_LANE];
+    A weight[ARCS_A_LANE], inside = 0;
+    read_arcs<T>(s, row, target, weight);
+#pragma unroll
+    for (u32 q = 0; q < ARCS_A_LANE; ++q)
+      if (target[q] != EMPTY && s.labels[target[q]] == own) inside += weight[q];
+#pragma unroll
+    for (u32 d = G / 2; d; d >>= 1) inside += __shfl_xor_sync(FULL, inside, d);
+    if (i < end && lane % G == 0) s.external_weight[v] = inside;
+  }
+}
+
 // The same for a queue whose bins begin at from[0], from[1], …; hubs' are 0 before.
 template <class S, class A>
 __device__ void weigh_bins(const S& s, const u32* from, Shared<A>& shared) {
@@ -133,9 +155,11 @@ __device__ void weigh_bins(const S& s, const u32* from, Shared<A>& shared) {
         if (threadIdx.x == 0 && inside) atomicAdd(s.external_weight + v, inside);
       });
   weigh_rows<THREADS>(s, from[BLOCK], from[PER_WARP]);
-  weigh_rows<WARP>(s, from[PER_WARP], from[TILE16]);
-  weigh_rows<8>(s, from[TILE16], from[TILE4]);
-  weigh_rows<4>(s, from[TILE4], from[BINS]);
+  weigh_rows<WARP>(s, from[PER_WARP], from[TILE32]);
+  weigh_short_rows<32>(s, from[TILE32], from[TILE16]);
+  weigh_short_rows<16>(s, from[TILE16], from[TILE8]);
+  weigh_short_rows<8>(s, from[TILE8], from[TILE4]);
+  weigh_short_rows<4>(s, from[TILE4], from[BINS]);
 }
 
 // Adds the doubled weight inside all communities, and the squares of their totals, to `sums`; each
