@@ -11,7 +11,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
                   u32* new_weights, u32* new_loops, u32* new_degrees, u64* counts) {
   const i64 arcs = counts[0];
   std::vector<u32> members(n + 1), starts(n + 1), low(n + 1), rooms(n + 1), block_bin(n + 1),
-      hub_bin(n + 1), chunk_targets(arcs), chunk_weights(arcs), keys(1 << 16), sums(1 << 16);
+      hub_bin(n + 1), chunk_targets(arcs), chunk_weights(arcs), keys(1 << 14), sums(1 << 14);
   std::vector<i64> whole((n >> 10) + 2);
   std::vector<u64> partials(blocks);
   State state = {};

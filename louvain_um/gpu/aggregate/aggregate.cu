@@ -50,6 +50,7 @@ __global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
     for (u64 s = grid_thread(); s < args.heavy_slots; s += grid_threads()) table[s].arc = ~0ull;
     if (grid_thread() == 0) ((u64*)args.new_weights)[-1] = args.heavy_slots;
   }
+  clear_tables(args);
   if (grid_thread() == 0) {
     state->written = state->arcs = args.base;
     state->next_chunk = BOUND_COUNT;
@@ -79,6 +80,7 @@ __global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
 // length. Cooperative.
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 2) aggregate_small(Arguments<W, A> args) {
+  clear_tables(args);
   const i64 k = args.neighbour_bound = rank_labels(args);
   list_members(args, k);
   sum_degrees(args, k);

@@ -10,14 +10,37 @@
 // Groups of slots, as many as a warp has lanes, for whose arcs a warp reserves room at once.
 #define GROUPS 4
 
+// Parts of the tables that warps go through side by side: so they do not all wait for the counter
+// of the arcs of one hub.
+#define PARTS 64
+
+// Returns the slots of a hub's table: a power of two, of which at most four fifths are in use. More
+// of them would mean fewer hubs at a time, each time with barriers, and more to read and write.
+__device__ __forceinline__ u32 hub_slots(i64 arcs, i64 neighbour_bound) {
+  const u32 communities = u32(min(arcs, neighbour_bound)), wanted = communities + communities / 4;
+  return wanted <= WARP ? WARP : 1u << (32 - __clz(wanted - 1));
+}
+
+// Empties the tables of hubs, before the first of them; `write_hubs` leaves them empty. The caller
+// syncs before they are filled.
+template <class W, class A>
+__device__ void clear_tables(const Arguments<W, A>& args) {
+  const GlobalSlots<A> table(args.keys, args.sums, args.table_slots);
+  const u64 end = args.table_slots / WARP * WARP;  // where tables may end
+  for (u64 s = grid_thread(); s < end; s += grid_threads()) table.clear(s);
+}
+
 // Writes the rows of hubs hub_bin[done], hub_bin[done + 1], … from their tables, which begin at
-// table_at[0], table_at[1], …, table_at[taken] being the end of the last. Tables are multiples of a
-// group: its slots belong to one hub.
+// table_at[0], table_at[1], …, table_at[taken] being the end of the last, and empties the tables.
+// Tables are multiples of a group: its slots belong to one hub.
 template <class W, class A>
 __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
                            const GlobalSlots<A>& table, const u64* table_at, u32 done, u32 taken) {
-  const i64 groups = table_at[taken] / WARP, stride = grid_threads() / WARP * GROUPS;
-  for (i64 group = grid_thread() / WARP * GROUPS; group < groups; group += stride) {
+  const i64 groups = table_at[taken] / WARP;
+  const i64 part = (groups + PARTS * GROUPS - 1) / (PARTS * GROUPS);  // steps of a warp
+  for (i64 step = grid_thread() / WARP; step < part * PARTS; step += grid_threads() / WARP) {
+    const i64 group = (step % PARTS * part + step / PARTS) * GROUPS;
+    if (group >= groups) continue;
     u32 key[GROUPS], used[GROUPS], hub[GROUPS], all = 0;
     A sum[GROUPS];
 #pragma unroll
@@ -26,8 +49,11 @@ __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
       hub[q] = last_at_most(table_at, taken, t);
       const u64 begin = table_at[hub[q]], own = (table_at[hub[q] + 1] - begin) / WARP;
       key[q] = EMPTY;
-      if (group + q < groups)
-        key[q] = table.get(begin + scatter((t - begin) / WARP, own) * WARP + lane_index(), sum[q]);
+      if (group + q < groups) {
+        const u64 slot = begin + scatter((t - begin) / WARP, own) * WARP + lane_index();
+        key[q] = table.get(slot, sum[q]);
+        if (key[q] != EMPTY) table.clear(slot);
+      }
       used[q] = __ballot_sync(FULL, key[q] != EMPTY);
       all += __popc(used[q]);
     }
@@ -65,15 +91,15 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
   for (u32 done = 0, taken; done < hubs; done += taken) {
     // Every block computes the same layout of tables and units.
     const u32 t = threadIdx.x;
-    u64 slots = 0, all_slots;
+    u64 slots = 0, all;
     u32 units = 0, all_units;
     if (done + t < hubs) {
       u32 c = args.hub_bin[done + t];
       i64 arcs = arcs_before[args.starts[c + 1]] - arcs_before[args.starts[c]];
-      slots = table_for(arcs, args.neighbour_bound);
+      slots = hub_slots(arcs, args.neighbour_bound);
       units = (arcs + UNIT_ARCS - 1) / UNIT_ARCS;
     }
-    u64 slots_before = block_scan(slots, all_slots);
+    u64 slots_before = block_scan(slots, all);
     bool fits = slots && slots_before + slots <= args.table_slots;
     u32 units_before = block_scan(fits ? units : 0u, all_units);
     taken = block_sum(fits ? 1u : 0u);
@@ -81,9 +107,6 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
     if (fits) shared.table_at[t + 1] = slots_before + slots;
     shared.unit_at[t] = units_before;
     __syncthreads();
-    all_slots = shared.table_at[taken];
-    for (u64 s = grid_thread(); s < all_slots; s += grid_threads()) table.clear(s);
-    grid_sync(barrier);
     for (u32 unit = blockIdx.x; unit < all_units; unit += gridDim.x) {
       const u32 g = last_at_most(shared.unit_at, taken, unit);
       const i64 c = args.hub_bin[done + g];
