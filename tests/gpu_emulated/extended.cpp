@@ -8,7 +8,7 @@ namespace {
 
 // Tables for hubs, fewer than all need at once: they are served in batches.
 struct Tables {
-  static constexpr u64 slots = 1 << 14;
+  static constexpr u64 slots = 5000;
   std::vector<u32> keys = std::vector<u32>(slots, EMPTY);
   std::vector<u64> sums = std::vector<u64>(slots), own_weights, begins;
   std::vector<u32> fills, drains;

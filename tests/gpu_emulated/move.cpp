@@ -8,7 +8,7 @@ namespace {
 
 // Tables for hubs, fewer than all need at once: they are served in batches.
 struct Tables {
-  static constexpr u64 slots = 1 << 15;
+  static constexpr u64 slots = 12000;
   std::vector<u32> keys = std::vector<u32>(slots, EMPTY), sums = std::vector<u32>(slots, EMPTY);
   std::vector<u32> fills, drains, own_weights;
   std::vector<u64> begins;

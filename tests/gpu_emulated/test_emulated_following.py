@@ -360,8 +360,8 @@ def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):
     (count, slots), _, arrays = there(graph, emulated, 1)._there.steps.hubs
     names = launch.hub_arrays(count, slots, np.uint64)
     partials = dict(zip(names, arrays, strict=True))["partials"]
-    assert slots // launch.PARTITION_SLOTS > 1
-    assert partials.nbytes == (slots // launch.PARTITION_SLOTS + count) * launch.HUB_CHOICE.itemsize
+    assert slots // launch.PARTITION_ARCS > 1
+    assert partials.nbytes == (slots // launch.PARTITION_ARCS + count) * launch.HUB_CHOICE.itemsize
 
 
 def test_a_plan_declares_what_a_graph_and_its_tracker_hold(emulated):

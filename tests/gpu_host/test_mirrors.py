@@ -77,7 +77,7 @@ CONSTANTS = {
         "GAIN_BITS": rules.GAIN_BITS,
         "EMPTY": NONE,
         "THREADS": launch.THREADS,
-        "PARTITION_SLOTS": launch.PARTITION_SLOTS,
+        "PARTITION_ARCS": launch.PARTITION_ARCS,
         "BINS": launch.BINS,
         "BINS + 1": SPAN,
         "Table<u32>::block_max": launch.BLOCK_MAX[4],

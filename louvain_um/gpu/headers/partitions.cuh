@@ -6,14 +6,14 @@
 //
 // The slots in memory that belong together, for P partitions and U units: P * U entries of begin and
 // end of each partition among the sums of each unit, partition by partition; then the sums, as many
-// slots a unit as it may have communities, half of a block's table. These are at most `slots_for`
-// what is summed.
+// slots a unit as it may have communities, half of a block's table. An arc takes at most one and
+// a half slots, or two where sums take 64 bits, but for units that are not full.
 #pragma once
 #include "grid.cuh"
 #include "hash_table.cuh"
 
 #define MAX_PARTITIONS 1024u
-#define PARTITION_SLOTS 4096  // slots in memory per partition
+#define PARTITION_ARCS 1024  // arcs per partition, at least, where there are several
 #ifndef PARTITION_PROBES      // fewer in tests
 #define PARTITION_PROBES 128  // slots of a table that a sum tries before its partition is divided
 #endif
@@ -32,9 +32,16 @@ union PartitionWork {
   Partition at_work;
 };
 
-// Returns the partitions for so many slots in memory: a power of two.
-__device__ __forceinline__ u32 partitions_for(u64 slots) {
-  return slots <= PARTITION_SLOTS ? 1 : min((u32)(slots / PARTITION_SLOTS), MAX_PARTITIONS);
+// Returns the partitions for so many arcs: a power of two.
+__device__ __forceinline__ u32 partitions_for(u64 arcs) {
+  const u64 most = min(max(arcs / PARTITION_ARCS, (u64)1), (u64)MAX_PARTITIONS);
+  return 1u << (31 - __clz((u32)most));
+}
+
+// Returns the slots in memory of so many partitions and units.
+template <u32 SLOTS>
+__device__ __forceinline__ u64 partitioned_slots(u32 partitions, u32 units) {
+  return (u64)units * (SLOTS / 2 + partitions);
 }
 
 // Returns a community's partition. Independent of `first_slot`, so that a partition spreads over a

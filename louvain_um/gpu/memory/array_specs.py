@@ -31,7 +31,7 @@ from louvain_um.gpu.memory.targets24 import words_for
 from louvain_um.gpu.runtime.launch import (
     CONTROL,
     HUB_CHOICE,
-    PARTITION_SLOTS,
+    PARTITION_ARCS,
     hub_table_sizes,
     queue_entries,
     queued_at_once,
@@ -332,7 +332,7 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("hub_fills", "hash", 4, count + 1, stages)
     yield _array("hub_drains", "hash", 4, count + 1, stages)
     yield _array("hub_own_weights", "hash", shape.sum_bytes, count + 1, stages)
-    choices = slots // PARTITION_SLOTS + count
+    choices = slots // PARTITION_ARCS + count
     yield _array("hub_choices", "hash", HUB_CHOICE.itemsize, choices, stages)
     moving, adding = coarse_table_bytes(shape)
     yield _array("coarse_tables", "hash", 1, adding, ("coarse",))

@@ -46,9 +46,9 @@ __device__ void lay_out_tables(const S& s, const HubTables<A>& hubs, u32 begin, 
     if (i < end) {
       u32 v = s.queue[i];
       u64 arcs = row_of(s.weights, s.offsets, v).arcs();
-      slots = slots_for(arcs);
       fills = (arcs + Table<A>::block_max - 1) / Table<A>::block_max;
-      drains = partitions_for(slots);
+      drains = partitions_for(arcs);
+      slots = partitioned_slots<Table<A>::slots>(drains, fills);
     }
     __syncthreads();
     if (threadIdx.x == 0) shared.claimed = end;

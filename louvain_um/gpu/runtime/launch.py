@@ -36,12 +36,12 @@ HUB_ARCS_A_SLOT: Final = 1.6
 LOW_SCRATCH_HUB_ARCS_A_SLOT: Final = 8
 """Arcs of hubs per slot, at least.
 
-A table has two to four slots per arc; an eighth of the hubs is in a sub-round, and a quarter is
-added for sub-rounds that have more. With low scratch, a fifth of that.
+Hubs take one to two slots per arc, and a unit more each; an eighth of them is in a sub-round, and
+sub-rounds may have more. With low scratch, a fifth of that.
 """
 
-PARTITION_SLOTS: Final = 4096
-"""Slots of a hub's memory per partition (`partitions.cuh`)."""
+PARTITION_ARCS: Final = 1024
+"""Arcs of a hub per partition, at least, but for hubs of one (`partitions.cuh`)."""
 
 QUEUE_BLOCK: Final = 1 << 16
 MOST_QUEUED: Final = 8566
@@ -146,7 +146,7 @@ def hub_arrays(count: int, slots: int, sums: Any) -> dict[str, tuple[int, np.dty
     >>> import numpy as np
     >>> from louvain_um.gpu.runtime.launch import hub_arrays
     >>> hub_arrays(3, 8192, np.uint32)["partials"]
-    (15, dtype('uint64'))
+    (33, dtype('uint64'))
     """
     words = HUB_CHOICE.itemsize // 8
     found: dict[str, tuple[int, Any]] = {
@@ -156,7 +156,7 @@ def hub_arrays(count: int, slots: int, sums: Any) -> dict[str, tuple[int, np.dty
         "fills": (count + 1, np.uint32),
         "drains": (count + 1, np.uint32),
         "own_weights": (count + 1, sums),
-        "partials": (words * (slots // PARTITION_SLOTS + count), np.uint64),
+        "partials": (words * (slots // PARTITION_ARCS + count), np.uint64),
     }
     return {name: (length, np.dtype(kind)) for name, (length, kind) in found.items()}
 
