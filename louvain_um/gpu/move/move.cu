@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(THREADS, 5)
           admit(s, from[0], from[BINS], prunes, next_active, thread, threads, barrier, tally);
         apply_extended(s, from[0], from[BINS], thread, threads, barrier);
       }
-      apply_moves(s, from[0], from[BINS], thread, threads, hubs.capacity ? &shared : nullptr);
+      apply_moves(s, from[0], from[BINS], thread, threads);
       grid_sync(barrier);
       moved = r;
     }

@@ -1,7 +1,6 @@
 // The rule of moving, and the steps around deciding: start a level, apply moves, activate
 // neighbours.
 #pragma once
-#include "changes.cuh"
 #include "deal_rows.cuh"
 #include "decide.cuh"
 #include "enqueue.cuh"
@@ -212,33 +211,10 @@ __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 su
   if (threadIdx.x == 0 && arcs) atomicAdd(read_again, arcs);
 }
 
-// Applies the moves of queue[begin:end), for the threads of the grid, in whole warps. Where there may
-// be many, they are added up in the block's table, if it is given.
+// Applies the moves of queue[begin:end), for the threads of the grid, in whole warps.
 template <class S>
-__device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 threads,
-                            Shared<typename S::Accumulator>* block = nullptr) {
+__device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 threads) {
   using A = typename S::Accumulator;
-  if (block && end - begin >= gridDim.x * CHANGES_A_BLOCK) {
-    const Changes<A> changes = {block};
-    auto put = [&](u32 community, const A(&change)[2]) {
-      atomicAdd(s.totals + community, change[0]);
-      s.add_size(community, change[1]);
-    };
-    for (i64 i = begin + thread; i < end; i += threads) {
-      const u32 target = s.proposed[i];
-      if (target == EMPTY) continue;
-      const u32 v = s.queue[i], own = s.labels[v];
-      const A degree = s.degree(v);
-      s.labels[v] = target;
-#pragma unroll 1  // twice the code would take registers from all of the kernel
-      for (u32 entering = 0; entering < 2; ++entering) {
-        const u32 community = entering ? target : own;
-        const A change[] = {entering ? degree : (A)0 - degree, entering ? (A)1 : ~(A)0};
-        if (!changes.add(community, change)) put(community, change);
-      }
-    }
-    return changes.template flush<2>(put);
-  }
   for (i64 k = thread; k < whole_warps(end - begin); k += threads) {
     i64 i = begin + k;
     u32 target = i < end ? s.proposed[i] : EMPTY, own = EMPTY;

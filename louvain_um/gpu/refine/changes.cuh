@@ -1,5 +1,5 @@
-// Changes of sums per community, added up in a block's table first: where many vertices enter and
-// leave few communities, atomics on the same addresses would queue.
+// Changes of sums per community, added up in a block's table first: where many vertices join few
+// sub-communities, atomics on the same addresses would queue.
 #pragma once
 #include "bins.cuh"
 #include "hash_table.cuh"
