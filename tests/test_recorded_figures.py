@@ -400,6 +400,13 @@ def test_changes_in_core_are_those_measured():
     hubs = {row[1:]: shown(value) for row, value in ratios("in_core_hubs_h200").items()}
     for graph, words in (("hub_and_leaf:200", "{} of the time (Leiden {})"), ("rmat22", "{} ({})")):
         assert words.format(*(hubs[graph, method] for method in ("louvain", "leiden"))) in text
+    last = {row[::2]: shown(value) for row, value in ratios("in_core_rows_h200").items()}
+    for kind, words in (
+        ("lfr22", "{} ({}) of the time before on LFR 22"), ("rmat22", "{} ({}) on R-MAT 22"),
+        ("road", "{} ({}) on a road-like grid"), ("random", "{} ({}) on a random graph"),
+        ("hub_and_leaf", "{} ({}) on a graph of hubs and leaves"),
+    ):  # fmt: skip
+        assert words.format(last[kind, "louvain"], last[kind, "leiden"]) in text
     record = json.loads((HOUSE / "benchmarks/results/in_core_partitions_h200.json").read_text())
     kept = {(row["graph"], row["method"]): row for row in record["kept"]}
     louvain, leiden = kept["lfr22", "louvain"], kept["rmat22", "leiden"]
