@@ -39,7 +39,7 @@ struct BatchCounts {
   u64 freed, moved;  // arcs of pages left, and arcs that leave them
   i64 frontier;      // end of the pool after a rebuild
   u64 longest;       // most arcs of a row after the batch, of those touched
-  u64 long_rows;     // rows that all blocks merge together
+  u64 long_rows;     // rows that all blocks share, as long_rows.cuh counts them
   u64 taken, given;  // arcs of pages taken from queues and given back; of chains, the pages
   i64 held;          // arcs of all pages from queues after a rebuild
   u64 lacking;       // pages that queues did not have
@@ -82,7 +82,7 @@ struct Batch {
   u8* wanted;   // its class after the batch
   i64* pages;   // where it goes
   i64* rooms;   // where a row that stays is merged, behind all pages
-  u32* long_rows;
+  u64* long_rows;
   i64* partials;  // two per block
   BatchCounts* counts;
 };

@@ -8,8 +8,8 @@ import numpy as np
 
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 
-LONG_ROW: Final = 4096
-"""Arcs and changes above which all blocks merge a row (`merge.cu`)."""
+LONG_ROW: Final = 1024
+"""Arcs and changes above which all blocks share a row (`long_rows.cuh`)."""
 
 MOST_BLOCKS: Final = 4096
 """Blocks of a launch, at most: each has two partial sums."""
@@ -115,7 +115,7 @@ def scratch_places(
         "wanted": paging,
         "pages": 8 * paging,
         "rooms": 8 * paging,
-        "long_rows": 4 * long_rows(arcs + both),
+        "long_rows": 8 * long_rows(arcs + both),
     }
     places, end = {}, 0
     for name, size in bytes_of.items():

@@ -102,6 +102,56 @@ __device__ __forceinline__ void gather_operations(const Batch& b, Barrier* barri
   grid_sync(barrier);
 }
 
+// Arcs of large batches that a thread searches at a time: a step of a search waits for the memory.
+// Neighbouring ones are of the same rows there; else several at a time would read too much at once.
+#define SEARCHED 4
+
+// Searches the arcs listed at first, first + THREADS, …, before `end`: found[k] is the k-th. Entries
+// without an arc are not there.
+template <class W>
+__device__ __forceinline__ void search_arcs(const Batch& b, i64 first, i64 end,
+                                            Found (&found)[SEARCHED]) {
+  i64 begin[SEARCHED];
+  u32 low[SEARCHED], high[SEARCHED], target[SEARCHED], hits = 0;
+#pragma unroll
+  for (int k = 0; k < SEARCHED; ++k) {
+    const i64 i = first + k * THREADS;
+    const u64 key = i < end ? b.keys[i] : NO_ARC;
+    const Row row = key == NO_ARC ? Row{0, 0} : b.spans[key >> 32];
+    begin[k] = row.low, low[k] = 0, high[k] = row.arcs(), target[k] = key;
+  }
+  for (bool open = true; open;) {
+    open = false;
+    u32 probed[SEARCHED];
+#pragma unroll
+    for (int k = 0; k < SEARCHED; ++k)
+      probed[k] = low[k] < high[k] ? b.targets[begin[k] + (low[k] + high[k]) / 2] : 0;
+#pragma unroll
+    for (int k = 0; k < SEARCHED; ++k) {
+      if (low[k] >= high[k]) continue;
+      const u32 middle = (low[k] + high[k]) / 2;
+      if (probed[k] < target[k])
+        low[k] = middle + 1;
+      else
+        high[k] = middle;
+      // What is at the place that is found was probed.
+      if (probed[k] == target[k]) hits |= 1u << k;
+      open |= low[k] < high[k];
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < SEARCHED; ++k)
+    found[k] = {low[k], hits >> k & 1 ? i64(weight_at((const W*)b.weights, begin[k] + low[k])) : 0};
+}
+
+// The same for one arc listed, in any store.
+template <class W>
+__device__ __forceinline__ Found found_for(const Batch& b, u64 key) {
+  if (key == NO_ARC) return {0, 0};
+  const W* weights = (const W*)b.weights;
+  return find_arc(b.spans, b.targets, weights, b.loops, b.chained, key >> 32, u32(key));
+}
+
 // What a thread has seen of its edges.
 struct Seen {
   u64 missing = 0, loops = 0, heaviest = 0;
@@ -121,20 +171,17 @@ __device__ __forceinline__ Pair counted(u64 key, u64 previous, i64 old, i64 fres
 // Writes the weight of arc i's edge before and after the batch: deletions, decreases, insertions.
 // Only the first of equal arcs changes anything. Returns what the arc counts for.
 template <class W>
-__device__ __forceinline__ Pair settle(const Batch& b, i64 i, Seen& seen) {
+__device__ __forceinline__ Pair settle(const Batch& b, i64 i, const Found& found, Seen& seen) {
   auto* old = (Amount<W>*)b.old;
   auto* fresh = (Amount<W>*)b.fresh;
   const u64 key = b.keys[i], previous = i ? b.keys[i - 1] : NO_ARC;
   const u32 u = key >> 32, v = u32(key);
-  Found found = {0, 0};
-  if (key != NO_ARC)
-    found = find_arc(b.spans, b.targets, (const W*)b.weights, b.loops, b.chained, u, v);
-  const i64 before = found.weight;
   if (key == NO_ARC || key == previous) {
-    b.places[i] = found.place + (before > 0 && u != v);
+    b.places[i] = found.place + (found.weight > 0 && u != v);
     old[i] = fresh[i] = 0;
     return counted(key, previous, 0, 0);
   }
+  const i64 before = u == v ? (i64)b.loops[u] : found.weight;
   const u32 asked = b.order ? b.asked[i] : b.deletions ? DELETED : INSERTED;
   const i64 less = b.order && asked & DECREASED ? b.less[i] : 0;
   const i64 more = b.order ? b.more[i] : 1;
@@ -209,8 +256,20 @@ __global__ void BOUNDS net_batch(const Batch b) {
   Seen seen;
   Pair settled = {0, 0};
   // The threads that settle arcs are those that sum them.
-  for (i64 i = stretch_begin(listed) + threadIdx.x; i < stretch_end(listed); i += THREADS)
-    settled += settle<W>(b, i, seen);
+  i64 low = stretch_begin(listed) + threadIdx.x;
+  const i64 end = stretch_end(listed), step = SEARCHED * THREADS;
+  if (b.chained || listed <= b.in_place) {
+    for (; low < end; low += THREADS)
+      settled += settle<W>(b, low, found_for<W>(b, b.keys[low]), seen);
+  } else {
+    for (; low < end; low += step) {
+      Found found[SEARCHED];
+      search_arcs<W>(b, low, end, found);
+#pragma unroll
+      for (int k = 0; k < SEARCHED; ++k)
+        if (low + k * THREADS < end) settled += settle<W>(b, low + k * THREADS, found[k], seen);
+    }
+  }
   add_counted(&counts->missing, seen.missing);
   add_counted(&counts->loops, seen.loops);
   add_counted(&counts->gain_high, seen.gain_high);

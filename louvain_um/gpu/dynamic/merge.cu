@@ -1,13 +1,12 @@
 // Rows of a changing graph: searching them, merging changes into them, copying them.
 //
 // Rows are contiguous and ascending. A warp takes the arcs of up to 32 rows at once; rows longer than
-// LONG_ROW wait for all blocks. Every place is written by one thread.
+// LONG_ROW wait for all blocks, which take parts of them. Every place is written by one thread.
 #include "batch.cuh"
+#include "long_rows.cuh"
 
-// Arcs and changes above which all blocks merge a row.
-#define LONG_ROW 4096
-// Arcs of such a row that a warp takes at a time.
-#define CHUNK 512
+// Of kernels over all rows, which wait for the memory more than they compute.
+#define MANY_BLOCKS __launch_bounds__(THREADS, 5)
 
 // found[i] becomes the weight of edge u[i], v[i], 0 where there is none.
 template <class W>
@@ -91,19 +90,21 @@ __device__ __forceinline__ void copy_lanes(const Pools<W>& pools, const Moved& m
   walk_lanes(mine.length + mine.zeros, mine.begin, total,
              [&](const i64* at, const u32* owner, u32) {
                u32 target[DEPTH];
-               bool arc[DEPTH];
+               u64 weight[DEPTH];
 #pragma unroll
                for (int d = 0; d < DEPTH; ++d) {
-                 arc[d] = int(u32(at[d]) - __shfl_sync(FULL, end, owner[d])) < 0 && at[d] >= 0;
-                 target[d] = arc[d] ? __ldcs(pools.targets + at[d]) : 0;
+                 const bool arc = int(u32(at[d]) - __shfl_sync(FULL, end, owner[d])) < 0;
+                 target[d] = weight[d] = 0;
+                 if (at[d] < 0 || !arc) continue;
+                 target[d] = __ldcs(pools.targets + at[d]);
+                 weight[d] = weight_at(pools.weights, at[d]);
                }
 #pragma unroll
                for (int d = 0; d < DEPTH; ++d) {
                  const i64 to = at[d] + __shfl_sync(FULL, mine.shift, owner[d]);
                  if (at[d] < 0) continue;
                  pools.out_targets[to] = target[d];
-                 put_weight(pools.out_weights, to,
-                            arc[d] ? u64(weight_at(pools.weights, at[d])) : 0);
+                 put_weight(pools.out_weights, to, weight[d]);
                }
                return true;
              });
@@ -167,46 +168,42 @@ __device__ __forceinline__ void merge_lanes(const Batch& b, const Pools<W>& pool
     const u32 behind = __shfl_sync(FULL, zeros, owner);
     Moved moved = {__shfl_sync(FULL, mine.begin, owner), __shfl_sync(FULL, mine_shift, owner), 0, 0};
     if (low + lane < total) {
-      u32 from = 0;
-      if (part) {
-        from = b.places[k - 1];
-        if (fresh[k - 1] > 0) {
-          const i64 to = moved.begin + from + moved.shift + b.gained[k - 1];
-          pools.out_targets[to] = u32(b.keys[k - 1]);
-          put_weight(pools.out_weights, to, u64(fresh[k - 1]));
-        }
-        from += old[k - 1] > 0;
+      // Everything is read at once, before anything is written.
+      const bool behind_one = part, ahead_of_one = part < changes;
+      const u64 key = behind_one ? b.keys[k - 1] : 0;
+      const u32 place = behind_one ? b.places[k - 1] : 0;
+      const i64 gained = behind_one ? b.gained[k - 1] : 0;
+      const i64 before = behind_one ? i64(old[k - 1]) : 0, after = behind_one ? i64(fresh[k - 1]) : 0;
+      const u32 end = ahead_of_one ? b.places[k] : length;
+      const i64 shift = changes ? b.gained[k] : 0;
+      if (after > 0) {
+        const i64 to = moved.begin + place + moved.shift + gained;
+        pools.out_targets[to] = u32(key);
+        put_weight(pools.out_weights, to, u64(after));
       }
+      const u32 from = place + (before > 0);
       moved.begin += from;
-      moved.shift += changes ? b.gained[k] : 0;
-      moved.length = (part < changes ? b.places[k] : length) - from;
-      moved.zeros = part < changes ? 0 : behind;
+      moved.shift += shift;
+      moved.length = end - from;
+      moved.zeros = ahead_of_one ? 0 : behind;
     }
     copy_lanes(pools, moved);
   }
 }
 
-// Calls visit(row, place) for the items of long rows, which all blocks share. row_of(k) is the k-th.
+// Calls visit(row, place) for the items of rows set aside; row_of(number) is such a row, or has fewer
+// items than that.
 template <class R, class F>
-__device__ __forceinline__ void visit_long_rows(const Batch& b, R row_of, F visit) {
-  const i64 warps = grid_threads() / WARP, count = *(volatile i64*)&b.counts->long_rows;
-  i64 turn = grid_thread() / WARP;
-  for (i64 k = 0; k < count; ++k) {
-    const Merged row = row_of(b.long_rows[k]);
-    const i64 chunks = (row.items() + CHUNK - 1) / CHUNK;
-    for (; turn < chunks; turn += warps) {
-      const u32 end = min((turn + 1) * CHUNK, (i64)row.items());
-      for (u32 place = turn * CHUNK + lane_index(); place < end; place += WARP) visit(row, place);
-    }
-    turn -= chunks;
-  }
+__device__ __forceinline__ void visit_long_items(const Batch& b, R row_of, F visit) {
+  visit_long_rows(b.long_rows, &b.counts->long_rows, [&](u32 number, u64 first) {
+    const Merged row = row_of(number);
+    const u64 end = min(first + CHUNK, (u64)row.items());
+    for (u64 place = first + lane_index(); place < end; place += WARP) visit(row, place);
+  });
 }
 
-// Sets a long row aside; returns whether it is one.
 __device__ __forceinline__ bool set_aside(const Batch& b, const Merged& row, i64 number) {
-  if (row.items() <= LONG_ROW) return false;
-  b.long_rows[atomicAdd(&b.counts->long_rows, 1)] = number;
-  return true;
+  return set_aside(b.long_rows, &b.counts->long_rows, number, row.items());
 }
 
 // Copies arcs of a row from where it was merged to its page.
@@ -224,9 +221,9 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
   const Pools<W> pools = {targets, weights, targets, weights};
   const auto row_of = [&](i64 r) {
     const u32 first = b.starts[r], changes = b.starts[r + 1] - first;
-    if (b.changed[first] == b.changed[first + changes]) return Merged{};
-    const i64 stays = b.rooms[r], out = stays < 0 ? b.pages[r] : room + stays;
-    return Merged{b.from[r], out, u32(b.lengths[r]), first, changes};
+    const i64 stays = b.rooms[r], page = b.pages[r];
+    const Merged row = {b.from[r], stays < 0 ? page : room + stays, u32(b.lengths[r]), first, changes};
+    return b.changed[first] != b.changed[first + changes] ? row : Merged{};
   };
   const u32 lane = lane_index();
   for (i64 low = grid_thread() / WARP * each; low < rows; low += grid_threads() / WARP * each) {
@@ -246,22 +243,13 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
     }
     merge_lanes(b, pools, row, 0);
     __syncwarp();
-    u32 total;
-    walk_lanes(back, 0, total, [&](const i64* at, const u32* owner, u32) {
-#pragma unroll
-      for (int d = 0; d < DEPTH; ++d) {
-        const i64 from = __shfl_sync(FULL, row.out, owner[d]);
-        const i64 to = __shfl_sync(FULL, page, owner[d]);
-        if (at[d] >= 0) copy_item(targets, weights, from + at[d], to + at[d]);
-      }
-      return true;
-    });
+    copy_lanes(pools, {row.out, page - row.out, back, 0});
   }
   Barrier* barrier = &b.counts->barrier;
   grid_sync(barrier);
   if (*(volatile i64*)&b.counts->long_rows == 0) return;
-  visit_long_rows(b, row_of,
-                  [&](const Merged& row, u32 place) { merge_item(b, pools, row, place); });
+  visit_long_items(b, row_of,
+                   [&](const Merged& row, u32 place) { merge_item(b, pools, row, place); });
   grid_sync(barrier);
   const auto written = [&](i64 r) {
     Merged row = row_of(r);
@@ -271,7 +259,7 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
     if (b.rooms[r] < 0) row.length = 0;
     return row;
   };
-  visit_long_rows(b, written, [&](const Merged& row, u32 place) {
+  visit_long_items(b, written, [&](const Merged& row, u32 place) {
     copy_item(targets, weights, row.out + place, row.begin + place);
   });
 }
@@ -280,18 +268,18 @@ __global__ void BOUNDS merge_rows(const Batch b, i64 rows, i64 each, i64 room, u
 // `classes` is not null, else without gaps. Written to `spans`, or if that is null to `offsets`,
 // which has n + 1 entries. Rows whose pages come from queues take up nothing: their spans only tell
 // their lengths. Cooperative.
-__global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, i64* offsets,
-                                    u8* classes) {
+__global__ void MANY_BLOCKS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, i64* offsets,
+                                         u8* classes) {
   Barrier* barrier = &b.counts->barrier;
   if (rows) {
-    // The end of each row holds its growth until its place is known.
-    for (i64 v = grid_thread(); v < n; v += grid_threads()) spans[v].high = 0;
+    // The end of each row holds its length until its place is known.
+    for (i64 v = grid_thread(); v < n; v += grid_threads()) spans[v] = {0, b.spans[v].arcs()};
     grid_sync(barrier);
     for (i64 r = grid_thread(); r < rows; r += grid_threads())
-      spans[b.rows[r]].high = b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+      spans[b.rows[r]].high += b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
     grid_sync(barrier);
   }
-  const auto length_of = [=](i64 v) { return b.spans[v].arcs() + (rows ? spans[v].high : 0); };
+  const auto length_of = [=](i64 v) { return rows ? spans[v].high : b.spans[v].arcs(); };
   scan_many<i64>(
       n,
       [=](i64 v) {
@@ -315,11 +303,12 @@ __global__ void BOUNDS lay_out_rows(const Batch b, i64 n, i64 rows, Row* spans, 
   add_counted((u64*)&b.counts->held, held);
 }
 
-// Returns, for 32 vertices from `low` on, one per lane, the place of each in ascending `rows`; -1
+// Returns, for 32 of n vertices from `low` on, one per lane, the place of each in ascending `rows`; -1
 // where it is not in it. Whole warps call.
-__device__ __forceinline__ i64 touched_place(const u32* rows, i64 count, i64 low) {
-  i64 from = 0;
-  for (i64 to = count; from < to;) {
+__device__ __forceinline__ i64 touched_place(const u32* rows, i64 count, i64 n, i64 low) {
+  // At most n - count of the vertices before are not in it.
+  i64 from = max(low - (n - count), 0ll);
+  for (i64 to = min(low, count); from < to;) {
     const i64 step = (to - from + WARP - 1) / WARP, probe = from + lane_index() * step;
     const u32 before = __popc(__ballot_sync(FULL, probe < to && rows[probe] < low));
     if (before == 0) break;
@@ -336,26 +325,33 @@ __device__ __forceinline__ i64 touched_place(const u32* rows, i64 count, i64 low
 // Copies all n rows to where begins[v * stride] says, with the changes of `rows` touched ones merged in.
 // `classes` are those of the pages there, or null where there are none. Cooperative.
 template <class W>
-__global__ void BOUNDS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* begins, i64 stride,
-                                    const u8* classes, u32* targets, W* weights) {
+__global__ void MANY_BLOCKS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* begins,
+                                         i64 stride, const u8* classes, u32* targets, W* weights) {
   const Pools<W> pools = {b.targets, (const W*)b.weights, targets, weights};
-  const auto row_of = [&](i64 v, i64 r) {
-    const Row old = b.spans[v];
-    Merged row = {old.low, begins[v * stride], u32(old.arcs()), 0, 0};
+  const auto row_of = [&](const Row& old, i64 begin, i64 r) {
+    Merged row = {old.low, begin, u32(old.arcs()), 0, 0};
     if (r >= 0) row.first = b.starts[r], row.changes = b.starts[r + 1] - row.first;
     return row;
   };
   for (i64 low = grid_thread() / WARP * WARP; low < n; low += grid_threads()) {
-    const i64 v = low + lane_index(), r = rows ? touched_place(b.rows, rows, low) : -1;
+    const i64 v = low + lane_index();
+    Row old = {0, 0};
+    i64 begin = 0;
+    u8 size_class = NO_PAGE;
+    if (v < n) {  // read before the search below: both wait for the memory
+      old = b.spans[v], begin = begins[v * stride];
+      if (classes) size_class = classes[v];
+    }
+    const i64 r = rows ? touched_place(b.rows, rows, n, low) : -1;
     Merged row = {0, 0, 0, 0, 0};
     i64 after = 0, places = 0;
     if (v < n) {
-      row = row_of(v, r);
+      row = row_of(old, begin, r);
       if (set_aside(b, row, v)) row.length = row.changes = 0;
       after = row.length;
       if (row.changes) after += b.gained[row.first + row.changes] - b.gained[row.first];
       places = after;
-      if (classes && after) places = min(capacity_of(classes[v]), after + 7 & ~7ll);
+      if (classes && after) places = min(capacity_of(size_class), after + 7 & ~7ll);
     }
     const bool alone = row.changes || (row.length && (classes == nullptr || row.begin % 2));
     if (__any_sync(FULL, alone))
@@ -370,8 +366,8 @@ __global__ void BOUNDS rebuild_rows(const Batch b, i64 n, i64 rows, const i64* b
       const u32 at = last_at_most(b.rows, (u32)rows, (u32)v);
       if (b.rows[at] == v) r = at;
     }
-    return row_of(v, r);
+    return row_of(b.spans[v], begins[v * stride], r);
   };
-  visit_long_rows(b, long_row,
-                  [&](const Merged& row, u32 place) { merge_item(b, pools, row, place); });
+  visit_long_items(b, long_row,
+                   [&](const Merged& row, u32 place) { merge_item(b, pools, row, place); });
 }

@@ -22,6 +22,7 @@ from louvain_um.dynamic.stores.store import I64, NARROW, ROW_BYTES, U32, Compres
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS, batch_struct, long_rows
 from louvain_um.gpu.dynamic.pool import Pool
+from louvain_um.gpu.runtime.structs import packing
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
@@ -210,8 +211,8 @@ class DeviceRows(DevicePools):
 
     def read_counts(self) -> dict[str, int]:
         """Return what kernels counted; waits for them."""
-        record = self.device.read(self.counts).view(COUNTS)[0]
-        return dict(zip(COUNTS.names or (), record.item(), strict=True))
+        values = packing(COUNTS).whole.unpack_from(self.device.read(self.counts))
+        return dict(zip(COUNTS.names or (), values, strict=True))
 
     def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
         """Take memory for a batch; return the rebuilt store if it is to be rebuilt."""
@@ -417,7 +418,7 @@ class DeviceRows(DevicePools):
         classes = xp.empty(n, np.uint8) if paged else None
         if changes is None or changes.batch is None:
             arcs, rows, gained = 0, 0, 0
-            listed = xp.empty(long_rows(self.n_arcs), np.uint32)
+            listed = xp.empty(long_rows(self.n_arcs), np.uint64)
             self.device.clear(self.counts)
             batch = batch_struct(
                 **self.batch_fields(), listed=0, long_rows=self.device.address(listed)
