@@ -33,7 +33,7 @@ class Emulated:
 
     def __init__(self, libraries: Libraries, blocks: int, *, maps: bool = False) -> None:
         self.libraries, self.blocks, self.maps = libraries, blocks, maps
-        self.landing = np.empty(512, np.uint8)
+        self.landing = np.empty(8192, np.uint8)
 
     def threads(self, source: str, kernel: str, types: str = "") -> int:
         return 256 * self.blocks

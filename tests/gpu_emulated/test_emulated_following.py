@@ -89,8 +89,12 @@ class Recorded(Emulated):
         super().clear(array)
 
     def get(self, array: Any) -> Any:
-        self.others.append("read")
+        self.others.append("copy")
         return super().get(array)
+
+    def read(self, array: Any) -> Any:
+        self.others.append("read")
+        return super().read(array)
 
 
 def there(graph: lu.DynamicGraph, libraries: Libraries, blocks: int, **options: Any) -> Tracker:

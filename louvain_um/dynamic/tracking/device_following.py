@@ -101,22 +101,24 @@ class DeviceFollower:
 
         After an error, the follower is as it was.
         """
-        self.steps.make_room(self.graph.n_vertices)
-        touched = self.kept["touched"].copy()
-        try:
-            return self._follow(change)
-        except BaseException:
-            self.kept["touched"] = touched
-            raise
-
-    def _follow(self, change: Change) -> tuple[Report, Pending]:
-        graph, state, options = self.graph, self.state, self.options
-        report = Report()
-        n, total = graph.n_vertices, graph.total_weight
+        n = self.graph.n_vertices
+        self.steps.make_room(n)
         self.device.clear(self.steps.results)
         fields = self.steps.fields(n, change)
         with announcing("carry"):
             self.steps.launch("mark_changes", n, fields)
+        touched = self.kept["touched"].copy()  # while the device is busy
+        try:
+            return self._follow(fields)
+        except BaseException:
+            self.kept["touched"] = touched
+            raise
+
+    def _follow(self, fields: dict[str, Any]) -> tuple[Report, Pending]:
+        """Carry the communities to the graph as it is, once the changes are marked."""
+        graph, state, options = self.graph, self.state, self.options
+        report = Report()
+        n, total = fields["n"], graph.total_weight
         with announcing("split"):
             self.steps.split(fields, None, self.steps.arrays["whole"], after_batch=True)
         with announcing("frontier"):
@@ -264,7 +266,9 @@ class DeviceFollower:
     def _end(self, fields: dict[str, Any], state: Followed, found: Members) -> Pending:
         """Take a state; list the vertices whose community changed its name."""
         n = fields["n"]
-        listed = self.steps.listed(fields, found, self._room(self.nbytes))
+        listed = found.listed
+        if listed is None:
+            listed = self.steps.listed(fields, found, self._room(self.nbytes))
         there = 0 if listed.on_host else listed.nbytes
         if self._listed_bytes + there > MOST_LISTED * n:
             entries = self.device.get(listed.entries)

@@ -117,7 +117,7 @@ class DeviceSteps:
             grown[: len(self.kept["touched"])] = self.kept["touched"]
             self.kept["touched"] = grown
         if len(self.arrays.get("long_rows", ())) < (count := long_rows(self.store.n_arcs)):
-            self.arrays["long_rows"] = xp.empty(2 * count, np.uint32)
+            self.arrays["long_rows"] = xp.empty(2 * count, np.uint64)
         sizes = follow_arrays.hub_sizes(n, self.store.n_arcs, self.store.longest)
         held = self.hubs[0] if self.hubs else (-1, -1)
         if sizes[0] > held[0] or sizes[1] > held[1]:
@@ -251,8 +251,6 @@ class DeviceSteps:
         `room` are bytes of the device that may be taken; with too few, the host sorts.
         """
         n, count, xp = fields["n"], found.differing, self.xp
-        if found.listed is not None:
-            return found.listed
         fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
         self.device.clear(self.results)
         vertices, keys = xp.empty(count, np.uint32), xp.empty(count, np.uint64)
@@ -327,7 +325,7 @@ class DeviceSteps:
 
     def read(self) -> None:
         """Read what kernels counted; waits for them."""
-        found = self.device.get(self.results)
+        found = self.device.read(self.results).copy()
         self.counts = found[: COUNTS.itemsize].view(COUNTS)[0]
         control = found[COUNTS.itemsize :].view(CONTROL)[0]
         self.moved = {name: int(control[name]) for name in ("visited", "total_moves")}

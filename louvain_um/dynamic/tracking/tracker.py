@@ -293,7 +293,7 @@ class Tracker:
         """Return a row of the history."""
         return {
             "epoch": self.epoch,
-            "modularity": self.modularity,
+            "modularity": self.communities.modularity,
             "communities": self.communities.n_communities,
             "edges_changed": edges,
             "marked": report.marked,

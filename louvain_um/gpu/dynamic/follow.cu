@@ -78,35 +78,42 @@ __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i
     find_smallest(f, [&](u32 v) { return f.marks[v] & FELL ? EMPTY : name(v); }, f.labels);
     grid_sync(&f.counts->barrier);
   }
-  for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
-    u32 own = EMPTY, part = EMPTY;
-    u8 mark = 0;
-    if (v < f.n) {
-      own = part = name(v);
-      mark = after_batch ? f.marks[v] : 0;
-      const bool fallen = any && f.flags[own] == FALLEN;
-      if (fallen || mark & FELL)
-        part = root_of(f.first, v);
-      else if (unnamed)
-        part = f.labels[own];
-      to[v] = part;
-      const bool fell = fallen ? part != own : mark & FELL;
+  for (i64 low = grid_thread(); low - lane_index() < f.n; low += AT_ONCE * grid_threads()) {
+    u32 own[AT_ONCE], named[AT_ONCE];
+    u8 mark[AT_ONCE], flag[AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const i64 v = low + k * grid_threads();
+      own[k] = v < f.n ? name(v) : EMPTY;
+      mark[k] = v < f.n && after_batch ? f.marks[v] : 0;
+    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      flag[k] = any && own[k] != EMPTY ? f.flags[own[k]] : 0;
+      named[k] = unnamed && own[k] != EMPTY ? f.labels[own[k]] : own[k];
+    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const i64 v = low + k * grid_threads();
+      if (v - lane_index() >= f.n) break;
+      const bool fallen = flag[k] == FALLEN;
+      u32 part = named[k];
+      if (fallen || mark[k] & FELL) part = root_of(f.first, v);
+      const bool fell = fallen ? part != own[k] : mark[k] & FELL;
+      const bool marks = mark[k] & MARKED || fell, left = part != own[k];
+      if (v < f.n) to[v] = part;
       split += fell;
-      mark = mark & MARKED || fell;
+      if (!after_batch) continue;
+      marked += marks;
+      if (v < f.n) f.marks[v] = marks;
+      if (marks) f.touched[v] = 1;
+      if (!__any_sync(FULL, left)) continue;
+      const u64 degree = left ? f.degrees[v] : 0;
+      add_by_peers(f.totals, left ? own[k] : EMPTY, (u64)0 - degree);
+      add_by_peers(f.totals, left ? part : EMPTY, degree);
+      add_by_peers(f.members, left ? own[k] : EMPTY, ~0u);
+      add_by_peers(f.members, left ? part : EMPTY, 1u);
     }
-    if (!after_batch) continue;
-    const bool left = part != own;
-    if (v < f.n) {
-      f.marks[v] = mark;
-      f.touched[v] |= mark;
-      marked += mark;
-    }
-    if (!__any_sync(FULL, left)) continue;
-    const u64 degree = left ? f.degrees[v] : 0;
-    add_by_peers(f.totals, left ? own : EMPTY, (u64)0 - degree);
-    add_by_peers(f.totals, left ? part : EMPTY, degree);
-    add_by_peers(f.members, left ? own : EMPTY, ~0u);
-    add_by_peers(f.members, left ? part : EMPTY, 1u);
   }
   add_counted(&f.counts->checked, checked);
   add_counted(&f.counts->marked, marked);
@@ -124,15 +131,24 @@ struct Differing {
 };
 static_assert(sizeof(Differing) == 80, "mirrored by DIFFERING in gpu/dynamic/follow_arrays.py");
 
-// Whether v is one of these; `living` becomes what Differing has.
-__device__ __forceinline__ bool differs(const Follow& f, u32 v, u32& living) {
+// A vertex's community before, EMPTY if it was not there, and `living` as Differing has it.
+struct Known {
+  u32 name, living;
+};
+
+__device__ __forceinline__ Known known_of(const Follow& f, u32 v) {
   const bool old = v < f.n_before;
-  living = f.alive[v] | (old ? f.alive_before[v] << 1 : 0);
-  return !old || f.names[v] != f.next_names[v] || (living != 0 && living != 3);
+  return {old ? f.names[v] : EMPTY, u32(f.alive[v] | (old ? f.alive_before[v] << 1 : 0))};
 }
 
-__device__ __forceinline__ Differing differing(const Follow& f, u32 v, u32 living) {
-  const u32 name = f.next_names[v], own = v < f.n_before ? f.names[v] : EMPTY;
+// Whether a vertex that is now in the community `name` is one of these.
+__device__ __forceinline__ bool differs(const Known& before, u32 name) {
+  return before.name != name || (before.living != 0 && before.living != 3);
+}
+
+__device__ __forceinline__ Differing differing(const Follow& f, u32 v) {
+  const u32 name = f.next_names[v];
+  const auto [own, living] = known_of(f, v);
   Differing d = {v, name, own, living, f.sizes[name], 0, 0, 0, 1, 0,
                  f.degrees[v], f.masses[name], 0, 0, 0};
   if (name < f.n_before) d.size_before = f.sizes_before[name], d.mass_before = f.masses_before[name];
@@ -159,7 +175,7 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
     counts->communities = counts->differing = counts->listed = 0;
   }
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    f.first[v] = EMPTY;
+    f.first[v] = labels[v] == v ? v : EMPTY;  // most labels are of their smallest member
     if (summed) continue;
     f.sizes[v] = 0;
     f.masses[v] = 0;
@@ -182,41 +198,48 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
     grid_sync(barrier);
   add_counted(&f.counts->inside, inside);
   u64 communities = 0;
-  for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
-    u32 name = EMPTY;
-    u32 living = 0;
-    bool other = false;
-    if (v < f.n) {
-      name = f.first[labels[v]];
-      f.next_names[v] = name;
-      communities += name == v;
-      other = differs(f, v, living);
-      // A removed vertex is alone.
-      if (summed) {
-        f.sizes[v] = name == v && living & 1 ? f.members[labels[v]] : 0;
-        f.masses[v] = name == v ? f.totals[labels[v]] : 0;
+  for (i64 low = grid_thread(); low - lane_index() < f.n; low += AT_ONCE * grid_threads()) {
+    u32 label[AT_ONCE], name[AT_ONCE];
+    Known known[AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const i64 v = low + k * grid_threads();
+      label[k] = v < f.n ? labels[v] : EMPTY;
+      known[k] = v < f.n ? known_of(f, v) : Known{EMPTY, 0};
+    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) name[k] = label[k] == EMPTY ? EMPTY : f.first[label[k]];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const i64 v = low + k * grid_threads();
+      if (v - lane_index() >= f.n) break;
+      if (v < f.n) {
+        f.next_names[v] = name[k];
+        communities += name[k] == v;
+        // A removed vertex is alone.
+        if (summed) {
+          f.sizes[v] = name[k] == v && known[k].living & 1 ? f.members[label[k]] : 0;
+          f.masses[v] = name[k] == v ? f.totals[label[k]] : 0;
+        }
       }
+      const bool other = differs(known[k], name[k]);
+      if (const u32 others = __ballot_sync(FULL, other)) {
+        u64 place = 0;
+        if (lane_index() == 0) place = atomicAdd(&f.counts->differing, (u64)__popc(others));
+        place = __shfl_sync(FULL, place, 0) + __popc(others & ((1u << lane_index()) - 1));
+        if (other && place < most) list[place].vertex = v;
+      }
+      if (summed) continue;
+      add_by_peers(f.masses, name[k], v < f.n ? f.degrees[v] : 0ull);
+      add_by_peers(f.sizes, name[k], known[k].living & 1);
     }
-    if (const u32 others = __ballot_sync(FULL, other)) {
-      u64 place = 0;
-      if (lane_index() == 0) place = atomicAdd(&f.counts->differing, (u64)__popc(others));
-      place = __shfl_sync(FULL, place, 0) + __popc(others & ((1u << lane_index()) - 1));
-      if (other && place < most) list[place].vertex = v;
-    }
-    if (summed) continue;
-    add_by_peers(f.masses, name, v < f.n ? f.degrees[v] : 0ull);
-    add_by_peers(f.sizes, name, living & 1);
   }
   add_counted(&f.counts->communities, communities);
   grid_sync(barrier);
   const i64 listed = *(volatile i64*)&f.counts->differing;
   if (listed <= most)
-    for (i64 k = grid_thread(); k < listed; k += grid_threads()) {
-      const u32 v = list[k].vertex;
-      u32 living;
-      differs(f, v, living);
-      list[k] = differing(f, v, living);
-    }
+    for (i64 k = grid_thread(); k < listed; k += grid_threads())
+      list[k] = differing(f, list[k].vertex);
   Squares squares;
 #pragma unroll 4
   for (i64 c = grid_thread(); c < f.n; c += grid_threads()) squares.add(f.masses[c]);
@@ -227,11 +250,11 @@ __global__ void BOUNDS settle_names(const Follow f, const u32* whole, i64 summed
 // community to another and lived before and after.
 __global__ void BOUNDS key_differing(const Follow f, u32* vertices, u64* keys) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
-    u32 living;
-    if (!differs(f, v, living)) continue;
+    const Known before = known_of(f, v);
+    if (!differs(before, f.next_names[v])) continue;
     const u64 k = atomicAdd(&f.counts->listed, 1);
     vertices[k] = v;
-    keys[k] = living == 3 ? (u64)f.names[v] << 32 | f.next_names[v] : (u64)EMPTY << 32 | v;
+    keys[k] = before.living == 3 ? (u64)before.name << 32 | f.next_names[v] : (u64)EMPTY << 32 | v;
   }
 }
 
@@ -241,9 +264,7 @@ __global__ void BOUNDS list_groups(const Follow f, const u32* vertices, i64 coun
                                    i64 groups, const u64* degrees, Differing* list) {
   for (i64 g = grid_thread(); g < groups; g += grid_threads()) {
     const i64 low = first[g], high = g + 1 < groups ? first[g + 1] : count;
-    u32 living;
-    differs(f, vertices[low], living);
-    Differing d = differing(f, vertices[low], living);
+    Differing d = differing(f, vertices[low]);
     d.members = high - low;
     d.degree = degrees[high - 1] - (low ? degrees[low - 1] : 0);
     list[g] = d;
@@ -253,7 +274,8 @@ __global__ void BOUNDS list_groups(const Follow f, const u32* vertices, i64 coun
 // Makes every touched vertex a community; names the others after their smallest member left.
 // Cooperative.
 __global__ void BOUNDS release_touched(const Follow f, const u32* names, u32* start) {
-  for (i64 v = grid_thread(); v < f.n; v += grid_threads()) f.first[v] = EMPTY;
+  for (i64 v = grid_thread(); v < f.n; v += grid_threads())
+    f.first[v] = names[v] == v && !f.touched[v] ? v : EMPTY;
   grid_sync(&f.counts->barrier);
   find_smallest(f, [&](u32 v) { return f.touched[v] ? EMPTY : names[v]; }, f.first);
   grid_sync(&f.counts->barrier);

@@ -1,6 +1,6 @@
 // What kernels of follow.cu take and leave, and how they read rows of some vertices.
 #pragma once
-#include "search.cuh"
+#include "long_rows.cuh"
 #include "union_find.cuh"
 #include "walk_arcs.cuh"
 
@@ -8,9 +8,6 @@
 #define BOUNDS __launch_bounds__(THREADS, 5)
 // Vertices that a thread reads ahead of what it does with them.
 #define AT_ONCE 4
-// Arcs above which all blocks share a row, and how many of them a warp takes at a time.
-#define LONG_ROW 4096
-#define CHUNK 512
 
 // Marks of vertices: to move, and in a small part that fell off its community.
 #define MARKED 1
@@ -64,7 +61,7 @@ struct Follow {
   u8* flags;    // by name: LOOSE or FALLEN communities
   u8* touched;  // vertices marked since the last renewal
   u32* first;   // scratch, one per vertex
-  u32* long_rows;
+  u64* long_rows;
   FollowCounts* counts;
 };
 static_assert(sizeof(Follow) == 29 * 8, "mirrored by FOLLOW in gpu/dynamic/follow_arrays.py");
@@ -95,7 +92,7 @@ __device__ __forceinline__ void add_by_peers(T* array, u32 index, T value) {
 // twice: several at a time.
 template <class L>
 __device__ __forceinline__ void find_smallest(const Follow& f, L label_of, u32* smallest) {
-  for (i64 low = grid_thread(); low < f.n; low += AT_ONCE * grid_threads()) {
+  for (i64 low = grid_thread(); low - lane_index() < f.n; low += AT_ONCE * grid_threads()) {
     u32 label[AT_ONCE], known[AT_ONCE];
 #pragma unroll
     for (int k = 0; k < AT_ONCE; ++k) {
@@ -103,13 +100,17 @@ __device__ __forceinline__ void find_smallest(const Follow& f, L label_of, u32* 
       label[k] = v < f.n ? label_of(v) : EMPTY;
     }
 #pragma unroll
-    for (int k = 0; k < AT_ONCE; ++k)
-      known[k] = label[k] == EMPTY ? 0 : *(volatile u32*)(smallest + label[k]);
+    for (int k = 0; k < AT_ONCE; ++k) known[k] = label[k] == EMPTY ? 0 : smallest[label[k]];
 #pragma unroll
     for (int k = 0; k < AT_ONCE; ++k) {
       const u32 v = low + k * grid_threads();
-      // What was read saves most vertices of a large community the atomic.
-      if (known[k] > v) atomicMin(smallest + label[k], v);
+      const bool lower = known[k] > v;
+      if (!__any_sync(FULL, lower)) continue;
+      // One lane for each community, and none where others have been: accesses to one address wait
+      // for each other. What was read above may have lain in a cache.
+      const u32 peers = __match_any_sync(FULL, lower ? label[k] : EMPTY);
+      if (!lower || lane_index() != __ffs(peers) - 1) continue;
+      if (*(volatile u32*)(smallest + label[k]) > v) atomicMin(smallest + label[k], v);
     }
   }
 }
@@ -124,10 +125,8 @@ __device__ __forceinline__ void visit_rows(const Follow& f, P wanted, F visit) {
     if (v < f.n && wanted(v)) {
       const Row row = f.spans[v];
       low = row.low;
-      if (row.arcs() > LONG_ROW)
-        f.long_rows[atomicAdd(&f.counts->long_rows, 1)] = v;
-      else
-        length = row.arcs();
+      length = row.arcs();
+      if (set_aside(f.long_rows, &f.counts->long_rows, v, length)) length = 0;
     }
     if (!__any_sync(FULL, length)) continue;
     u32 total;
@@ -138,18 +137,11 @@ __device__ __forceinline__ void visit_rows(const Follow& f, P wanted, F visit) {
     });
   }
   grid_sync(&f.counts->barrier);
-  const i64 warps = grid_threads() / WARP, count = *(volatile i64*)&f.counts->long_rows;
-  i64 turn = grid_thread() / WARP;
-  for (i64 k = 0; k < count; ++k) {
-    const u32 v = f.long_rows[k];
+  visit_long_rows(f.long_rows, &f.counts->long_rows, [&](u32 v, i64 first) {
     const Row row = f.spans[v];
-    const i64 chunks = (row.arcs() + CHUNK - 1) / CHUNK;
-    for (; turn < chunks; turn += warps) {
-      const i64 end = min(row.low + (turn + 1) * CHUNK, row.high);
-      for (i64 j = row.low + turn * CHUNK + lane_index(); j < end; j += WARP) visit(j, v);
-    }
-    turn -= chunks;
-  }
+    const i64 end = min(row.low + first + CHUNK, row.high);
+    for (i64 j = row.low + first + lane_index(); j < end; j += WARP) visit(j, v);
+  });
   grid_sync(&f.counts->barrier);
   if (grid_thread() == 0) f.counts->long_rows = 0;
 }

@@ -143,7 +143,7 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
         # A vertex and a key for each that is renamed, before they are grouped.
         "scratch": vertices * (each(SCRATCH) + 4 + 8)
         + 3 * min(vertices, MOST_SINGLE) * DIFFERING.itemsize
-        + 8 * long_rows(arcs)
+        + 16 * long_rows(arcs)
         + COUNTS.itemsize
         + CONTROL.itemsize,
         "hash": hub_bytes(count, slots, 8),

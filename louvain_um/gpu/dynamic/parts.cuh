@@ -92,33 +92,53 @@ __device__ __forceinline__ u64 rank_of(const Follow& f, u32 v) {
   return (u64)f.spans[v].arcs() << 32 | (u32)~v;
 }
 
+// Makes v, which has this rank, the anchor of `own` unless that ranks higher; own EMPTY has none. Whole
+// warps call.
+__device__ __forceinline__ void raise_anchor(const Follow& f, u32* anchors, u32 own, u32 v,
+                                             u64 rank) {
+  // One lane for each community.
+  u64 best = rank;
+  const u32 peers = __match_any_sync(FULL, own);
+  for (u32 left = peers; __any_sync(FULL, left != 0); left &= left - 1) {
+    const u64 other = __shfl_sync(FULL, rank, left ? __ffs(left) - 1 : 0);
+    if (left && other > best) best = other;
+  }
+  if (own == EMPTY || rank != best) return;
+  u32 seen = *(volatile u32*)(anchors + own);
+  while (rank > rank_of(f, seen)) {
+    const u32 was = atomicCAS(anchors + own, seen, v);
+    if (was == seen) break;
+    seen = was;
+  }
+}
+
 // Makes anchors[own] the member of `own` that ranks highest, for flagged communities; any member
-// before. Whole warps.
+// before. Whole warps; several vertices at a time, as each waits for the memory four times.
 __device__ __forceinline__ void find_anchors(const Follow& f, u32* anchors) {
-  for (i64 v = grid_thread(); v - lane_index() < f.n; v += grid_threads()) {
-    u32 own = EMPTY;
-    if (v < f.n) own = name_before(f, v);
-    if (own != EMPTY && !f.flags[own]) own = EMPTY;
-    u64 rank = 0;
-    if (own != EMPTY) {
-      rank = rank_of(f, v);
-      if (rank <= rank_of(f, *(volatile u32*)(anchors + own))) own = EMPTY;
+  for (i64 low = grid_thread(); low - lane_index() < f.n; low += AT_ONCE * grid_threads()) {
+    u32 own[AT_ONCE], known[AT_ONCE];
+    u64 rank[AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const i64 v = low + k * grid_threads();
+      own[k] = v < f.n ? name_before(f, v) : EMPTY;
     }
-    if (!__any_sync(FULL, own != EMPTY)) continue;
-    // One lane for each community.
-    u64 best = rank;
-    const u32 peers = __match_any_sync(FULL, own);
-    for (u32 left = peers; __any_sync(FULL, left != 0); left &= left - 1) {
-      const u64 other = __shfl_sync(FULL, rank, left ? __ffs(left) - 1 : 0);
-      if (left && other > best) best = other;
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k)
+      if (own[k] != EMPTY && !f.flags[own[k]]) own[k] = EMPTY;
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      const u32 v = low + k * grid_threads();
+      rank[k] = own[k] == EMPTY ? 0 : rank_of(f, v);
+      known[k] = own[k] == EMPTY ? EMPTY : anchors[own[k]];  // or one before it, from a cache
     }
-    if (own == EMPTY || rank != best) continue;
-    u32 seen = *(volatile u32*)(anchors + own);
-    while (rank > rank_of(f, seen)) {
-      const u32 was = atomicCAS(anchors + own, seen, (u32)v);
-      if (was == seen) break;
-      seen = was;
-    }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k)
+      if (own[k] != EMPTY && rank[k] <= rank_of(f, known[k])) own[k] = EMPTY;
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k)
+      if (__any_sync(FULL, own[k] != EMPTY))
+        raise_anchor(f, anchors, own[k], low + k * grid_threads(), rank[k]);
   }
 }
 
