@@ -75,6 +75,9 @@ MIN_MAX_DEGREE = {"rmat": 3000, "lfr": 4000, "stencil": 26, "road": 4}
 
 SKEW = {"rmat": 80.0, "lfr": 8.0, "stencil": 1.0, "road": 1.0}
 
+MEAN_WEIGHT = 500
+"""Mean weight of an arc where arcs have weights."""
+
 ISOLATED = {"rmat": 0.42, "lfr": 0.0, "stencil": 0.0, "road": 0.0}
 """Share of the vertices that have no arcs, and stay as they are on every level."""
 
@@ -206,10 +209,16 @@ def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
         monkeypatch.setattr(launch, name, getattr(launch, name) // shrink)
 
 
+def zoo_runs() -> list[dict[str, Any]]:
+    """Return the recorded runs of the zoo."""
+    found: list[dict[str, Any]] = json.loads((RESULTS / "zoo_h200.json").read_text())["results"]
+    return found
+
+
 def zoo_run(kind: str, method: str, shrink: int) -> tuple[Graph, Script]:
     """Return a kind of the zoo with so many times fewer vertices and arcs, and its script."""
-    results = json.loads((RESULTS / "zoo_h200.json").read_text())["results"]
-    run = next(r for r in results if (r["kind"], r["method"], r["budget"]) == (kind, method, None))
+    wanted = kind, method, None
+    run = next(r for r in zoo_runs() if (r["kind"], r["method"], r["budget"]) == wanted)
     levels = [
         {
             "cycle": cycle,
@@ -242,6 +251,7 @@ def made_of(
 ) -> tuple[Graph, Script]:
     """Return a graph of the sizes of a run's levels, and the script of the run."""
     n, arcs = levels[0]["vertices"], levels[0]["arcs"]
+    total = arcs * (MEAN_WEIGHT if weighted else 1)
     script = Script(n, max_degree=degrees.max_degree, communities=levels[-1]["communities"])
     script.survey, isolated, inside = degrees, degrees.isolated, 0
     for at, level in enumerate(levels):
@@ -252,20 +262,20 @@ def made_of(
         kept = level.get("left", most) if last else following["arcs"]
         inside += arcs // 1000
         made = (uneven, isolated)
-        _add(script, level["vertices"], level["arcs"], k, kept, inside, arcs, *made)
+        _add(script, level["vertices"], level["arcs"], k, kept, inside, total, *made)
         if "visited" in level:
             script.moves[-1] = replace(script.moves[-1], arcs_visited=level["visited"])
         if last:  # and one that gains nothing
-            _add(script, k, kept, k, kept, 0, arcs, *made)
+            _add(script, k, kept, k, kept, 0, total, *made)
         if method == "leiden":
             script.sums.append(Sums(inside, 0, level["communities"]))
             if last:
                 script.sums += [Sums(0, 0, k), Sums(inside, 0, k)]
     if len({lev["cycle"] for lev in levels}) < (2 if method == "louvain" else 3):
-        _add(script, n, arcs, k, kept, 0, arcs, *made)
+        _add(script, n, arcs, k, kept, 0, total, *made)
         script.sums += [Sums(0, 0, k)] if method == "leiden" else []
     ends = np.linspace(0, arcs, n + 1).astype(np.int64)
-    weights = np.full(arcs, 500, np.uint32) if weighted else None
+    weights = np.full(arcs, MEAN_WEIGHT, np.uint32) if weighted else None
     targets = np.empty(arcs, np.uint32)
     return Graph(ends, targets, weights, np.zeros(n, np.int64), check=False), script
 

@@ -14,8 +14,8 @@ from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.paging.schedule import Schedule
 from louvain_um.placement.memory.paging.span import Span
-from tests.gpu_dry.dry_device import run_dry
-from tests.gpu_dry.dry_levels import made_up, scale, zoo_run
+from tests.gpu_dry.dry_device import Watched, run_dry
+from tests.gpu_dry.dry_levels import made_up, scale, zoo_run, zoo_runs
 
 
 @dataclass
@@ -254,3 +254,28 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(monkeypatch, kin
         )
         assert not memory.overflowed
         assert memory.late == 0
+
+
+KINDS = sorted(dict.fromkeys(run["kind"] for run in zoo_runs() if run["budget"] is None))
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_in_core_takes_16_bytes_an_arc_and_80_a_vertex(monkeypatch, kind, method):
+    """All that is reserved, at any one time. Weights come on top: four bytes of the input's, and
+    three more than one of level 1's."""
+    shrink = 16
+    scale(monkeypatch, shrink)
+    graph, script = zoo_run(kind, method, shrink)
+    held, most = Watched.empty, []
+
+    def watched(self, *args, **more):
+        array = held(self, *args, **more)
+        most.append(self.resident_bytes)
+        return array
+
+    monkeypatch.setattr(Watched, "empty", watched)
+    plan, _ = run_dry(monkeypatch, graph, script, Options(method=method))
+    assert plan.in_core
+    more = 0 if graph.weights is None else 7
+    assert max(most) <= (16 + more) * graph.n_arcs + 80 * graph.n_vertices

@@ -3,10 +3,11 @@
 Leiden's refined communities are small: on power-law graphs level 1 has nearly as many arcs as the
 input, and the graphs of levels 0, 1 and 2 together are the peak of a run. Level 1 therefore frees
 its graph before level 2's is made in its place. Every vertex of level 2 is a group of the input's
-vertices, too; there are about as many arcs to read, and every sum is the same.
+vertices, too; there are about as many arcs to read, and every sum is the same. So does a later
+level that still has nearly all arcs, such as those of random graphs.
 
-In pages that change sides this goes for every level that large, if the next one's rows find no room
-beside its own: the input has a copy on the host, in fewer bytes.
+In pages that change sides this goes for every level as large as such a level 1, if the next one's
+rows find no room beside its own: the input has a copy on the host, in fewer bytes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from louvain_um.placement.memory.allocator import Allocator
 REAGGREGATE_ABOVE: Final = 0.7
 """Share of the input's arcs above which level 1 frees its graph."""
 
+REAGGREGATE_LATER: Final = 0.8
+"""The same of later levels: so many arcs, with weights of a byte, take the bytes of the input's."""
+
 GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
 """Arrays of a level's graph."""
 
@@ -37,10 +41,11 @@ def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> b
 
     Without a plan for it, only where this level outgrew its region, which it can give back.
     """
-    if level.number != 1 or level.refined is None or limits.region_arcs is None:
+    if level.refined is None or limits.region_arcs is None:
         return False
     outgrown = planned or level.arcs > limits.region_arcs[0]
-    return keeps_most(first, level, limits) and outgrown
+    keeps = level.number == 1 or level.arcs > REAGGREGATE_LATER * first.arcs
+    return outgrown and keeps and keeps_most(first, level, limits)
 
 
 def keeps_most(first: GpuLevel, level: GpuLevel, limits: Limits) -> bool:

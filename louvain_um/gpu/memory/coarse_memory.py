@@ -3,8 +3,9 @@
 A level's graph is made from the one before it, and no other graph is needed then. So levels
 alternate between two regions: levels 1, 3, 5 … use the first, levels 2, 4 … the second. Where
 level 1 keeps nearly all arcs, level 2 replaces it in the first region
-(`louvain_um.gpu.aggregate.reaggregate`), and level 3 is the first in the second. A level gives
-back what it does not need of its region; one that needs more grows outside of it.
+(`louvain_um.gpu.aggregate.reaggregate`), so do later levels as long as they keep them, and the
+next one is the first in the second. A level gives back what it does not need of its region; one
+that needs more grows outside of it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class CoarseShares:
         In a mesh, vertices merge in groups of a fixed size: level 1 keeps at least this share,
         divided by the mean degree, of the input's arcs and vertices.
     reaggregated_arcs : float
-        Arcs of level 3, as a share of level 1's, where level 2 replaces level 1; else 0.
+        Arcs of the first level in the second region, as a share of level 1's, where level 2
+        replaces level 1; else 0.
     """
 
     arcs: float
@@ -155,16 +157,17 @@ def shares_from_facts(
     arcs = min(1.0, 1.15 * expected + 0.03)
     vertices = min(0.65, 0.55 * expected + (0.15 if method == "leiden" else 0.12))
     again = method == "leiden" and expected > REAGGREGATED
-    # Where degrees are even and no triangle holds a community together, later levels stay large.
-    stays = expected_arcs("louvain", clustering, skew, degree) if degree >= THIN else 0.0
-    next_arcs = max(0.45, stays) if method == "louvain" else 0.45
+    next_arcs = 0.45
+    if method == "louvain" and degree >= THIN:
+        # Where degrees are even and no triangle holds a community together, level 2 is as large.
+        next_arcs = max(next_arcs, min(1.0, 1.15 * expected))
     return CoarseShares(
         arcs=arcs,
         vertices=vertices,
         next_arcs=0.8 if again else next_arcs,
         next_vertices=min(0.5, 0.6 * vertices),
         deep_levels=4,
-        reaggregated_arcs=max(0.3, stays) if again else 0.0,
+        reaggregated_arcs=0.3 if again else 0.0,
     )
 
 

@@ -161,6 +161,34 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
     assert made["restore"] == ([2] if always else [])
 
 
+def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    """A random graph in core: besides the input there is never more than one such level."""
+    ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 15))
+    graph = Graph.from_edges(*ends, n_vertices=1 << 12)
+    plain: Any = Options(method="leiden", seed=3)
+    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+    as_if_larger(monkeypatch)
+    made, real = list[int](), reaggregate.from_input
+
+    def watching(*given: Any) -> Any:
+        made.append(given[3].number)
+        return real(*given)
+
+    monkeypatch.setattr(reaggregate, "from_input", watching)
+    options = replace(plain, device="cuda:0")
+    with (
+        emulated_devices(monkeypatch, emulated, 1),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert run.plan.in_core
+        assert not run.memory.overflowed
+    assert np.array_equal(found.labels, one.labels)
+    assert {1, 2} <= set(made)
+
+
 def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:
     """Sampled from what was counted for all blocks; a salt permutes the blocks."""
     random = np.random.default_rng(1)
