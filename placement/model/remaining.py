@@ -45,7 +45,7 @@ class Rates:
     visit, visit_vertex : float
         Nanoseconds of a visit of an arc of level 0 on an H200 with everything on the device, and
         what is added to it by vertices per arc. What a run in pages takes beyond that it waited for
-        the bus.
+        the bus; of a run in core, what level 0 took is the measure.
     aggregate, refine : float
         What aggregating an arc takes, and for Leiden refining it, too, in visits.
     sweeps : float
@@ -63,27 +63,28 @@ class Rates:
     level : float
         Milliseconds of a level, whatever its size.
     back : float
-        What waited for the bus, by that of level 0, when level 0 is moved once more.
+        What waits for the bus, by that of level 0, when level 0 is moved once more.
     again : float
-        Seconds of another whole cycle by those of the first, moving apart: fewer vertices move.
+        Seconds of another whole cycle by those of the first, the bus and moving level 0 apart:
+        fewer vertices move, but as many bytes are read.
     doubt : float
         Such cycles where communities are clear, in the mean.
     """
 
-    visit: float = 0.02
-    visit_vertex: float = 0.2
-    aggregate: float = 1.5
+    visit: float = 0.015
+    visit_vertex: float = 0.21
+    aggregate: float = 2.1
     refine: float = 2.0
-    sweeps: float = 1.5
-    open: float = 20.0
-    merging: float = 2.0
-    clear: float = 0.1
-    hubs: float = 0.06
-    vertex: float = 0.5
-    level: float = 1.5
-    back: float = 0.35
-    again: float = 0.6
-    doubt: float = 0.35
+    sweeps: float = 1.65
+    open: float = 29.0
+    merging: float = 2.2
+    clear: float = 0.06
+    hubs: float = 0.14
+    vertex: float = 0.45
+    level: float = 0.8
+    back: float = 0.25
+    again: float = 0.7
+    doubt: float = 0.42
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,11 +238,10 @@ class Remaining:
         return self.away * arcs / max(self.work.arcs, 1)
 
     def coarse(self, visits: float) -> float:
-        """Return the seconds of the levels above 0, launches apart, with so many visits."""
+        """Return the seconds of the levels above 0 with so many visits, bus and launches apart."""
         of_vertices = self.scale * self.rates.vertex * self._vertices[1]
         share = self.arcs / max(self.found.arcs, 1)
-        here = self.arcs * self.visit * (self.aggregating + visits) + share * of_vertices
-        return here + self.coarse_away
+        return self.arcs * self.visit * (self.aggregating + visits) + share * of_vertices
 
     @property
     def launches(self) -> float:
@@ -250,13 +250,17 @@ class Remaining:
 
     @property
     def again(self) -> float:
-        """Seconds of the cycles after the first. Each run moves level 0's vertices once more."""
+        """Seconds of the cycles after the first. Each run moves level 0's vertices once more.
+
+        Louvain's last cycle aggregates them into few communities: of later levels nothing is left.
+        """
         rates, arcs = self.rates, self.work.arcs
         moving = self.visit * arcs + rates.back * self.away
         if self.work.method != "leiden":
-            return moving
-        aggregating = self.aggregating * self.visit * arcs + self.away
-        cycle = rates.again * (aggregating + self.coarse(1))
+            cycle = self.aggregating * self.visit * arcs + rates.back * self.away
+            return moving + (rates.doubt if self.clear else 1.0) * cycle
+        cycle = rates.again * (self.aggregating * self.visit * arcs + self.coarse(1))
+        cycle += (1 - rates.back) * self.away + self.coarse_away  # the rest waits in `moving`
         if self.clear:
             return moving + rates.doubt * cycle
         cycles = CYCLES["leiden"] - 1
@@ -265,7 +269,8 @@ class Remaining:
     @property
     def seconds(self) -> float:
         """Seconds of the whole run."""
-        return self.found.seconds + self.coarse(self.visits) + self.launches + self.again
+        later = self.coarse(self.visits) + self.coarse_away + self.launches
+        return self.found.seconds + later + self.again
 
     def after_cycle(self, spent: float) -> float:
         """Return the seconds of the whole run, if the first cycle took so many."""

@@ -17,7 +17,7 @@ from louvain_um.placement.model.workload import Workload
 Kept = tuple[float, float, float]
 """Share of the input's arcs that level 1 keeps: low, expected, high."""
 
-LEVEL_0: Final = (0.25, 1.0, 2.5)
+LEVEL_0: Final = (0.3, 1.0, 2.0)
 """Seconds of level 0 relative to the expected: hubs and vertices without locality cost more, and
 cliques are found in three sweeps."""
 
@@ -28,7 +28,7 @@ there: all three shares of its arcs at once, and as many vertices, are rare."""
 JOINED: Final = 0.55
 """Vertices of level 1 by those of the input, relative to the arcs that it keeps."""
 
-BUS: Final = (0.25, 1.0, 1.8)
+BUS: Final = (0.28, 1.0, 1.8)
 """Seconds of the bus on level 0 relative to the expected: on the kinds of the zoo, moving visited
 arcs 3.6 to 13.5 times, where 4 to 11 times were expected."""
 
