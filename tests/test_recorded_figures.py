@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import statistics
@@ -230,6 +231,17 @@ def test_what_less_memory_costs_is_what_was_measured():
         mine = [[points[k, m, b]["times"] for k, m in graphs if m == method] for b in budgets]
         medians = [f"{statistics.median(column):.2f}" for column in mine]
         assert f"{', '.join(medians[:3])} and {medians[3]} for {name}" in text
+    less = [row for row in rows if row["budget"]]
+    assert not any(row["overflowed"] for row in less)
+    assert f"in none of the {len(less)} runs with less memory" in text
+    longer = [
+        (kind, method, more)
+        for kind, method in graphs
+        for more, fewer in itertools.pairwise((None, *budgets))
+        if points[kind, method, more]["seconds"] > 1.05 * points[kind, method, fewer]["seconds"]
+    ]
+    assert longer == [("cliques", "leiden", "90%")]
+    assert "One run took longer with more memory by more than a twentieth, Leiden on cl" in text
     others = [row for row in rows if not row["fitted"]]
 
     def inside(some):

@@ -75,16 +75,16 @@ class Rates:
     visit_vertex: float = 0.21
     aggregate: float = 2.1
     refine: float = 2.0
-    sweeps: float = 1.65
-    open: float = 29.0
+    sweeps: float = 1.4
+    open: float = 26.0
     merging: float = 2.2
     clear: float = 0.06
-    hubs: float = 0.14
+    hubs: float = 0.16
     vertex: float = 0.45
     level: float = 0.8
     back: float = 0.25
-    again: float = 0.7
-    doubt: float = 0.42
+    again: float = 0.77
+    doubt: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
