@@ -92,13 +92,14 @@ def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
 
 
 def copy_pages(target: int, source: int, nbytes: int, page: int, stream: int = 0) -> None:
-    """Copy whole pages by the copy engine, in the order of a stream.
+    """Copy whole pages by the copy engine, in the order of a stream: 0 is that of the kernels.
 
     One by one: a copy that crosses from one memory to another ends the process. Kernels come to
     four fifths of its rate, and to a tenth of it where they write to the host (measured).
     """
+    behind = stream or cuda_calls.kernel_stream()
     for begin in range(0, nbytes, page):
-        cuda_calls.copy_later(target + begin, source + begin, page, stream)
+        cuda_calls.copy_later(target + begin, source + begin, page, behind)
 
 
 def _elements(address: int, nbytes: int, dtype: DTypeLike) -> Any:

@@ -195,6 +195,13 @@ def copy_later(target: int, source: int, nbytes: int, stream: int) -> None:
     _cupy("memcpyAsync", target, source, nbytes, COPY_DEFAULT, stream)
 
 
+def kernel_stream() -> int:
+    """Return the stream that this thread launches kernels in."""
+    from cupy.cuda import get_current_stream
+
+    return int(get_current_stream().ptr)
+
+
 def new_stream() -> int:
     """Return a stream that does not wait for others."""
     return int(_cupy("streamCreateWithFlags", NON_BLOCKING))

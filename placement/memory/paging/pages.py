@@ -168,7 +168,7 @@ class Pages:
             return taken
 
     def give(self, pages: Sequence[Page]) -> None:
-        """Take pages back, in the order of their addresses: neighbours are copied at once."""
+        """Take pages back, in the order of their addresses."""
         with self.lock:
             for side, free in self.free.items():
                 back = [page for page in pages if page.side == side]

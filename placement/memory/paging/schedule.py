@@ -172,8 +172,8 @@ class Schedule(Movement):
         count += min(leaving, window)
         if leaving < window:
             # The first half: the others are copied beside the kernel that fills their place.
-            fresh = [i in span.twins for span, used in finals for i in span.final(used)]
-            count += max(0, -(-len(fresh) // 2) - sum(fresh))
+            copied = [i in span.twins for span, used in finals for i in span.final(used)]
+            count += max(0, -(-len(copied) // 2) - sum(copied))
         return self.room() + count * self.pool.size
 
     @property

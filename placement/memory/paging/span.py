@@ -121,7 +121,6 @@ class Span:
         *,
         keep: bool = False,
         bare: bool = False,
-        stream: int = 0,
     ) -> None:
         """Move pages to a side; the range keeps its addresses and its values.
 
@@ -134,14 +133,11 @@ class Span:
             The values never change: the host's copy stays, so that pages leave for nothing.
         bare : bool
             Nothing reads them before `dress`: they are not mapped, which takes time.
-        stream : int
-            If not 0, the caller waits for it before the range is read and before its pages change
-            sides again. Copies may be under way when this returns.
         """
         cuda_calls.synchronize()
         copies = self.remap(side, numbers, keep=keep, bare=bare)
-        self.carry(copies, side, stream)
-        if side == "device" and not keep and not stream:
+        self.carry(copies, side)
+        if side == "device" and not keep:
             # Others may write to what is still read, in streams of their own.
             cuda_calls.synchronize()
 
@@ -197,7 +193,7 @@ class Span:
         self.carry(copies, "host", stream)
 
     def carry(self, copies: Sequence[tuple[Page, Page]], side: PageSide, stream: int = 0) -> None:
-        """Copy pages to others of a side, behind a stream."""
+        """Copy pages to others of a side, behind a stream, or behind kernels (0)."""
         size = self.pool.size
         for to, of in copies:
             copy_pages(to.address, of.address, size, size, stream)

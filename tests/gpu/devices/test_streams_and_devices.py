@@ -27,6 +27,10 @@ def test_another_stream_than_the_default(gpu: Choice, method: str, memory: str) 
         np.testing.assert_array_equal(found.labels, want)
         there = DeviceGraph.from_host(graph)
         np.testing.assert_array_equal(getattr(lu, method)(there, device="cuda").labels, want)
+        if memory == "auto":  # pages change sides
+            for budget in ("50%", "30%"):
+                found = getattr(lu, method)(graph, device="cuda", device_budget=budget)
+                np.testing.assert_array_equal(found.labels, want)
 
 
 def test_two_runs_at_once_have_arenas_of_their_own(gpu: Choice) -> None:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from fake_cuda import FakeCuda, FakeError
 
-from louvain_um.placement.memory import cuda_calls, host, staging
+from louvain_um.placement.memory import colocate, cuda_calls, host, staging
 
 
 @pytest.fixture
@@ -118,3 +120,17 @@ def test_a_copy_without_memory_for_buffers_is_made_by_cuda(cuda, streams, monkey
     staging.to_host(target.ctypes.data, values.ctypes.data, len(values))
     assert np.array_equal(target, values)
     assert not staging.FREE
+
+
+@pytest.mark.parametrize(("given", "used"), [(0, 7), (5, 5)])
+def test_pages_are_copied_behind_kernels_unless_another_stream_is_given(
+    cuda, monkeypatch, given, used
+):
+    found = ModuleType("cupy.cuda")
+    found.get_current_stream = lambda: SimpleNamespace(ptr=7)
+    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
+    monkeypatch.setitem(sys.modules, "cupy.cuda", found)
+    streams = list[int]()
+    cuda.runtime.memcpyAsync = lambda to, of, nbytes, kind, stream: streams.append(stream)
+    colocate.copy_pages(4096, 8192, 64, 32, given)
+    assert streams == [used, used]
