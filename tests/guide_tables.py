@@ -22,3 +22,9 @@ def table_under(page: str, heading: str) -> dict[str, list[str]]:
         for line in text.splitlines() if line.startswith("| `")
         for cells in [line.strip("|").split("|")]
     }  # fmt: skip
+
+
+def close(text: str, value: float) -> bool:
+    """Return whether a text shows a value, rounded to its number of digits."""
+    digits = len(text.partition(".")[2])
+    return abs(float(text.replace(",", "")) - value) <= 0.501 * 10**-digits
