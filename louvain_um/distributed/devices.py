@@ -101,7 +101,7 @@ class DevicesEngine(GpuEngine):
         for share in self.inputs:
             share.level.max_degree = first.level.max_degree
         self.team = self.inputs
-        self.begin(first.level, ())
+        self.begin(first.level, None)
         return first.level
 
     def shared(self, level: GpuLevel) -> bool:

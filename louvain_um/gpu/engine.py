@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.core.objectives.problem import Problem, problem_of, takes_extended_rule
@@ -19,17 +17,16 @@ from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, Phase, array_listener
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
+from louvain_um.gpu.forecast import Forecast
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.level_room import LevelRoom, settling
 from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.planning import (
     check_host_room,
-    hosted_work_bytes,
     plan_run,
-    queued_within,
     without_graph,
-    work_bytes,
 )
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.move.extended import (
@@ -45,7 +42,6 @@ from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.launch import queued_at_once
 from louvain_um.gpu.setup import (
     aggregation_limits,
     compact_types,
@@ -59,16 +55,9 @@ from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.machine.peers import peer_for, peer_room
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.model.remaining import Found, Remaining
-from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]
-
-
-SETTLING: Final = ("offsets", "degrees", "weights", "targets")
-"""Arrays of a level's graph that may have pages of their own, those first that vertices look up,
-then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
 
 
 class GpuEngine:
@@ -93,15 +82,9 @@ class GpuEngine:
         self.path: list[GpuLevel] = []
         self.reaggregates = False
         self.shares_read: dict[str, float] = {}
-        self.planned: float | None = None
-        self.expected: float | None = None
-        self.uncorrected: tuple[MoveStats, float] | None = None
-        self.after_cycle_0: float | None = None
-        self.remaining: Remaining | None = None
+        self.forecast = Forecast()
+        self.room: LevelRoom
         self.shape: Shape
-        self.visited = 0.0
-        self.ranged: TimeRange
-        self.began = 0.0
         self.peer: int | None = None
         self.stack = ExitStack()
 
@@ -145,7 +128,7 @@ class GpuEngine:
             )
         compact = compact_types(self.plan)
         self.compile(compact or types, *coarse)
-        self.planned, self.ranged = self.plan.seconds, self.plan.seconds_range
+        self.forecast.plan(self.plan)
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
         if extended:
             self.limits = replace(self.limits, weights8=False)
@@ -180,13 +163,15 @@ class GpuEngine:
             self.blocks = cut(self.memory, self.plan, graph, level, device)
         level.hub_arcs = shape.hub_arcs
         level.byte_sizes = bool(compact) and shape.compacted().byte_sizes
-        self.memory.recall(self.work_bytes(level, "move"))
-        self.begin(level, self.plan.arrays)
+        self.begin(level, self.plan)
+        self.memory.recall(self.room.work_bytes(level, "move"))
         return level
 
-    def begin(self, level: GpuLevel, arrays: Sequence[ArraySpec]) -> None:
-        """Begin with level 0, whose arrays are in memory; `arrays` are those declared."""
+    def begin(self, level: GpuLevel, plan: Plan | None) -> None:
+        """Begin with level 0, whose arrays are in memory, as a plan says if there is one."""
+        arrays = plan.arrays if plan else ()
         self.in_place = InPlace(self.memory, self.observer, arrays, self.options.method)
+        self.room = LevelRoom(self.memory, plan, self.limits, low_scratch=self.low_scratch)
         self.first = self.current = level
 
     def compile(self, *types: str, source: str = "") -> None:
@@ -215,7 +200,7 @@ class GpuEngine:
             level.labels = level.numbers = None
         # A last level that gained nothing may have left its start communities.
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
-        self.memory.recall(self.work_bytes(first, "move"))
+        self.memory.recall(self.room.work_bytes(first, "move"))
         self.first = replace(
             first, cycle=cycle, start=start, start_sums=None,
             refined=None, labels=None, numbers=None,
@@ -241,19 +226,18 @@ class GpuEngine:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         run = (kernels, self.memory, self.options, self.total, level)
         blocks = self.blocks if level.number == 0 else None
-        since = time.perf_counter()
-        if level.number == level.cycle == 0:
-            self.began = since
+        begins = level.number == level.cycle == 0
+        if begins:
+            self.forecast.begin()
         if blocks:
             moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
-            queued = self.queued(level, "move")
+            queued = self.room.queued(level, "move")
             moved, sweeps = move(*run, self.problem, self.low_scratch, queued, self.catch_up)
         if not blocks:
             self.in_place.move(level, moved)
-        if level.number == level.cycle == 0:
-            self.uncorrected = moved, time.perf_counter() - since
-            self.visited = moved.arcs_visited / max(level.arcs, 1)
+        if begins:
+            self.forecast.moved(moved, level.arcs)
             # In core nothing follows from it: it is found while level 1 moves.
             if not self.lies_still:
                 self.catch_up()
@@ -267,17 +251,11 @@ class GpuEngine:
 
     def catch_up(self) -> None:
         """Correct the plan by the first move phase, once; follow its layout where possible."""
-        if self.uncorrected is None:
+        if self.forecast.uncorrected is None:
             return
-        (moved, seconds), self.uncorrected = self.uncorrected, None
-        visited = [moved.arcs_visited]
-        found = self.plan.corrected(visited, seconds, choosing=not self.lies_still)
-        if found.layout != self.plan.layout:
-            if found.compact == self.plan.compact and self.memory.follow(found.layout):
-                self.plan = found
-            else:
-                found = self.plan.corrected(visited, seconds, choosing=False)
-        self.expected = found.seconds
+        self.plan = self.room.plan = self.forecast.correct(
+            self.plan, self.memory, lies_still=self.lies_still
+        )
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
@@ -289,7 +267,7 @@ class GpuEngine:
         if blocks:
             refine_blocks(*run, blocks, self.low_scratch)
         else:
-            refine(*run, self.problem, self.low_scratch, self.queued(level, "refine"))
+            refine(*run, self.problem, self.low_scratch, self.room.queued(level, "refine"))
             self.in_place.refine(level)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
@@ -328,17 +306,7 @@ class GpuEngine:
             self.memory.set_aside(*self.live(*self.held(level)[:2]))
             self.settle(coarse, "move")
         if level.number == level.cycle == 0:
-            sums = coarse.start_sums
-            found = Found(
-                seconds=time.perf_counter() - self.began,
-                visited=self.visited,
-                arcs=coarse.arcs,
-                vertices=coarse.vertices,
-                communities=coarse.vertices if sums is None else sums.communities,
-                isolated=self.shape.isolated,
-                skew=self.shape.skew,
-            )
-            self.remaining = self.plan.remaining(found)
+            self.forecast.aggregated(self.plan, self.shape, coarse)
         return coarse
 
     def from_input(self, level: GpuLevel) -> bool:
@@ -348,7 +316,7 @@ class GpuEngine:
         if self.memory.schedule is None:
             return reaggregate.wanted(self.first, level, self.limits, self.reaggregates)
         return self.gives_way(level) and self.memory.lacks(
-            *self.settling(level), least=self.work_bytes(level, "aggregate")
+            *settling(level), least=self.room.work_bytes(level, "aggregate")
         )
 
     def gives_way(self, level: GpuLevel) -> bool:
@@ -358,39 +326,12 @@ class GpuEngine:
 
     def settle_input(self, source: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them."""
-        least = self.work_bytes(source, "aggregate")
-        width = 4 + (1 if self.limits.weights8 else np.dtype(source.sums).itemsize)
-        self.memory.settle(
-            least=least, grows=True, reads_input=True, nbytes=width * self.path[-1].arcs
-        )
+        self.room.settle_input(source, self.path[-1].arcs)
         self.shares_read = self.in_place.shares(source)
-
-    def settling(self, level: GpuLevel) -> list[str]:
-        """Return the names of arrays of a coarse level's graph that may have pages of their own."""
-        return [f"{name}.{level.tag}" for name in SETTLING] if level.number else []
 
     def settle(self, level: GpuLevel, step: Phase) -> None:
         """Place a level's graph anew, for a step that begins: what it works with goes first."""
-        self.memory.settle(
-            *self.settling(level),
-            least=self.work_bytes(level, step),
-            later=level.number > 0,
-            grows=step == "aggregate",
-            backs_up=not self.gives_way(level),
-        )
-
-    def work_bytes(self, level: GpuLevel, step: Phase) -> int:
-        """Return the bytes of the device that a step on a level works with; 0 without pages."""
-        if self.memory.schedule is None:
-            return 0
-        found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
-        return found if level.number else max(0, found - hosted_work_bytes(self.plan, step))
-
-    def queued(self, level: GpuLevel, step: Phase) -> int:
-        """Return how many sub-rounds to queue at a time: in pages, as many as there is room for."""
-        if self.memory.schedule is None:
-            return queued_at_once(level.vertices, low_scratch=self.low_scratch)
-        return queued_within(level, step, self.memory.spare - self.work_bytes(level, step))
+        self.room.settle(level, step, backs_up=not self.gives_way(level))
 
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
@@ -434,8 +375,8 @@ class GpuEngine:
 
     def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
-        if path[0].cycle == 0 and self.remaining:
-            self.after_cycle_0 = self.remaining.after_cycle(time.perf_counter() - self.began)
+        if path[0].cycle == 0:
+            self.forecast.cycle_ended()
         return tuple(self.fetched(level.numbers) for level in path[:-1])
 
     def coarse_labels(self, path: list[GpuLevel]) -> tuple[U32, ...]:
@@ -479,13 +420,8 @@ class GpuEngine:
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget."""
         self.catch_up()
-        range_ = self.ranged
         plan = {
-            "seconds": self.planned,
-            "seconds_range": [range_.low, range_.expected, range_.high],
-            "seconds_corrected": self.expected,
-            "seconds_after_level_0": self.remaining and self.remaining.seconds,
-            "seconds_after_cycle_0": self.after_cycle_0,
+            **self.forecast.summary,
             "kept": self.plan.request.kept,
             "device_bytes": self.plan.device_bytes,
             "packed": self.plan.targets24,

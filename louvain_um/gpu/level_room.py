@@ -1,0 +1,95 @@
+"""The room that a level has on the device: what each step works with, and what lies beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from louvain_um.events import Phase
+from louvain_um.gpu.aggregate.limits import Limits
+from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.memory.planning import hosted_work_bytes, queued_within, work_bytes
+from louvain_um.gpu.runtime.launch import queued_at_once
+from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.planner import Plan
+
+SETTLING: Final = ("offsets", "degrees", "weights", "targets")
+"""Arrays of a level's graph that may have pages of their own, those first that vertices look up,
+then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
+
+
+def settling(level: GpuLevel) -> list[str]:
+    """Return the names of arrays of a coarse level's graph that may have pages of their own."""
+    return [f"{name}.{level.tag}" for name in SETTLING] if level.number else []
+
+
+@dataclass(slots=True)
+class LevelRoom:
+    """Settles levels in pages, where memory has any; without, all of it lies still.
+
+    Parameters
+    ----------
+    memory : Allocator
+    plan : Plan or None
+        None only without pages.
+    limits : Limits
+        What bounds the memory of aggregation.
+    low_scratch : bool
+        Whether moving and refinement queue one sub-round at a time.
+    """
+
+    memory: Allocator
+    plan: Plan | None
+    limits: Limits
+    low_scratch: bool
+
+    def settle(self, level: GpuLevel, step: Phase, *, backs_up: bool) -> None:
+        """Place a level's graph anew, for a step that begins: what it works with goes first.
+
+        Parameters
+        ----------
+        level : GpuLevel
+        step : Phase
+        backs_up : bool
+            Whether its graph may have to leave for the next one's.
+        """
+        self.memory.settle(
+            *settling(level),
+            least=self.work_bytes(level, step),
+            later=level.number > 0,
+            grows=step == "aggregate",
+            backs_up=backs_up,
+        )
+
+    def settle_input(self, source: GpuLevel, arcs: int) -> None:
+        """Let kernels read the input's arcs, to make a later level of them.
+
+        Parameters
+        ----------
+        source : GpuLevel
+            The input, as if it were the level that is aggregated.
+        arcs : int
+            Of the level that is aggregated.
+        """
+        width = 4 + (1 if self.limits.weights8 else np.dtype(source.sums).itemsize)
+        self.memory.settle(
+            least=self.work_bytes(source, "aggregate"),
+            grows=True,
+            reads_input=True,
+            nbytes=width * arcs,
+        )
+
+    def work_bytes(self, level: GpuLevel, step: Phase) -> int:
+        """Return the bytes of the device that a step on a level works with; 0 without pages."""
+        if self.memory.schedule is None or self.plan is None:
+            return 0
+        found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
+        return found if level.number else max(0, found - hosted_work_bytes(self.plan, step))
+
+    def queued(self, level: GpuLevel, step: Phase) -> int:
+        """Return how many sub-rounds to queue at a time: in pages, as many as there is room for."""
+        if self.memory.schedule is None:
+            return queued_at_once(level.vertices, low_scratch=self.low_scratch)
+        return queued_within(level, step, self.memory.spare - self.work_bytes(level, step))
