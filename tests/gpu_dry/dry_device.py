@@ -24,7 +24,7 @@ from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.launch import CONTROL
 from louvain_um.options import Options
-from louvain_um.placement.memory import allocator
+from louvain_um.placement.memory import allocator, live_arrays
 from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 from tests.placement.fake_cuda import FakeCuda, install
 
@@ -305,9 +305,9 @@ def run_dry(
         def fill(sides: Any, source: Any, device: int) -> None:
             values.update({sides[0][0]: source} if source is graph.offsets else {})
 
-        patch.setattr(allocator, "view", view)
-        patch.setattr(allocator, "fill", fill)
-        patch.setattr(allocator, "fetch", lambda sides, values: None)
+        patch.setattr(live_arrays, "view", view)
+        patch.setattr(live_arrays, "fill", fill)
+        patch.setattr(live_arrays, "fetch", lambda sides, values: None)
         patch.setattr(engine, "Allocator", Watched)
         # What is laid out exists nowhere: the memory of this host sets no limit.
         patch.setattr(engine, "check_host_room", lambda layout: None)

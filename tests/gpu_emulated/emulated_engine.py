@@ -17,7 +17,7 @@ import pytest
 from louvain_um.gpu.ranks import loading
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
-from louvain_um.placement.memory import allocator, colocate, cuda_calls
+from louvain_um.placement.memory import colocate, cuda_calls, live_arrays
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.paging import span
 
@@ -238,9 +238,9 @@ def emulated_devices(
         patch.setattr(guard, "ranges", {})
         patch.setattr(guard, "permitted", {})
         patch.setattr(colocate, "fill", fill)
-        patch.setattr(allocator, "fill", fill)
+        patch.setattr(live_arrays, "fill", fill)
         patch.setattr(span, "copy_pages", copy_pages)
-        for module in (allocator, loading):
+        for module in (live_arrays, loading):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))
         patch.setitem(sys.modules, "cupy.cuda", sys.modules["cupy"].cuda)

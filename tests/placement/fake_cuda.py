@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement.memory import allocator, arena, cuda_calls
+from louvain_um.placement.memory import arena, cuda_calls, live_arrays
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.paging import span
 from louvain_um.placement.program import device_arrays
@@ -243,7 +243,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
         pointer = SimpleNamespace(ptr=address, mem=SimpleNamespace(_owner=owner))
         return SimpleNamespace(size=shape, dtype=kind, itemsize=kind.itemsize, data=pointer)
 
-    monkeypatch.setattr(allocator, "view", view)
+    monkeypatch.setattr(live_arrays, "view", view)
 
     def new_array(slot, device):
         shape, kind = slot.spec.shape, np.dtype(slot.spec.dtype)

@@ -84,7 +84,7 @@ class Cuda:
     def array_in(self, room: Any, places: int, dtype: Any) -> Any:
         """Return an array over the beginning of such memory."""
         if isinstance(room, GrowingRange):
-            from louvain_um.placement.memory.array_view import view
+            from louvain_um.placement.memory.live_arrays import view
 
             return view(room.address, places, dtype, room)
         return room.bytes[: places * np.dtype(dtype).itemsize].view(dtype)

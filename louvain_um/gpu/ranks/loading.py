@@ -18,8 +18,8 @@ from louvain_um.graph.graph import Graph
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec
 from louvain_um.placement.memory import colocate, cuda_calls
 from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.array_view import view
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.live_arrays import view
 from louvain_um.placement.memory.vmm_range import VmmRange
 from louvain_um.placement.policy.policy import Placement
 

@@ -12,7 +12,7 @@ import pytest
 from fake_cuda import FakeCuda, install
 
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory import allocator, cuda_calls
+from louvain_um.placement.memory import cuda_calls, live_arrays
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.free_list import FreeList
@@ -82,7 +82,7 @@ def cuda(monkeypatch, request):
         array = np.ctypeslib.as_array(raw)[: shape * kind.itemsize].view(kind)
         return Viewed(array, address, late)
 
-    monkeypatch.setattr(allocator, "view", view)
+    monkeypatch.setattr(live_arrays, "view", view)
 
     def copy_pages(to, of, nbytes, page, stream=0):
         if late is None:

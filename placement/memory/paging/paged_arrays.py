@@ -1,0 +1,206 @@
+"""What the steps of a run change about arrays in pages: growing, settling, leaving, coming back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from louvain_um.core.ledger import Listener
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.live_arrays import Allocation, LiveArrays
+from louvain_um.placement.memory.paging.pages import PageSide
+from louvain_um.placement.memory.paging.schedule import Schedule
+from louvain_um.placement.memory.paging.span import Span
+
+
+class PagedArrays(LiveArrays):
+    """Arrays of which some may lie in pages that change sides.
+
+    Parameters as of `LiveArrays`.
+
+    Attributes
+    ----------
+    schedule : Schedule or None
+        None: nothing changes sides, and most of what follows does nothing.
+    """
+
+    def __init__(self, device: int, listener: Listener | None = None) -> None:
+        super().__init__(device, listener)
+        self.schedule: Schedule | None = None
+
+    def extend(self, name: str, shape: int, used: int) -> Any:
+        """Return an array with more elements at the same address; None if it cannot grow there.
+
+        The first `used` elements are final.
+        """
+        old, allocation = self.live[name], self.allocations[name]
+        nbytes = shape * old.itemsize
+        span = allocation.arena
+        if self.schedule and allocation.own and isinstance(span, Span) and nbytes <= span.reserved:
+            with cuda_calls.current(self.device):
+                self.schedule.extend(span, nbytes, used * old.itemsize)
+            span.in_use = span.peak = nbytes
+            self.allocations[name] = Allocation(span, allocation.address, nbytes, own=True)
+        elif nbytes > allocation.nbytes:
+            return None
+        self.ledger.grow(name, nbytes)
+        return self.show(name, shape, old.dtype)
+
+    def make_room(self, shapes: Mapping[str, tuple[int, int]]) -> None:
+        """Let others leave the device so that arrays in pages can be extended together.
+
+        Parameters
+        ----------
+        shapes : mapping of str to (int, int)
+            Arrays, elements that they are to hold, and how many of the first are final.
+        """
+        rows = list[tuple[Span, int, int]]()
+        for name, counts in shapes.items():
+            held, width = self.allocations[name], self.live[name].itemsize
+            if self.schedule and held.own and isinstance(held.arena, Span):
+                rows.append((held.arena, counts[0] * width, counts[1] * width))
+        if self.schedule and rows:
+            with cuda_calls.current(self.device):
+                self.schedule.make_room(rows)
+
+    @property
+    def page_bytes(self) -> int:
+        """Bytes of a page that may change sides; 0 where there are none."""
+        return self.schedule.pool.size if self.schedule else 0
+
+    @property
+    def spare(self) -> int:
+        """Bytes of the device without arrays; 0 without pages that change sides."""
+        return self.schedule.spare() if self.schedule else 0
+
+    @property
+    def copied(self) -> dict[PageSide, int]:
+        """Bytes of pages that were copied to each side."""
+        return self.schedule.pool.copied if self.schedule else {"device": 0, "host": 0}
+
+    def reach(self, finals: Mapping[str, int]) -> int:
+        """Return the bytes by which arrays in pages can grow on the device.
+
+        Parameters
+        ----------
+        finals : mapping of str to int
+            Arrays, and the first bytes of each that do not change any more.
+        """
+        if self.schedule is None:
+            return 0
+        return self.schedule.reach(self._growing(finals))
+
+    def work_beside(self, finals: Mapping[str, int] | None = None) -> None:
+        """Do, once a kernel was launched, what would take time between kernels.
+
+        Parameters
+        ----------
+        finals : mapping of str to int, optional
+            Arrays that grow, and the first bytes of each that the kernel does not change.
+        """
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.work_beside(self._growing(finals or {}))
+
+    def dress(self, *names: str) -> None:
+        """Let kernels read arrays that have grown."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.dress(span for span, _ in self._growing(dict.fromkeys(names, 0)))
+
+    def settle(
+        self,
+        *names: str,
+        least: int,
+        later: bool = True,
+        grows: bool = False,
+        backs_up: bool = True,
+        reads_input: bool = False,
+        nbytes: int = 0,
+    ) -> None:
+        """Place what the next step needs: `least` bytes to work with, then arrays in pages.
+
+        Parameters
+        ----------
+        names : str
+            A coarse level's arcs.
+        least : int
+        later : bool
+            Whether the input's arcs are not read before `recall`, but where this is called with
+            `reads_input`.
+        grows : bool
+            Whether the step writes the next level's arcs.
+        backs_up : bool
+            Whether arcs that the next level's will take the place of are copied to the host.
+        reads_input : bool
+            Whether the step reads the input's arcs nevertheless.
+        nbytes : int
+            Bytes that the next level's arcs may take, if the step makes these of the input's.
+        """
+        if self.schedule is None:
+            return
+        self.schedule.later = self.schedule.later or later
+        with cuda_calls.current(self.device):
+            if reads_input:
+                self.schedule.open_input()
+            own, found = self._in_pages(names)
+            nbytes = nbytes or found
+            self.schedule.settle(own, least, grows=grows, nbytes=nbytes, backs_up=backs_up)
+
+    def lacks(self, *names: str, least: int) -> bool:
+        """Return whether the device has no room for as many arcs again beside a coarse level's.
+
+        `least` bytes are worked with.
+        """
+        _, nbytes = self._in_pages(names)
+        return self.schedule is not None and nbytes > self.schedule.beside(least)
+
+    def set_aside(self, *names: str, in_order: bool = False) -> None:
+        """Let arrays leave the device when others need room; `bring_back` before they are read.
+
+        Those that are read in order leave before others overflow, and are read where they are.
+        """
+        if self.schedule is None:
+            return
+        for name in names:
+            held = self.allocations[name]
+            if held.arena is self.schedule.shared:
+                self.schedule.shared.set_aside(held.address, in_order=in_order)
+
+    def bring_back(self) -> None:
+        """Bring arrays that were set aside back to the device."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.bring_back()
+
+    def recall(self, least: int = 0) -> None:
+        """Bring the input's arcs back to the device, except for `least` bytes to work with."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.recall(least)
+
+    def name_of(self, array: Any) -> str | None:
+        """Return the name of a live array in pages, whose values `fetch` reads; else None."""
+        if self.schedule:
+            for name, held in self.allocations.items():
+                if held.address == array.data.ptr and isinstance(held.arena, Span):
+                    return name
+        return None
+
+    def _widened(self, nbytes: int) -> bool:
+        """Whether arcs made room in the shared arena for an array."""
+        if self.schedule is None:
+            return False
+        with cuda_calls.current(self.device):
+            return self.schedule.widen(nbytes)
+
+    def _growing(self, finals: Mapping[str, int]) -> list[tuple[Span, int]]:
+        """Return the pages of arrays that have some of their own, with what goes with each."""
+        held = [(self.allocations[name], used) for name, used in finals.items()]
+        return [(a.arena, used) for a, used in held if a.own and isinstance(a.arena, Span)]
+
+    def _in_pages(self, names: Sequence[str]) -> tuple[list[Span], int]:
+        """Return the pages of arrays that have some of their own, and the bytes of all."""
+        own = [self.allocations[name] for name in names if name in self.allocations]
+        spans = [held.arena for held in own if held.own and isinstance(held.arena, Span)]
+        return spans, sum(held.nbytes for held in own)
