@@ -44,7 +44,7 @@ MOST_WEIGHT: Final = 1 << 42
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceChanges:
-    """What a batch changes, on a device; `DeviceRows.commit` fills `u` … `after`.
+    """What a batch changes, on a device; `DeviceStore.commit` fills `u` … `after`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def net_changes_there(
         What `insert`, `delete` and `decrease` are given, or None.
     duplicates, refuse_missing
         As `DynamicGraph.apply` takes them.
-    store : DeviceRows
+    store : DeviceStore
     limits : Limits
     """
     refuse_options(columns["decrease"], duplicates, limits)

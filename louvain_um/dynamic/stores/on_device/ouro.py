@@ -25,7 +25,8 @@ from louvain_um.dynamic.ouroboros import (
     Ouroboros,
 )
 from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
-from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, Rebuilt, with_free
+from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, with_free
+from louvain_um.dynamic.stores.on_device.store import Rebuilt
 from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from louvain_um.dynamic.stores.on_device.rows import DeviceRows, Rebuilt
+from louvain_um.dynamic.stores.on_device.store import DeviceStore, Rebuilt
 from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32
 
@@ -39,7 +39,7 @@ def places_of(pages: int) -> int:
     return 1 << max(pages - 1, 0).bit_length()
 
 
-class DevicePages(DeviceRows):
+class DevicePages(DeviceStore):
     """Rows in chained pages on a device; targets within a row are in no order.
 
     What is in the store depends on its batches alone; where it lies also depends on how threads
