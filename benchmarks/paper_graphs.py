@@ -14,7 +14,6 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from louvain_um.graph.graph import Graph
 
@@ -38,11 +37,12 @@ class PaperGraph:
         """Arcs per vertex."""
         return self.arcs / self.vertices
 
-    def degrees(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return a degree for each vertex."""
+    def degrees(self, rng: Any, xp: Any = np) -> Any:
+        """Return a degree for each vertex, int64."""
         n, mean, deviation = self.vertices, self.mean, self.deviation
+        drawn = rng.standard_normal(n)
         if deviation is not None and deviation < mean / 2:
-            drawn = rng.normal(mean, deviation, n)
+            drawn = mean + deviation * drawn
         else:
             # The logarithm is normal: its spread follows from the deviation, or from the largest.
             if deviation is not None:
@@ -50,24 +50,39 @@ class PaperGraph:
             else:
                 far = NormalDist().inv_cdf(1 - 1 / n)
                 spread = far - sqrt(max(0.0, far**2 - 2 * log(self.max_degree / mean)))
-            drawn = rng.lognormal(log(mean) - spread**2 / 2, spread, n)
-        drawn = np.clip(drawn, 1, self.max_degree)
+            drawn = xp.exp(log(mean) - spread**2 / 2 + spread * drawn)
+        drawn = xp.clip(drawn, 1, self.max_degree)
         # Rounded by chance, and scaled to what clipping took or gave.
         drawn *= self.arcs / drawn.sum()
-        found = np.minimum((drawn + rng.random(n)).astype(np.int64), self.max_degree)
-        found[rng.integers(n)] = self.max_degree
+        found = xp.minimum((drawn + rng.random(n)).astype(np.int64), self.max_degree)
+        found[int(rng.integers(n))] = self.max_degree
         return found
+
+    def edges(self, seed: int = 0, xp: Any = np) -> tuple[Any, Any]:
+        """Return both ends of each edge, uint32; some edges may come twice.
+
+        Made with `xp`, NumPy or CuPy: the law is the same, what is drawn is not.
+        """
+        rng = xp.random.default_rng(seed)
+        degrees = self.degrees(rng, xp)
+        ends = sources_of(xp, xp.cumsum(degrees))
+        reach = NEARBY * xp.maximum(degrees, self.mean)[ends]
+        places = ends - reach + 2 * reach * rng.random(len(ends))
+        del degrees, reach
+        ends = ends[xp.argsort(places)][: len(ends) // 2 * 2]
+        u, v = ends[::2], ends[1::2]
+        return u[u != v], v[u != v]
 
     def make(self, seed: int = 0) -> Graph:
         """Return the stand-in; loops and repeated edges that were drawn are left out."""
-        rng = np.random.default_rng(seed)
-        degrees = self.degrees(rng)
-        ends = np.repeat(np.arange(self.vertices, dtype=np.uint32), degrees)
-        reach = NEARBY * np.maximum(degrees, self.mean)[ends]
-        order = np.argsort(ends + rng.uniform(-reach, reach))
-        ends = ends[order[: len(ends) // 2 * 2]]
-        u, v = ends[::2], ends[1::2]
-        return Graph.from_edges(u[u != v], v[u != v], n_vertices=self.vertices)
+        return Graph.from_edges(*self.edges(seed), n_vertices=self.vertices)
+
+
+def sources_of(xp: Any, row_ends: Any) -> Any:
+    """Return the row that each arc is in, uint32, of rows that end there."""
+    rows = xp.zeros(int(row_ends[-1]) + 1, np.int32)
+    xp.add.at(rows, row_ends, 1)
+    return xp.cumsum(rows[:-1], dtype=np.uint32)
 
 
 def _table(paper: str, *rows: tuple[Any, ...]) -> list[PaperGraph]:

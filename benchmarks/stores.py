@@ -3,17 +3,12 @@
     python benchmarks/stores.py [--scale 16] [--batches 1000,10000,100000] [--steps 3]
                                 [--trials 20000] [--trial-scale 16] [--passes 3]
                                 [--device cpu|cuda]
-    python benchmarks/stores.py --graphs luxembourg_osm,delaunay_n20 --batches 10000,100000,1000000
 
 A grid of roads, a graph with power-law degrees and one with communities, of 2^scale vertices each.
 Random edges are deleted and as many inserted, as `louvain-um stores` does. Then all
 else that `--also all` measures, on smaller graphs of the same kinds: batches that come sorted or
 meet at few vertices, PageRank, triangles, vertices added and removed. Stores take turns there, so
 that other work on the machine slows all of them.
-
-`--graphs` are stand-ins for graphs of papers instead (`paper_graphs.py`), on which batches of at
-most half the edges are timed, and how long it takes to build each store. The results then go to
-`stores_papers`.
 """
 
 from __future__ import annotations
@@ -21,12 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common import RESULTS, machine, save
-from paper_graphs import GRAPHS
+from common import machine, save
 
 from louvain_um import generators
 from louvain_um.analysis.stores.comparison import Comparison, compare_stores
@@ -47,7 +40,6 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--stores", help="by default all that the device has")
-    parser.add_argument("--graphs", help="of papers, by name, or all")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     every_store = STORES if args.device == "cpu" else DEVICE_STORES
@@ -57,14 +49,6 @@ def main() -> None:
         batches=tuple(map(int, args.batches.split(","))),
         steps=args.steps,
     )
-    if args.graphs:
-        papers(args, settings)
-    else:
-        kinds(args, settings)
-
-
-def kinds(args: argparse.Namespace, settings: Comparison) -> None:
-    """Record the stores on graphs of three kinds, with all trials."""
     record: dict[str, Any] = {"machine": machine(), "graphs": {}, "results": [], "trials": []}
     small = graphs_of(args.trial_scale)
     for name, graph in graphs_of(args.scale).items():
@@ -75,26 +59,6 @@ def kinds(args: argparse.Namespace, settings: Comparison) -> None:
         record["trials"] += trials(name, small[name], settings, args)
         save("stores" if args.device == "cpu" else "stores_h200", record, args.out)
         print(json.dumps(record["results"][-1]), flush=True)
-
-
-def papers(args: argparse.Namespace, settings: Comparison) -> None:
-    """Record the stores on stand-ins for graphs of papers; keep what was recorded of others."""
-    name = "stores_papers" if args.device == "cpu" else "stores_papers_h200"
-    file = args.out or RESULTS / f"{name}.json"
-    record = json.loads(file.read_text()) if file.exists() else {"graphs": {}, "results": []}
-    record["machine"] = machine()
-    warm = ("small", generators.stencil((64, 64)).graph)
-    with tempfile.TemporaryDirectory() as folder:
-        compare_stores([warm], replace(settings, batches=(100,)), Path(folder, "stores"))
-    for chosen in GRAPHS if args.graphs == "all" else args.graphs.split(","):
-        graph = GRAPHS[chosen].make()
-        sizes = tuple(size for size in settings.batches if 4 * size <= graph.n_arcs)
-        with tempfile.TemporaryDirectory() as folder:
-            fitting = replace(settings, batches=sizes)
-            found = compare_stores([(chosen, graph)], fitting, Path(folder, "stores"), tell=print)
-        record["graphs"][chosen] = {"vertices": graph.n_vertices, "arcs": graph.n_arcs}
-        record["results"] = [r for r in record["results"] if r["graph"] != chosen] + checked(found)
-        save(name, record, args.out)
 
 
 def checked(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -22,7 +22,6 @@ TRIALS: Final = {
 """Trials by name; those that change a graph most come last."""
 
 RUNS: Final = 3
-"""Runs of which the fastest counts, after one that warms up; one less of long ones."""
 
 Seconds = dict[str, list[float]]
 
@@ -52,10 +51,14 @@ class Trials:
         Edges, or vertices, at a time.
     device : str
     seed : int
+    runs : int
+        Runs of which the fastest counts, after one that warms up.
     """
 
-    def __init__(self, graph: DynamicGraph, batch: int, device: str, seed: int) -> None:
-        self.graph, self.batch, self.device = graph, batch, device
+    def __init__(
+        self, graph: DynamicGraph, batch: int, device: str, seed: int, runs: int = RUNS
+    ) -> None:
+        self.graph, self.batch, self.device, self.runs = graph, batch, device, runs
         self.store = graph.device_store
         self.rng = np.random.default_rng([seed, batch])
         self.seconds: Seconds = {}
@@ -72,7 +75,7 @@ class Trials:
 
     def _sorted(self) -> None:
         """Insert a batch sorted by row, delete it, insert it shuffled."""
-        for run in range(RUNS + 1):
+        for run in range(self.runs + 1):
             u, v = random_ends(self.rng, self.graph.n_vertices, self.batch)
             order = np.lexsort((v, u))
             for what, places in (
@@ -87,7 +90,7 @@ class Trials:
         """Insert and delete edges that meet at few vertices."""
         n = self.graph.n_vertices
         hubs = self.rng.choice(n, max(1, n // 1000), replace=False).astype(np.uint32)
-        for run in range(RUNS + 1):
+        for run in range(self.runs + 1):
             _, v = random_ends(self.rng, n, self.batch)
             u = self.rng.choice(hubs, len(v))
             ends = placed(self.store, (u[u != v], v[u != v]))
@@ -98,7 +101,7 @@ class Trials:
     def _algorithms(self) -> dict[str, int]:
         """Rank the vertices and count triangles."""
         counts: Any = ()
-        for run in range(RUNS + 1):
+        for run in range(self.runs + 1):
             self._timed(
                 "pagerank", run, lambda: pagerank(self.graph, tolerance=1e-4, device=self.device)
             )
@@ -110,7 +113,7 @@ class Trials:
     def _vertices(self) -> None:
         """Add vertices, and remove others with their edges."""
         count = max(1, min(self.batch, self.graph.n_vertices // 16))
-        for run in range(RUNS + 1):
+        for run in range(self.runs + 1):
             self._timed("add_vertices", run, self.graph.add_vertices, count)
             alive = np.flatnonzero(self.graph.alive)
             gone = self.rng.choice(alive, min(count, len(alive)), replace=False)
