@@ -56,7 +56,7 @@ class DynamicSize:
     >>> {phase: held >> 20 for phase, held in lu.plan(dynamic=size).device_bytes.items()}
     {'update': 1303, 'rebuild': 2056}
     >>> graph = lu.Graph.from_edges([0, 1, 2, 0], [1, 2, 0, 3])
-    >>> plan = lu.plan(dynamic=DynamicSize.of(graph, store="bump"))
+    >>> plan = lu.plan(dynamic=DynamicSize.of(graph, store="bump", device="cpu"))
     >>> {array.name: array.nbytes for array in plan.program.arrays}
     {'arcs': 256, 'rows': 64, 'loops': 32, 'degrees': 32, 'alive': 4}
     >>> lu.DynamicGraph(graph, store="bump").memory.total_bytes
@@ -161,7 +161,7 @@ def declare(size: DynamicSize) -> Program:
         return Program(name="dynamic", arrays=arrays, phases=[Phase(name="update")], timed=False)
     store = device_store(size.store)
     phases: tuple[str, ...] = ("update",) if store.chained else ("update", "rebuild")
-    rows = (("spans", 2 * n, "i8"), ("classes", n, "u1"), ("queue", found - ROW_BYTES * n, "u1"))
+    rows = (("spans", 2 * n, "i8"), ("classes", n, "u1"), ("links", found - ROW_BYTES * n, "u1"))
     arrays = [
         *_kept("rows", rows if store.chained else rows[:2]),
         *vertices,

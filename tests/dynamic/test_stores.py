@@ -144,7 +144,7 @@ def test_plans_by_size_alone_come_near():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"store": "heap"}, {"device": "gpu"}, {"store": "vine", "device": "cuda"},
+    [{"store": "heap"}, {"device": "gpu"}, {"store": "bal", "device": "cuda"},
      {"store": "pages", "follow": True}, {"store": "bal", "follow": True}],
 )  # fmt: skip
 def test_plans_of_what_there_is_not_are_refused(wrong):

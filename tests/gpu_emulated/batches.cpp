@@ -91,11 +91,12 @@ extern "C" void edit_chains_as(int blocks, int kind, const Batch* b, PageQueue* 
 
 extern "C" void fill_chains_as(int blocks, int kind, i64 n, const i64* offsets,
                                const u32* from_targets, const void* from_weights, const i64* firsts,
-                               u32* targets, void* weights, Row* spans) {
+                               u32* targets, void* weights, Row* spans, u32* live) {
   typed(kind, weights, [&](auto* w) {
     using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      fill_chains<W>(n, offsets, from_targets, (const W*)from_weights, firsts, targets, w, spans);
+      fill_chains<W>(n, offsets, from_targets, (const W*)from_weights, firsts, targets, w, spans,
+                     live);
     });
   });
 }

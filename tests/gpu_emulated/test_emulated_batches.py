@@ -212,7 +212,7 @@ class Scarce:
         return np.concatenate(arrays)
 
 
-@pytest.mark.parametrize("store", ["rows", "pages"])
+@pytest.mark.parametrize("store", ["rows", "pages", "bump"])
 def test_vertices_for_which_memory_lacks_are_not_there(library, store):
     device = Emulated(library, 1)
     device.xp = Scarce()
@@ -277,6 +277,36 @@ def test_chained_pages_that_rows_leave_serve_others(library, weighted):
     assert g.memory.held_bytes <= 2 * most * 64 * (2 if weighted else 1)
     with pytest.raises(OptionError, match="use store='rows'"):
         Tracker(g)
+
+
+@pytest.mark.parametrize("store", ["bump"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_holes_take_the_room_that_they_take_on_the_host(library, store, weighted):
+    n, rng = 300, np.random.default_rng(4)
+    g, host = DynamicGraph(n), DynamicGraph(n, store=store)
+    if weighted:
+        g, host = DynamicGraph(n, weighted=True), DynamicGraph(n, weighted=True, store=store)
+    on_device(g, Emulated(library, 2), store)
+    window = []
+    for count in (900, 700, 30, 2000, 5, 400, 900):
+        edges = (n * rng.random((2, count)) ** 3).astype(np.int64)
+        window.append((edges[0], edges[1]))
+        gone = window.pop(0) if len(window) > 2 else None
+        for graph in (host, g):
+            graph.apply(insert=window[-1], delete=gone)
+        g.check()
+        assert g.digest() == host.digest()
+        assert g._store.held_blocks == host._store.held_blocks
+        assert np.array_equal(g._store.live, host._store._live.items)
+    for edges in window:
+        for graph in (host, g):
+            graph.apply(delete=edges)
+    g.check()
+    assert g.n_arcs == 0 < g.memory.held_bytes
+    g.compact()
+    g.check()
+    host.compact()
+    assert (g.digest(), g._store.held_blocks) == (host.digest(), host._store.held_blocks)
 
 
 @pytest.mark.parametrize("case", REFUSED)

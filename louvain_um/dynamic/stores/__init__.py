@@ -26,8 +26,8 @@ STORES: Final = {
 }
 """Every store with what it is; the module is named like the store, up to a dash."""
 
-DEVICE_STORES: Final = tuple(name for name in STORES if name not in ("bump", "vine", "bal"))
-"""The stores that a device has."""
+DEVICE_STORES: Final = tuple(name for name in STORES if name not in ("vine", "bal"))
+"""The stores that a device has; `bal` is edited on the host, from where what changed is pushed."""
 
 
 def store_class(name: str, device: str = "cpu") -> type[Store]:

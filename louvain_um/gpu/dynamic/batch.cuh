@@ -40,7 +40,7 @@ struct BatchCounts {
   i64 frontier;      // end of the pool after a rebuild
   u64 longest;       // most arcs of a row after the batch, of those touched
   u64 long_rows;     // rows that all blocks share, as long_rows.cuh counts them
-  u64 taken, given;  // arcs of pages taken from queues and given back; of chains, the pages
+  u64 taken, given;  // arcs of pages taken from queues and given back; of chains, pages taken
   i64 held;          // arcs of all pages from queues after a rebuild
   u64 lacking;       // pages that queues did not have
 };
@@ -59,6 +59,7 @@ struct Batch {
   const u64* loops;  // of each vertex
   u64* degrees;
   const Row* spans;          // the rows before the batch
+  u32* live;                 // arcs of each row, if rows may have holes; else null
   const u8* classes;         // null in a store without pages
   const u32* targets;
   const void* weights;
@@ -86,7 +87,7 @@ struct Batch {
   i64* partials;  // two per block
   BatchCounts* counts;
 };
-static_assert(sizeof(Batch) == 36 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
+static_assert(sizeof(Batch) == 37 * 8, "mirrored by BATCH in gpu/dynamic/batch_arrays.py");
 
 // Type of weights before and after: without weights, 0 and 1, and for loops −1 and −2.
 template <class W>
@@ -122,9 +123,10 @@ __device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, u
 }
 
 // Rows in chains: pages of CHAINED arcs, and the number of the next page behind them. A row's span
-// begins at its first page and is as long as the row.
+// begins at its first page and is as long as the row, holes included.
 #define PAGE 16
 #define CHAINED (PAGE - 1)
+#define HOLE 0xFFFFFFFFu  // target of an entry without an arc
 
 __device__ __forceinline__ i64 pages_for(i64 arcs) { return (arcs + CHAINED - 1) / CHAINED; }
 
@@ -144,7 +146,7 @@ __device__ __forceinline__ i64 find_chained(const u32* targets, const Row& row, 
 }
 
 // What a search found: how many arcs of the row lie before the arc or where it would be, and its
-// weight, 0 if it is not there. Chains have no places.
+// weight, 0 if it is not there. Chains have no places, and the shorter one of both ends is searched.
 struct Found {
   u32 place;
   i64 weight;
@@ -157,7 +159,9 @@ __device__ __forceinline__ Found find_arc(const Row* spans, const u32* targets, 
   const Row row = spans[u];
   if (chained) {
     if (u == v) return {0, (i64)loops[u]};
-    const i64 place = find_chained(targets, row, v);
+    const Row other = spans[v];
+    const bool shorter = other.arcs() < row.arcs();
+    const i64 place = find_chained(targets, shorter ? other : row, shorter ? u : v);
     return {0, place < 0 ? 0 : i64(weight_at(weights, place))};
   }
   const i64 at = lower_bound(targets, row.low, row.high, v);

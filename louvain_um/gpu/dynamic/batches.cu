@@ -210,7 +210,8 @@ __device__ __forceinline__ Pair settle(const Batch& b, i64 i, const Found& found
 
 // Returns how many arcs row r has after the batch.
 __device__ __forceinline__ i64 length_after(const Batch& b, i64 r) {
-  return b.spans[b.rows[r]].arcs() + b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
+  const i64 before = b.live ? b.live[b.rows[r]] : b.spans[b.rows[r]].arcs();
+  return before + b.gained[b.starts[r + 1]] - b.gained[b.starts[r]];
 }
 
 // Arcs of pages that threads left and take, in the queues and behind them, and that move.
@@ -306,14 +307,12 @@ __global__ void BOUNDS net_batch(const Batch b) {
   longest = warp_max(longest);
   if (lane_index() == 0 && longest) atomicMax(&counts->longest, longest);
   if (b.chained) {
-    u64 taken = 0, given = 0;
+    u64 taken = 0;
     for (i64 r = grid_thread(); r < rows; r += grid_threads()) {
       const i64 before = pages_for(b.spans[b.rows[r]].arcs()), after = pages_for(length_after(b, r));
       taken += max(after - before, 0ll);
-      given += max(before - after, 0ll);
     }
     add_counted(&counts->taken, taken);
-    add_counted(&counts->given, given);
   }
   if (b.classes == nullptr || *(volatile i64*)&counts->arcs > b.in_place) return;
   Pages pages;

@@ -1,8 +1,9 @@
 // Rows of a changing graph as chains of pages, which threads take from a queue and give back to it
-// (Winter, Mlakar, Zayer, Seidel, Steinberger: faimGraph, SC 2018).
+// (Winter, Mlakar, Zayer, Seidel, Steinberger: faimGraph, SC 2018), or never give back (aimGraph).
 //
-// Entries of a row are in no order. A deletion leaves a hole, which an insertion or the row's last
-// entry fills: rows stay dense. A warp edits a row; hubs take as long as their chains are.
+// Entries of a row are in no order. A deletion leaves a hole, which an insertion fills; in faimGraph
+// the row's last entry does otherwise, so that rows stay dense. In aimGraph rows keep their pages, and
+// their spans tell the entries of these. A warp edits a row; hubs take as long as their chains are.
 #include "batch.cuh"
 #include "chunks.cuh"
 
@@ -34,7 +35,7 @@ struct Supply {
   }
 };
 
-// A row and its changes.
+// A row and its changes; lengths are of what its span tells.
 struct Chain {
   i64 begin;
   u32 length, after, first, last;
@@ -66,12 +67,12 @@ struct Filling {
     for (at = 0; at + CHAINED <= row.after; at += CHAINED) page = next_page(targets, page);
   }
 
-  // Has at least one entry wait; there are as many as holes.
+  // Has at least one entry wait, unless none is left.
   __device__ void more() {
     const auto* old = (const Amount<W>*)b.old;
     const auto* fresh = (const Amount<W>*)b.fresh;
     const u32 lane = lane_index();
-    while (used == count) {
+    while (used == count && (at < row.length || change < row.last)) {
       bool mine = false;
       u32 target = 0;
       u64 weight = 0;
@@ -126,18 +127,22 @@ __device__ __forceinline__ i64 edit_chain(const Batch& b, const Chain& row, cons
     const u32 i = j * CHAINED + lane;
     bool hole = lane < CHAINED && i < row.after;
     if (hole && i < row.length) {
-      const u32 k = change_of(b, row, targets[page + lane]);
-      hole = k < row.last && fresh[k] == 0;
+      const u32 target = targets[page + lane], k = change_of(b, row, target);
+      hole = target == HOLE || (k < row.last && fresh[k] == 0);
       if (k < row.last && !hole) put_weight(weights, page + lane, u64(fresh[k]));
     }
     const u32 holes = __ballot_sync(FULL, hole), rank = __popc(holes & lanes_below());
     for (u32 done = 0; done < __popc(holes);) {
       filling.more();
       const u32 now = min(filling.count - filling.used, __popc(holes) - done);
-      if (hole && rank >= done && rank < done + now) {
+      const bool waits = hole && rank >= done;
+      if (waits && rank < done + now) {
         targets[page + lane] = ready[filling.used + rank - done];
         put_weight(weights, page + lane, weighing[filling.used + rank - done]);
+      } else if (waits && now == 0) {
+        targets[page + lane] = HOLE;
       }
+      if (now == 0) break;
       filling.used += now;
       done += now;
       __syncwarp();
@@ -168,30 +173,38 @@ __global__ void BOUNDS edit_chains(const Batch b, PageQueue* queue, i64 count, i
   for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
     const u32 v = b.rows[r], first = b.starts[r], last = b.starts[r + 1];
     if (b.changed[first] == b.changed[last]) continue;
-    const u32 length = spans[v].arcs();
-    const Chain row = {spans[v].low, length, length + b.gained[last] - b.gained[first], first, last};
+    const u32 length = spans[v].arcs(), gained = b.gained[last] - b.gained[first];
+    u32 after = length + gained;
+    if (b.live) after = max(length, u32(CHAINED * pages_for(b.live[v] + gained)));
+    const Chain row = {spans[v].low, length, after, first, last};
     const i64 begin = edit_chain(b, row, pages, targets, weights, ready[warp], weighing[warp]);
     __syncwarp();
-    if (lane_index() == 0) spans[v] = {begin, begin + row.after};
+    if (lane_index()) continue;
+    spans[v] = {begin, begin + after};
+    if (b.live) b.live[v] += gained;
   }
 }
 
-// Writes compressed rows as chains; row v begins with page firsts[v].
+// Writes compressed rows as chains; row v begins with page firsts[v]. Where rows may have holes, spans
+// tell the entries of their pages, and `live` the arcs.
 template <class W>
 __global__ void BOUNDS fill_chains(i64 n, const i64* offsets, const u32* from_targets,
                                    const W* from_weights, const i64* firsts, u32* targets,
-                                   W* weights, Row* spans) {
+                                   W* weights, Row* spans, u32* live) {
   const u32 lane = lane_index();
   for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
     const i64 low = offsets[v], length = offsets[v + 1] - low, begin = firsts[v] * PAGE;
-    for (i64 i = lane; i < length; i += WARP) {
+    const i64 entries = CHAINED * pages_for(length);
+    for (i64 i = lane; i < entries; i += WARP) {
       const i64 to = begin + i / CHAINED * PAGE + i % CHAINED;
-      targets[to] = from_targets[low + i];
-      put_weight(weights, to, u64(weight_at(from_weights, low + i)));
+      targets[to] = i < length ? from_targets[low + i] : HOLE;
+      if (i < length) put_weight(weights, to, u64(weight_at(from_weights, low + i)));
     }
     for (i64 j = lane; j < pages_for(length); j += WARP)
       targets[begin + j * PAGE + CHAINED] = (j + 1) * CHAINED < length ? firsts[v] + j + 1 : NO_NEXT;
-    if (lane == 0) spans[v] = {begin, begin + length};
+    if (lane) continue;
+    spans[v] = {begin, begin + (live ? entries : length)};
+    if (live) live[v] = length;
   }
 }
 
@@ -205,11 +218,15 @@ __global__ void BOUNDS gather_chains(i64 count, const u32* ids, const i64* offse
     const u64 v = ids ? ids[k] : k;
     const Row row = spans[v];
     i64 page = row.low, to = offsets[k];
-    for (i64 left = row.arcs(); left > 0; left -= CHAINED, to += CHAINED) {
-      if (lane < CHAINED && lane < left) {
-        keys[to + lane] = v << 32 | targets[page + lane];
-        put_weight(to_weights, to + lane, u64(weight_at(weights, page + lane)));
+    for (i64 left = row.arcs(); left > 0; left -= CHAINED) {
+      const u32 target = lane < CHAINED && lane < left ? targets[page + lane] : HOLE;
+      const u32 there = __ballot_sync(FULL, target != HOLE);
+      if (target != HOLE) {
+        const i64 at = to + __popc(there & lanes_below());
+        keys[at] = v << 32 | target;
+        put_weight(to_weights, at, u64(weight_at(weights, page + lane)));
       }
+      to += __popc(there);
       if (left > CHAINED) page = next_page(targets, page);
     }
   }

@@ -259,7 +259,7 @@ def test_unavailable_managed_memory_is_noted(run):
 
 def test_stores_of_changing_graphs_are_planned(run, tmp_path):
     graph = read_graph("example:les-miserables")
-    for store, words in (("bump", "bump on the CPU: "), ("pages", "of the device at most")):
+    for store, words in (("bal", "bal on the CPU: "), ("pages", "of the device at most")):
         assert words in run("plan", "example:les-miserables", "--store", store).out
         options = ("--store", store, "--on-cpu", "--json")
         found = run("plan", "example:les-miserables", *options).json

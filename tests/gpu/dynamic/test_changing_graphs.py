@@ -85,7 +85,7 @@ def test_refused_batches_change_nothing():
         g.apply(insert=(u, v))
     assert (g.digest(), g.epoch) == (before, 1)
     with pytest.raises(OptionError, match="rows"):
-        DynamicGraph(3, store="bump", device="cuda")
+        DynamicGraph(3, store="bal", device="cuda")
 
 
 def test_scenarios_end_alike():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -32,6 +32,18 @@ class Rebuilt:
     weights: Any
     pool: Pool | None
     frontier: int
+    live: Any = None
+
+
+OF_VERTICES: Final = {
+    "spans": (2, 0),
+    "live": (1, 0),
+    "classes": (1, int(NONE)),
+    "loops": (1, 0),
+    "degrees": (1, 0),
+    "alive": (1, 1),
+}
+"""Arrays with so many words for each vertex, and what these are at first."""
 
 
 class DeviceStore(DevicePools, ABC):
@@ -63,6 +75,8 @@ class DeviceStore(DevicePools, ABC):
     on_device_alone: ClassVar[bool] = False
     """Whether arcs cannot go to the host: what does not fit the device is refused."""
     spans: Any
+    live: Any
+    """Arcs of each row, if its span tells holes, too; else None."""
     classes: Any
     longest: int
     """Arcs of the longest row that there has been, or more."""
@@ -133,7 +147,7 @@ class DeviceStore(DevicePools, ABC):
         self.counts = self.xp.zeros(COUNTS.itemsize, np.uint8)
         self.partials = self.xp.empty(2 * MOST_BLOCKS, np.int64)
         self.spans = put(np.stack([rows.offsets[:-1], rows.offsets[1:]], axis=1).ravel())
-        self.classes = None
+        self.live = self.classes = None
         self.targets = put(rows.targets)
         self.weights = None if rows.weights is None else put(_unsigned(rows.weights))
         self.n_arcs = self.frontier = len(rows.targets)
@@ -184,7 +198,7 @@ class DeviceStore(DevicePools, ABC):
         arrays = {
             name: getattr(self, name)
             for name in (
-                "loops", "degrees", "spans", "classes", "targets", "weights", "partials",
+                "loops", "degrees", "spans", "live", "classes", "targets", "weights", "partials",
                 "counts",
             )
         }  # fmt: skip
@@ -221,28 +235,20 @@ class DeviceStore(DevicePools, ABC):
 
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
-        xp = self.xp
-
-        def longer(array: Any, value: int) -> Any:
-            return xp.concatenate([array, xp.full(count, value, array.dtype)])
-
-        # All or none: memory may run out.
-        spans = xp.concatenate([self.spans, xp.zeros(2 * count, np.int64)])
-        loops, degrees, alive = (
-            longer(array, value)
-            for array, value in ((self.loops, 0), (self.degrees, 0), (self.alive, 1))
-        )
-        classes = None if self.classes is None else longer(self.classes, int(NONE))
-        self.spans, self.classes = spans, classes
-        self.loops, self.degrees, self.alive = loops, degrees, alive
+        xp, longer = self.xp, {}
+        for name, (words, value) in OF_VERTICES.items():
+            array = getattr(self, name)
+            if array is not None:
+                longer[name] = xp.concatenate([array, xp.full(words * count, value, array.dtype)])
+        for name, array in longer.items():  # all or none: memory may have run out
+            setattr(self, name, array)
 
     def drop_vertices(self, count: int) -> None:
         """Remove the last rows, which have no arcs."""
         n = len(self.alive) - count
-        self.spans = self.spans[: 2 * n]
-        for name in ("loops", "degrees", "alive"):
-            setattr(self, name, getattr(self, name)[:n])
-        self.classes = None if self.classes is None else self.classes[:n]
+        for name, (words, _) in OF_VERTICES.items():
+            array = getattr(self, name)
+            setattr(self, name, None if array is None else array[: words * n])
 
     def rows(self) -> None:
         """Return None: the rows are not in host memory."""
@@ -288,7 +294,7 @@ class DeviceStore(DevicePools, ABC):
         """Replace the store's arrays."""
         # Without a budget, memory stays for the next rebuild if that follows at once.
         self.pool, self.spare = built.pool, self.pool if self.budget is None else None
-        self.spans, self.classes = built.spans, built.classes
+        self.spans, self.live, self.classes = built.spans, built.live, built.classes
         self.targets, self.weights = built.targets, built.weights
         if built.pool is not None and built.pool.on_host:
             built.pool.bring(self._here())  # the old pool has gone
