@@ -4,6 +4,7 @@
 #include "batches.cu"
 #include "chains.cu"  // before merge.cu, which defines CHUNK
 #include "merge.cu"
+#include "trees.cu"
 
 // kind: 0 unweighted, 1 weights of 32 bits, 2 of 64.
 template <class F>
@@ -45,12 +46,12 @@ extern "C" void end_batch_as(int blocks, int kind, const Batch* b, u64* loops,
 }
 
 extern "C" void find_arcs_as(int blocks, int kind, i64 count, const Row* spans, const u32* targets,
-                             void* weights, const u64* loops, i64 chained, const u32* u,
+                             void* weights, const u64* loops, i64 linked, const u32* u,
                              const u32* v, i64* found) {
   typed(kind, weights, [&](auto* w) {
     using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      find_arcs<W>(count, spans, targets, (const W*)w, loops, chained, u, v, found);
+      find_arcs<W>(count, spans, targets, (const W*)w, loops, linked, u, v, found);
     });
   });
 }
@@ -101,13 +102,40 @@ extern "C" void fill_chains_as(int blocks, int kind, i64 n, const i64* offsets,
   });
 }
 
-extern "C" void gather_chains_as(int blocks, int kind, i64 count, const u32* ids, const i64* offsets,
-                                 const Row* spans, const u32* targets, const void* weights,
-                                 u64* keys, void* to_weights) {
+extern "C" void gather_linked_as(int blocks, int kind, i64 count, const u32* ids, const i64* offsets,
+                                 const Row* spans, i64 linked, const u32* targets,
+                                 const void* weights, u64* keys, void* to_weights) {
   typed(kind, to_weights, [&](auto* w) {
     using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      gather_chains<W>(count, ids, offsets, spans, targets, (const W*)weights, keys, w);
+      gather_linked<W>(count, ids, offsets, spans, linked, targets, (const W*)weights, keys, w);
+    });
+  });
+}
+
+extern "C" void count_blocks_as(int blocks, int kind, const Batch* b, i64 rows, i64 words) {
+  typed(kind, nullptr, [&](auto* w) {
+    fibres::launch(blocks, [=] { count_blocks<Bare<decltype(w)>>(*b, rows, words); });
+  });
+}
+
+extern "C" void edit_trees_as(int blocks, int kind, const Batch* b, i64 front, i64 words, i64 rows,
+                              u32* targets, void* weights, Row* spans) {
+  typed(kind, weights, [&](auto* w) {
+    fibres::launch(blocks, [=] {
+      edit_trees<Bare<decltype(w)>>(*b, front, words, rows, targets, w, spans);
+    });
+  });
+}
+
+extern "C" void fill_trees_as(int blocks, int kind, i64 n, const i64* offsets,
+                              const u32* from_targets, const void* from_weights, const i64* firsts,
+                              i64 words, u32* targets, void* weights, Row* spans, u32* live) {
+  typed(kind, weights, [&](auto* w) {
+    using W = Bare<decltype(w)>;
+    fibres::launch(blocks, [=] {
+      fill_trees<W>(n, offsets, from_targets, (const W*)from_weights, firsts, words, targets, w,
+                    spans, live);
     });
   });
 }

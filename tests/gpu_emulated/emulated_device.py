@@ -22,7 +22,7 @@ KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
 KINDS |= {name: kind for kind, name in enumerate(kernel_list.HEAPS)}
 KINDS |= {f"Spans<{name}>, u64": kind for name, kind in KINDS.items()}
 
-IN = {"merge": "batches", "chains": "batches"}
+IN = {"merge": "batches", "chains": "batches", "trees": "batches"}
 """Libraries of sources that have none of their own."""
 
 

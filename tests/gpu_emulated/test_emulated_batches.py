@@ -212,7 +212,7 @@ class Scarce:
         return np.concatenate(arrays)
 
 
-@pytest.mark.parametrize("store", ["rows", "pages", "bump"])
+@pytest.mark.parametrize("store", ["rows", "pages", "vine"])
 def test_vertices_for_which_memory_lacks_are_not_there(library, store):
     device = Emulated(library, 1)
     device.xp = Scarce()
@@ -279,7 +279,7 @@ def test_chained_pages_that_rows_leave_serve_others(library, weighted):
         Tracker(g)
 
 
-@pytest.mark.parametrize("store", ["bump"])
+@pytest.mark.parametrize("store", ["bump", "vine"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_holes_take_the_room_that_they_take_on_the_host(library, store, weighted):
     n, rng = 300, np.random.default_rng(4)

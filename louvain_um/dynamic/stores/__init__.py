@@ -26,7 +26,7 @@ STORES: Final = {
 }
 """Every store with what it is; the module is named like the store, up to a dash."""
 
-DEVICE_STORES: Final = tuple(name for name in STORES if name not in ("vine", "bal"))
+DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
 """The stores that a device has; `bal` is edited on the host, from where what changed is pushed."""
 
 

@@ -3,8 +3,7 @@
 // An edge is listed as two arcs, so that sorting the arcs cuts them by row; the arc with the smaller
 // row speaks for the edge. Nothing depends on the order of operations in the batch.
 #pragma once
-#include "search.cuh"
-#include "walk_arcs.cuh"
+#include "linked.cuh"
 
 #define THREADS 256
 #define BOUNDS __launch_bounds__(THREADS, 4)
@@ -40,7 +39,7 @@ struct BatchCounts {
   i64 frontier;      // end of the pool after a rebuild
   u64 longest;       // most arcs of a row after the batch, of those touched
   u64 long_rows;     // rows that all blocks share, as long_rows.cuh counts them
-  u64 taken, given;  // arcs of pages taken from queues and given back; of chains, pages taken
+  u64 taken, given;  // arcs of pages taken from queues and given back; taken: of links, blocks
   i64 held;          // arcs of all pages from queues after a rebuild
   u64 lacking;       // pages that queues did not have
 };
@@ -65,14 +64,15 @@ struct Batch {
   const void* weights;
   i64 frontier;
   i64 queued;   // pages of classes below this come from queues; there, only powers of two are used
-  i64 chained;  // whether rows are chains of pages
+  i64 linked;   // how rows are linked (linked.cuh)
   i64 in_place;  // changed arcs at most for which pages are laid out; with more all rows move
   u32* asked;   // bits of operations, by place of the first arc of each edge
   i64* less;    // sum of decreases
   u64* more;    // sum or maximum of insertions
   void* old;    // weights before and after; equal where nothing changes. Those of loops, which are
   void* fresh;  // no arcs, have all bits flipped: an arc is there if its weight is above 0
-  u32* places;  // how many arcs of the row lie before it, or before where it goes
+  u32* places;  // how many arcs of the row lie before it, or before where it goes; in trees, by row,
+                // blocks that rows before it take
   int* gained;  // one entry more: arcs gained by those before
   u32* changed;  // one entry more: how many of those before change
   u32* edges;   // edges: place of its first arc
@@ -101,13 +101,6 @@ struct AmountOf<Unweighted> {
 template <class W>
 using Amount = typename AmountOf<W>::Type;
 
-// Writes the weight of an arc; unweighted graphs have none.
-__device__ __forceinline__ void put_weight(Unweighted*, i64, u64) {}
-template <class W>
-__device__ __forceinline__ void put_weight(W* weights, i64 at, u64 weight) {
-  weights[at] = W(weight);
-}
-
 // Returns the first place in low..high - 1 whose target is not below `target`; high for none.
 // Targets are the lower halves of what is searched.
 template <class T>
@@ -122,31 +115,8 @@ __device__ __forceinline__ i64 lower_bound(const T* sorted, i64 low, i64 high, u
   return low;
 }
 
-// Rows in chains: pages of CHAINED arcs, and the number of the next page behind them. A row's span
-// begins at its first page and is as long as the row, holes included.
-#define PAGE 16
-#define CHAINED (PAGE - 1)
-#define HOLE 0xFFFFFFFFu  // target of an entry without an arc
-
-__device__ __forceinline__ i64 pages_for(i64 arcs) { return (arcs + CHAINED - 1) / CHAINED; }
-
-__device__ __forceinline__ i64 next_page(const u32* targets, i64 page) {
-  return (i64)targets[page + CHAINED] * PAGE;
-}
-
-// Returns where a target is in a chain; -1 where it is not.
-__device__ __forceinline__ i64 find_chained(const u32* targets, const Row& row, u32 target) {
-  i64 page = row.low;
-  for (i64 left = row.arcs(); left > 0; left -= CHAINED) {
-    for (u32 k = 0; k < CHAINED && k < left; ++k)
-      if (targets[page + k] == target) return page + k;
-    page = next_page(targets, page);
-  }
-  return -1;
-}
-
 // What a search found: how many arcs of the row lie before the arc or where it would be, and its
-// weight, 0 if it is not there. Chains have no places, and the shorter one of both ends is searched.
+// weight, 0 if it is not there. Linked rows have no places, and the shorter one of both ends is searched.
 struct Found {
   u32 place;
   i64 weight;
@@ -155,13 +125,13 @@ struct Found {
 // Searches arc u -> v, or u's loop.
 template <class W>
 __device__ __forceinline__ Found find_arc(const Row* spans, const u32* targets, const W* weights,
-                                          const u64* loops, i64 chained, u32 u, u32 v) {
+                                          const u64* loops, i64 linked, u32 u, u32 v) {
   const Row row = spans[u];
-  if (chained) {
+  if (linked) {
     if (u == v) return {0, (i64)loops[u]};
     const Row other = spans[v];
     const bool shorter = other.arcs() < row.arcs();
-    const i64 place = find_chained(targets, shorter ? other : row, shorter ? u : v);
+    const i64 place = find_linked(targets, shorter ? other : row, linked, shorter ? u : v);
     return {0, place < 0 ? 0 : i64(weight_at(weights, place))};
   }
   const i64 at = lower_bound(targets, row.low, row.high, v);

@@ -149,7 +149,7 @@ template <class W>
 __device__ __forceinline__ Found found_for(const Batch& b, u64 key) {
   if (key == NO_ARC) return {0, 0};
   const W* weights = (const W*)b.weights;
-  return find_arc(b.spans, b.targets, weights, b.loops, b.chained, key >> 32, u32(key));
+  return find_arc(b.spans, b.targets, weights, b.loops, b.linked, key >> 32, u32(key));
 }
 
 // What a thread has seen of its edges.
@@ -259,7 +259,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   // The threads that settle arcs are those that sum them.
   i64 low = stretch_begin(listed) + threadIdx.x;
   const i64 end = stretch_end(listed), step = SEARCHED * THREADS;
-  if (b.chained || listed <= b.in_place) {
+  if (b.linked || listed <= b.in_place) {
     for (; low < end; low += THREADS)
       settled += settle<W>(b, low, found_for<W>(b, b.keys[low]), seen);
   } else {
@@ -306,7 +306,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
     longest = max(longest, (u64)length_after(b, r));
   longest = warp_max(longest);
   if (lane_index() == 0 && longest) atomicMax(&counts->longest, longest);
-  if (b.chained) {
+  if (b.linked == CHAINS) {
     u64 taken = 0;
     for (i64 r = grid_thread(); r < rows; r += grid_threads()) {
       const i64 before = pages_for(b.spans[b.rows[r]].arcs()), after = pages_for(length_after(b, r));

@@ -207,27 +207,3 @@ __global__ void BOUNDS fill_chains(i64 n, const i64* offsets, const u32* from_ta
     if (live) live[v] = length;
   }
 }
-
-// Lists the arcs of `count` rows, all of them or those of `ids`, as keys; row k's from offsets[k] on.
-template <class W>
-__global__ void BOUNDS gather_chains(i64 count, const u32* ids, const i64* offsets, const Row* spans,
-                                     const u32* targets, const W* weights, u64* keys,
-                                     W* to_weights) {
-  const u32 lane = lane_index();
-  for (i64 k = grid_thread() / WARP; k < count; k += grid_threads() / WARP) {
-    const u64 v = ids ? ids[k] : k;
-    const Row row = spans[v];
-    i64 page = row.low, to = offsets[k];
-    for (i64 left = row.arcs(); left > 0; left -= CHAINED) {
-      const u32 target = lane < CHAINED && lane < left ? targets[page + lane] : HOLE;
-      const u32 there = __ballot_sync(FULL, target != HOLE);
-      if (target != HOLE) {
-        const i64 at = to + __popc(there & lanes_below());
-        keys[at] = v << 32 | target;
-        put_weight(to_weights, at, u64(weight_at(weights, page + lane)));
-      }
-      to += __popc(there);
-      if (left > CHAINED) page = next_page(targets, page);
-    }
-  }
-}

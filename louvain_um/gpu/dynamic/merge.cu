@@ -11,10 +11,10 @@
 // found[i] becomes the weight of edge u[i], v[i], 0 where there is none.
 template <class W>
 __global__ void BOUNDS find_arcs(i64 count, const Row* spans, const u32* targets, const W* weights,
-                                 const u64* loops, i64 chained, const u32* u, const u32* v,
+                                 const u64* loops, i64 linked, const u32* u, const u32* v,
                                  i64* found) {
   for (i64 i = grid_thread(); i < count; i += grid_threads())
-    found[i] = find_arc(spans, targets, weights, loops, chained, u[i], v[i]).weight;
+    found[i] = find_arc(spans, targets, weights, loops, linked, u[i], v[i]).weight;
 }
 
 // A row and its changes.

@@ -1,4 +1,4 @@
-"""What the stores of linked blocks on a device share: `pages`, `bump`."""
+"""What the stores of linked blocks on a device share: `pages`, `bump` and `vine`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,13 @@ class DeviceLinked(DeviceStore):
     on_device_alone: ClassVar[bool] = True
     holes: ClassVar[bool] = False
     """Whether deletions leave holes, so that rows have fewer arcs than entries."""
-    gathering: ClassVar[tuple[str, str]]
-    """Source and name of the kernel that lists the arcs of rows."""
+    source: ClassVar[str]
+    """Where the kernels are that edit rows."""
+
+    @property
+    @abstractmethod
+    def held_blocks(self) -> int:
+        """Blocks up to the end of the pool."""
 
     @abstractmethod
     def _filled(self, offsets: Any, targets: Any, weights: Any) -> Rebuilt:
@@ -88,14 +93,17 @@ class DeviceLinked(DeviceStore):
     def _gathered(self, ids: Any) -> tuple[Any, Any, Any]:
         """Return offsets, keys and weights of some rows, or of all, as they lie."""
         xp = self.xp
-        lengths = self.spans[1::2] - self.spans[0::2] if self.live is None else self.live
+        lengths = self.spans[1::2] - self.spans[0::2]
+        if self.live is not None:
+            lengths = self.live.astype(np.int64)
         offsets = self._prefix(lengths if ids is None else lengths[ids])
         keys = xp.empty(int(offsets[-1]), np.uint64)
         weights = None if self.weights is None else xp.empty(len(keys), self.weights.dtype)
         count = len(offsets) - 1
         if count:
             self.device.launch(
-                *self.gathering, self.types, 32 * count, np.int64(count), ids, offsets,
-                self.spans, self.targets, self.weights, keys, weights,
+                self.source, "gather_linked", self.types, 32 * count, np.int64(count), ids,
+                offsets, self.spans, np.int64(self.linked), self.targets, self.weights, keys,
+                weights,
             )  # fmt: skip
         return offsets, keys, weights

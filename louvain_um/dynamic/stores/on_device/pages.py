@@ -24,6 +24,9 @@ PAGE: Final = 16
 
 CHAINED: Final = PAGE - 1
 
+CHAINS: Final = 1
+"""`linked` of a store whose rows are chains."""
+
 NONE: Final = 0xFFFFFFFF
 """No page, and no target."""
 
@@ -48,7 +51,8 @@ class DevicePages(DeviceLinked):
     """
 
     name: ClassVar[str] = "pages"
-    gathering = "chains", "gather_chains"
+    source: ClassVar[str] = "chains"
+    linked = CHAINS
     ring: Any = np.zeros(0, np.uint32)
     queue: Any
 

@@ -72,6 +72,7 @@ class DeviceStore(DevicePools, ABC):
 
     name: ClassVar[str]
     chained: ClassVar[bool] = False
+    """Whether rows are in linked blocks."""
     on_device_alone: ClassVar[bool] = False
     """Whether arcs cannot go to the host: what does not fit the device is refused."""
     spans: Any
@@ -178,6 +179,11 @@ class DeviceStore(DevicePools, ABC):
         """Say whether some vertices are alive."""
         self.alive[self.xp.asarray(ids)] = alive
 
+    @property
+    def linked(self) -> int:
+        """How rows are linked, as kernels take it; see linked.cuh."""
+        return 0
+
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each edge, int64[b]; 0 where there is none. Loops are edges here."""
         weights: I64 = self.device.get(self.find_there(self.xp.asarray(u), self.xp.asarray(v)))
@@ -189,7 +195,7 @@ class DeviceStore(DevicePools, ABC):
         if len(u):
             self.device.launch(
                 "merge", "find_arcs", self.types, len(u), np.int64(len(u)), self.spans,
-                self.targets, self.weights, self.loops, np.int64(self.chained), u, v, found,
+                self.targets, self.weights, self.loops, np.int64(self.linked), u, v, found,
             )  # fmt: skip
         return found
 
@@ -204,7 +210,7 @@ class DeviceStore(DevicePools, ABC):
         }  # fmt: skip
         places = {name: self.device.address(array) for name, array in arrays.items()}
         return {
-            **places, "frontier": self.frontier, "chained": int(self.chained),
+            **places, "frontier": self.frontier, "linked": self.linked,
             "in_place": self._most_in_place(),
         }  # fmt: skip
 
