@@ -1,0 +1,1 @@
+"""Kernels of changing graphs whose rows are in linked blocks: chains and trees."""
