@@ -90,14 +90,14 @@ extern "C" void edit_chains_as(int blocks, int kind, const Batch* b, PageQueue* 
   });
 }
 
-extern "C" void fill_chains_as(int blocks, int kind, i64 n, const i64* offsets,
+extern "C" void fill_linked_as(int blocks, int kind, i64 n, const i64* offsets,
                                const u32* from_targets, const void* from_weights, const i64* firsts,
-                               u32* targets, void* weights, Row* spans, u32* live) {
+                               i64 linked, u32* targets, void* weights, Row* spans, u32* live) {
   typed(kind, weights, [&](auto* w) {
     using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      fill_chains<W>(n, offsets, from_targets, (const W*)from_weights, firsts, targets, w, spans,
-                     live);
+      fill_linked<W>(n, offsets, from_targets, (const W*)from_weights, firsts, linked, targets, w,
+                     spans, live);
     });
   });
 }
@@ -124,18 +124,6 @@ extern "C" void edit_trees_as(int blocks, int kind, const Batch* b, i64 front, i
   typed(kind, weights, [&](auto* w) {
     fibres::launch(blocks, [=] {
       edit_trees<Bare<decltype(w)>>(*b, front, words, rows, targets, w, spans);
-    });
-  });
-}
-
-extern "C" void fill_trees_as(int blocks, int kind, i64 n, const i64* offsets,
-                              const u32* from_targets, const void* from_weights, const i64* firsts,
-                              i64 words, u32* targets, void* weights, Row* spans, u32* live) {
-  typed(kind, weights, [&](auto* w) {
-    using W = Bare<decltype(w)>;
-    fibres::launch(blocks, [=] {
-      fill_trees<W>(n, offsets, from_targets, (const W*)from_weights, firsts, words, targets, w,
-                    spans, live);
     });
   });
 }

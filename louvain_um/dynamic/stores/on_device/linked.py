@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, Rebuilt
+from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.store import ROW_BYTES, U32
 
 if TYPE_CHECKING:
@@ -27,25 +27,42 @@ class DeviceLinked(DeviceStore):
     """Whether deletions leave holes, so that rows have fewer arcs than entries."""
     source: ClassVar[str]
     """Where the kernels are that edit rows."""
+    width: int
+    """Targets in a block."""
+    links: ClassVar[int]
+    """Words of a block behind its targets."""
+
+    @classmethod
+    def block_width(cls, arcs: int, rows: int) -> int:
+        """Return the targets in a block, for so many arcs in rows that have some."""
+        return cls.width
+
+    @classmethod
+    def blocks_begun(cls, used: int) -> int:
+        """Return the blocks held at the beginning, with so many in use."""
+        return used
+
+    @classmethod
+    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        width = cls.block_width(rows.arcs, rows.held)
+        blocks = cls.blocks_begun(rows.total(-(-rows.lengths // width)))
+        return item * (width + cls.links) * blocks, (ROW_BYTES + 4 * cls.holes) * rows.vertices
 
     @property
-    @abstractmethod
+    def words(self) -> int:
+        """Words of a block."""
+        return self.width + self.links
+
+    @property
     def held_blocks(self) -> int:
         """Blocks up to the end of the pool."""
-
-    @abstractmethod
-    def _filled(self, offsets: Any, targets: Any, weights: Any) -> Rebuilt:
-        """Return the store with the arcs of compressed rows, in the order of the vertices."""
+        return self.frontier // self.words
 
     @property
     def row_bytes(self) -> int:
         """Bytes of what finds the rows, and of how many arcs each has."""
-        return self.bytes_of_rows(len(self.alive))
-
-    @classmethod
-    def bytes_of_rows(cls, vertices: int) -> int:
-        """Return the same for so many vertices."""
-        return (ROW_BYTES + 4 * cls.holes) * vertices
+        return (ROW_BYTES + 4 * self.holes) * len(self.alive)
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
@@ -78,6 +95,25 @@ class DeviceLinked(DeviceStore):
         return Rebuilt(
             spans=None, offsets=offsets, classes=None, targets=targets, weights=weights,
             pool=None, frontier=len(targets),
+        )  # fmt: skip
+
+    def _filled(self, offsets: Any, targets: Any, weights: Any) -> Rebuilt:
+        """Return the store with the arcs of compressed rows, in the order of the vertices."""
+        xp, n = self.xp, len(offsets) - 1
+        firsts = self._prefix(-(-(offsets[1:] - offsets[:-1]) // self.width))
+        places = self.blocks_begun(int(firsts[-1])) * self.words
+        self._afford(places + (self.frontier if self.pool else 0), self.weights)
+        pool = self._new_pool(places, None if weights is None else weights.dtype)
+        new_targets, new_weights = self._arrays(pool)
+        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32) if self.holes else None
+        if n:
+            self.device.launch(
+                self.source, "fill_linked", self.types, 32 * n, np.int64(n), offsets, targets,
+                weights, firsts, np.int64(self.linked), new_targets, new_weights, spans, live,
+            )  # fmt: skip
+        return Rebuilt(
+            spans=spans, offsets=None, classes=None, targets=new_targets, weights=new_weights,
+            pool=pool, frontier=places, live=live,
         )  # fmt: skip
 
     def _compressed_there(self) -> tuple[Any, Any, Any]:

@@ -53,14 +53,16 @@ class DevicePages(DeviceLinked):
     name: ClassVar[str] = "pages"
     source: ClassVar[str] = "chains"
     linked = CHAINS
+    width = CHAINED
+    links: ClassVar[int] = 1
     ring: Any = np.zeros(0, np.uint32)
     queue: Any
 
     @classmethod
     def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        pages = rows.total(-(-rows.lengths // CHAINED))
-        return item * PAGE * pages, cls.bytes_of_rows(rows.vertices) + 4 * cls.queued(pages)
+        held, found = super().sizes(rows, item)
+        return held, found + 4 * cls.queued(held // (item * PAGE))
 
     @classmethod
     def queued(cls, pages: int) -> int:
@@ -71,11 +73,6 @@ class DevicePages(DeviceLinked):
     def row_bytes(self) -> int:
         """Bytes of what finds the rows, and of the queue."""
         return super().row_bytes + int(self.ring.nbytes)
-
-    @property
-    def held_blocks(self) -> int:
-        """Pages up to the end of the pool."""
-        return self.frontier // PAGE
 
     def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
         """Have as many pages, free or at the end of the pool, as rows may take."""
@@ -136,25 +133,6 @@ class DevicePages(DeviceLinked):
         )  # fmt: skip
         self.n_arcs += counts["gained"]
         self.frontier = int(self._state()["cut"]) * PAGE
-
-    def _filled(self, offsets: Any, targets: Any, weights: Any) -> Rebuilt:
-        """Return the store with the arcs of compressed rows, in the order of the vertices."""
-        xp, n = self.xp, len(offsets) - 1
-        firsts = self._prefix((offsets[1:] - offsets[:-1] + CHAINED - 1) // CHAINED)
-        places = int(firsts[-1]) * PAGE
-        self._afford(places + (self.frontier if self.pool else 0), self.weights)
-        pool = self._new_pool(places, None if weights is None else weights.dtype)
-        new_targets, new_weights = self._arrays(pool)
-        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32) if self.holes else None
-        if n:
-            self.device.launch(
-                "chains", "fill_chains", self.types, 32 * n, np.int64(n), offsets, targets,
-                weights, firsts, new_targets, new_weights, spans, live,
-            )  # fmt: skip
-        return Rebuilt(
-            spans=spans, offsets=None, classes=None, targets=new_targets, weights=new_weights,
-            pool=pool, frontier=places, live=live,
-        )  # fmt: skip
 
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays; no page is free then."""

@@ -13,15 +13,11 @@ import numpy as np
 
 from louvain_um.dynamic.stores.on_device.linked import DeviceLinked
 from louvain_um.dynamic.stores.on_device.store import Rebuilt
-from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.store import NARROW, Compressed
 from louvain_um.dynamic.stores.vine import VineStore
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
-
-CHILDREN: Final = 2
-"""Words of a block behind its targets: the numbers of the blocks that hang from it."""
 
 
 class DeviceVine(DeviceLinked):
@@ -38,25 +34,16 @@ class DeviceVine(DeviceLinked):
     name: ClassVar[str] = "vine"
     holes: ClassVar[bool] = True
     source: ClassVar[str] = "trees"
-    width: int
+    links: ClassVar[int] = 2
     front: int
 
-    @classmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
-        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        width = VineStore.block_width(rows.arcs, rows.held)
-        blocks = VineStore.blocks_begun(rows.total(-(-rows.lengths // width)))
-        return item * (width + CHILDREN) * blocks, cls.bytes_of_rows(rows.vertices)
+    block_width = VineStore.block_width
+    blocks_begun = VineStore.blocks_begun
 
     @property
     def linked(self) -> int:
         """Words of a block."""
-        return self.width + CHILDREN
-
-    @property
-    def held_blocks(self) -> int:
-        """Blocks of rows, and those that wait in the queue."""
-        return self.frontier // self.linked
+        return self.words
 
     def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
         """Choose blocks for the rows that grow; allocate more if the queue is too short."""
@@ -65,21 +52,19 @@ class DeviceVine(DeviceLinked):
             return None
         if self.weights is not None and counts["heaviest"] >= NARROW:
             self._widen(batch)
-        growing = self._count_blocks(changes)
+        width = self.width
+        growing = self._count_blocks(changes, width)
         if self.front == 0:  # the first edges decide how wide blocks are
-            held = self.held_blocks
-            self.width = VineStore.block_width(counts["gained"], growing)
-            self.frontier = held * self.linked
-            self._count_blocks(changes)
+            width = self.block_width(counts["gained"], growing)
+            self._count_blocks(changes, width)
         held, wanted = self.held_blocks, self.front + counts["taken"]
-        if wanted > held:
-            held = max(2 * held, wanted)
-        self._afford(held * self.linked, self.weights)
+        places = (held if wanted <= held else max(2 * held, wanted)) * (width + self.links)
+        self._afford(places, self.weights)
         self.free_spare()
         assert self.pool is not None
-        self.pool.grow(held * self.linked, self._here())
+        self.pool.grow(places, self._here())
         self.targets, self.weights = self._arrays(self.pool)
-        self.frontier = held * self.linked
+        self.width, self.frontier = width, places
         return None
 
     def check(self) -> None:
@@ -88,10 +73,10 @@ class DeviceVine(DeviceLinked):
         entries, live = ends - begins, self.device.get(self.live)
         assert int(live.sum()) == self.n_arcs, "the rows do not add up to the arcs"
         assert self.front <= self.held_blocks, "rows have more blocks than there are"
-        words = self.device.get(self.targets[: self.frontier]).reshape(-1, self.linked)
+        words = self.device.get(self.targets[: self.frontier]).reshape(-1, self.words)
         blocks, arcs, seen = -(-entries // self.width), np.zeros_like(entries), []
         rows = np.flatnonzero(entries)
-        number, block = np.ones_like(rows), begins[rows] // self.linked
+        number, block = np.ones_like(rows), begins[rows] // self.words
         while len(rows):
             seen.append(block)
             left = entries[rows] - (number - 1) * self.width
@@ -109,15 +94,15 @@ class DeviceVine(DeviceLinked):
     def _load(self, rows: Compressed) -> None:
         """Copy rows to the device."""
         held = int(np.count_nonzero(np.diff(rows.offsets)))
-        self.width = VineStore.block_width(len(rows.targets), held)
+        self.width = self.block_width(len(rows.targets), held)
         super()._load(rows)
 
-    def _count_blocks(self, changes: DeviceChanges) -> int:
-        """Count the blocks that rows need; return how many rows get arcs."""
+    def _count_blocks(self, changes: DeviceChanges, width: int) -> int:
+        """Count the blocks of a width that rows need; return how many rows get arcs."""
         rows = changes.counts["rows"]
         self.device.launch(
             "trees", "count_blocks", self.types, 32 * rows, changes.batch, np.int64(rows),
-            np.int64(self.linked),
+            np.int64(width + self.links),
         )  # fmt: skip
         counted = self.read_counts()
         changes.counts["taken"] = counted["taken"]
@@ -128,29 +113,10 @@ class DeviceVine(DeviceLinked):
         rows = counts["rows"]
         self.device.launch(
             "trees", "edit_trees", self.types, 32 * rows, batch, np.int64(self.front),
-            np.int64(self.linked), np.int64(rows), self.targets, self.weights, self.spans,
+            np.int64(self.words), np.int64(rows), self.targets, self.weights, self.spans,
         )  # fmt: skip
         self.n_arcs += counts["gained"]
         self.front += counts["taken"]
-
-    def _filled(self, offsets: Any, targets: Any, weights: Any) -> Rebuilt:
-        """Return the store with the arcs of compressed rows, in the order of the vertices."""
-        xp, n = self.xp, len(offsets) - 1
-        firsts = self._prefix(-(-(offsets[1:] - offsets[:-1]) // self.width))
-        places = VineStore.blocks_begun(int(firsts[-1])) * self.linked
-        self._afford(places + (self.frontier if self.pool else 0), self.weights)
-        pool = self._new_pool(places, None if weights is None else weights.dtype)
-        new_targets, new_weights = self._arrays(pool)
-        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32)
-        if n:
-            self.device.launch(
-                "trees", "fill_trees", self.types, 32 * n, np.int64(n), offsets, targets, weights,
-                firsts, np.int64(self.linked), new_targets, new_weights, spans, live,
-            )  # fmt: skip
-        return Rebuilt(
-            spans=spans, offsets=None, classes=None, targets=new_targets, weights=new_weights,
-            pool=pool, frontier=places, live=live,
-        )  # fmt: skip
 
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays; the queue begins behind the rows' blocks."""

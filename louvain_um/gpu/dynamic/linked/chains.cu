@@ -7,8 +7,6 @@
 #include "batch.cuh"
 #include "chunks.cuh"
 
-#define NO_NEXT 0xFFFFFFFFu
-
 // Free pages, how many have ever been in use, and how many have been asked for.
 struct PageQueue {
   ouroboros::FreeChunks free;
@@ -182,28 +180,5 @@ __global__ void BOUNDS edit_chains(const Batch b, PageQueue* queue, i64 count, i
     if (lane_index()) continue;
     spans[v] = {begin, begin + after};
     if (b.live) b.live[v] += gained;
-  }
-}
-
-// Writes compressed rows as chains; row v begins with page firsts[v]. Where rows may have holes, spans
-// tell the entries of their pages, and `live` the arcs.
-template <class W>
-__global__ void BOUNDS fill_chains(i64 n, const i64* offsets, const u32* from_targets,
-                                   const W* from_weights, const i64* firsts, u32* targets,
-                                   W* weights, Row* spans, u32* live) {
-  const u32 lane = lane_index();
-  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
-    const i64 low = offsets[v], length = offsets[v + 1] - low, begin = firsts[v] * PAGE;
-    const i64 entries = CHAINED * pages_for(length);
-    for (i64 i = lane; i < entries; i += WARP) {
-      const i64 to = begin + i / CHAINED * PAGE + i % CHAINED;
-      targets[to] = i < length ? from_targets[low + i] : HOLE;
-      if (i < length) put_weight(weights, to, u64(weight_at(from_weights, low + i)));
-    }
-    for (i64 j = lane; j < pages_for(length); j += WARP)
-      targets[begin + j * PAGE + CHAINED] = (j + 1) * CHAINED < length ? firsts[v] + j + 1 : NO_NEXT;
-    if (lane) continue;
-    spans[v] = {begin, begin + (live ? entries : length)};
-    if (live) live[v] = length;
   }
 }

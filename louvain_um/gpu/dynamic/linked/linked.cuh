@@ -14,6 +14,7 @@
 // Words of a page: CHAINED arcs, and the number of the next page.
 #define PAGE 16
 #define CHAINED (PAGE - 1)
+#define NO_NEXT 0xFFFFFFFFu
 
 __device__ __forceinline__ i64 pages_for(i64 arcs) { return (arcs + CHAINED - 1) / CHAINED; }
 
@@ -100,5 +101,33 @@ __global__ void __launch_bounds__(256, 4)
       }
       to += __popc(there);
     });
+  }
+}
+
+// Writes compressed rows in blocks side by side, row v from block firsts[v] on, which is also where the
+// next row's begin. Chains that may have holes have spans as long as their pages; `live` tells the arcs.
+template <class W>
+__global__ void __launch_bounds__(256, 4)
+    fill_linked(i64 n, const i64* offsets, const u32* from_targets, const W* from_weights,
+                const i64* firsts, i64 linked, u32* targets, W* weights, Row* spans, u32* live) {
+  const bool chain = linked == CHAINS;
+  const u32 lane = lane_index(), words = chain ? PAGE : linked, width = chain ? CHAINED : words - 2;
+  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
+    const i64 low = offsets[v], first = firsts[v], begin = first * words;
+    const u32 length = offsets[v + 1] - low, blocks = firsts[v + 1] - first, room = blocks * width;
+    for (u32 i = lane; i < room; i += WARP) {
+      const i64 to = begin + i64(i / width) * words + i % width;
+      targets[to] = i < length ? from_targets[low + i] : HOLE;
+      if (i < length) put_weight(weights, to, u64(weight_at(from_weights, low + i)));
+    }
+    for (u32 k = 1 + lane; k <= blocks; k += WARP) {
+      if (chain)
+        targets[begin + i64(k) * PAGE - 1] = k < blocks ? first + k : NO_NEXT;
+      else if (k > 1)
+        targets[begin + i64(k / 2 - 1) * words + width + (k & 1)] = first + k - 1;
+    }
+    if (lane) continue;
+    spans[v] = {begin, begin + (chain && live ? room : length)};
+    if (live) live[v] = length;
   }
 }

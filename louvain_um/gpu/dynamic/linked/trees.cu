@@ -102,24 +102,3 @@ __global__ void BOUNDS edit_trees(const Batch b, i64 front, i64 words, i64 rows,
     b.live[v] += gained;
   }
 }
-
-// Writes compressed rows as trees; row v begins with block firsts[v].
-template <class W>
-__global__ void BOUNDS fill_trees(i64 n, const i64* offsets, const u32* from_targets,
-                                  const W* from_weights, const i64* firsts, i64 words, u32* targets,
-                                  W* weights, Row* spans, u32* live) {
-  const u32 lane = lane_index(), width = words - 2;
-  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
-    const i64 low = offsets[v], length = offsets[v + 1] - low, begin = firsts[v] * words;
-    for (i64 i = lane; i < length; i += WARP) {
-      const i64 to = begin + i / width * words + i % width;
-      targets[to] = from_targets[low + i];
-      put_weight(weights, to, u64(weight_at(from_weights, low + i)));
-    }
-    for (u32 k = 2 + lane; k <= firsts[v + 1] - firsts[v]; k += WARP)
-      targets[begin + (k / 2 - 1) * words + width + (k & 1)] = firsts[v] + k - 1;
-    if (lane) continue;
-    spans[v] = {begin, begin + length};
-    live[v] = length;
-  }
-}
