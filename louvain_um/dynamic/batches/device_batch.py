@@ -31,9 +31,9 @@ from louvain_um.gpu.runtime.structs import Struct
 TYPES: Final = {np.dtype(code): i for i, code in enumerate(("u4", "i4", "u8", "i8", "f4", "f8"))}
 """`Column` of batches.cu; columns of other types are copied."""
 
-MOST_SORTED_HERE: Final = 1 << 17
-"""Arcs that `sort_keys` sorts. On an H200 it takes 0.05 ms for 2^16, CuPy's radix sort 0.10; for
-2^17, 0.08 and 0.11; for 200,000, 0.12 and 0.11."""
+MOST_SORTED_HERE: Final = 1 << 18
+"""Arcs that `sort_keys` sorts. On an H200 it takes 0.06 ms for 2^17, CuPy's radix sort 0.11; for
+2^18, 0.09 and 0.11."""
 
 EDGE_BYTES: Final = 24
 """Of a change: both ends, and weights before and after."""

@@ -275,7 +275,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   add_counted(&counts->loops, seen.loops);
   add_counted(&counts->gain_high, seen.gain_high);
   add_counted(&counts->gain_low, seen.gain_low);
-  if (seen.heaviest) atomicMax(&counts->heaviest, seen.heaviest);
+  raise_to(&counts->heaviest, seen.heaviest);
 
   scan_summed<Pair>(
       listed, settled,
@@ -304,8 +304,7 @@ __global__ void BOUNDS net_batch(const Batch b) {
   u64 longest = 0;
   for (i64 r = grid_thread(); r < rows; r += grid_threads())
     longest = max(longest, (u64)length_after(b, r));
-  longest = warp_max(longest);
-  if (lane_index() == 0 && longest) atomicMax(&counts->longest, longest);
+  raise_to(&counts->longest, longest);
   if (b.linked == CHAINS) {
     u64 taken = 0;
     for (i64 r = grid_thread(); r < rows; r += grid_threads()) {

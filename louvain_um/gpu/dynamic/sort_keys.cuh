@@ -7,8 +7,9 @@
 
 // Keys that a block sorts.
 #define TILE 1024
-// Runs that become one in a round; their searches go side by side, so that loads overlap.
-#define MERGED 8
+// Runs that become one in a round; their searches go side by side, so that loads overlap. With 8 of
+// them an H200 takes 0.096 ms instead of 0.078 for 200,000 keys.
+#define MERGED 4
 
 #define LAST_KEY 0xFFFFFFFFFFFFFFFFull
 
