@@ -74,14 +74,17 @@ class Trials:
         return found
 
     def _sorted(self) -> None:
-        """Insert a batch sorted by row, delete it, insert it shuffled."""
+        """Insert a batch sorted by row, delete it, insert it shuffled; next time the reverse.
+
+        What comes second finds room that the first has left.
+        """
         for run in range(self.runs + 1):
             u, v = random_ends(self.rng, self.graph.n_vertices, self.batch)
-            order = np.lexsort((v, u))
-            for what, places in (
-                ("sorted_insert", order),
+            ways = [
+                ("sorted_insert", np.lexsort((v, u))),
                 ("shuffled_insert", self.rng.permutation(len(u))),
-            ):
+            ]
+            for what, places in ways if run % 2 else reversed(ways):
                 ends = placed(self.store, (u[places], v[places]))
                 change = self._timed(what, run, self.graph.apply, insert=ends)
                 self.graph.apply(delete=(change.u, change.v))
