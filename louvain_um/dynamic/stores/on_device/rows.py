@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 REBUILD_SHARE: Final = 0.03
 """Share of the arcs from which on a batch rebuilds: one pass over all costs less here."""
 
+ROWS_SHARE: Final = 0.75
+"""The same of the rows: where they are long, merging most of them is a pass over all, too."""
+
 
 def with_free(places: int) -> int:
     """Return so many places with those that may be free before a rebuild, but for `LEAST_FREE`."""
@@ -81,7 +84,9 @@ class DeviceRows(DeviceStore):
             self._widen(batch)
         twice = self.frontier + self._rebuilt_arcs(counts["gained"])
         fits = self.budget is None or self._bytes(twice) + self.row_bytes <= self.budget
-        if not self.paged or (fits and counts["arcs"] > int(REBUILD_SHARE * self.n_arcs)):
+        many = counts["arcs"] > int(REBUILD_SHARE * self.n_arcs)
+        many |= min(counts["arcs"], counts["rows"]) > ROWS_SHARE * len(self.alive)
+        if not self.paged or (fits and many):
             self._afford(twice, self.weights)
             return self._rebuilt(changes)
         frontier = self.frontier + counts["fresh"]
