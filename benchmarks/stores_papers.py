@@ -41,6 +41,9 @@ from louvain_um.graph.graph import Graph
 WARMING = PaperGraph("small", "", 20_000, 200_000, None, 200)
 BATCHES = "10000,100000,1000000,10000000"
 
+MANY = 5_000_000
+"""Vertices of graphs on which trials run once after one that warms up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -167,8 +170,9 @@ def measured(
     held, applied = contents(graph), graph.epoch - before
     assert case.contents.setdefault(applied, held) == held, f"{store} holds something else"
     batch = min(args.trials, graph.n_arcs // 4)
-    trials = Trials(graph, batch, args.device, 0, runs=args.runs).run(tuple(TRIALS))
-    return points, {"batch": batch, **found, **trials}
+    runs = args.runs if graph.n_vertices <= MANY else 1
+    trials = Trials(graph, batch, args.device, 0, runs=runs).run(tuple(TRIALS))
+    return points, {"batch": batch, "runs": runs, **found, **trials}
 
 
 def main() -> None:

@@ -219,8 +219,9 @@ def chart(record: dict[str, Any], file: Path) -> None:
 
     plot, axes = pyplot.subplots(1, len(KINDS), figsize=(11, 4.2), sharey=True)
     draw(axes, record)
-    handles, labels = axes[0].get_legend_handles_labels()
-    plot.legend(handles, labels, loc="upper center", ncols=len(LINES), frameon=False)
+    lines = {line.get_label(): line for ax in axes for line in ax.get_lines()}
+    shown = [lines[name] for name in LINES if name in lines]
+    plot.legend(handles=shown, loc="upper center", ncols=len(shown), frameon=False)
     plot.tight_layout(rect=(0, 0, 1, 0.92))
     plot.savefig(file, metadata={"Date": None})
 
