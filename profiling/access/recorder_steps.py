@@ -32,14 +32,13 @@ def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
     widths, offsets, targets = recorder.widths(level), work["offsets"], work["targets"]
     recorder.begin(
         "community", level, n,
-        **{"refined": 4, "refined_totals": recorder.sums, "refined_sizes": 1},
-        **{"external_weight": recorder.sums},
+        **{"refined": 4, "refined_totals": 2 * recorder.sums, "refined_sizes": 1},
     )  # fmt: skip
     recorder.begin("scratch", level, n, **{"weight_to_target": recorder.sums})
     whole, named = program.whole, numbered
     touched = [
         whole(named(name, level), Access.WRITE)
-        for name in ("refined", "refined_totals", "refined_sizes", "external_weight")
+        for name in ("refined", "refined_totals", "refined_sizes")
     ]
     every = np.arange(n, dtype=np.uint32)
     for labels, values, queue in (
@@ -54,7 +53,7 @@ def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
             )
             touched.append(slots.take())
     program.launch("refine", touched, "refine", level)
-    freed = ("refined_totals", "refined_sizes", "external_weight", "weight_to_target")
+    freed = ("refined_totals", "refined_sizes", "weight_to_target")
     program.end(*(named(name, level) for name in freed))
 
 

@@ -179,7 +179,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
     hosted, away = set[str](), set[str]()
     free = Allocator.free
     looked_up = {
-        "external_weight": ("labels", "refined", "refined_totals", "refined_sizes", "queue"),
+        "refined_totals": ("labels", "refined", "refined_sizes", "queue"),
         "aggregate_members": ("refined", "aggregate_starts"),
     }
 
@@ -198,7 +198,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
     )
     assert plan.in_pages
     assert not hosted
-    assert not {"refined", "external_weight", "aggregate_chunk_weights"} & set(memory.overflowed)
+    assert not {"refined", "refined_totals", "aggregate_chunk_weights"} & set(memory.overflowed)
     assert bool(away) == (percent == 30)
 
 

@@ -71,7 +71,8 @@ void refine_as(int blocks, const Input& in, const W* weights, const u32* labels,
   const i64 n = in.n;
   std::vector<u8> sub_sizes(n);
   std::vector<u32> queue(n), proposed(n);
-  std::vector<u64> sub_totals(n), sub_seconds(n), external_weight(n), weight_to_target(n);
+  std::vector<Part<u64>> parts(n);
+  std::vector<u64> sub_seconds(n), weight_to_target(n);
   Tables tables(n);
   Control control = {};
   ExtendedRefineRule<W, u64> rule;
@@ -82,9 +83,8 @@ void refine_as(int blocks, const Input& in, const W* weights, const u32* labels,
                                labels,
                                totals,
                                refined,
-                               sub_totals.data(),
+                               parts.data(),
                                sub_sizes.data(),
-                               external_weight.data(),
                                queue.data(),
                                proposed.data(),
                                weight_to_target.data(),

@@ -51,8 +51,8 @@ void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const 
                const u32* degrees, const u32* labels, const u32* totals, u32* refined, double total,
                u32 seed, const u32* rules, const u32* loops, u64* sums) {
   std::vector<u8> sub_sizes(n);
-  std::vector<u32> sub_totals(n), external_weight(n), queue(n), proposed(n),
-      weight_to_target(n);
+  std::vector<Part<u32>> parts(n);
+  std::vector<u32> queue(n), proposed(n), weight_to_target(n);
   Tables tables(n);
   Control control = {};
   const RefineRule<W, u32> rule = {offsets,
@@ -62,9 +62,8 @@ void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const 
                                    labels,
                                    totals,
                                    refined,
-                                   sub_totals.data(),
+                                   parts.data(),
                                    sub_sizes.data(),
-                                   external_weight.data(),
                                    queue.data(),
                                    proposed.data(),
                                    weight_to_target.data(),

@@ -221,9 +221,9 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
         refined: dict[tuple[Stage, Use], float] = {**joined, ("aggregate", "gather"): mapped}
         yield _array("refined", "community", 4, n, ("refine", *COARSE_STAGES, "fetch"), refined)
-        yield _array("refined_totals", "community", sums, n, ("refine",), joined)
+        # With the weight of each sub-community to the rest of its community beside its total.
+        yield _array("refined_totals", "community", 2 * sums, n, ("refine",), joined)
         yield _array("refined_sizes", "community", 1, n, ("refine",), joined)
-        yield _array("external_weight", "community", sums, n, ("refine",), joined)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
     yield _array("degrees.1", "community", sums, region.vertices, COARSE_STAGES, added)
     yield _array("degrees.2", "community", sums, after.vertices, ("fetch",))
@@ -250,7 +250,8 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     yield _array("active", "scratch", 1, n, ("move",), gone_over)
     activated: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * n + again}
     yield _array("next_active", "scratch", 1, n, ("move",), activated)
-    yield _array("control", "scratch", 1, CONTROL.itemsize, ("move", "refine"), small=True)
+    yield _array("control", "scratch", 1, CONTROL.itemsize, ("move",), small=True)
+    yield _array("refine_control", "scratch", 1, CONTROL.itemsize, ("refine",), small=True)
     k = shape.communities
     yield from _aggregation(shape)
     yield _array("sizes_by_label", "scratch", 4, n, ("fetch",))

@@ -96,8 +96,9 @@ __device__ void clear_table(Shared<A>& shared) {
 // Returns how many items the threads of the grid visit together, a multiple of a warp.
 __device__ __forceinline__ i64 whole_warps(i64 items) { return (items + WARP - 1) & ~31ll; }
 
-// Calls put(index, sum) once for each index other than EMPTY of the lanes of a full warp, with the
-// sum of the values of its lanes: what many lanes add to one place then costs one atomic per warp.
+// Calls put(index, sum, lanes) once for each index other than EMPTY of the lanes of a full warp, with
+// the sum of the values of its lanes, and how many these are: what many lanes add to one place then
+// costs one atomic per warp.
 template <class T, class P>
 __device__ __forceinline__ void put_together(u32 index, T value, P put) {
   const u32 lane = threadIdx.x % WARP, peers = __match_any_sync(FULL, index);
@@ -109,11 +110,11 @@ __device__ __forceinline__ void put_together(u32 index, T value, P put) {
     above &= __ballot_sync(FULL, !(rank & 1));
     rank >>= 1;
   }
-  if (index != EMPTY && lane == __ffs(peers) - 1) put(index, value);
+  if (index != EMPTY && lane == __ffs(peers) - 1) put(index, value, __popc(peers));
 }
 
 // Adds value to array[index] for every lane of a full warp; index EMPTY adds nothing.
 template <class T>
 __device__ __forceinline__ void add_together(T* array, u32 index, T value) {
-  put_together(index, value, [=](u32 i, T sum) { atomicAdd(array + i, sum); });
+  put_together(index, value, [=](u32 i, T sum, u32) { atomicAdd(array + i, sum); });
 }

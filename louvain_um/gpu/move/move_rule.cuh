@@ -88,20 +88,23 @@ struct MoveRule {
     sizes[community] = size;
   }
 
-  __device__ __forceinline__ void add_size(u32 community, u32 change) const {
+  // Adds so many vertices, which have so many arcs together, to a community.
+  __device__ __forceinline__ void add(u32 community, A degrees, u32 vertices) const {
+    atomicAdd(totals + community, degrees);
     if constexpr (compact)
-      if (byte_sizes) return add_byte(sizes, community, change);
-    atomicAdd(sizes + community, change);
+      if (byte_sizes) return add_byte(sizes, community, vertices);
+    atomicAdd(sizes + community, vertices);
   }
 
   // Proposes the best community, unless staying is as good, or two vertices that are each alone
-  // would swap places.
+  // would swap places. Who has others' arcs in its community is not alone: no size is read then.
   __device__ __forceinline__ void settle(u32 i, const Vertex& x, Choice best, A own_weight, A,
                                          Tally& tally) const {
     u32 target = EMPTY;
     double stay = floor(x, own_weight);
     if (best.community != EMPTY && best.score > stay &&
-        !(best.community > x.own && is_single(x.own) && is_single(best.community))) {
+        !(best.community > x.own && x.rest == 0 && is_single(x.own) &&
+          is_single(best.community))) {
       target = best.community;
       double gain = __ddiv_rn(__dsub_rn(best.score, stay), total);
       tally.gain += __double2ll_rn(__dmul_rn(gain, GAIN_UNIT));
@@ -226,10 +229,8 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
       degree = s.degree(v);
       s.labels[v] = target;
     }
-    add_together(s.totals, own, (A)0 - degree);
-    add_together(s.totals, target, degree);
-    put_together(own, ~0u, [&](u32 c, u32 change) { s.add_size(c, change); });
-    put_together(target, 1u, [&](u32 c, u32 change) { s.add_size(c, change); });
+    put_together(own, degree, [&](u32 c, A sum, u32 vertices) { s.add(c, 0 - sum, 0 - vertices); });
+    put_together(target, degree, [&](u32 c, A sum, u32 vertices) { s.add(c, sum, vertices); });
   }
 }
 
@@ -254,8 +255,8 @@ __device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8*
   if (!start || summed) return;
   for (i64 v = thread; v < whole_warps(n); v += threads) {
     u32 label = v < n ? start[v] : EMPTY;
-    add_together(s.totals, label, v < n ? s.degree(v) : (A)0);
-    put_together(label, 1u, [&](u32 c, u32 change) { s.add_size(c, change); });
+    put_together(label, v < n ? s.degree(v) : (A)0,
+                 [&](u32 c, A sum, u32 vertices) { s.add(c, sum, vertices); });
   }
   grid_sync(barrier);
 }

@@ -30,8 +30,8 @@ SWEEPS: Final = layout(
 
 REFINE_RULE: Final = layout(
     **pointers(
-        "offsets", "targets", "weights", "degrees", "labels", "totals", "refined", "sub_totals",
-        "sub_sizes", "external_weight", "queue", "proposed", "weight_to_target",
+        "offsets", "targets", "weights", "degrees", "labels", "totals", "refined", "parts",
+        "sub_sizes", "queue", "proposed", "weight_to_target",
     ),
     rate=np.float64, seed=np.uint32, salt=np.uint32, sub_rounds=np.uint32, sub_round=np.uint32,
 )  # fmt: skip

@@ -106,10 +106,10 @@ class LinkGate:
         """Unite what all devices have activated."""
         self.link.or_bits(self.own["activated"])
 
-    def complete(self, arrays: Sequence[Any]) -> None:
-        """Complete an array of which each device has the values of its own vertices."""
+    def complete(self, arrays: Sequence[Any], each: int = 1) -> None:
+        """Complete an array of which each device has the `each` values of its own vertices."""
         (array,) = arrays
-        self.link.gather([array[self.share.first : self.share.last]], [array])
+        self.link.gather([array[each * self.share.first : each * self.share.last]], [array])
 
     def sums(self, values: Sequence[int]) -> list[int]:
         """Return the sums of all devices' integers."""

@@ -139,13 +139,14 @@ class Gate:
         """Close the gate behind what the devices have activated."""
         self.close()
 
-    def complete(self, arrays: Sequence[Any]) -> None:
-        """Complete arrays of which each device has the values of its own vertices."""
+    def complete(self, arrays: Sequence[Any], each: int = 1) -> None:
+        """Complete arrays of which each device has the `each` values of its own vertices."""
         self.close()
         for own, share in zip(arrays, turns(self.shares), strict=True):
             for other, theirs in zip(self.shares, arrays, strict=True):
                 if other is not share:
-                    copy(theirs[other.first : other.last], own[other.first : other.last])
+                    part = slice(each * other.first, each * other.last)
+                    copy(theirs[part], own[part])
         self.close()
 
     def sums(self, values: Sequence[int]) -> Sequence[int]:

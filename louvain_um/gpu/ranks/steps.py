@@ -212,7 +212,7 @@ def refine_shared(
         names = "queue", "proposed", "weight_to_target"
         shown.append({name: share.memory.live[name] for name in names} | {"starts": worker.starts})
     show(workers, gate.show(shown))
-    gate.complete([share.memory.live["external_weight"] for share in shares])
+    gate.complete([share.memory.live["refined_totals"] for share in shares], each=2)
     for r in range(rules.SUB_ROUNDS):
         for worker, _ in zip(workers, turns(shares), strict=True):
             if r:

@@ -27,7 +27,7 @@ struct ExtendedRefineRule : RefineRule<W, A> {
                                             A community_second) const {
     const double pull = __dmul_rn(this->rate, __ull2double_rn(total));
     const double second_pull = __dmul_rn(second_rate, __ll2double_rn((i64)own));
-    return __ll2double_rn((i64)this->external_weight[sub]) >=
+    return __ll2double_rn((i64)this->parts[sub].external) >=
            expected_of(pull, community_total - total, second_pull, community_second - own);
   }
 
@@ -51,7 +51,7 @@ struct ExtendedRefineRule : RefineRule<W, A> {
   }
 
   __device__ __forceinline__ Choice choice(const Vertex& x, u32 sub, A weight) const {
-    const A total = this->sub_totals[sub], own = second ? sub_seconds[sub] : 0;
+    const A total = this->parts[sub].total, own = second ? sub_seconds[sub] : 0;
     const double score = __dsub_rn(__ll2double_rn((i64)weight),
                                    expected_of(x.pull, total, x.second_pull, own));
     Choice it = {score, sub};
@@ -69,7 +69,7 @@ struct ExtendedRefineRule : RefineRule<W, A> {
     this->weight_to_target[i] = best_weight;
   }
 };
-static_assert(sizeof(ExtendedRefineRule<u64, u64>) == 160, "mirrored by EXTENDED_REFINE_RULE");
+static_assert(sizeof(ExtendedRefineRule<u64, u64>) == 152, "mirrored by EXTENDED_REFINE_RULE");
 
 // The rule of refinement by the last template argument of `refine`.
 template <class W, class A, class X>

@@ -8,7 +8,7 @@
 // sub-round in which that vertex cannot move. So no sub-community loses a vertex, and each stays
 // connected.
 //
-// Write ownership: refined, sub_totals, sub_sizes and external_weight change between decisions
+// Write ownership: refined, parts and sub_sizes change between decisions
 // only; proposed[i] and weight_to_target[i] belong to the group that decides for queue[i]. A vertex
 // of degree 0 is never queued and stays alone. `queued` sub-rounds are queued at a time: all of
 // them, or one where memory is scarce. No result depends on the order of a queue, of
@@ -16,7 +16,7 @@
 
 #include "extended_refine.cuh"
 
-// Writes refined, sub_totals, sub_sizes and external_weight of n vertices. X: Plain or Extended.
+// Writes refined, parts and sub_sizes of n vertices. X: Plain or Extended.
 // Also adds to `sums`, unless it is null, what is inside the communities, and the squares of their
 // totals; `loops` may be null. Cooperative.
 template <class W, class A, class X = Plain>
@@ -37,9 +37,9 @@ __global__ void __launch_bounds__(THREADS, 5)
   if constexpr (S::compact) grid_sync(barrier);
   const i64* offsets = s.offsets;
   const W* weights = s.weights;
-  const A* totals = s.sub_totals;
+  const Part<A>* parts = s.parts;
   const auto arcs_alone = [=](i64 v) -> i64 {
-    if constexpr (S::compact) return totals[v];
+    if constexpr (S::compact) return parts[v].total;
     return row_of(weights, offsets, v).arcs();
   };
   Tally tally = {0, 0};
@@ -53,7 +53,6 @@ __global__ void __launch_bounds__(THREADS, 5)
       if (step) grid_sync(barrier);  // `enqueue` needs a barrier between two calls
       // Vertices next to each other are weighed together, as the first of the sub-rounds: what an
       // access to their rows brings is used whole.
-      const u32* refined = s.refined;
       const u8* sub_sizes = s.sub_sizes;
       enqueue(
           weighs ? r * n / sub_rounds : 0, weighs ? (r + queued) * n / sub_rounds : n, arcs_alone,
@@ -62,7 +61,7 @@ __global__ void __launch_bounds__(THREADS, 5)
             const u32 own = weighs ? 0 : bucket(v, salt, sub_rounds) - r;
             if (own >= queued) return EMPTY;
             // Who is not alone any more does not decide.
-            return weighs || r == 0 || (refined[v] == v && sub_sizes[v] == 1) ? own : EMPTY;
+            return weighs || r == 0 || sub_sizes[v] == 1 ? own : EMPTY;
           },
           s.queue, control, shared);
     }
@@ -70,7 +69,7 @@ __global__ void __launch_bounds__(THREADS, 5)
       weigh_bins(s, from, shared);
       if (r + 1 < sub_rounds) continue;
       grid_sync(barrier);
-      if (sums) sum_communities<A>(n, s.external_weight, loops, s.totals, sums);
+      if (sums) sum_communities<A>(n, s.parts, loops, s.totals, sums);
       continue;
     }
     if (queues) {

@@ -25,7 +25,7 @@ from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
 
 REFINE_ARRAYS: Final = (
-    "refined_totals", "refined_sizes", "external_weight", "queue", "proposed", "weight_to_target",
+    "refined_totals", "refined_sizes", "queue", "proposed", "weight_to_target",
 )  # fmt: skip
 """Arrays that exist during refinement."""
 
@@ -49,9 +49,8 @@ def start_refinement(
         level,
         options,
         total,
-        sub_totals=empty("refined_totals", "community", n, level.sums, short_lived=True),
+        parts=empty("refined_totals", "community", 2 * n, level.sums, short_lived=True),
         sub_sizes=empty("refined_sizes", "community", n, np.uint8, short_lived=True),
-        external_weight=empty("external_weight", "community", n, level.sums, short_lived=True),
         queue=empty("queue", "scratch", entries, np.uint32),
         proposed=empty("proposed", "scratch", entries, np.uint32),
         weight_to_target=empty("weight_to_target", "scratch", entries, level.sums),
@@ -82,7 +81,7 @@ def refine(
     kernel = kernels.get("refine", "refine", types_of(level) if problem.extended else level.types)
     blocks = grid_for(kernels, kernel, level)
     hubs = HubTables(memory, level, low_scratch)
-    control = new_control(memory)
+    control = new_control(memory, "refine_control")
     arguments = (
         rule.argument, hubs.argument, np.int64(level.vertices), np.uint32(queued), control,
         or_null(level.loops), or_null(level.found_sums),
@@ -90,4 +89,4 @@ def refine(
     kernel((blocks,), (THREADS,), arguments)
     memory.work_beside()
     hubs.free()
-    memory.free(*REFINE_ARRAYS, *names, "control")
+    memory.free(*REFINE_ARRAYS, *names, "refine_control")

@@ -15,6 +15,22 @@ __device__ __forceinline__ bool well_connected(A external, A total, A community_
                                                 __ull2double_rn(community_total - total));
 }
 
+// What is known of a sub-community: the sum of its degrees, and its weight to the rest of its
+// community. Both are looked up together, at random places.
+template <class A>
+struct alignas(2 * sizeof(A)) Part {
+  A total, external;
+};
+
+__device__ __forceinline__ void add_to_part(Part<u32>* part, u32 total, u32 external) {
+  // One word: no total becomes too large for its half, and what carries out of the other is lost.
+  atomicAdd((u64*)part, (u64)external << 32 | total);
+}
+__device__ __forceinline__ void add_to_part(Part<u64>* part, u64 total, u64 external) {
+  atomicAdd(&part->total, total);
+  atomicAdd(&part->external, external);
+}
+
 // The labels of a vertex's neighbours are the sub-communities of its own community; those of other
 // communities do not count.
 template <class W, class A>
@@ -31,9 +47,8 @@ struct RefineRule {
   const u32* labels;   // community per vertex
   const A* totals;     // sum of degrees per community
   u32* refined;        // sub-community per vertex
-  A* sub_totals;       // sum of degrees per sub-community
+  Part<A>* parts;  // per sub-community
   u8* sub_sizes;       // vertices per sub-community: 0, 1, or 2 for more
-  A* external_weight;  // weight of a sub-community to the rest of its community
   u32* queue;
   u32* proposed;        // per entry of the queue: sub-community to join, EMPTY for none
   A* weight_to_target;  // per entry of the queue: weight to the proposed sub-community
@@ -57,14 +72,14 @@ struct RefineRule {
 
   // A vertex is idle unless it is alone in its sub-community and well connected.
   __device__ __forceinline__ Vertex vertex(u32 v) const {
-    // Read together: later in a refinement, this decides for most vertices.
-    const u32 sub = refined[v], size = sub_sizes[v];
-    if (sub != v || size != 1) return {v, EMPTY, 0, 0.0, true};
+    // Of a vertex that has joined others, nothing is left.
+    if (sub_sizes[v] != 1) return {v, EMPTY, 0, 0.0, true};
     u32 community = labels[v];
     // Its degree: alone, it is all of its sub-community. The host may have where its row begins.
-    A weight = sub_totals[v], community_total = totals[community];
-    bool idle = !well_connected(external_weight[v], weight, community_total, rate);
-    return {v, community, community_total, __dmul_rn(rate, __ull2double_rn(weight)), idle};
+    const Part<A> part = parts[v];
+    const A community_total = totals[community];
+    bool idle = !well_connected(part.external, part.total, community_total, rate);
+    return {v, community, community_total, __dmul_rn(rate, __ull2double_rn(part.total)), idle};
   }
 
   __device__ __forceinline__ u32 label(const Vertex& x, u32 u) const {
@@ -73,10 +88,10 @@ struct RefineRule {
 
   // A sub-community of one vertex is not eligible while that vertex may move itself.
   __device__ __forceinline__ Choice choice(const Vertex& x, u32 sub, A weight) const {
-    A total = sub_totals[sub];
-    Choice it = {score_of(weight, x.pull, total), sub};
+    const Part<A> part = parts[sub];
+    Choice it = {score_of(weight, x.pull, part.total), sub};
     if (it.score <= 0.0 || (sub_sizes[sub] == 1 && bucket(sub, salt, sub_rounds) == sub_round) ||
-        !well_connected(external_weight[sub], total, x.community_total, rate))
+        !well_connected(part.external, part.total, x.community_total, rate))
       it.community = EMPTY;
     return it;
   }
@@ -87,7 +102,7 @@ struct RefineRule {
     weight_to_target[i] = best_weight;
   }
 };
-static_assert(sizeof(RefineRule<u32, u32>) == 128, "mirrored by REFINE_RULE in refine/refine.py");
+static_assert(sizeof(RefineRule<u32, u32>) == 120, "mirrored by REFINE_RULE in refine/refine.py");
 
 // Returns the weight of a thread's arcs among low..high - 1 inside the community `own`.
 template <u32 G, class S>
@@ -117,7 +132,7 @@ __device__ void weigh_rows(const S& s, u32 begin, u32 end) {
       external = block_sum(external);
     else
       for (int d = G / 2; d; d >>= 1) external += __shfl_xor_sync(FULL, external, d);
-    if (i < end && rank == 0) s.external_weight[v] = external;
+    if (i < end && rank == 0) s.parts[v].external = external;
   }
 }
 
@@ -139,7 +154,7 @@ __device__ void weigh_short_rows(const S& s, u32 begin, u32 end) {
       if (target[q] != EMPTY && s.labels[target[q]] == own) inside += weight[q];
 #pragma unroll
     for (u32 d = G / 2; d; d >>= 1) inside += __shfl_xor_sync(FULL, inside, d);
-    if (i < end && lane % G == 0) s.external_weight[v] = inside;
+    if (i < end && lane % G == 0) s.parts[v].external = inside;
   }
 }
 
@@ -152,7 +167,7 @@ __device__ void weigh_bins(const S& s, const u32* from, Shared<A>& shared) {
         const u32 v = s.queue[i];
         A inside = weigh_row<THREADS>(s, low, high, threadIdx.x, s.labels[v]);
         inside = block_sum(inside);
-        if (threadIdx.x == 0 && inside) atomicAdd(s.external_weight + v, inside);
+        if (threadIdx.x == 0 && inside) atomicAdd(&s.parts[v].external, inside);
       });
   weigh_rows<THREADS>(s, from[BLOCK], from[PER_WARP]);
   weigh_rows<WARP>(s, from[PER_WARP], from[TILE32]);
@@ -165,12 +180,12 @@ __device__ void weigh_bins(const S& s, const u32* from, Shared<A>& shared) {
 // Adds the doubled weight inside all communities, and the squares of their totals, to `sums`; each
 // vertex is alone, and weighed. Inlined, it would take registers from all that follows.
 template <class A>
-__device__ __noinline__ void sum_communities(i64 n, const A* external_weight, const A* loops,
+__device__ __noinline__ void sum_communities(i64 n, const Part<A>* parts, const A* loops,
                                              const A* totals, RelabelResult* sums) {
   u64 inside = 0;
   Squares squares;
   for (i64 v = grid_thread(); v < n; v += grid_threads()) {
-    inside += external_weight[v];
+    inside += parts[v].external;
     if (loops) inside += 2 * (u64)loops[v];
     squares.add(totals[v]);
   }
@@ -184,17 +199,16 @@ template <class S>
 __device__ void begin_refinement(const S& s, i64 n, i64 thread, i64 threads) {
   for (i64 v = thread; v < n; v += threads) {
     s.refined[v] = v;
-    s.sub_totals[v] = s.degree(v);
+    s.parts[v] = {s.degree(v), 0};
     s.sub_sizes[v] = 1;
-    s.external_weight[v] = 0;
     if constexpr (S::extended)
       if (s.second) s.sub_seconds[v] = s.second[v];
   }
 }
 
 // Applies the proposals of queue[begin:end), for the threads of the grid. The sub-community that a
-// vertex leaves was its alone, and is empty: its entries stay as they are, unused. Where there may be many, changes are added up in
-// the block's table, if it is given.
+// vertex leaves was its alone, and is empty: its entries stay as they are, unused. Where there may be
+// many, changes are added up in the block's table, if it is given.
 template <class S>
 __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 threads,
                             Shared<typename S::Accumulator>* block = nullptr) {
@@ -203,8 +217,7 @@ __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 thre
   const Changes<A> changes = {block};
   auto put = [&](u32 sub, const A(&change)[2]) {
     s.sub_sizes[sub] = 2;  // whoever it was joined by: no vertex of it leaves again
-    atomicAdd(s.sub_totals + sub, change[0]);
-    atomicAdd(s.external_weight + sub, change[1]);
+    add_to_part(s.parts + sub, change[0], change[1]);
   };
   for (i64 i = begin + thread; i < end; i += threads) {
     u32 target = s.proposed[i];
@@ -212,7 +225,8 @@ __device__ void apply_joins(const S& s, u32 begin, u32 end, i64 thread, i64 thre
     u32 v = s.queue[i];
     s.refined[v] = target;
     s.sub_sizes[v] = 0;
-    const A joined[] = {s.sub_totals[v], s.external_weight[v] - (A)2 * s.weight_to_target[i]};
+    const Part<A> part = s.parts[v];
+    const A joined[] = {part.total, part.external - (A)2 * s.weight_to_target[i]};
     if (!many || !changes.add(target, joined)) put(target, joined);
     if constexpr (S::extended)
       if (s.second) atomicAdd(s.sub_seconds + target, s.second[v]);

@@ -200,8 +200,8 @@ class HubTables:
         self.memory.free(*self.names)
 
 
-def new_control(memory: Allocator) -> Any:
+def new_control(memory: Allocator, name: str = "control") -> Any:
     """Return a zeroed control block; free it by name."""
-    control = memory.empty("control", "scratch", CONTROL.itemsize, np.uint8)
+    control = memory.empty(name, "scratch", CONTROL.itemsize, np.uint8)
     control.data.memset_async(0, control.nbytes)
     return control
