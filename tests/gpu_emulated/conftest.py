@@ -24,7 +24,7 @@ REPLACED = {
     # The one line that is not C++; times of sweeps are not emulated.
     'asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));': "now = 0;",
     # A block that waits for others at a barrier lets them have the processor.
-    "while (*generation == mine) {\n": "while (*generation == mine) {\nfibres::wait_for_blocks();",
+    "& flag) == 0) {\n": "& flag) == 0) {\nfibres::wait_for_blocks();",
 }
 """Text of the kernels, and what is emulated in its place."""
 

@@ -14,8 +14,8 @@
 // of the arcs of one hub.
 #define PARTS 64
 
-// Returns the slots of a hub's table: a power of two, of which at most four fifths are in use. More
-// of them would mean fewer hubs at a time, each time with barriers, and more to read and write.
+// Returns the slots of a hub's table: a power of two, of which about four fifths are in use at most.
+// More of them would mean fewer hubs at a time, each time with barriers, and more to read and write.
 __device__ __forceinline__ u32 hub_slots(i64 arcs, i64 neighbour_bound) {
   const u32 communities = u32(min(arcs, neighbour_bound)), wanted = communities + communities / 4;
   return wanted <= WARP ? WARP : 1u << (32 - __clz(wanted - 1));

@@ -8,26 +8,20 @@
 #define WARP 32
 #define FULL 0xFFFFFFFFu
 
-// A barrier's memory: zero before the first launch that uses it, and again after each launch.
-struct Barrier {
-  u32 arrived;
-  u32 generation;
+// A barrier's memory: zero before the first launch that uses it.
+struct alignas(8) Barrier {
+  u32 arrived;  // blocks that wait; the highest bit changes whenever all have come
 };
 
 // Waits until every thread of the grid has arrived; writes before it are visible after it.
 __device__ __forceinline__ void grid_sync(Barrier* barrier) {
   __syncthreads();
   if (gridDim.x > 1 && threadIdx.x == 0) {
-    volatile u32* generation = &barrier->generation;
-    u32 mine = *generation;
+    // What all blocks add together flips the highest bit, whichever is last, and no other.
+    const u32 flag = 0x80000000u, own = blockIdx.x ? 1 : flag - (gridDim.x - 1);
     __threadfence();
-    if (atomicAdd(&barrier->arrived, 1) == gridDim.x - 1) {
-      barrier->arrived = 0;
-      __threadfence();
-      *generation = mine + 1;
-    } else {
-      while (*generation == mine) {
-      }
+    const u32 before = atomicAdd(&barrier->arrived, own);
+    while (((before ^ *(volatile u32*)&barrier->arrived) & flag) == 0) {
     }
     __threadfence();
   }
