@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,13 @@ from louvain_um.core.objectives.problem import Problem, problem_of, takes_extend
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer, Phase, array_listener
 from louvain_um.gpu.aggregate import reaggregate
-from louvain_um.gpu.aggregate.aggregate import LIMITS, aggregate, prepare
+from louvain_um.gpu.aggregate.aggregate import (
+    LIMITS,
+    AtOnce,
+    aggregate,
+    prepare,
+    takes_one_launch,
+)
 from louvain_um.gpu.forecast import Forecast
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
@@ -86,6 +93,7 @@ class GpuEngine:
         self.room: LevelRoom
         self.shape: Shape
         self.peer: int | None = None
+        self.ahead: AtOnce | None = None
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
@@ -233,7 +241,8 @@ class GpuEngine:
             moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
         else:
             queued = self.room.queued(level, "move")
-            moved, sweeps = move(*run, self.problem, self.low_scratch, queued, self.catch_up)
+            meanwhile = partial(self.go_ahead, level)
+            moved, sweeps = move(*run, self.problem, self.low_scratch, queued, meanwhile)
         if not blocks:
             self.in_place.move(level, moved)
         if begins:
@@ -257,8 +266,24 @@ class GpuEngine:
             self.plan, self.memory, lies_still=self.lies_still
         )
 
+    def go_ahead(self, level: GpuLevel) -> None:
+        """Use the time in which a level's vertices move.
+
+        Of a level of few arcs, the next level is made before the host knows whether vertices move:
+        waiting for each result in turn takes longer than what is launched for nothing at the end.
+        """
+        self.catch_up()
+        if self.blocks or self.problem.extended or not (level.number or self.lies_still):
+            return
+        if takes_one_launch(self.memory, level, self.limits) and not self.from_input(level):
+            if self.options.method == "leiden":
+                self.refine(level)
+            self.ahead = AtOnce(kernels, self.memory, level)
+
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
+        if self.ahead:
+            return
         # Looked up once for each vertex, and not at all.
         self.memory.set_aside(*self.live("totals", f"start.{level.cycle}.{level.number}"))
         self.settle(level, "refine")
@@ -291,7 +316,11 @@ class GpuEngine:
             shares = self.shares_read
         else:
             self.settle(level, "aggregate")
-            coarse = aggregate(kernels, self.memory, level, limits, *where)
+            ahead, self.ahead = self.ahead, None
+            if ahead:
+                coarse = ahead.finish()
+            else:
+                coarse = aggregate(kernels, self.memory, level, limits, *where)
         sum_masses(kernels, self.memory, level, coarse)
         if self.options.method == "leiden":
             # The next level's start communities replace labels; maps are made of sub-communities.
@@ -337,6 +366,9 @@ class GpuEngine:
         """Free temporaries after a move phase without moves."""
         self.memory.free("totals")
         free_second_totals(self.memory, level)
+        if self.ahead:
+            self.ahead.discard()
+            self.ahead = None
 
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""

@@ -92,6 +92,8 @@ class DryKernels:
         self.first: Any = None
         # Whether refinement summed the communities.
         self.summed = False
+        # Whether what is launched on this level counts: it may be launched before that is known.
+        self.goes_on = True
 
     def prepare(self, units: Any, observer: Any = None) -> None:
         pass
@@ -108,14 +110,14 @@ class DryKernels:
         return lambda grid, block, args: answer(*args) if answer else None
 
     def move(self, *args: Any) -> None:
-        moved = self.script.moves.pop(0)
+        moved, self.goes_on = self.script.next_move()
         control = self.leave(pointer(args[2], SWEEPS, "control"), CONTROL)
         control["iterations"], control["visited"] = moved.iterations, moved.arcs_visited
         control["total_moves"], control["total_gain"] = moved.moves, moved.gain
 
     def begin_sweep(self, rule: Any, shared: Any) -> None:
         """Return the result of a sweep in vertex blocks, which is the last: it gains little."""
-        moved = self.script.moves.pop(0)
+        moved, self.goes_on = self.script.next_move()
         control = self.leave(pointer(shared, VERTEX_BLOCKS, "control"), CONTROL)
         control["moves"], control["visited"] = (moved.moves, 0), moved.arcs_visited
         # As much as a last sweep may gain: the level is worth aggregating.
@@ -125,7 +127,7 @@ class DryKernels:
         self.summed = not isinstance(args[-1], np.uint64)
 
     def relabel_communities(self, *args: Any) -> None:
-        if self.summed:
+        if self.summed and self.goes_on:
             self.sum_communities(*args)
         self.summed = False
 
@@ -149,6 +151,8 @@ class DryKernels:
         return self.script.step if self.numbered else self.first
 
     def aggregate_small(self, args: Any) -> None:
+        if not self.goes_on:
+            return
         step, self.numbered = self.script.step, True
         state = self.state(fields(args))
         state["vertices"], state["arcs"] = step.communities, step.kept

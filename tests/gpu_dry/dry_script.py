@@ -104,7 +104,10 @@ class Step:
 
 @dataclass
 class Script:
-    """All that a run reads back, in order; `inside`, `squares` and `max_degree` are level 0's."""
+    """All that a run reads back, in order; `inside`, `squares` and `max_degree` are level 0's.
+
+    `goes_on` has, for each of `moves`, whether the level is aggregated; all are where it is empty.
+    """
 
     vertices: int
     inside: int = 0
@@ -113,8 +116,13 @@ class Script:
     survey: DegreeStats | None = None
     communities: int = 0
     moves: list[MoveStats] = field(default_factory=list)
+    goes_on: list[bool] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
     sums: list[Sums] = field(default_factory=list)
+
+    def next_move(self) -> tuple[MoveStats, bool]:
+        """Return what moving on a level brings, and whether the level is aggregated."""
+        return self.moves.pop(0), self.goes_on.pop(0) if self.goes_on else True
 
     @property
     def step(self) -> Any:
@@ -136,11 +144,13 @@ class Recorder(CpuEngine):
 
     def move(self, level: CpuLevel) -> MoveStats:
         self.script.moves.append(super().move(level))
+        self.script.goes_on.append(False)
         return self.script.moves[-1]
 
     def aggregate(self, level: CpuLevel) -> CpuLevel:
         offsets, targets = level.offsets, level.targets
         coarse = super().aggregate(level)
+        self.script.goes_on[-1] = True
         k, numbers = coarse.vertices, level.numbers
         degrees = np.diff(offsets)
         arcs = np.bincount(numbers, degrees, k).astype(np.int64)

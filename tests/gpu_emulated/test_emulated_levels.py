@@ -52,6 +52,30 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
     assert launched.count("number_labels") >= len(few) - sum(few) > 0
 
 
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_small_levels_are_launched_without_waiting_for_what_moved(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str
+) -> None:
+    graph = rmat(8, seed=3).graph
+    options: Any = Options(method=method, seed=3, device="cuda:0")
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    with (
+        emulated_devices(monkeypatch, emulated, 1) as kernels,
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert set(run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
+    assert np.array_equal(found.labels, one.labels)
+    launched = [kernel for _, kernel in kernels.launched]
+    steps = ["move", "aggregate_small"]
+    if method == "leiden":
+        steps = ["move", "refine", "aggregate_small", "relabel_communities"]
+    begins = [at for at, kernel in enumerate(launched) if kernel == "move"]
+    # The last level of a cycle, too, of which nothing comes.
+    assert len(begins) > len(found.levels)
+    assert all(launched[at : at + len(steps)] == steps for at in begins)
+
+
 @pytest.mark.parametrize(
     "graph",
     [

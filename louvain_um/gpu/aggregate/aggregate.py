@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.out_of_core.partial_rows import PartialRows
-from louvain_um.gpu.relabel.relabel import relabel_communities
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 
-__all__ = ["LIMITS", "Limits", "aggregate", "prepare"]
+__all__ = ["LIMITS", "AtOnce", "Limits", "aggregate", "prepare", "takes_one_launch"]
 
 
 def aggregate(
@@ -43,28 +43,23 @@ def aggregate(
     need : callable, optional
         Called with a range before kernels that read its arcs are launched.
     """
+    if ranges is None and takes_one_launch(memory, level, limits):
+        return AtOnce(kernels, memory, level).finish()
+    aggregation, numbers = begin(kernels, memory, level)
+    join = Join(kernels, memory, level, numbers)
+    if ranges is not None:
+        coarse = in_ranges(aggregation, level, limits, ranges, need or (lambda first, last: None))
+    else:
+        coarse = in_chunks(aggregation, level, limits)
+    return join.finish(coarse)
+
+
+def begin(kernels: Kernels, memory: Allocator, level: GpuLevel) -> tuple[Aggregation, Any]:
+    """Return an aggregation of a level, and the labels of its vertices."""
     numbers = level.labels if level.refined is None else level.refined
     aggregation = Aggregation(kernels, memory, level)
     aggregation.set(numbers=numbers, map=numbers, label_bound=level.vertices)
-    if ranges is not None:
-        coarse = in_ranges(aggregation, level, limits, ranges, need or (lambda first, last: None))
-    elif takes_one_launch(memory, level, limits):
-        coarse = at_once(aggregation, level, limits)
-    else:
-        coarse = in_chunks(aggregation, level, limits)
-    return joined(kernels, memory, level, numbers, coarse)
-
-
-def joined(
-    kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, coarse: GpuLevel
-) -> GpuLevel:
-    """Return the next level with the communities its vertices start in; set `numbers`."""
-    if level.refined is not None:
-        tag = f"{coarse.cycle}.{coarse.number}"
-        coarse.start = memory.empty(f"start.{tag}", "community", coarse.vertices, np.uint32)
-        coarse.start_sums = relabel_communities(kernels, memory, level, numbers, coarse.start)
-    level.numbers, level.refined = numbers, None
-    return coarse
+    return aggregation, numbers
 
 
 def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool:
@@ -78,46 +73,67 @@ def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool
     return level.arcs <= limits.small and (plain or level.vertices <= limits.small)
 
 
-def at_once(aggregation: Aggregation, level: GpuLevel, limits: Limits) -> GpuLevel:
-    """Aggregate a level of few arcs in one launch; arrays have their largest possible length."""
-    n, arcs, number = level.vertices, level.arcs, level.number + 1
-    # Small levels are read often and fit anywhere: they leave the regions to large ones.
-    small = level.number and n <= limits.small
-    tag = f"small.{number}" if small else tag_after(level)
-    empty, sums = aggregation.memory.empty, level.sums
-    width = np.dtype(sums).itemsize
-    block_bin, hub_bin, slots = tables(width, n, n, arcs, arcs)
-    aggregation.carve(
-        members=4 * (n + 1),
-        starts=4 * (n + 1),
-        low=4 * (n + 1),
-        whole=8 * ((n >> STRETCH) + 1),
-        rooms=4 * (n + 1),
-        chunk_targets=4 * arcs,
-        chunk_weights=width * arcs,
-        block_bin=4 * block_bin,
-        hub_bin=4 * hub_bin,
-        keys=4 * slots,
-        sums=width * slots,
-        partials=8 * aggregation.prepare("aggregate_small")[1],
-    )
-    aggregation.set(table_slots=slots, stretch_shift=STRETCH, chunk_arcs=max(arcs, 1))
-    aggregation.set(ranks=aggregation.value("members"))
-    arrays = {
-        "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),
-        "targets": empty(f"targets.{tag}", "graph", arcs, np.uint32),
-        "weights": empty(f"weights.{tag}", "graph", arcs, sums),
-        "loops": empty(f"loops.{tag}", "graph", n, sums),
-        "degrees": empty(f"degrees.{tag}", "community", n, sums),
-    }
-    aggregation.set(**{f"new_{name}": array for name, array in arrays.items()})
-    aggregation.launch("aggregate_small")
-    state = aggregation.read()
-    aggregation.close()
-    k, kept = int(state["vertices"]), int(state["arcs"])
-    sizes = {"offsets": k + 1, "targets": kept, "weights": kept, "loops": k, "degrees": k}
-    arrays = {name: arrays[name][:size] for name, size in sizes.items()}
-    return replace(finish(level, state, arrays), tag=tag)
+class AtOnce:
+    """The aggregation of a level of few arcs: one launch, after which the host need not wait.
+
+    Its arrays have their largest possible length. The communities that the next level starts in
+    are found by a second launch.
+    """
+
+    def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
+        self.memory = memory
+        self.level = level
+        aggregation, numbers = begin(kernels, memory, level)
+        self.aggregation = aggregation
+        self.join = Join(kernels, memory, level, numbers)
+        n, arcs, sums, number = level.vertices, level.arcs, level.sums, level.number + 1
+        # Small levels are read often and fit anywhere: they leave the regions to large ones.
+        small = level.number and n <= LIMITS.small
+        self.tag = tag = f"small.{number}" if small else tag_after(level)
+        width, empty = np.dtype(sums).itemsize, memory.empty
+        block_bin, hub_bin, slots = tables(width, n, n, arcs, arcs)
+        aggregation.carve(
+            members=4 * (n + 1),
+            starts=4 * (n + 1),
+            low=4 * (n + 1),
+            whole=8 * ((n >> STRETCH) + 1),
+            rooms=4 * (n + 1),
+            chunk_targets=4 * arcs,
+            chunk_weights=width * arcs,
+            block_bin=4 * block_bin,
+            hub_bin=4 * hub_bin,
+            keys=4 * slots,
+            sums=width * slots,
+            partials=8 * aggregation.prepare("aggregate_small")[1],
+        )
+        aggregation.set(table_slots=slots, stretch_shift=STRETCH, chunk_arcs=max(arcs, 1))
+        aggregation.set(ranks=aggregation.value("members"))
+        self.arrays = arrays = {
+            "offsets": empty(f"offsets.{tag}", "graph", n + 1, np.int64),
+            "targets": empty(f"targets.{tag}", "graph", arcs, np.uint32),
+            "weights": empty(f"weights.{tag}", "graph", arcs, sums),
+            "loops": empty(f"loops.{tag}", "graph", n, sums),
+            "degrees": empty(f"degrees.{tag}", "community", n, sums),
+        }
+        aggregation.set(**{f"new_{name}": array for name, array in arrays.items()})
+        aggregation.launch("aggregate_small")
+        aggregation.close("state")
+        self.join.launch(n)
+
+    def finish(self) -> GpuLevel:
+        """Wait for the device; return the next level, and set `numbers` of this one."""
+        level, state = self.level, self.aggregation.read()
+        self.aggregation.close()
+        k, kept = int(state["vertices"]), int(state["arcs"])
+        sizes = {"offsets": k + 1, "targets": kept, "weights": kept, "loops": k, "degrees": k}
+        arrays = {name: self.arrays[name][:size] for name, size in sizes.items()}
+        return self.join.finish(replace(finish(level, state, arrays), tag=self.tag))
+
+    def discard(self) -> None:
+        """Free what was launched for nothing: the level's vertices did not move far enough."""
+        self.aggregation.close()
+        self.memory.free(*[f"{name}.{self.tag}" for name in self.arrays])
+        self.join.discard()
 
 
 def in_chunks(

@@ -128,10 +128,11 @@ class Aggregation:
             self.names.remove(f"aggregate_{name}")
             self.memory.free(f"aggregate_{name}")
 
-    def close(self) -> None:
-        """Free all scratch arrays."""
-        self.memory.free(*self.names)
-        self.names.clear()
+    def close(self, *kept: str) -> None:
+        """Free all scratch arrays but those to keep."""
+        names = {f"aggregate_{name}" for name in kept}
+        self.memory.free(*[name for name in self.names if name not in names])
+        self.names = [name for name in self.names if name in names]
 
     def prepare(self, name: str) -> tuple[Any, int]:
         """Return a kernel and its number of blocks."""

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.aggregate.aggregate import in_chunks, joined
+from louvain_um.gpu.aggregate.aggregate import in_chunks
+from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
 from louvain_um.gpu.aggregate.limits import Limits
 from louvain_um.gpu.level import GpuLevel
@@ -94,7 +95,7 @@ def from_input(
     limits = replace(limits, region_arcs=(arcs, arcs))
     coarse = from_numbers(kernels, memory, source, through, k, limits)
     memory.free("through")
-    return joined(kernels, memory, level, numbers, coarse)
+    return Join(kernels, memory, level, numbers).finish(coarse)
 
 
 def followed(kernels: Kernels, memory: Allocator, path: Sequence[GpuLevel], numbers: Any) -> Any:

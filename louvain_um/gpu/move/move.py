@@ -76,7 +76,8 @@ def move(
     """Sweep until the gain of a sweep falls below the level's tolerance.
 
     Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation. So many
-    sub-rounds are queued at a time. `meanwhile` is called while the device is at work.
+    sub-rounds are queued at a time. `meanwhile` is called while the device is at work; what moving
+    worked with is free then, for kernels launched later.
     """
     sizes, queue, proposed, active, next_active = move_arrays(memory, options, level, queued)
     types = types_of(level) if problem.extended else level.types
@@ -98,12 +99,13 @@ def move(
     )  # fmt: skip
     kernel((blocks,), (THREADS,), (argument, hubs.argument, sweeps.argument))
     memory.work_beside()
-    meanwhile()
-    found = control.get().view(CONTROL)[0]
     hubs.free()
     if extended is not None:
         extended.free()
-    memory.free(*MOVE_ARRAYS, "control")
+    memory.free(*MOVE_ARRAYS)
+    meanwhile()
+    found = control.get().view(CONTROL)[0]
+    memory.free("control")
     count = int(found["iterations"])
     ended, moved = found["ended"][:count].tolist(), found["moved"][:count].tolist()
     done = [Sweep(m, (ended[-1] - at) * 1e-9) for m, at in zip(moved, ended, strict=True)]

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.aggregate.aggregate import finish, group_vertices, joined
+from louvain_um.gpu.aggregate.aggregate import finish, group_vertices
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
+from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, room_after
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits
 from louvain_um.gpu.level import GpuLevel, tag_after
@@ -206,4 +207,4 @@ def complete(kernels: Kernels, parts: Sequence[Part], rank: int, rows: CoarseRow
     state["vertices"], state["arcs"] = own.communities, done
     state["inside"] = sum(int(part.state["inside"]) for part in parts)
     state["max_degree"] = max(int(part.state["max_degree"]) for part in parts)
-    return joined(kernels, memory, level, own.numbers, finish(level, state, arrays))
+    return Join(kernels, memory, level, own.numbers).finish(finish(level, state, arrays))

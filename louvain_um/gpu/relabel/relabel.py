@@ -72,27 +72,25 @@ def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
 
 def relabel_communities(
     kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, new_start: Any
-) -> Sums | None:
+) -> Any:
     """Write the communities that the next level starts in, each named by its smallest vertex.
 
-    Returns their sums, which are the same on both levels, if refinement found them.
+    Does not wait for the device; returns what `relabelled_sums` takes.
     """
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
     found = level.found_sums
     result = new_result(memory) if found is None else found
-    run(
-        kernels,
-        "relabel_communities",
-        level.vertices,
-        level.labels,
-        numbers,
-        first,
-        new_start,
-        result,
-    )
-    sums = None if found is None else sums_in(result)
+    arguments = (level.labels, numbers, first, new_start, result)
+    run(kernels, "relabel_communities", level.vertices, *arguments)
+    memory.free("first")
+    return result
+
+
+def relabelled_sums(memory: Allocator, level: GpuLevel, result: Any) -> Sums | None:
+    """Return the sums of the communities, the same on both levels, if refinement found them."""
+    sums = None if level.found_sums is None else sums_in(result)
+    memory.free("relabel_result" if level.found_sums is None else "found_sums")
     level.found_sums = None
-    memory.free("first", "relabel_result" if found is None else "found_sums")
     return sums
 
 
