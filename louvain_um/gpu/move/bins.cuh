@@ -96,12 +96,18 @@ __device__ void clear_table(Shared<A>& shared) {
 // Returns how many items the threads of the grid visit together, a multiple of a warp.
 __device__ __forceinline__ i64 whole_warps(i64 items) { return (items + WARP - 1) & ~31ll; }
 
-// Calls put(index, sum, lanes) once for each index other than EMPTY of the lanes of a full warp, with
-// the sum of the values of its lanes, and how many these are: what many lanes add to one place then
-// costs one atomic per warp.
+// Calls put(index, sum, lanes) for the indices other than EMPTY of the lanes of a full warp, with the
+// sum of the values of lanes that have one, and how many these are: where many lanes add to one place,
+// that costs one atomic per warp. An index that few lanes have may come more than once.
 template <class T, class P>
 __device__ __forceinline__ void put_together(u32 index, T value, P put) {
-  const u32 lane = threadIdx.x % WARP, peers = __match_any_sync(FULL, index);
+  const u32 lane = threadIdx.x % WARP, next_to = __shfl_down_sync(FULL, index, 1);
+  // Finding lanes with the same index takes long. Where there are many of them, some are neighbours.
+  if (!__any_sync(FULL, next_to == index && index != EMPTY && lane < WARP - 1)) {
+    if (index != EMPTY) put(index, value, 1);
+    return;
+  }
+  const u32 peers = __match_any_sync(FULL, index);
   u32 above = peers & (0xFFFFFFFEu << lane), rank = __popc(peers & ((1u << lane) - 1));
   while (__any_sync(FULL, above)) {
     u32 next = __ffs(above);
