@@ -340,7 +340,7 @@ class GpuEngine:
 
     def from_input(self, level: GpuLevel) -> bool:
         """Return whether the next level is made from the input's arcs (`reaggregate`)."""
-        if self.blocks or self.problem.extended:
+        if self.blocks or self.problem.extended or self.options.method != "leiden":
             return False
         if self.memory.schedule is None:
             return reaggregate.wanted(self.first, level, self.limits, self.reaggregates)

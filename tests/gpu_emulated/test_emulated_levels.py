@@ -15,6 +15,7 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
 from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import coarse_bytes, coarse_memory, shape
 from louvain_um.gpu.memory.clustering import sampled_clustering
@@ -50,6 +51,31 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
     launched = [kernel for _, kernel in kernels.launched]
     assert launched.count("aggregate_small") >= sum(few)
     assert launched.count("number_labels") >= len(few) - sum(few) > 0
+
+
+def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    graph = rmat(12, edge_factor=4, seed=3).graph
+    small = replace(engine.LIMITS, small=1 << 10)
+    for module in (engine, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", small)
+    monkeypatch.setattr(shape.Shape, "reaggregates", True)
+    for name in ("REAGGREGATE_ABOVE", "REAGGREGATE_LATER"):
+        monkeypatch.setattr(reaggregate, name, 0)
+    made, real = list[int](), reaggregate.from_input
+
+    def watching(*given: Any) -> Any:
+        made.append(given[3].arcs)
+        return real(*given)
+
+    monkeypatch.setattr(reaggregate, "from_input", watching)
+    options: Any = Options(method="leiden", seed=3, device="cuda:0")
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
+        found = detect(run, graph, options, ignore)
+    assert np.array_equal(found.labels, one.labels)
+    assert min(made) <= small.small
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

@@ -38,11 +38,11 @@ GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
 
 
 def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> bool:
-    """Return whether the level after this one is to be made from the input's arcs.
+    """Return whether Leiden's level after this one is to be made from the input's arcs.
 
     Without a plan for it, only where this level outgrew its region, which it can give back.
     """
-    if level.refined is None or limits.region_arcs is None:
+    if limits.region_arcs is None:
         return False
     outgrown = planned or level.arcs > limits.region_arcs[0]
     keeps = level.number == 1 or level.arcs > REAGGREGATE_LATER * first.arcs
