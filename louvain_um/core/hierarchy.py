@@ -71,6 +71,9 @@ class Engine(Protocol[L]):
     def refine(self, level: L) -> None:
         """Split communities into connected sub-communities, the vertices of the next level."""
 
+    def components(self, level: L) -> None:
+        """Split communities into their connected components, the vertices of the next level."""
+
     def aggregate(self, level: L) -> L:
         """Return the next level, its vertices starting in the communities found by moving."""
 
@@ -121,13 +124,19 @@ class Stopwatch:
 
 @dataclass(slots=True)
 class Run:
-    """The state of one detection between levels."""
+    """The state of one detection between levels.
+
+    `renews` is for a cycle that renews communities which follow a graph: levels above
+    `rules.MOST_KEPT` are split into connected components only.
+    """
 
     engine: Engine[Any]
     options: Options
     watch: Stopwatch
+    renews: bool = False
     best: float = 0.0
     gained: float = 0.0
+    input_arcs: int = 0
     levels: list[Level] = field(default_factory=list)
 
     def quality(self, level: Any) -> tuple[float, int]:
@@ -149,6 +158,7 @@ class Run:
     def cycle(self, level: Any, number: int) -> list[Any]:
         """Run levels until one gains no more than the threshold; return those that gained."""
         path = [level]
+        self.input_arcs = self.engine.size(level)[1]
         while self.level_allowed:
             coarse = self.step(level, number, len(path) - 1)
             if coarse is None:
@@ -195,7 +205,8 @@ class Run:
             self.gained = 0.0
             return None
         if self.options.method == "leiden":
-            watch.run("refine", engine.refine, level, **where)
+            whole = self.renews and number > 0 and arcs > rules.MOST_KEPT * self.input_arcs
+            watch.run("refine", engine.components if whole else engine.refine, level, **where)
         coarse = watch.run("aggregate", engine.aggregate, level, **where)
         value, communities = self.quality(coarse)
         self.gained = (value - self.best) / self.objective.unit

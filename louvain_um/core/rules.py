@@ -125,6 +125,16 @@ def min_gain_factor(cycle: int, level: int) -> int:
     return NEW_CYCLE_FACTOR if cycle and not level else 1
 
 
+MOST_KEPT: Final = 0.9
+"""Share of the input's arcs above which a level of a renewal is not refined vertex by vertex.
+
+Where so few vertices were joined, every further level reads nearly all arcs again. Whole connected
+communities then become the next level's vertices: renewals of R-MAT 18 end .01 to .06 % lower, and
+have a tenth of the arcs after level 1. Where parts join more, they matter: without them on any
+level but the first, the least modularity of a window of messages falls from .992 to .979.
+"""
+
+
 def most_gain(vertices: int) -> float:
     """Return what a move counts for at most under the extended rule, as a share of 2m.
 

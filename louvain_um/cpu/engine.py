@@ -279,6 +279,13 @@ class CpuEngine:
         self.memory.free("queue", "moved", "proposed")
         self.free_tallies()
 
+    def components(self, level: CpuLevel) -> None:
+        """Split communities into their connected components (`level.refined`)."""
+        name = f"refined.{level.cycle}.{level.number}"
+        level.refined = self.memory.empty(name, "community", level.vertices, np.uint32)
+        level.refined[:] = level.labels
+        self.split(level, level.refined)
+
     def share_rows(self, level: CpuLevel, values: I64) -> None:
         """Complete values that were computed from rows; all rows lie here."""
 
@@ -383,10 +390,13 @@ class CpuEngine:
 
     def split_disconnected(self, level: CpuLevel) -> None:
         """Make every connected component of a community a community of its own."""
-        if level.start is None:
-            return
-        parents = np.empty_like(level.start)
-        refine.split(*level.rows, level.targets, level.start, parents, level.fixed)
+        if level.start is not None:
+            self.split(level, level.start)
+
+    def split(self, level: CpuLevel, labels: U32) -> None:
+        """Label each connected component of a community with its smallest member, in place."""
+        parents = np.empty_like(labels)
+        refine.split(*level.rows, level.targets, labels, parents, level.fixed)
 
     def release(self, level: CpuLevel) -> None:
         """Free the graph of a level, except the input's, which every cycle needs."""

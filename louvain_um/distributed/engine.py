@@ -18,7 +18,7 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.community_sums import add_masses
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.core.objectives.problem import problem_of
-from louvain_um.cpu import move, refine
+from louvain_um.cpu import move
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.extended import ACTIVE
 from louvain_um.cpu.level import I64, U8, U32, CpuLevel, max_degree
@@ -261,18 +261,16 @@ class RankEngine(CpuEngine):
             return own
         return Sums(int(self.ranks.sum_exact([own.inside])[0]), own.squares, own.communities)
 
-    def split_disconnected(self, level: CpuLevel) -> None:
-        """Make every connected component of a community a community of its own."""
-        if level.start is None or not is_shared(level):
-            super().split_disconnected(level)
+    def split(self, level: CpuLevel, labels: U32) -> None:
+        """Label each connected component of a community with its smallest member, in place."""
+        super().split(level, labels)
+        if not is_shared(level):
             return
-        roots, parents = level.start.copy(), np.empty_like(level.start)
-        refine.split(*level.rows, level.targets, roots, parents, level.fixed)
         alone = np.arange(level.vertices, dtype=np.uint32)
-        joined = roots != alone
-        vertices, roots = gather_columns(self.ranks, alone[joined], roots[joined])
+        joined = labels != alone
+        vertices, roots = gather_columns(self.ranks, alone[joined], labels[joined])
         kernels.join_trees(vertices, roots, alone)
-        level.start[:] = alone
+        labels[:] = alone
 
     def release(self, level: CpuLevel) -> None:
         """Free the graph of a level, except the input's, which every cycle needs."""

@@ -295,6 +295,11 @@ class GpuEngine:
             refine(*run, self.problem, self.low_scratch, self.room.queued(level, "refine"))
             self.in_place.refine(level)
 
+    def components(self, level: GpuLevel) -> None:
+        """Split communities into their connected components."""
+        self.settle(level, "refine")
+        relabel.components(kernels, self.memory, level)
+
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free("totals")
@@ -390,7 +395,7 @@ class GpuEngine:
             reaggregate.restore(kernels, self.memory, before, level, self.limits, self.settle_input)
         level.start_sums = None
         if level.start is not None:
-            relabel.split(kernels, self.memory, level)
+            relabel.split(kernels, self.memory, level, level.start)
 
     def release(self, level: GpuLevel) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""

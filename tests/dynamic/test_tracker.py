@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import louvain_um as lu
+from louvain_um.core import rules
 from louvain_um.core.numbering import number_by_size
+from louvain_um.cpu.engine import CpuEngine
 from louvain_um.dynamic.tracking.following import audit_due, audited
 from louvain_um.dynamic.tracking.identity import NO_ID, members_of
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
@@ -69,6 +71,37 @@ def test_a_tracker_follows_the_rule(method: Any, weighted: bool, always: bool) -
         audits += int(history["audit_lead"].notna().sum())
     assert renewals > 5
     assert audits >= 2
+
+
+def test_levels_that_keep_most_arcs_are_split_into_components_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = []
+    components = CpuEngine.components
+
+    def counted(engine: CpuEngine, level: Any) -> None:
+        components(engine, level)
+        whole.append(level.number)
+
+    monkeypatch.setattr(CpuEngine, "components", counted)
+    monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
+    rng = np.random.default_rng(5)
+    u, v = rng.integers(0, 300, (2, 1500))
+    graph = lu.DynamicGraph(lu.Graph.from_edges(u, v, n_vertices=300))
+    tracker = lu.Tracker(graph, renew=0.05, audit=None)
+    slow = Following(
+        oracle.net_of(graph.snapshot()), "leiden", 0.05, None,
+        names=smallest(tracker.communities.labels.tolist()),
+    )  # fmt: skip
+    for _ in range(8):
+        ends = rng.integers(0, 300, (2, 40))
+        found = tracker.update(graph.apply(insert=(ends[0], ends[1])))
+        names = slow.update(graph.snapshot())
+        assert found.labels.tolist() == oracle.number_by_size(names)
+        if tracker.rows[-1]["renewed"]:
+            assert oracle.split(slow.net, names) == names
+    assert whole
+    assert min(whole) >= 1
 
 
 def test_modularity_is_that_of_the_labels() -> None:

@@ -20,6 +20,10 @@ def edges_of(net: Net) -> Edges:
     return edges
 
 
+def arcs_of(net: Net) -> int:
+    return sum(len(row) for row in net.neighbours)
+
+
 def smallest(labels: list[int]) -> list[int]:
     """Name each community after its smallest member."""
     first: dict[int, int] = {}
@@ -167,6 +171,7 @@ class Following:
         if not levels:
             return smallest(labels)
         level, reached, path = self.net, start, []
+        most = rules.MOST_KEPT * arcs_of(level)
         best = float("-inf")  # freed vertices find communities again
         while True:
             if path:
@@ -177,7 +182,9 @@ class Following:
                 ):
                     break
             parts = labels
-            if self.method == "leiden":
+            if self.method == "leiden" and path and arcs_of(level) > most:
+                parts = oracle.split(level, labels)
+            elif self.method == "leiden":
                 parts = oracle.refine(level, labels, *rule)
             coarse, numbers, carried = oracle.aggregate(level, labels, parts)
             value = oracle.value_of(coarse, carried, self.aim)

@@ -144,7 +144,7 @@ def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None
             assert (level.inside, level.squares) == (alone.inside, alone.squares), name
             level.start, expected.start = cupy.asarray(start), start.copy()
             assert relabel.community_sums(kernels, gpu.memory, level) == cpu.sums(expected), name
-            relabel.split(kernels, gpu.memory, level)
+            relabel.split(kernels, gpu.memory, level, level.start)
             cpu.split_disconnected(expected)
             assert np.array_equal(level.start.get(), expected.start), name
             numbered = cupy.asarray(start)

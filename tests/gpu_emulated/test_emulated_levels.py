@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.core.hierarchy import detect
+from louvain_um.core import rules
+from louvain_um.core.hierarchy import Run, Stopwatch, detect
 from louvain_um.cpu.engine import CpuEngine
+from louvain_um.cpu.follow import release
+from louvain_um.dynamic.tracking import partition
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
 from louvain_um.gpu import engine
@@ -100,6 +103,42 @@ def test_small_levels_are_launched_without_waiting_for_what_moved(
     # The last level of a cycle, too, of which nothing comes.
     assert len(begins) > len(found.levels)
     assert all(launched[at : at + len(steps)] == steps for at in begins)
+
+
+def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
+    rng = np.random.default_rng(5)
+    graph = Graph.from_edges(*rng.integers(0, 600, (2, 6000)), n_vertices=620)
+    options: Any = Options(method="leiden", seed=2, device="cuda:0")
+    start = detect(CpuEngine(options, ignore), graph, options, ignore).labels
+    awake = rng.random(graph.n_vertices) < 0.4
+    start = partition.named(start)
+    release(start, awake, np.empty(len(start), np.uint32))
+
+    def renewed(engine: Any, start: Any, awake: Any) -> tuple[Any, list[Any]]:
+        run = Run(engine, options, Stopwatch(ignore), renews=True)
+        run.best = partition.RELEASED
+        level = replace(engine.load(graph), cycle=1, start=start, **awake)
+        if isinstance(engine, GpuEngine):
+            engine.first = level
+        path = run.cycle(level, 1)
+        return engine.labels(path), [replace(level, seconds=0.0) for level in run.levels]
+
+    one, levels = renewed(CpuEngine(options, ignore), start.copy(), {"active": awake})
+    with (
+        emulated_devices(monkeypatch, emulated, 1) as kernels,
+        GpuEngine(options, ignore) as engine_there,
+    ):
+        flags = awake.astype(np.uint8).view(HostArray)
+        found, reached = renewed(engine_there, start.view(HostArray), {"awake": flags})
+    assert np.array_equal(found, one)
+    assert reached == levels
+    assert levels[1].arcs > rules.MOST_KEPT * graph.n_arcs
+    launched = [kernel for _, kernel in kernels.launched]
+    assert launched.count("split_communities") == 2
+    assert launched.count("refine") == len(levels) - 1
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class DeviceRuns:
                     engine.plan.limit or 0,
                     remedy="raise device_budget, or follow the graph on the CPU",
                 )
-            run = Run(engine, run_options, Stopwatch(ignore))
+            run = Run(engine, run_options, Stopwatch(ignore), renews=start is not None)
             cycle = 0 if start is None else FOLLOWING_CYCLE
             level.cycle, level.start, level.awake = cycle, start, awake
             run.best = RELEASED

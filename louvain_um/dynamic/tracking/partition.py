@@ -191,7 +191,7 @@ def run_cycle(
     which takes a pass over the arcs.
     """
     engine, level = loaded(view, options)
-    run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore))
+    run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore), renews=start is not None)
     cycle = 0 if start is None else FOLLOWING_CYCLE
     level = replace(level, cycle=cycle, start=start, active=marks)
     run.best = run.quality(level)[0] if best is None else best

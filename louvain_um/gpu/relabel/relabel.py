@@ -114,8 +114,8 @@ def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums
     return sums
 
 
-def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
-    """Split the communities that a level starts in into their connected parts, in place."""
+def split(kernels: Kernels, memory: Allocator, level: GpuLevel, labels: Any) -> None:
+    """Label each connected part of a community of a level with its smallest member, in place."""
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     result = new_result(memory)
     kernel = kernels.get("relabel", "split_communities")
@@ -123,10 +123,18 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
     if level.fixed is not None:
         first = memory.empty("first", "scratch", level.vertices, np.uint32)
     fixed = or_null(level.fixed), or_null(first)
-    arguments = (level.offsets, level.targets, bits, *fixed, level.start, parents, result)
+    arguments = (level.offsets, level.targets, bits, *fixed, labels, parents, result)
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
     memory.free("parents", "relabel_result", *(["first"] if first is not None else []))
+
+
+def components(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
+    """Take the connected parts of the communities of a level as `refined`."""
+    n, name = level.vertices, f"refined.{level.cycle}.{level.number}"
+    level.refined = memory.empty(name, "community", n, np.uint32)
+    run(kernels, "follow", n, NULL, level.labels, level.refined)
+    split(kernels, memory, level, level.refined)
 
 
 def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:
