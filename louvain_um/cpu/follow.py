@@ -39,13 +39,18 @@ def add_changes(us, vs, befores, afters, labels):
 
 
 @kernel()
-def mark_changes(us, vs, befores, afters, labels, marks):
-    """Mark the ends of edges that lost weight inside a community or gained it between two."""
+def mark_changes(us, vs, befores, afters, labels, marks, touched):
+    """Mark the ends of edges that lost weight inside a community or gained it between two.
+
+    Adds that weight to `touched` at both.
+    """
     for i in range(len(us)):
         u, v = us[i], vs[i]
         if u != v and (labels[u] == labels[v]) == (afters[i] < befores[i]):
-            marks[u] = True
-            marks[v] = True
+            weight = np.uint64(abs(afters[i] - befores[i]))
+            for end in (u, v):
+                marks[end] = True
+                touched[end] += weight
 
 
 @kernel(inline="always")
@@ -262,15 +267,15 @@ def name_by_smallest(labels, first):
 
 
 @kernel()
-def release(labels, touched, first):
-    """Make every touched vertex a community; name the others after their smallest member left.
+def release(labels, freed, first):
+    """Make every freed vertex a community; name the others after their smallest member left.
 
     `first` is scratch with one entry per vertex.
     """
     for v in range(len(labels)):
         first[v] = NONE
     for v in range(len(labels)):
-        if touched[v]:
+        if freed[v]:
             labels[v] = v
         else:
             if first[labels[v]] == NONE:

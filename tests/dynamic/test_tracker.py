@@ -452,11 +452,13 @@ def test_a_tracker_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None
     earlier = {**head, "schema_version": 1, "period": 32, "due": 7}
     for name in ("changed", "regained"):
         del earlier[name]
+    arrays["touched"] = np.arange(40) % 2 > 0
     for kept in (earlier, [earlier]):
         arrays["head"] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
         np.savez(tmp_path / f"{type(kept).__name__}.npz", **arrays)
     found = lu.Tracker.load(tmp_path / "dict.npz")
     assert (found.state.period, found.state.changed, found.state.regained) == (1, 0.0, 0.0)
+    assert found.state.touched.tolist() == [0, 1 << 63] * 20
     assert found.communities.ids.tolist() == tracker.communities.ids.tolist()
     with pytest.raises(LouvainUmError, match="no saved tracker"):
         lu.Tracker.load(tmp_path / "list.npz")
@@ -469,7 +471,8 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
     arrays = dict(np.load(tmp_path / "state.npz"))
     damaged = arrays | {name: arrays[name][:-1]}
     np.savez(tmp_path / "short.npz", **damaged)  # type: ignore[arg-type]
-    arrays[name] = arrays[name] + 1 if name != "head" else arrays[name][::-1].copy()
+    wrong = {"head": arrays["head"][::-1].copy(), "touched": arrays["touched"].astype(np.int64)}
+    arrays[name] = wrong.get(name, arrays[name] + 1)
     np.savez(tmp_path / "other.npz", **arrays)
     for file in ("short.npz", "other.npz", "none.npz"):
         with pytest.raises(LouvainUmError, match=file):

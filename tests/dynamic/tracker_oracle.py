@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 from louvain_um.core import rules
 from louvain_um.graph.graph import Graph
@@ -43,7 +44,7 @@ class Following:
     seed: int = 0
     names: list[int] = field(default_factory=list)
     aim: Aim = field(init=False)
-    touched: set[int] = field(default_factory=set)
+    touched: dict[int, float] = field(default_factory=dict)
     turned: int = 0
     changed: float = 0.0
     regained: float = 0.0
@@ -77,6 +78,8 @@ class Following:
             turned += 2 * abs(delta) * against
             if against and u != v:
                 marks |= {u, v}
+                for end in (u, v):
+                    self.touched[end] = self.touched.get(end, 0) + abs(delta)
             common = self.net.neighbours[u].keys() & self.net.neighbours[v].keys()
             held = any(names[w] == names[u] for w in common)
             if u != v and names[u] == names[v] and (u, v) not in new:
@@ -85,21 +88,21 @@ class Following:
                     loose.add(names[u])
         whole, fell = self.split_loosened(names, loose, removed)
         marks |= fell
-        self.touched |= marks
+        self.touched |= dict.fromkeys(fell, inf)
         total = self.aim.total
         self.turned += turned
         self.changed += different / max(1, total)
         found = self.cycle(whole, marks, levels=False) if marks and total else whole
         if self.turned > self.renew * total > 0:
-            stay = smallest(
-                [len(found) + v if v in self.touched else name for v, name in enumerate(found)]
-            )
-            released = [v if v in self.touched else name for v, name in enumerate(stay)]
-            renewed = self.cycle(released, self.touched, levels=True)
+            masses = self.net.masses
+            freed = {v for v, turns in self.touched.items() if turns >= self.renew * masses[v]}
+            stay = smallest([len(found) + v if v in freed else c for v, c in enumerate(found)])
+            released = [v if v in freed else name for v, name in enumerate(stay)]
+            renewed = self.cycle(released, freed, levels=True)
             if renewed and self.quality(renewed) >= self.quality(found):
                 self.regained += self.lead_of(renewed, found)
                 found = renewed
-            self.touched, self.turned = set(), 0
+            self.touched, self.turned = {}, 0
         if self.always:
             left = {name for v, name in enumerate(whole) if found[v] != name}
             loose = {found[v] for v, name in enumerate(whole) if name in left}
@@ -111,7 +114,7 @@ class Following:
             fresh = self.static(graph)
             lead = self.lead_of(fresh, found)
             if lead > self.audit:
-                self.names, self.touched, self.turned = fresh, set(), 0
+                self.names, self.touched, self.turned = fresh, {}, 0
                 soon = int(2 * self.period * self.audit / lead)
                 self.period = max(1, min(self.period, soon))
             elif lead < self.audit / 2:

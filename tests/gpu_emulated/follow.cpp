@@ -31,8 +31,8 @@ extern "C" void list_groups_as(int blocks, int, const Follow* f, const u32* vert
 }
 
 extern "C" void release_touched_as(int blocks, int, const Follow* f, const u32* names,
-                                   u32* start) {
-  fibres::launch(blocks, [=] { release_touched(*f, names, start); });
+                                   u32* start, u8* freed, double share) {
+  fibres::launch(blocks, [=] { release_touched(*f, names, start, freed, share); });
 }
 
 extern "C" void flag_left_as(int blocks, int, const Follow* f) {

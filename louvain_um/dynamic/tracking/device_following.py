@@ -105,10 +105,10 @@ class DeviceFollower:
         self.steps.make_room(n)
         self.device.clear(self.steps.results)
         fields = self.steps.fields(n, change)
-        with announcing("carry"):
-            self.steps.launch("mark_changes", n, fields)
-        touched = self.kept["touched"].copy()  # while the device is busy
+        touched = self.kept["touched"].copy()
         try:
+            with announcing("carry"):
+                self.steps.launch("mark_changes", n, fields)
             return self._follow(fields)
         except BaseException:
             self.kept["touched"] = touched
@@ -164,10 +164,11 @@ class DeviceFollower:
     def _renewed(self, fields: dict[str, Any], found: Members, work: Work) -> tuple[Members, float]:
         """Free touched vertices and run a cycle from there; return what is better, and its lead."""
         graph, n = self.graph, fields["n"]
-        start = self.xp.empty(n, np.uint32)
-        self.steps.launch("release_touched", n, fields, found.partition.names, start)
+        start, freed = self.xp.empty(n, np.uint32), self.steps.arrays["active"][:n]
+        share = np.float64(self.options.renew)
+        self.steps.launch("release_touched", n, fields, found.partition.names, start, freed, share)
         run = self._run(self.nbytes + start.nbytes)
-        cycle = self.runs.cycle(graph, start, self.kept["touched"], run, work)
+        cycle = self.runs.cycle(graph, start, freed, run, work)
         if cycle is None:
             return found, 0.0
         renewed = self.steps.settle_labels(fields, *cycle)
@@ -210,7 +211,7 @@ class DeviceFollower:
             partition=Partition(
                 names=self.device.get(part.names), inside=part.inside, squares=part.squares
             ),
-            touched=self.device.get(self.kept["touched"]).astype(np.bool_),
+            touched=self.device.get(self.kept["touched"]),
         )
 
     def host_identity(self) -> Identity:

@@ -113,7 +113,7 @@ class DeviceSteps:
             most = min(n, follow_arrays.MOST_SINGLE)
             self.arrays["listed"] = xp.empty(most * DIFFERING.itemsize, np.uint8)
         if len(self.kept["touched"]) < n:
-            grown = xp.zeros(n, np.uint8)
+            grown = xp.zeros(n, KEPT["touched"])
             grown[: len(self.kept["touched"])] = self.kept["touched"]
             self.kept["touched"] = grown
         if len(self.arrays.get("long_rows", ())) < (count := long_rows(self.store.n_arcs)):

@@ -10,7 +10,7 @@ import numpy as np
 from louvain_um.cpu import follow
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.tracking import partition as steps
-from louvain_um.dynamic.tracking.partition import Marks, Partition, Work
+from louvain_um.dynamic.tracking.partition import U64, Marks, Partition, Work
 from louvain_um.events import announcing
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
@@ -48,8 +48,9 @@ class Followed:
     Parameters
     ----------
     partition : Partition
-    touched : bool[n]
-        Vertices marked since the last renewal.
+    touched : uint64[n]
+        Weight of each vertex's arcs that turned since the last renewal. `partition.WHOLLY` is added
+        in parts that fell off.
     turned : int
         Weight that turned against the communities since the last renewal, both directions.
     changed : float
@@ -61,7 +62,7 @@ class Followed:
     """
 
     partition: Partition
-    touched: Marks
+    touched: U64
     turned: int = 0
     changed: float = 0.0
     regained: float = 0.0
@@ -117,16 +118,15 @@ def follow_batch(
     n, total, gamma = view.n_vertices, view.total_weight, options.run.resolution
     with announcing("carry"):
         before, turned = steps.carry(state.partition, change, n)
-        marks = np.zeros(n, np.bool_)
+        marks, touched = np.zeros(n, np.bool_), np.zeros(n, np.uint64)
+        touched[: len(state.touched)] = state.touched
         columns = change.u, change.v, change.before, change.after
-        follow.mark_changes(*columns, before.names, marks)
+        follow.mark_changes(*columns, before.names, marks, touched)
     with announcing("split"):
         whole, fell = steps.split_loosened(view, before, change, report.work)
     marks |= fell
     report.marked, report.split = (int(np.count_nonzero(each)) for each in (marks, fell))
-    touched = np.zeros(n, np.bool_)
-    touched[: len(state.touched)] = state.touched
-    touched |= marks
+    touched[fell] |= steps.WHOLLY
     state = replace(
         state,
         touched=touched,
@@ -139,11 +139,11 @@ def follow_batch(
     if options.mode == "follow" and state.turned > options.renew * total > 0:
         report.renewed = True
         with announcing("renew"):
-            renewed = steps.renew(view, found, touched, options.run, report.work)
+            renewed = steps.renew(view, found, touched, options.renew, options.run, report.work)
         if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
             state = replace(state, regained=state.regained + lead_of(renewed, found, total, gamma))
             found = renewed
-        state = replace(state, touched=np.zeros(n, np.bool_), turned=0)
+        state = replace(state, touched=np.zeros(n, np.uint64), turned=0)
     if options.connected == "always":
         with announcing("split"):
             found = split_left(view, whole, found, report.work)
@@ -194,7 +194,7 @@ def audit(
     fresh = steps.detect(view, options.run, work)
     state, lead = audited(state, fresh, options, view.total_weight)
     if state.partition is fresh:
-        state = replace(state, touched=np.zeros(view.n_vertices, np.bool_))
+        state = replace(state, touched=np.zeros(view.n_vertices, np.uint64))
     return state, lead
 
 

@@ -22,6 +22,7 @@ from louvain_um.options import Options
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
 Marks = NDArray[np.bool_]
 
 FOLLOWING_CYCLE = 1
@@ -34,6 +35,10 @@ RELEASED = -inf
 
 Freed vertices are to find communities again, and what comes of it is compared with what there was.
 """
+
+
+WHOLLY = np.uint64(1 << 63)
+"""Added to what turned at vertices of parts that fell off: all of their arcs count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +209,16 @@ def run_cycle(
 
 
 def renew(
-    view: RowView, partition: Partition, touched: Marks, options: Options, work: Work
+    view: RowView, partition: Partition, touched: U64, share: float, options: Options, work: Work
 ) -> Partition | None:
-    """Free touched vertices from their communities and run a cycle from there."""
+    """Free vertices from their communities and run a cycle from there.
+
+    Those of whose weight such a share has turned, as `Followed.touched` says.
+    """
     start = partition.names.copy()
-    follow.release(start, touched, np.empty(len(start), np.uint32))
-    return run_cycle(view, start, touched, options, work, RELEASED)
+    freed = (touched > 0) & (touched.astype(np.float64) >= share * view.degrees.astype(np.float64))
+    follow.release(start, freed, np.empty(len(start), np.uint32))
+    return run_cycle(view, start, freed, options, work, RELEASED)
 
 
 def detect(view: RowView, options: Options, work: Work) -> Partition:

@@ -38,11 +38,11 @@ class Tracker:
 
     After each batch, communities that fell apart are split, and vertices next to what changed move
     (a *frontier*). That alone would rot; so each time a share `renew` of the weight has turned
-    against the communities, a *renewal* frees the vertices concerned and runs a cycle of Leiden
-    from there; its result is taken unless modularity is lower. An *audit* compares with a run from
-    nothing, the sooner the more renewals regain. Modularity is exact after every batch. The result
-    depends on the graph at the beginning, its batches, their boundaries, the options and the seed:
-    not on threads or the store.
+    against the communities, a *renewal* frees the vertices of whose own weight as large a share
+    has, and runs a cycle of Leiden from there; its result is taken unless modularity is lower. An
+    *audit* compares with a run from nothing, the sooner the more renewals regain. Modularity is
+    exact after every batch. The result depends on the graph at the beginning, its batches, their
+    boundaries, the options and the seed: not on threads or the store.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Tracker:
             return
         view = graph.view()
         partition = detect(view, run, Work())
-        state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.bool_))
+        state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.uint64))
         self._begin(graph, state, Identity.of(partition.names, graph.alive, view.degrees), [])
 
     def _begin(

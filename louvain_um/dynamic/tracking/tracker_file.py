@@ -23,7 +23,7 @@ from louvain_um.dynamic.tracking.following import (
     Mode,
 )
 from louvain_um.dynamic.tracking.identity import Identity
-from louvain_um.dynamic.tracking.partition import Partition, named
+from louvain_um.dynamic.tracking.partition import WHOLLY, Partition, named
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.objects.frames import name_array
@@ -31,7 +31,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
 
 SCHEMA: Final = "louvain-um/tracker"
-VERSION: Final = 2
+VERSION: Final = 3
 
 Whole = Annotated[int, Within(0)]
 Positive = Annotated[float, Within(0)]
@@ -43,7 +43,7 @@ class Head:
     """What a file says beside its arrays."""
 
     schema: Literal["louvain-um/tracker"]
-    schema_version: Literal[2]
+    schema_version: Literal[3]
     store: str
     weighted: bool
     scale: float
@@ -147,7 +147,9 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
     )
     n, view = graph.n_vertices, graph.view()
     names, touched, ids = arrays["names"], arrays["touched"], arrays["ids"]
-    for array, dtype in ((names, np.uint32), (touched, np.bool_), (ids, np.int64)):
+    if touched.dtype == np.bool_:  # before version 3
+        touched = touched * WHOLLY
+    for array, dtype in ((names, np.uint32), (touched, np.uint64), (ids, np.int64)):
         if array.dtype != dtype or array.shape != (n,):
             raise ValueError("an array has another length or type")
     if n and (names.max() >= n or not np.array_equal(named(names), names)):
@@ -188,10 +190,12 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
 
 def _current(head: Any) -> Any:
     """Return what a file says as this version does; version 1 counted batches until an audit."""
-    if not isinstance(head, dict) or head.get("schema_version") != 1:
+    if not isinstance(head, dict) or head.get("schema_version") not in (1, 2):
         return head
     kept = {name: value for name, value in head.items() if name != "due"}
-    return {**kept, "changed": 0.0, "regained": 0.0, "period": 1, "schema_version": VERSION}
+    if head["schema_version"] == 1:
+        kept |= {"changed": 0.0, "regained": 0.0, "period": 1}
+    return {**kept, "schema_version": VERSION}
 
 
 def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:

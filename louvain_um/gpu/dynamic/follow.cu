@@ -25,6 +25,7 @@ __global__ void BOUNDS mark_changes(const Follow f) {
     const i64 e = low + lane_index();
     u32 u = 0, v = 0, own = EMPTY, other = EMPTY;
     i64 delta = 0;
+    u64 weight = 0;  // that turned
     if (e < f.edges) {
       u = f.u[e], v = f.v[e];
       delta = f.after[e] - f.before[e];
@@ -34,8 +35,13 @@ __global__ void BOUNDS mark_changes(const Follow f) {
       inside += same ? 2 * delta : 0;
       turned += against ? twice : 0;
       changed += twice;
-      if (u != v && against) f.marks[u] = f.marks[v] = MARKED;
+      if (u != v && against) {
+        f.marks[u] = f.marks[v] = MARKED;
+        weight = twice / 2;
+      }
     }
+    add_by_peers(f.touched, weight ? u : EMPTY, weight);
+    add_by_peers(f.touched, weight ? v : EMPTY, weight);
     add_by_peers(f.totals, own, (u64)delta);
     add_by_peers(f.totals, other, (u64)delta);
   }
@@ -57,8 +63,8 @@ __global__ void BOUNDS mark_changes(const Follow f) {
 // Names the parts of communities after their smallest members: from `from`, which may be null for the
 // names before the batch, to `to`, which may be the same. FALLEN communities become their connected
 // parts; `first` holds each vertex itself before. After a batch, parts that fell off others are taken
-// off; vertices of parts are marked, and marked ones are touched; members and degrees of communities
-// go with their names.
+// off, and their vertices are marked and wholly touched; members and degrees of communities go with
+// their names.
 __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i64 after_batch) {
   const auto name = [&](u32 v) { return from ? from[v] : name_before(f, v); };
   u64 checked = 0, marked = 0, split = 0;
@@ -106,7 +112,7 @@ __global__ void BOUNDS split_flagged(const Follow f, const u32* from, u32* to, i
       if (!after_batch) continue;
       marked += marks;
       if (v < f.n) f.marks[v] = marks;
-      if (marks) f.touched[v] = 1;
+      if (fell) f.touched[v] |= WHOLLY;
       if (!__any_sync(FULL, left)) continue;
       const u64 degree = left ? f.degrees[v] : 0;
       add_by_peers(f.totals, left ? own[k] : EMPTY, (u64)0 - degree);
@@ -271,16 +277,22 @@ __global__ void BOUNDS list_groups(const Follow f, const u32* vertices, i64 coun
   }
 }
 
-// Makes every touched vertex a community; names the others after their smallest member left.
-// Cooperative.
-__global__ void BOUNDS release_touched(const Follow f, const u32* names, u32* start) {
-  for (i64 v = grid_thread(); v < f.n; v += grid_threads())
-    f.first[v] = names[v] == v && !f.touched[v] ? v : EMPTY;
+// Makes every vertex a community of which such a share of the weight has turned, and flags it in
+// `freed`; names the others after their smallest member left. Cooperative.
+__global__ void BOUNDS release_touched(const Follow f, const u32* names, u32* start, u8* freed,
+                                       double share) {
+  for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
+    const u64 turned = f.touched[v];
+    const bool leaves = turned && __ull2double_rn(turned) >=
+                                      __dmul_rn(share, __ull2double_rn(f.degrees[v]));
+    freed[v] = leaves;
+    f.first[v] = names[v] == v && !leaves ? v : EMPTY;
+  }
   grid_sync(&f.counts->barrier);
-  find_smallest(f, [&](u32 v) { return f.touched[v] ? EMPTY : names[v]; }, f.first);
+  find_smallest(f, [&](u32 v) { return freed[v] ? EMPTY : names[v]; }, f.first);
   grid_sync(&f.counts->barrier);
   for (i64 v = grid_thread(); v < f.n; v += grid_threads())
-    start[v] = f.touched[v] ? v : f.first[names[v]];
+    start[v] = freed[v] ? v : f.first[names[v]];
 }
 
 // Flags the communities, by their names after moving, that hold former members of communities which

@@ -12,6 +12,8 @@
 // Marks of vertices: to move, and in a small part that fell off its community.
 #define MARKED 1
 #define FELL 2
+// Added to what turned at vertices of parts that fell off: all of their arcs count.
+#define WHOLLY (1ull << 63)
 // Flags of communities: all of their arcs are to be read, or what ends of removed edges reach.
 #define FALLEN 1
 #define LOOSE 2
@@ -59,7 +61,7 @@ struct Follow {
   u64* totals;       // their degrees
   u8* marks;    // MARKED, FELL
   u8* flags;    // by name: LOOSE or FALLEN communities
-  u8* touched;  // vertices marked since the last renewal
+  u64* touched;  // weight of their arcs that turned since the last renewal; see WHOLLY
   u32* first;   // scratch, one per vertex
   u64* long_rows;
   FollowCounts* counts;

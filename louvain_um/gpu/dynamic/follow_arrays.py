@@ -72,7 +72,7 @@ There are three of each while a renewal, an audit or a split compares what it fo
 of the batch, and the partition before that is still known.
 """
 
-KEPT: Final = {"touched": np.uint8, "alive_before": np.uint8}
+KEPT: Final = {"touched": np.uint64, "alive_before": np.uint8}
 """What else is kept between batches, one entry per vertex."""
 
 MOST_PENDING: Final = 8
@@ -128,7 +128,7 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     --------
     >>> from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
     >>> follow_bytes(1 << 22, 156_000_000, 500)["communities"] >> 20
-    284
+    340
     """
 
     def each(types: Mapping[str, Any]) -> int:
@@ -138,7 +138,7 @@ def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
     return {
         # `touched` is copied, so that an error leaves it as it was; a renewal has a start. Ids of
         # names, and of vertices when these are asked for.
-        "communities": vertices * (3 * each(STATE) + each(KEPT) + 1 + 4 + 2 * 8),
+        "communities": vertices * (3 * each(STATE) + each(KEPT) + 8 + 4 + 2 * 8),
         "waiting": vertices * (4 * MOST_PENDING + MOST_LISTED),
         # A vertex and a key for each that is renamed, before they are grouped.
         "scratch": vertices * (each(SCRATCH) + 4 + 8)
