@@ -126,8 +126,8 @@ class Stopwatch:
 class Run:
     """The state of one detection between levels.
 
-    `renews` is for a cycle that renews communities which follow a graph: levels above
-    `rules.MOST_KEPT` are split into connected components only.
+    `renews` is for a cycle that renews communities which follow a graph: it ends sooner
+    (`rules.RENEWAL_FACTOR`), and levels above `rules.MOST_KEPT` are split into components only.
     """
 
     engine: Engine[Any]
@@ -166,9 +166,8 @@ class Run:
             path.append(coarse)
             self.engine.release(level)
             level = coarse
-            if self.gained <= self.options.threshold and not self.refines_start(
-                number, len(path) - 2
-            ):
+            least = self.options.threshold * (rules.RENEWAL_FACTOR if self.renews else 1)
+            if self.gained <= least and not self.refines_start(number, len(path) - 2):
                 break
         if self.options.method == "leiden" and len(path) > 1:
             self.engine.split_disconnected(level)
@@ -188,9 +187,10 @@ class Run:
 
     def gained_enough(self, moved: MoveStats, cycle: int, number: int) -> bool:
         """Whether a move phase gained enough for aggregation to follow."""
-        return rules.as_modularity(moved.gain) > self.options.threshold * rules.min_gain_factor(
-            cycle, number
-        )
+        factor = rules.min_gain_factor(cycle, number)
+        if self.renews:
+            factor = rules.RENEWAL_FACTOR
+        return rules.as_modularity(moved.gain) > self.options.threshold * factor
 
     def step(self, level: Any, cycle: int, number: int) -> Any:
         """Move, refine and aggregate; return the next level, or None if nothing was gained."""

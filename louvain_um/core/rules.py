@@ -125,13 +125,22 @@ def min_gain_factor(cycle: int, level: int) -> int:
     return NEW_CYCLE_FACTOR if cycle and not level else 1
 
 
+RENEWAL_FACTOR: Final = 1000
+"""A renewal goes on to another level only if one gains more than this × threshold, 1e-4.
+
+The next renewal goes on where this one ends. Messages over six seeds are followed as well as with
+all levels, planted communities up to .1 % worse; a renewal of LFR 22 loses .005 %, and ends after
+level 0.
+"""
+
 MOST_KEPT: Final = 0.9
 """Share of the input's arcs above which a level of a renewal is not refined vertex by vertex.
 
 Where so few vertices were joined, every further level reads nearly all arcs again. Whole connected
-communities then become the next level's vertices: renewals of R-MAT 18 end .01 to .06 % lower, and
-have a tenth of the arcs after level 1. Where parts join more, they matter: without them on any
-level but the first, the least modularity of a window of messages falls from .992 to .979.
+communities then become the next level's vertices: a renewal of R-MAT 18 has 40 thousand arcs on
+level 2 instead of 5.6 million, and ends at most .05 % lower. Where parts join more, they matter:
+without them on all levels but the first, the least modularity of a window of messages, relative to
+static Louvain, falls from .992 to .979; that of static Leiden at resolution 3 falls by .2 %.
 """
 
 

@@ -176,13 +176,12 @@ class Following:
         level, reached, path = self.net, start, []
         most = rules.MOST_KEPT * arcs_of(level)
         best = float("-inf")  # freed vertices find communities again
+        least = 1e-7 * rules.RENEWAL_FACTOR
         while True:
             if path:
                 alone = self.method == "louvain"
                 labels, _, _, gain = oracle.move(level, reached, *rule, len(path), alone)
-                if oracle.rules.as_modularity(gain) <= 1e-7 * oracle.rules.min_gain_factor(
-                    cycle, len(path)
-                ):
+                if rules.as_modularity(gain) <= least:
                     break
             parts = labels
             if self.method == "leiden" and path and arcs_of(level) > most:
@@ -196,7 +195,7 @@ class Following:
                 break
             path.append(numbers)
             level, reached = coarse, carried
-            if gained <= 1e-7:
+            if gained <= least:
                 break
         if not path:
             return []

@@ -109,6 +109,7 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
 ) -> None:
     monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
+    monkeypatch.setattr(rules, "RENEWAL_FACTOR", 1)
     rng = np.random.default_rng(5)
     graph = Graph.from_edges(*rng.integers(0, 600, (2, 6000)), n_vertices=620)
     options: Any = Options(method="leiden", seed=2, device="cuda:0")
