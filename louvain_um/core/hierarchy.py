@@ -71,9 +71,6 @@ class Engine(Protocol[L]):
     def refine(self, level: L) -> None:
         """Split communities into connected sub-communities, the vertices of the next level."""
 
-    def components(self, level: L) -> None:
-        """Split communities into their connected components, the vertices of the next level."""
-
     def aggregate(self, level: L) -> L:
         """Return the next level, its vertices starting in the communities found by moving."""
 
@@ -197,6 +194,8 @@ class Run:
         engine, watch, since = self.engine, self.watch, time.perf_counter()
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
+        if self.renews and number > 0:
+            level.whole = arcs > rules.MOST_KEPT * self.input_arcs
         moved: MoveStats = watch.run("move", engine.move, level, **where)
         forced = self.refines_start(cycle, number)
         enough = not self.levels or self.gained_enough(moved, cycle, number)
@@ -205,8 +204,7 @@ class Run:
             self.gained = 0.0
             return None
         if self.options.method == "leiden":
-            whole = self.renews and number > 0 and arcs > rules.MOST_KEPT * self.input_arcs
-            watch.run("refine", engine.components if whole else engine.refine, level, **where)
+            watch.run("refine", engine.refine, level, **where)
         coarse = watch.run("aggregate", engine.aggregate, level, **where)
         value, communities = self.quality(coarse)
         self.gained = (value - self.best) / self.objective.unit

@@ -231,6 +231,9 @@ class CpuEngine:
 
     def refine(self, level: CpuLevel) -> None:
         """Split communities into sub-communities that are connected (`level.refined`)."""
+        if level.whole:
+            self.components(level)
+            return
         n, empty, threads = level.vertices, self.memory.empty, self.threads
         first, last = level.own
         refined = empty(f"refined.{level.cycle}.{level.number}", "community", n, np.uint32)

@@ -55,6 +55,8 @@ class CpuLevel:
         Sub-communities after refinement.
     numbers : uint32[n]
         Vertex of the next level for each vertex.
+    whole : bool
+        Whether refinement only splits communities into their connected components.
     second, members : int64[n]
         Second mass of each vertex, and vertices of the input in it; empty where not in use.
     fixed : uint8[n]
@@ -83,6 +85,7 @@ class CpuLevel:
     numbers: U32 = field(default_factory=lambda: EMPTY_U32)
     second: I64 = field(default_factory=lambda: EMPTY_I64)
     members: I64 = field(default_factory=lambda: EMPTY_I64)
+    whole: bool = False
     fixed: U8 = field(default_factory=lambda: EMPTY_U8)
     extended: Any = None
 

@@ -275,6 +275,8 @@ class GpuEngine:
         self.catch_up()
         if self.blocks or self.problem.extended or not (level.number or self.lies_still):
             return
+        if level.whole:  # which takes no sums along, as refining does
+            return
         if takes_one_launch(self.memory, level, self.limits) and not self.from_input(level):
             if self.options.method == "leiden":
                 self.refine(level)
@@ -283,6 +285,10 @@ class GpuEngine:
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
         if self.ahead:
+            return
+        if level.whole:
+            self.settle(level, "refine")
+            relabel.components(kernels, self.memory, level)
             return
         # Looked up once for each vertex, and not at all.
         self.memory.set_aside(*self.live("totals", f"start.{level.cycle}.{level.number}"))
@@ -294,11 +300,6 @@ class GpuEngine:
         else:
             refine(*run, self.problem, self.low_scratch, self.room.queued(level, "refine"))
             self.in_place.refine(level)
-
-    def components(self, level: GpuLevel) -> None:
-        """Split communities into their connected components."""
-        self.settle(level, "refine")
-        relabel.components(kernels, self.memory, level)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""

@@ -70,6 +70,8 @@ class GpuLevel:
     second, members, fixed : uint64[n] or None
         Under the extended rule: second masses (signed), vertices of the input in each vertex, and
         how many of them may not move; None where not in use.
+    whole : bool
+        Whether refinement only splits communities into their connected components.
     awake : uint8[n] or None
         Vertices that are active in the first sweep; None for all.
     second_totals : uint64[n] or None
@@ -108,6 +110,7 @@ class GpuLevel:
     second: Any = None
     members: Any = None
     fixed: Any = None
+    whole: bool = False
     second_totals: Any = None
     start_sums: Sums | None = None
     found_sums: Any = None
