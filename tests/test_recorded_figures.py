@@ -411,6 +411,15 @@ def test_changes_in_core_are_those_measured():
         ("hub_and_leaf", "{} ({}) on a graph of hubs and leaves"),
     ):  # fmt: skip
         assert words.format(last[kind, "louvain"], last[kind, "leiden"]) in text
+    ahead = {row[::2]: f"{value:.2f}" for row, value in ratios("in_core_ahead_h200").items()}
+    for kind, words in (
+        ("road", "{} ({}) of the time before on a road grid"),
+        ("stencil150", "{} ({}) on a stencil"), ("lattice", "{} ({}) on a cubic lattice"),
+        ("lfr22", "{} ({}) on LFR 22"),
+        ("hub_and_leaf", "{} ({}) on hubs and their leaves"), ("rmat22", "{} ({}) on R-MAT 22"),
+    ):  # fmt: skip
+        both = (ahead[kind, method].removeprefix("0") for method in ("louvain", "leiden"))
+        assert words.format(*both) in text
     record = json.loads((HOUSE / "benchmarks/results/in_core_partitions_h200.json").read_text())
     kept = {(row["graph"], row["method"]): row for row in record["kept"]}
     louvain, leiden = kept["lfr22", "louvain"], kept["rmat22", "leiden"]
