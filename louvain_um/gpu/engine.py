@@ -271,15 +271,19 @@ class GpuEngine:
 
         Of a level of few arcs, the next level is made before the host knows whether vertices move:
         waiting for each result in turn takes longer than what is launched for nothing at the end.
+        Pages of what moving works with must not leave meanwhile.
         """
         self.catch_up()
-        if self.blocks or self.problem.extended or not (level.number or self.lies_still):
+        if self.blocks or self.memory.schedule or self.problem.extended:
+            return
+        if not (level.number or self.lies_still):
             return
         if level.whole:  # which takes no sums along, as refining does
             return
         if takes_one_launch(self.memory, level, self.limits) and not self.from_input(level):
             if self.options.method == "leiden":
                 self.refine(level)
+            self.memory.free("totals")
             self.ahead = AtOnce(kernels, self.memory, level)
 
     def refine(self, level: GpuLevel) -> None:
@@ -303,7 +307,7 @@ class GpuEngine:
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
-        self.memory.free("totals")
+        self.memory.free(*self.live("totals"))
         free_second_totals(self.memory, level)
         if level.refined is not None:
             # The next level's start is made of them, in order.
@@ -311,7 +315,8 @@ class GpuEngine:
         self.path = [*self.path[: level.number], level]
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()
-        first, limits, again = self.first, self.limits, self.from_input(level)
+        first, limits = self.first, self.limits
+        again = self.ahead is None and self.from_input(level)
         rows = replace(first, number=level.number) if again else level
         shares = self.in_place.shares(rows)
         if again:
@@ -370,7 +375,7 @@ class GpuEngine:
 
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
-        self.memory.free("totals")
+        self.memory.free(*self.live("totals"))
         free_second_totals(self.memory, level)
         if self.ahead:
             self.ahead.discard()

@@ -54,8 +54,9 @@ class Join:
         """Free what was launched for nothing, and what it was made of."""
         level = self.level
         if level.refined is not None:
-            names = start_after(level), f"refined.{level.cycle}.{level.number}", "found_sums"
-            self.memory.free(*names)
+            sums = "relabel_result" if level.found_sums is None else "found_sums"
+            refined = f"refined.{level.cycle}.{level.number}"
+            self.memory.free(start_after(level), refined, sums)
             level.refined = level.found_sums = None
 
 
