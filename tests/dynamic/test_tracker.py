@@ -104,6 +104,21 @@ def test_levels_that_keep_most_arcs_are_split_into_components_only(
     assert min(whole) >= 1
 
 
+@pytest.mark.parametrize("mode", ["frontier", "screening", "naive"])
+def test_ways_to_compare_with_end_as_louvain_does(
+    monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> None:
+    found = []
+    for factor in (rules.RENEWAL_FACTOR, 1 << 40):
+        monkeypatch.setattr(rules, "RENEWAL_FACTOR", factor)
+        graph, rng = grown(300, 1500, False, 8), np.random.default_rng(9)
+        tracker = lu.Tracker(graph, mode=mode)
+        for _ in range(5):
+            tracker.update(graph.apply(**random_batch(rng, 300, 100, False)))
+        found.append(tracker.communities.labels.tolist())
+    assert found[0] == found[1]
+
+
 def test_modularity_is_that_of_the_labels() -> None:
     graph = grown(200, 800, True, 1)
     tracker = lu.Tracker(graph, resolution=1.3)

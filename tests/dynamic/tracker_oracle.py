@@ -102,7 +102,8 @@ class Following:
             if renewed and self.quality(renewed) >= self.quality(found):
                 self.regained += self.lead_of(renewed, found)
                 found = renewed
-            self.touched, self.turned = {}, 0
+            self.touched = {v: turns for v, turns in self.touched.items() if v not in freed}
+            self.turned = 0
         if self.always:
             left = {name for v, name in enumerate(whole) if found[v] != name}
             loose = {found[v] for v, name in enumerate(whole) if name in left}

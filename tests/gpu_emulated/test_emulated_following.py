@@ -41,7 +41,8 @@ class HostRuns:
     def cycle(self, graph: Any, start: Any, awake: Any, options: Any, work: Any) -> Any:
         marks = None if awake is None else np.array(awake, np.bool_)
         start = None if start is None else np.array(start)
-        found = steps.run_cycle(graph.view(), start, marks, options, work, steps.RELEASED)
+        run = options, work, steps.RELEASED
+        found = steps.run_cycle(graph.view(), start, marks, *run, renews=True)
         return None if found is None else (found.names, found.inside)
 
 

@@ -79,6 +79,7 @@ class DeviceFollower:
         self.steps = DeviceSteps(graph, options.run)
         self.device, self.xp = self.steps.device, self.steps.xp
         self.pending: deque[Pending] = deque()
+        self.undo: Any = None
         self._refuse_budget()
         n = graph.n_vertices
         self.steps.make_room(n)
@@ -105,14 +106,16 @@ class DeviceFollower:
         self.steps.make_room(n)
         self.device.clear(self.steps.results)
         fields = self.steps.fields(n, change)
-        touched = self.kept["touched"].copy()
+        self.undo = self.kept["touched"].copy()
         try:
             with announcing("carry"):
                 self.steps.launch("mark_changes", n, fields)
             return self._follow(fields)
         except BaseException:
-            self.kept["touched"] = touched
+            self.kept["touched"] = self.undo
             raise
+        finally:
+            self.undo = None
 
     def _follow(self, fields: dict[str, Any]) -> tuple[Report, Pending]:
         """Carry the communities to the graph as it is, once the changes are marked."""
@@ -145,7 +148,6 @@ class DeviceFollower:
             report.renewed = True
             with announcing("renew"):
                 found, lead = self._renewed(fields, found, report.work)
-            self.device.clear(self.kept["touched"])
             state = replace(state, turned=0, regained=state.regained + lead)
         if options.connected == "always":
             with announcing("split"):
@@ -232,7 +234,9 @@ class DeviceFollower:
         waiting = {id(batch.names): batch.names for batch in (self.current, *self.pending)}
         waiting.pop(id(self.members.partition.names), None)
         names = sum(array.nbytes for array in waiting.values())
-        return int(self.steps.nbytes + self.identity.of_name.nbytes + names + self._listed_bytes)
+        undo = 0 if self.undo is None else self.undo.nbytes
+        held = self.steps.nbytes + self.identity.of_name.nbytes
+        return int(held + names + self._listed_bytes + undo)
 
     def _room(self, held: int) -> int | None:
         """Return the bytes that the graph's budget leaves beside others; None without one."""

@@ -49,8 +49,8 @@ class Followed:
     ----------
     partition : Partition
     touched : uint64[n]
-        Weight of each vertex's arcs that turned since the last renewal. `partition.WHOLLY` is added
-        in parts that fell off.
+        Weight of each vertex's arcs that turned since it was last freed, or communities of an audit
+        were taken. `partition.WHOLLY` is added in parts that fell off.
     turned : int
         Weight that turned against the communities since the last renewal, both directions.
     changed : float
@@ -139,11 +139,13 @@ def follow_batch(
     if options.mode == "follow" and state.turned > options.renew * total > 0:
         report.renewed = True
         with announcing("renew"):
-            renewed = steps.renew(view, found, touched, options.renew, options.run, report.work)
+            freed = steps.to_free(view, touched, options.renew)
+            renewed = steps.renew(view, found, freed, options.run, report.work)
         if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
             state = replace(state, regained=state.regained + lead_of(renewed, found, total, gamma))
             found = renewed
-        state = replace(state, touched=np.zeros(n, np.uint64), turned=0)
+        touched[freed] = 0
+        state = replace(state, touched=touched, turned=0)
     if options.connected == "always":
         with announcing("split"):
             found = split_left(view, whole, found, report.work)

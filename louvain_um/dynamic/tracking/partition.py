@@ -188,15 +188,17 @@ def run_cycle(
     options: Options,
     work: Work,
     best: float | None = None,
+    *,
+    renews: bool = False,
 ) -> Partition | None:
     """Run one cycle of levels from given communities; None where it gained nothing.
 
     Only marked vertices decide in the first sweep. Without a start it is the first cycle of a run
     from single vertices. The first level has to surpass `best`, by default the start's modularity,
-    which takes a pass over the arcs.
+    which takes a pass over the arcs. `renews` as `hierarchy.Run` has it.
     """
     engine, level = loaded(view, options)
-    run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore), renews=start is not None)
+    run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore), renews)
     cycle = 0 if start is None else FOLLOWING_CYCLE
     level = replace(level, cycle=cycle, start=start, active=marks)
     run.best = run.quality(level)[0] if best is None else best
@@ -208,17 +210,18 @@ def run_cycle(
     return Partition(names=named(engine.compose(path)), inside=sums.inside, squares=sums.squares)
 
 
-def renew(
-    view: RowView, partition: Partition, touched: U64, share: float, options: Options, work: Work
-) -> Partition | None:
-    """Free vertices from their communities and run a cycle from there.
+def to_free(view: RowView, touched: U64, share: float) -> Marks:
+    """Return of which vertices such a share of the weight has turned; see `Followed.touched`."""
+    return (touched > 0) & (touched.astype(np.float64) >= share * view.degrees.astype(np.float64))
 
-    Those of whose weight such a share has turned, as `Followed.touched` says.
-    """
+
+def renew(
+    view: RowView, partition: Partition, freed: Marks, options: Options, work: Work
+) -> Partition | None:
+    """Free vertices from their communities and run a cycle from there."""
     start = partition.names.copy()
-    freed = (touched > 0) & (touched.astype(np.float64) >= share * view.degrees.astype(np.float64))
     follow.release(start, freed, np.empty(len(start), np.uint32))
-    return run_cycle(view, start, freed, options, work, RELEASED)
+    return run_cycle(view, start, freed, options, work, RELEASED, renews=True)
 
 
 def detect(view: RowView, options: Options, work: Work) -> Partition:

@@ -278,7 +278,8 @@ __global__ void BOUNDS list_groups(const Follow f, const u32* vertices, i64 coun
 }
 
 // Makes every vertex a community of which such a share of the weight has turned, and flags it in
-// `freed`; names the others after their smallest member left. Cooperative.
+// `freed`, for what turns is counted anew; names the others after their smallest member left.
+// Cooperative.
 __global__ void BOUNDS release_touched(const Follow f, const u32* names, u32* start, u8* freed,
                                        double share) {
   for (i64 v = grid_thread(); v < f.n; v += grid_threads()) {
@@ -286,6 +287,7 @@ __global__ void BOUNDS release_touched(const Follow f, const u32* names, u32* st
     const bool leaves = turned && __ull2double_rn(turned) >=
                                       __dmul_rn(share, __ull2double_rn(f.degrees[v]));
     freed[v] = leaves;
+    if (leaves) f.touched[v] = 0;
     f.first[v] = names[v] == v && !leaves ? v : EMPTY;
   }
   grid_sync(&f.counts->barrier);

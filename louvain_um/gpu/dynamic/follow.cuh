@@ -61,7 +61,7 @@ struct Follow {
   u64* totals;       // their degrees
   u8* marks;    // MARKED, FELL
   u8* flags;    // by name: LOOSE or FALLEN communities
-  u64* touched;  // weight of their arcs that turned since the last renewal; see WHOLLY
+  u64* touched;  // weight of their arcs that turned since they were last freed; see WHOLLY
   u32* first;   // scratch, one per vertex
   u64* long_rows;
   FollowCounts* counts;
