@@ -120,8 +120,9 @@ class DeviceVine(DeviceLinked):
 
     def _take(self, built: Rebuilt, gained: int) -> None:
         """Replace the store's arrays; the queue begins behind the rows' blocks."""
+        front = int((-(-built.live.astype(np.int64) // self.width)).sum())  # memory may lack
         super()._take(built, gained)
-        self.front = int((-(-self.live.astype(np.int64) // self.width)).sum())
+        self.front = front
 
 
 STORES: Final = {"vine": DeviceVine}
