@@ -15,7 +15,7 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.core.objectives.problem import Problem, problem_of, takes_extended_rule
 from louvain_um.errors import OptionError
-from louvain_um.events import Event, Observer, Phase, array_listener
+from louvain_um.events import Event, Observer, Phase, array_listener, ignore
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import (
     LIMITS,
@@ -271,9 +271,12 @@ class GpuEngine:
 
         Of a level of few arcs, the next level is made before the host knows whether vertices move:
         waiting for each result in turn takes longer than what is launched for nothing at the end.
-        Pages of what moving works with must not leave meanwhile.
+        Pages of what moving works with must not leave meanwhile. Whoever observes the run gets
+        one phase after the other: times and accesses are then those of the phase told.
         """
         self.catch_up()
+        if self.observer is not ignore:
+            return
         if self.blocks or self.memory.schedule or self.problem.extended:
             return
         if not (level.number or self.lies_still):
