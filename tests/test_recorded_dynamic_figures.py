@@ -87,20 +87,17 @@ def test_stores_compared_are_those_measured():
 
 
 def test_stores_on_stand_ins_for_graphs_of_papers_are_those_measured():
-    found, by = stores_in("stores_papers")
-    rows = rows_of("guide/stores.md")
-    for store in {store for _, store, _ in by}:
-        for label, what, batch in (
-            ("insert 10 k", "insert_ms", 10_000),
-            ("insert 1 M", "insert_ms", 1_000_000),
-            ("delete 1 M", "delete_ms", 1_000_000),
-        ):
-            graphs = [graph for graph in found["graphs"] if (graph, "csr", batch) in by]
-            expected = [by[g, store, batch][what] / by[g, "csr", batch][what] for g in graphs]
-            cells = rows[f"{label}, {store}"]
-            assert [float(cell) for cell in cells] == [float(f"{x:.2g}") for x in expected]
-        held = [by[graph, store, 10_000]["bytes_per_arc"] for graph in found["graphs"]]
-        assert rows[f"bytes per arc, {store}"] == [f"{x:.1f}" for x in held]
+    script = ROOT / "benchmarks/stores_papers_shown.py"
+    shown = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True)
+    page = (DOCS / "guide/stores.md").read_text()
+    for table in shown.stdout.strip().split("\n\n"):
+        assert f"\n\n{table}\n\n" in page
+    _, by = stores_in("stores_papers_h200")
+    record = json.loads((ROOT / "benchmarks/results/stores_papers_h200.json").read_text())
+    times = [by["rgg_n_2_24_s0", "rows", size]["insert_ms"] for size in (10**6, 10**7)]
+    bulk = {r["store"]: r["bulk_ms"] for r in record["trials"] if r["graph"] == "rgg_n_2_24_s0"}
+    told = f"`rows` takes {times[0]:.1f}, {times[1]:.1f} and {bulk['rows']:.0f}"
+    assert told in " ".join(page.split())
 
 
 def test_stores_on_a_gpu_take_what_was_measured():
@@ -167,6 +164,15 @@ def test_allocations_by_ouroboros_take_what_was_measured():
         if variant.endswith("-p"):
             assert max(each["again"] for each in record["sizes"].values()) < 0.1
     assert set(found) == {*VARIANTS, "cuda"}
+    small = {variant: record["threads_16"]["1048576"] for variant, record in found.items()}
+    for variant in ("s-p", "va-p", "vl-p"):
+        assert 19.5 < small[variant]["first"] < 43.5
+        assert 0.05 < small[variant]["again"] < 0.65
+    for variant in ("s-c", "va-c", "vl-c"):
+        assert all(6.5 < small[variant][what] < 9.55 for what in ("first", "again"))
+    assert all(0.25 < small["cuda"][what] / 1e3 < 0.35 for what in ("first", "again"))
+    for variant in VARIANTS:
+        assert 0.95 < found[variant]["threads_8192"]["1048576"]["first"] / 1e3 < 3
     for size, times in found["cuda"]["sizes"].items():
         for variant in ("va-p", "vl-p"):
             mine = found[variant]["sizes"][size]
