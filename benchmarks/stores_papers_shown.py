@@ -1,6 +1,6 @@
-"""Tables and chart of the guide: stores on stand-ins for the papers' graphs, on an H200.
+"""Tables of the guide: stores on stand-ins for the papers' graphs, on an H200.
 
-    python benchmarks/stores_papers_shown.py [--chart docs/guide/stores_papers.svg]
+    python benchmarks/stores_papers_shown.py
 
 Prints the tables; `tests/test_recorded_dynamic_figures.py` looks for them in the guide.
 """
@@ -43,20 +43,6 @@ FAIMGRAPH = {
 }
 """faimGraph in Winter's thesis, tables 4.1 and 4.2, Titan Xp: ms of initialisation, and of 100,000
 vertices inserted and deleted (undirected)."""
-
-KINDS = (("short rows", 0, 4), ("meshes", 4, 20), ("long rows", 20, 1000))
-"""Kinds of graphs by arcs per vertex."""
-
-LINES = {
-    "rows": ("#d62728", "o"),
-    "csr": ("#111111", "D"),
-    "bump": ("#2ca02c", "^"),
-    "pages": ("#1f77b4", "s"),
-    "vine": ("#9467bd", "v"),
-    "ouro-va-p": ("#ff7f0e", "P"),
-    "ouro-va-c": ("#8c564b", "X"),
-}
-"""Colour and marker of each store that the chart shows."""
 
 Rows = dict[tuple[str, str], dict[str, float]]
 
@@ -182,60 +168,12 @@ def tables(cpu: dict[str, Any], device: dict[str, Any]) -> list[str]:
     return [text for text in found if text.count("\n") > 2]
 
 
-def draw(axes: Any, record: dict[str, Any]) -> None:
-    """Draw insertions per second by batch size, a panel for each kind of graph."""
-    rows, sizes = flat(record), sorted({row["batch"] for row in record["results"]})
-    for ax, (kind, low, high) in zip(axes, KINDS, strict=True):
-        graphs = [
-            name
-            for name, about in record["graphs"].items()
-            if low <= about["arcs"] / about["vertices"] < high and about["arcs"] >= 4 * sizes[-1]
-        ]
-        for store, (colour, marker) in LINES.items():
-            points = []
-            for size in sizes:
-                times = [rows.get((g, store), {}).get(f"insert_ms_{size}") for g in graphs]
-                found = mean([1e-3 * size / ms for ms in times if ms]) if all(times) else None
-                if found:
-                    points.append((size, found))
-            if points:
-                ax.plot(*zip(*points, strict=True), color=colour, marker=marker, ms=4, label=store)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_title(f"{kind}: {len(graphs)} graphs", fontsize=10)
-        ax.set_xlabel("edges of a batch")
-        ax.grid(lw=0.5, color="#dddddd")
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("million edges inserted per second")
-
-
-def chart(record: dict[str, Any], file: Path) -> None:
-    """Write the chart."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"})
-    from matplotlib import pyplot
-
-    plot, axes = pyplot.subplots(1, len(KINDS), figsize=(11, 4.2), sharey=True)
-    draw(axes, record)
-    lines = {line.get_label(): line for ax in axes for line in ax.get_lines()}
-    shown = [lines[name] for name in LINES if name in lines]
-    plot.legend(handles=shown, loc="upper center", ncols=len(shown), frameon=False)
-    plot.tight_layout(rect=(0, 0, 1, 0.92))
-    plot.savefig(file, metadata={"Date": None})
-
-
 def main() -> None:
-    """Print the tables, or draw the chart."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", type=Path, default=RESULTS / "stores_papers_h200.json")
-    parser.add_argument("--chart", type=Path)
     args = parser.parse_args()
     device = json.loads(args.device.read_text())
-    if args.chart:
-        chart(device, args.chart)
-        return
     cpu = json.loads((RESULTS / "stores_papers.json").read_text())
     print("\n".join(tables(cpu, device)))
 
