@@ -104,6 +104,16 @@ def test_levels_that_keep_most_arcs_are_split_into_components_only(
     assert min(whole) >= 1
 
 
+def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken() -> None:
+    graph, rng = grown(40, 150, True, 32), np.random.default_rng(32)
+    tracker = lu.Tracker(graph, renew=0.2, audit=None)
+    for _ in range(4):
+        tracker.update(graph.apply(**random_batch(rng, 40, 40, True)))
+    assert tracker.rows[-1]["renewed"]
+    names = tracker.state.partition.names.tolist()
+    assert oracle.split(oracle.net_of(graph.snapshot()), names) == names
+
+
 @pytest.mark.parametrize("mode", ["frontier", "screening", "naive"])
 def test_ways_to_compare_with_end_as_louvain_does(
     monkeypatch: pytest.MonkeyPatch, mode: Any
@@ -437,6 +447,27 @@ def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path: Path) -
     assert tracker.to_frame()[columns].equals(again.to_frame()[columns])
     with pytest.raises(LouvainUmError, match="exists"):
         tracker.save(path)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_vertices_added_since_the_last_batch_are_saved(tmp_path: Path, named: bool) -> None:
+    ends = ([0, 1, 2, 3, 4], [1, 2, 0, 4, 0])
+    if named:
+        graph = lu.DynamicGraph(0)
+        graph.apply(insert=tuple(["abcdef"[x] for x in column] for column in ends))
+    else:
+        graph = lu.DynamicGraph(lu.Graph.from_edges(*ends))
+    tracker = lu.Tracker(graph)
+    tracker.update(graph.remove_vertices(["d" if named else 3]))
+    graph.add_vertices(["x", "y"] if named else 3, reuse=not named)
+    tracker.save(tmp_path / "state.npz")
+    again = lu.Tracker.load(tmp_path / "state.npz")
+    assert again.communities.ids.tolist() == tracker.communities.ids.tolist() == [0, 0, 0, -1, 0]
+    assert again.communities.to_frame().equals(tracker.communities.to_frame())
+    batch = (["x", "y", "x"], ["y", "a", "e"]) if named else ([3, 5, 3], [5, 0, 4])
+    a, b = (each.update(each.graph.apply(insert=batch)) for each in (tracker, again))
+    assert (a.ids.tolist(), a.modularity) == (b.ids.tolist(), b.modularity)
+    assert a.events.tolist() == b.events.tolist()
 
 
 def test_a_tracker_whose_options_are_numbers_of_numpy_is_saved(tmp_path: Path) -> None:

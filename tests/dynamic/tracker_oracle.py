@@ -102,6 +102,8 @@ class Following:
             if renewed and self.quality(renewed) >= self.quality(found):
                 self.regained += self.lead_of(renewed, found)
                 found = renewed
+            elif self.method == "leiden" and not self.always:
+                found = oracle.split(self.net, found)
             self.touched = {v: turns for v, turns in self.touched.items() if v not in freed}
             self.turned = 0
         if self.always:

@@ -234,6 +234,27 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     assert "key_differing" in grouped
 
 
+def test_a_renewal_that_is_not_taken_splits_what_moves_parted(emulated):
+    graph, rng = grown(40, 150, True, 32), np.random.default_rng(32)
+    here = Tracker(graph, renew=0.2, audit=None)
+    other = there(graph, emulated, 2, renew=0.2, audit=None)
+    for _ in range(6):
+        batch = random_batch(rng, 40, 40, True)
+        for tracker in (here, other):
+            tracker.update(tracker.graph.apply(**batch))
+        same(here, other, seen=True)
+
+
+def test_vertices_added_since_the_last_batch_are_saved(emulated, tmp_path):
+    graph = grown(30, 60, False, seed=6)
+    other = there(graph, emulated, 2)
+    other.update(other.graph.remove_vertices([3]))
+    other.graph.add_vertices(2, reuse=True)
+    other.save(tmp_path / "there.npz")
+    again = Tracker.load(tmp_path / "there.npz")
+    assert again.communities.ids.tolist() == other.communities.ids.tolist()
+
+
 def test_everything_deleted_and_refilled(emulated):
     graph = grown(40, 150, True, seed=5)
     here, other = Tracker(graph), there(graph, emulated, 2)

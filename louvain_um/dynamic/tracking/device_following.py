@@ -171,11 +171,12 @@ class DeviceFollower:
         self.steps.launch("release_touched", n, fields, found.partition.names, start, freed, share)
         run = self._run(self.nbytes + start.nbytes)
         cycle = self.runs.cycle(graph, start, freed, run, work)
-        if cycle is None:
-            return found, 0.0
-        renewed = self.steps.settle_labels(fields, *cycle)
         total = graph.total_weight
-        if self.quality_of(renewed, total) < self.quality_of(found, total):
+        renewed = self.steps.settle_labels(fields, *cycle) if cycle else None
+        if renewed is None or self.quality_of(renewed, total) < self.quality_of(found, total):
+            if self.options.splits_kept:
+                self.steps.arrays["whole"][:n] = n - 1  # as if all had left one community
+                found = self.steps.split_left(fields, found, work)
             return found, 0.0
         return renewed, lead_of(renewed.partition, found.partition, total, run.resolution)
 
@@ -219,13 +220,12 @@ class DeviceFollower:
     def host_identity(self) -> Identity:
         """Return the identity with arrays in host memory."""
         self.resolve()
-        return Identity.restored(
-            self.device.get(self.members.partition.names),
-            self.graph.alive,
-            self.graph.degrees,
-            self.device.get(self.identity.of_name),
-            self.identity.next_id,
+        names, of_name = (
+            self.device.get(each) for each in (self.members.partition.names, self.identity.of_name)
         )
+        # Vertices may have been added since the last batch.
+        alive, degrees = of_name[names] >= 0, self.graph.degrees[: len(names)]
+        return Identity.restored(names, alive, degrees, of_name, self.identity.next_id)
 
     @property
     def nbytes(self) -> int:

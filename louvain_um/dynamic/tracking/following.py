@@ -40,6 +40,11 @@ class FollowOptions:
         """Options of moves without levels."""
         return replace(self.run, method="louvain")
 
+    @property
+    def splits_kept(self) -> bool:
+        """Whether communities that a renewal does not better are split: moves may part them."""
+        return self.run.method == "leiden" and self.connected == "renewal"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
@@ -144,6 +149,9 @@ def follow_batch(
         if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
             state = replace(state, regained=state.regained + lead_of(renewed, found, total, gamma))
             found = renewed
+        elif options.splits_kept:
+            parts = steps.split(view, found, np.ones(n, np.bool_), report.work)
+            found = replace(parts, squares=steps.squares_of(view, parts.names))
         touched[freed] = 0
         state = replace(state, touched=touched, turned=0)
     if options.connected == "always":

@@ -360,6 +360,8 @@ class Tracker:
         self, changed: NDArray[np.uint32], events: NDArray[np.void], timings: dict[str, float]
     ) -> TrackedCommunities:
         facts = self._facts(timings, "cpu")
+        if facts["vertex_names"] is not None:  # vertices may have been added before it was saved
+            facts["vertex_names"] = facts["vertex_names"][: len(self._identity.names)]
         return HostTracked(self._identity, **facts, changed=changed, events=events)
 
     def _result_there(self, batch: Pending, timings: dict[str, float]) -> TrackedCommunities:

@@ -145,20 +145,26 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
     graph = DynamicGraph.restored(
         Graph(*rows, _names(arrays)), arrays["alive"], head.epoch, store=head.store, threads=threads
     )
-    n, view = graph.n_vertices, graph.view()
-    names, touched, ids = arrays["names"], arrays["touched"], arrays["ids"]
+    view, names, touched, ids = graph.view(), arrays["names"], arrays["touched"], arrays["ids"]
+    n = len(names)  # vertices that were added since the last batch are in no community yet
     if touched.dtype == np.bool_:  # before version 3
         touched = touched * WHOLLY
     for array, dtype in ((names, np.uint32), (touched, np.uint64), (ids, np.int64)):
-        if array.dtype != dtype or array.shape != (n,):
+        if array.dtype != dtype or array.shape != (n,) or n > graph.n_vertices:
             raise ValueError("an array has another length or type")
     if n and (names.max() >= n or not np.array_equal(named(names), names)):
         raise ValueError("communities are not named after their smallest members")
-    own = np.unique(names[graph.alive])
-    given = ids[own]
+    new = np.arange(n, graph.n_vertices, dtype=np.uint32)
+    sums = Partition.of(view, np.concatenate([names, new]))
+    alive, degrees = ids[names] >= 0, view.degrees[:n]
+    alone = np.flatnonzero(~alive)
+    given = ids[np.unique(names[alive])]
     if (
-        np.count_nonzero(ids >= 0) != len(own)
-        or (given < 0).any()
+        (alive & ~graph.alive[:n]).any()
+        or (names[alone] != alone).any()
+        or degrees[alone].any()
+        or np.count_nonzero(ids >= 0) != len(given)
+        or (ids < -1).any()
         or (given >= head.next_id).any()
         or len(np.unique(given)) != len(given)
     ):
@@ -176,14 +182,14 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
             mode=head.mode, renew=head.renew, audit=head.audit, connected=head.connected, run=run
         ),
         state=Followed(
-            partition=Partition.of(view, names),
+            partition=dataclasses.replace(sums, names=names),
             touched=touched,
             turned=head.turned,
             changed=head.changed,
             regained=head.regained,
             period=head.period,
         ),
-        identity=Identity.restored(names, graph.alive, view.degrees, ids, head.next_id),
+        identity=Identity.restored(names, alive, degrees, ids, head.next_id),
         rows=[dict(row) for row in parse(arrays["history"].tobytes())],
     )
 
