@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +18,25 @@ from numpy.typing import NDArray
 from louvain_um.core import atomic_files
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import attributed
+from louvain_um.formats.edge_list.header import is_word
 from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.file_types import format_of
+from louvain_um.formats.labels.columns import writable
 from louvain_um.formats.optional_dependencies import require
 from louvain_um.graph.edges import all_edges, edges, vertex_ranges
 from louvain_um.graph.export import Attributes
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_directed
 from louvain_um.graph.shortest_weights import weights_to_write
+
+NOT_IN_NAMES: Final = {
+    "edges": re.compile(r"\A\Z|[\0-\x08\n\r\x0e-\x1f\x7f]"),
+    "graphml": (no_xml := re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")),
+    "gexf": no_xml,
+    "cytoscape": (anything := re.compile(r"(?!)")),
+    "parquet": anything,
+}
+"""What names must not contain in formats that hold them; .npz holds any."""
 
 Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
 
@@ -34,6 +47,7 @@ def write(
     """Write a graph; `write_graph` documents it."""
     refuse_directed(graph, "directed edges to write")
     writer = writer_for(path, kind, force, attributes)
+    graph = _with_names_of(graph, kind or format_of(path), path)
     with (
         atomic_files.replacing(path, force=force) as part,
         _opened(part, path.lower().endswith(".gz")) as stream,
@@ -82,6 +96,24 @@ def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes)
     return writers[name]
 
 
+def _with_names_of(graph: Graph, kind: str | None, path: str) -> Graph:
+    """Return the graph with names as integers or text that a file of this kind gives back."""
+    if graph.names is None or kind not in NOT_IN_NAMES:
+        return graph
+    names = writable(graph.names, unique=True)
+    known = names.tolist()
+    if kind in ("edges", "parquet") and len(set(known)) < len(known):
+        raise GraphFormatError("two vertices have the same name; rename one", path)
+    refused = NOT_IN_NAMES[kind].search
+    if names.dtype.kind == "O" and (wrong := next(filter(refused, known), None)) is not None:
+        raise GraphFormatError(
+            f"a vertex has the name {wrong!r}, which this format cannot hold; rename it, or write "
+            ".npz or .parquet",
+            path,
+        )
+    return replace(graph, names=names, check=False)
+
+
 @contextmanager
 def _opened(part: Path, compressed: bool) -> Iterator[BinaryIO]:
     """Open a file for writing, gzipped on request."""
@@ -121,15 +153,14 @@ def _write_rows(
             stream.write(f"{lines}\n".encode())
 
 
-def _quoter(separator: str) -> Callable[[Any], str]:
-    """Return a function that quotes names which a reader would split or skip as comments."""
+def _quoter(separator: str) -> Callable[[str], str]:
+    """Return a function that quotes names which a reader would split, skip or take for numbers."""
 
-    def quote(name: Any) -> str:
-        text = str(name).replace("\n", " ").replace("\r", " ")
-        unsafe = separator in text or '"' in text or text != text.strip() or not text
-        if unsafe or text.startswith(("#", "%", "//")):
-            return '"' + text.replace('"', '""') + '"'
-        return text
+    def quote(text: str) -> str:
+        plain = text[:1].isalpha() and is_word(text) and text == text.strip()
+        if plain and separator not in text and '"' not in text:
+            return text
+        return '"' + text.replace('"', '""') + '"'
 
     return quote
 

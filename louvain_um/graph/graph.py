@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.graph.limits import Duplicates, GraphKind, check_kind
+from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, checked_names
 
 if TYPE_CHECKING:
     from typing import Self
@@ -85,8 +85,8 @@ class Graph:
             or len(self.weights) != len(self.targets)
         ):
             raise GraphError("weights must be uint32 or int64 with one entry per arc")
-        if self.names is not None and (np.ndim(self.names) != 1 or len(self.names) != n):
-            raise GraphError("names must have one entry per vertex")
+        if self.names is not None:
+            object.__setattr__(self, "names", checked_names(self.names, n))
         check_kind(self.kind)
         if self.imbalance is not None and len(self.imbalance) != n:
             raise GraphError("imbalance must have one entry per vertex")
@@ -135,7 +135,7 @@ class Graph:
         *,
         n_vertices: int | None = None,
         duplicates: Duplicates | None = None,
-        names: NDArray[Any] | None = None,
+        names: Sequence[Any] | NDArray[Any] | None = None,
         allow_rounding: bool = False,
         kind: GraphKind = "undirected",
     ) -> Self:
@@ -154,7 +154,7 @@ class Graph:
             What an edge listed more than once, in either direction, counts for: one edge
             (of the largest weight listed) or the sum. By default "once" for an unweighted
             list and "sum" for a weighted one.
-        names : array, optional
+        names : array or list, optional
             The vertices' names in the source.
         allow_rounding : bool
             Round integer weights whose total exceeds 2^52, instead of raising an error. Those
@@ -193,7 +193,7 @@ class Graph:
             built.weights,
             built.loops,
             built.scale,
-            names,
+            cast("NDArray[Any] | None", names),
             built.notes,
             kind,
             built.imbalance,

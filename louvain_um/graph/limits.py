@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from collections.abc import Sequence
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 
@@ -25,3 +29,15 @@ def check_kind(kind: object) -> None:
     """Raise a GraphError for a kind that no graph has."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise GraphError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")
+
+
+def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
+    """Return names of n vertices as an array: those of a list as objects, each as it is."""
+    if isinstance(names, list | tuple):
+        array = np.empty(len(names), object)
+        array[:] = names
+    else:
+        array = np.asarray(names)
+    if array.shape != (n,):
+        raise GraphError(f"names must have one entry per vertex, {n} in all")
+    return array

@@ -86,6 +86,48 @@ def test_names_survive(tmp_path: Path, name: str) -> None:
     assert edges(back) == edges(graph)
 
 
+@pytest.mark.parametrize("name", ["g.csv", "g.txt", "g.ncol"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["007", "7", "8"],
+        ["+5", "5", "6"],
+        ["1", "2", "x"],
+        ["nan", "inf", "infinity"],
+        [1, "a", "b"],
+    ],
+)
+def test_names_that_look_like_numbers_stay_apart(
+    tmp_path: Path, name: str, words: list[str]
+) -> None:
+    write_graph(tmp_path / name, Graph.from_edges([0, 1], [1, 2], names=words))
+    back = read_graph(tmp_path / name).names
+    assert back is not None
+    assert sorted(back.tolist()) == sorted(map(str, words))
+
+
+@pytest.mark.parametrize(
+    ("names", "suffixes"),
+    [
+        (["a\nb", "a b", "c"], ["csv", "txt"]),
+        (["", "b", "c"], ["csv", "txt"]),
+        (["a\x01", "b", "c"], ["csv", "graphml", "gexf"]),
+        (["\ud800", "b", "c"], ["csv", "parquet", "graphml", "gexf", "cyjs"]),
+        (["a", "a", "b"], ["csv", "parquet"]),
+        ([7, "7", "x"], ["csv", "parquet", "graphml", "gexf", "cyjs"]),
+    ],
+)
+def test_names_that_a_file_cannot_give_back_are_refused(
+    tmp_path: Path, names: list[str], suffixes: list[str]
+) -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], names=names)
+    for suffix in suffixes:
+        with pytest.raises(LouvainUmError, match="rename"):
+            write_graph(tmp_path / f"g.{suffix}", graph)
+    assert not list(tmp_path.iterdir())
+    write_graph(tmp_path / "g.npz", graph)
+
+
 def test_ids_survive(tmp_path: Path) -> None:
     sparse_ids = np.array([3, 50, 10**12])
     graph = Graph.from_edges([0, 1], [1, 2], names=sparse_ids)

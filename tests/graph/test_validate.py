@@ -56,3 +56,11 @@ def test_negative_loops_are_refused() -> None:
 def test_what_is_built_is_valid(graph: Graph) -> None:
     graph.validate()
     lu.louvain(graph, device="cpu").induced_graph().validate()
+
+
+def test_names_may_be_listed() -> None:
+    for names in (["a", "b", "c"], ("a", "b", "c"), [("a", 1), ("b", 2), ("c", 3)]):
+        found = lu.louvain(lu.Graph.from_edges([0, 1], [1, 2], names=names))
+        assert sorted(found.to_dict()) == sorted(names)
+    with pytest.raises(GraphError, match="one entry per vertex, 3 in all"):
+        lu.Graph.from_edges([0, 1], [1, 2], names="abc")
