@@ -1,12 +1,13 @@
 """Communities that follow a graph on a device, beside static runs on the same device.
 
     python benchmarks/following_gpu.py [--graphs rmat22,lfr22] [--batch 10000] [--runs 20]
-        [--renewals 8]
+        [--renewals 8] [--stream 300]
 
 Batches of random edges, arrays on the device, are inserted and deleted, so that the graph stays as
 it is. Medians in milliseconds, the host's part included: each call is synchronised. Insertions that
 turn over a fortieth of the weight are followed by a renewal; the first one loads kernels, and is
-told apart. Sustained: batches as they come, with the renewals that they cause.
+told apart. Sustained: batches as they come, with the renewals that they cause. Then as many batches
+as `--stream` says are synchronised each, for renewals of a stream of small batches.
 """
 
 from __future__ import annotations
@@ -98,6 +99,9 @@ def follow(name: str, args: argparse.Namespace) -> dict[str, Any]:
     before = len(tracker.rows)
     seconds = timed(run)[0] / 1e3
     rows = tracker.rows[before:]
+    for _ in range(args.stream):
+        taken = step(insert=pairs(args.batch))
+        times["stream_renewal" if tracker.rows[-1]["renewed"] else "stream"].append(taken)
     found: dict[str, Any] = {
         "vertices": n,
         "arcs": base.n_arcs,
@@ -132,6 +136,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--renewals", type=int, default=8)
     parser.add_argument("--sustained", type=int, default=100)
+    parser.add_argument("--stream", type=int, default=300)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     results: dict[str, Any] = {}

@@ -106,6 +106,84 @@ def list_changed(old, names, index, ids, fresh, changed):
     return count
 
 
+@kernel()
+def number_names(both, order, names, places):
+    """Give each of some names its number, ascending; return how many there are.
+
+    `order` sorts `both`; `places` becomes the number of each, −1 for the largest uint32, which is
+    no name.
+    """
+    count = 0
+    for i in order:
+        if both[i] == np.uint32(0xFFFFFFFF):
+            places[i] = -1
+            continue
+        if count == 0 or names[count - 1] != both[i]:
+            names[count] = both[i]
+            count += 1
+        places[i] = count - 1
+    return count
+
+
+@kernel()
+def list_sums(entries, own, old, sums):
+    """Write the members and degrees of named communities after a batch, and those before it.
+
+    `entries` are those of a device, `own` and `old` the numbers of the names that they mention;
+    the rows of `sums` become sizes, weights, and sizes and weights before.
+    """
+    for i in range(len(entries)):
+        entry = entries[i]
+        if old[i] >= 0:
+            sums[0, old[i]], sums[1, old[i]] = entry.old_size, entry.old_mass
+            sums[2, old[i]], sums[3, old[i]] = entry.old_size_before, entry.old_mass_before
+    for i in range(len(entries)):
+        entry = entries[i]
+        sums[0, own[i]], sums[1, own[i]] = entry.size, entry.mass
+        sums[2, own[i]], sums[3, own[i]] = entry.size_before, entry.mass_before
+
+
+@kernel()
+def list_stayed(entries, own, old, left, places, pairs):
+    """List what communities after and before a batch share; return how many pairs there are.
+
+    `left` are sizes and weights after the batch, and become what stayed: members that are not
+    listed. `places` has the number of each name among communities after the batch, and before.
+    The rows of `pairs` become communities after, before, weights and sizes.
+    """
+    sizes, weights = left
+    now, then = places
+    news, olds, shared_weights, shared_sizes = pairs
+    count = 0
+    for i in range(len(entries)):
+        entry = entries[i]
+        members, degree = np.int64(entry.members), np.int64(entry.degree)
+        if entry.living & 1:
+            sizes[own[i]] -= members
+        weights[own[i]] -= degree
+        if entry.living == 3:
+            news[count], olds[count] = now[own[i]], then[old[i]]
+            shared_weights[count], shared_sizes[count] = degree, members
+            count += 1
+    for c in range(len(sizes)):
+        if sizes[c] > 0 and then[c] >= 0:
+            news[count], olds[count] = now[c], then[c]
+            shared_weights[count], shared_sizes[count] = weights[c], sizes[c]
+            count += 1
+    return count
+
+
+@kernel()
+def list_renamed(entries, own, old, ids, fresh, changed):
+    """List the vertices of entries whose id is another than before; return how many there are."""
+    count = 0
+    for i in range(len(entries)):
+        if fresh[own[i]] != (ids[old[i]] if old[i] >= 0 else -1):
+            changed[count] = entries[i].vertex
+            count += 1
+    return count
+
+
 @kernel(inline="always")
 def precedes(weights, sizes, p, q):
     """Return 1 if pair p shares more than pair q, weight first, −1 if less, 0 if as much."""

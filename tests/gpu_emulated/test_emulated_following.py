@@ -185,13 +185,18 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     looked, grouped, ran = [], [], []
-    real = listed_identity.concerned_of
 
-    def concerned_of(table: Any, *args: Any, **kwargs: Any) -> Any:
-        looked.append((len(table), table.xp is np))
-        return real(table, *args, **kwargs)
+    def noting(name: str, *, on_host: bool) -> None:
+        real = getattr(listed_identity, name)
 
-    monkeypatch.setattr(listed_identity, "concerned_of", concerned_of)
+        def concerned(entries: Any, *args: Any, **kwargs: Any) -> Any:
+            looked.append((len(entries), on_host))
+            return real(entries, *args, **kwargs)
+
+        monkeypatch.setattr(listed_identity, name, concerned)
+
+    noting("concerned_here", on_host=True)
+    noting("concerned_of", on_host=False)
 
     class Device(Emulated):
         xp: Any = Libraried()

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.cpu import inherit
 from louvain_um.dynamic.tracking.identity import (
     NO_ID,
     Concerned,
@@ -28,6 +29,7 @@ from louvain_um.dynamic.tracking.succession_of_many import (
 from louvain_um.gpu.dynamic.follow_arrays import DIFFERING
 
 U32 = NDArray[np.uint32]
+I64 = NDArray[np.int64]
 
 NONE: Final = 0xFFFFFFFF
 """Name before the batch of a vertex that is new."""
@@ -38,13 +40,12 @@ BEFORE: Final = 2
 
 FIELDS: Final[Mapping[str, Any]] = DIFFERING.fields or {}
 
-MOST_HERE: Final = 1 << 14
+MOST_HERE: Final = 1 << 16
 """Entries that are looked at on the host; more are on the device, by some fifty operations.
 
-Beside an H200, 7,300 entries took 2.8 ms on the host; 9,600 took 7.4 ms on the device, and 2
-million 23 ms.
+One core takes about a millisecond for 8,500 entries, and time in proportion to them; an H200 took
+7.4 ms for 9,600 and 23 ms for 2 million.
 """
-
 
 LOOKUP_BYTES: Final = 512
 """Bytes per entry that looking at them on the device takes at most.
@@ -152,19 +153,24 @@ class ListedIdentity:
             of_name = there.concatenate([of_name, new])
         count = listed.nbytes // DIFFERING.itemsize
         few = count <= MOST_HERE or (room is not None and count * LOOKUP_BYTES > room)
-        xp = np if few else there
-        table = Table(xp, device.get(listed.entries) if few else xp.asarray(listed.entries))
-        names, places, find = names_in(table)
-        at = there.asarray(names)
-        ids = device.get(of_name[at]) if few else of_name[at]
-        concerned, now = concerned_of(table, names, places, find, ids, grouped=listed.grouped)
-        fresh = xp.full(len(names), NO_ID, np.int64)
+        if few:
+            entries = device.get(listed.entries).view(DIFFERING)
+            names, own, old = numbers_in(entries)
+            at = there.asarray(names)
+            ids = device.get(of_name[at])
+            concerned, now = concerned_here(entries, own, old, ids)
+        else:
+            table = Table(there, there.asarray(listed.entries))
+            at, places, find = names_in(table)
+            ids = of_name[at]
+            concerned, now = concerned_of(table, at, places, find, ids, grouped=listed.grouped)
+        fresh = (np if few else there).full(len(ids), NO_ID, np.int64)
         if few or not len(concerned.overlaps.news):
             here = concerned if few else on_host(concerned, device.get)
             found, next_id, events = succession(here, self.next_id)
-            fresh[now] = xp.asarray(found)
+            fresh[now] = found if few else there.asarray(found)
         else:
-            fresh[now], next_id, told = succession_of_many(xp, concerned, self.next_id)
+            fresh[now], next_id, told = succession_of_many(there, concerned, self.next_id)
             events = events_of(device.get(told))
         # Living members that are not listed were in the community before and are after.
         renamed = bool(((ids != fresh) & (ids != NO_ID) & (fresh != NO_ID)).any())
@@ -174,15 +180,17 @@ class ListedIdentity:
             stretch = max(1, len(after)) if room is None else STRETCH
             parts = []
             for k in range(0, max(1, len(after)), stretch):
-                own = slice(k, k + stretch)
-                changed = changes(there, of_name, later, before[own], after[own])
+                span = slice(k, k + stretch)
+                changed = changes(there, of_name, later, before[span], after[span])
                 parts.append(
                     device.get(there.flatnonzero(changed).astype(np.uint32)) + np.uint32(k)
                 )
             vertices = np.concatenate(parts)
             of_name = later
         else:
-            vertices = changed_of(table, find, ids, fresh)
+            vertices = np.empty(count, np.uint32)
+            vertices = vertices[: inherit.list_renamed(entries, own, old, ids, fresh, vertices)]
+            vertices.sort()
             of_name[at] = there.asarray(fresh)
         self.of_name, self.next_id = of_name, next_id
         return vertices, events
@@ -195,13 +203,49 @@ def changes(xp: Any, ids: Any, later: Any, before: Any, after: Any) -> Any:
     return xp.concatenate([found[:old] != ids[before], found[old:] != NO_ID])
 
 
-def changed_of(table: Table, find: Callable[[Any], Any], ids: Any, fresh: Any) -> U32:
-    """Return which of the vertices listed have another id, ascending; no others have."""
-    new = table["name_before"] == NONE
-    old = np.full(len(new), NO_ID, np.int64)
-    old[~new] = ids[find(table["name_before"][~new])]
-    vertices: U32 = table["vertex"][fresh[find(table["name"])] != old].astype(np.uint32)
-    return np.sort(vertices)
+def numbers_in(entries: NDArray[np.void]) -> tuple[I64, I64, I64]:
+    """Return the names that entries mention, ascending, and which each mentions.
+
+    Parameters
+    ----------
+    entries : Differing[k]
+
+    Returns
+    -------
+    names : int64[c]
+    own, old : int64[k]
+        Numbers of the names after the batch and before it, −1 for a vertex that is new.
+    """
+    both = np.concatenate([entries["name"], entries["name_before"]])
+    names, numbers = np.empty(len(both), np.int64), np.empty(len(both), np.int64)
+    count = inherit.number_names(both, np.argsort(both), names, numbers)
+    own, old = np.split(numbers, 2)
+    return names[:count], own, old
+
+
+def concerned_here(
+    entries: NDArray[np.void], own: I64, old: I64, ids: I64
+) -> tuple[Concerned, I64]:
+    """Return the communities that a batch may have changed, and which names are after it.
+
+    The twin of `concerned_of` on the host; `own` and `old` come from `numbers_in`, and `ids` are
+    those of its names before the batch.
+    """
+    count = len(ids)
+    sums = np.empty((4, count), np.int64)
+    inherit.list_sums(entries, own, old, sums)
+    now, then = np.flatnonzero(sums[0] > 0), np.flatnonzero(ids != NO_ID)
+    sizes, weights = sums[:2, now]
+    old_sizes, old_weights = sums[2:, then]
+    places = np.full((2, count), -1, np.int64)
+    places[0, now], places[1, then] = np.arange(len(now)), np.arange(len(then))
+    pairs = np.empty((4, count + len(entries)), np.int64)
+    shared = inherit.list_stayed(entries, own, old, sums[:2], places, pairs)
+    concerned = Concerned(
+        sizes=sizes, weights=weights, old_ids=ids[then], old_sizes=old_sizes,
+        old_weights=old_weights, overlaps=Overlaps.of_pairs(*pairs[:, :shared]),
+    )  # fmt: skip
+    return concerned, now
 
 
 def on_host(concerned: Concerned, get: Callable[[Any], Any]) -> Concerned:
@@ -306,6 +350,5 @@ def overlaps_of(
         "weights": xp.concatenate([degrees[stayed], left_weights[kept]]),
         "sizes": xp.concatenate([members[stayed], left_sizes[kept]]),
     }
-    if grouped or not len(pairs["news"]):
-        return Overlaps(**pairs)
-    return Overlaps.of_pairs(**pairs) if len(table) <= MOST_HERE else overlaps_of_many(xp, **pairs)
+    grouped = grouped or not len(pairs["news"])
+    return Overlaps(**pairs) if grouped else overlaps_of_many(xp, **pairs)
