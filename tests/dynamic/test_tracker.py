@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,32 @@ def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken() -> Non
     assert tracker.rows[-1]["renewed"]
     names = tracker.state.partition.names.tolist()
     assert oracle.split(oracle.net_of(graph.snapshot()), names) == names
+
+
+def batches_with_removals(graph: lu.DynamicGraph, seed: int) -> Iterator[tuple[str, Any]]:
+    """Yield names and arguments of methods: random batches, and two vertices to remove after each.
+
+    With seed 86 one of these is in a community that it has no edge to.
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        alive = graph.alive
+        batch = random_batch(rng, 60, 30, True)
+        for what, columns in batch.items():
+            batch[what] = tuple(c[alive[columns[0]] & alive[columns[1]]] for c in columns)
+        yield "apply", batch
+        alive = np.flatnonzero(graph.alive)
+        yield "remove_vertices", {"ids": alive[rng.integers(0, len(alive), 2)]}
+
+
+def test_removed_vertices_are_alone() -> None:
+    graph = grown(60, 100, True, 86)
+    tracker = lu.Tracker(graph, renew=1, audit=None)
+    for method, arguments in batches_with_removals(graph, 86):
+        found = tracker.update(getattr(graph, method)(**arguments))
+        assert np.array_equal(found.ids == NO_ID, ~graph.alive)
+        assert (found.sizes[found.labels[~graph.alive]] == 1).all()
+        assert found.n_communities == len(set(found.ids[graph.alive].tolist()))
 
 
 @pytest.mark.parametrize("mode", ["frontier", "screening", "naive"])

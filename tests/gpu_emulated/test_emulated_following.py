@@ -21,7 +21,7 @@ from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
 from louvain_um.gpu.runtime import launch
 from tests import oracle
-from tests.dynamic.test_tracker import grown, random_batch
+from tests.dynamic.test_tracker import batches_with_removals, grown, random_batch
 from tests.dynamic.tracker_oracle import Following
 from tests.gpu_emulated.emulated_device import (
     Counting,
@@ -174,6 +174,8 @@ def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, wei
     assert left["renewed"].sum() > 3
     for column in ("changed", "communities", "marked", "split", "moves", "arcs_visited"):
         assert left[column].tolist() == right[column].tolist(), column
+    checked = (each["arcs_checked"].sum() for each in (left, right))
+    assert abs(int(np.diff([*checked])[0])) <= 10, "searches end at other arcs of a row"
 
 
 @pytest.mark.parametrize("room", [0, 1 << 30])
@@ -248,6 +250,17 @@ def test_a_renewal_that_is_not_taken_splits_what_moves_parted(emulated):
         for tracker in (here, other):
             tracker.update(tracker.graph.apply(**batch))
         same(here, other, seen=True)
+
+
+def test_removed_vertices_are_alone(emulated):
+    graph = grown(60, 100, True, 86)
+    here = Tracker(graph, renew=1, audit=None)
+    other = there(graph, emulated, 2, renew=1, audit=None)
+    for method, arguments in batches_with_removals(graph, 86):
+        for tracker in (here, other):
+            tracker.update(getattr(tracker.graph, method)(**arguments))
+        same(here, other, seen=True)
+        assert np.array_equal(other.communities.ids < 0, ~graph.alive)
 
 
 def test_vertices_added_since_the_last_batch_are_saved(emulated, tmp_path):

@@ -22,6 +22,7 @@ from louvain_um.dynamic.tracking.following import (
     Followed,
     FollowOptions,
     Report,
+    are_alone,
     audit_due,
     audited,
     lead_of,
@@ -110,14 +111,14 @@ class DeviceFollower:
         try:
             with announcing("carry"):
                 self.steps.launch("mark_changes", n, fields)
-            return self._follow(fields)
+            return self._follow(fields, change)
         except BaseException:
             self.kept["touched"] = self.undo
             raise
         finally:
             self.undo = None
 
-    def _follow(self, fields: dict[str, Any]) -> tuple[Report, Pending]:
+    def _follow(self, fields: dict[str, Any], change: Change) -> tuple[Report, Pending]:
         """Carry the communities to the graph as it is, once the changes are marked."""
         graph, state, options = self.graph, self.state, self.options
         report = Report()
@@ -152,6 +153,10 @@ class DeviceFollower:
         if options.connected == "always":
             with announcing("split"):
                 found = self.steps.split_left(fields, found, report.work)
+        if len(removed := self.xp.asarray(change.removed)):
+            flags = self.steps.arrays["flags"][: fields["n"]]
+            if not are_alone(removed, found.partition.names, flags):
+                found = self._split_all(fields, found, report.work)
         state = replace(state, partition=found.partition)
         if audit_due(state, options, total):
             with announcing("audit"):
@@ -175,10 +180,14 @@ class DeviceFollower:
         renewed = self.steps.settle_labels(fields, *cycle) if cycle else None
         if renewed is None or self.quality_of(renewed, total) < self.quality_of(found, total):
             if self.options.splits_kept:
-                self.steps.arrays["whole"][:n] = n - 1  # as if all had left one community
-                found = self.steps.split_left(fields, found, work)
+                found = self._split_all(fields, found, work)
             return found, 0.0
         return renewed, lead_of(renewed.partition, found.partition, total, run.resolution)
+
+    def _split_all(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
+        """Split all communities into their connected parts."""
+        self.steps.arrays["whole"][: fields["n"]] = fields["n"] - 1  # all have left one community
+        return self.steps.split_left(fields, found, work)
 
     def quality_of(self, members: Members, total: int) -> float:
         """Return the modularity of a partition."""

@@ -314,13 +314,13 @@ class DeviceSteps:
 
     def split_left(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
         """Split the communities that vertices left."""
-        names = found.partition.names
+        names, before = found.partition.names, int(self.counts["checked"])
         fields.update(next_names=names)
         self.launch("flag_left", fields["n"], fields)
         parts = self.xp.empty(fields["n"], np.uint32)
         self.split(fields, names, parts)
         settled = self.settle(fields, parts, found.partition.inside)
-        work.arcs_checked += int(self.counts["checked"])
+        work.arcs_checked += int(self.counts["checked"]) - before
         return settled
 
     def read(self) -> None:

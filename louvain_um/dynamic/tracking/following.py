@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -150,13 +150,15 @@ def follow_batch(
             state = replace(state, regained=state.regained + lead_of(renewed, found, total, gamma))
             found = renewed
         elif options.splits_kept:
-            parts = steps.split(view, found, np.ones(n, np.bool_), report.work)
-            found = replace(parts, squares=steps.squares_of(view, parts.names))
+            found = split_all(view, found, report.work)
         touched[freed] = 0
         state = replace(state, touched=touched, turned=0)
     if options.connected == "always":
         with announcing("split"):
             found = split_left(view, whole, found, report.work)
+    removed = change.removed
+    if len(removed) and not are_alone(removed, found.names, np.empty(n, np.uint8)):
+        found = split_all(view, found, report.work)
     state = state_with(state, found)
     if options.mode == "follow" and audit_due(state, options, total):
         with announcing("audit"):
@@ -190,6 +192,30 @@ def split_left(view: RowView, whole: Partition, found: Partition, work: Work) ->
     flags[found.names[left[whole.names]]] = True
     parts = steps.split(view, found, flags, work)
     return replace(parts, squares=steps.squares_of(view, parts.names))
+
+
+def split_all(view: RowView, found: Partition, work: Work) -> Partition:
+    """Split all communities into their connected parts."""
+    parts = steps.split(view, found, np.ones(len(found.names), np.bool_), work)
+    return replace(parts, squares=steps.squares_of(view, parts.names))
+
+
+def are_alone(vertices: Any, names: Any, flags: Any) -> bool:
+    """Return whether removed vertices are communities of their own.
+
+    Moves may have left one in a community without arcs to it; no removed edge tells of that.
+
+    Parameters
+    ----------
+    vertices : uint32[r]
+    names : uint32[n]
+    flags : uint8[n]
+        Scratch, where the others are.
+    """
+    flags[:] = 0
+    flags[vertices] = 1
+    own = bool((names[vertices] == vertices).all())
+    return own and int(flags[names].sum()) == len(vertices)
 
 
 def state_with(state: Followed, partition: Partition) -> Followed:
