@@ -311,8 +311,10 @@ def parse_count(count: int | str, option: str = "count") -> int:
     (1500000, 2000, 7)
     """
     found = _with_unit(count, COUNTS)
-    if found is None or abs(found[0]) >= MAX_BYTES or found[0] % 1:
+    if found is None or (abs(found[0]) < MAX_BYTES and found[0] % 1):
         raise OptionError(option, count, "must be a whole number like 1000000, 1e6 or 1M")
+    if abs(found[0]) >= MAX_BYTES:
+        raise OptionError(option, count, "must be less than 2^63")
     return int(found[0])
 
 

@@ -125,7 +125,9 @@ def plan_devices(
 
 def device_choices(vertices: int, arcs: int, most: int, **values: Any) -> list[DevicePlan]:
     """Return plans for 1, 2, 4, … devices, and for `most`."""
-    return [plan_devices(vertices, arcs, devices=count, **values) for count in counts_to(most)]
+    # The most first: if there are too many, the error names those asked for.
+    counts = reversed(counts_to(most))
+    return [plan_devices(vertices, arcs, devices=count, **values) for count in counts][::-1]
 
 
 def most_speedup(kind: str | None = None) -> float:

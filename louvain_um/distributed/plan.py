@@ -218,4 +218,6 @@ def link_bytes(rate: str) -> float:
 
 def choices(vertices: int, arcs: int, most: int = MOST_RANKS, **values: Any) -> list[RankPlan]:
     """Return plans for 1, 2, 4, … ranks, and for `most`."""
-    return [plan_ranks(vertices, arcs, ranks=ranks, **values) for ranks in counts_to(most)]
+    # The most first: if there are too many, the error names those asked for.
+    counts = reversed(counts_to(most))
+    return [plan_ranks(vertices, arcs, ranks=ranks, **values) for ranks in counts][::-1]
