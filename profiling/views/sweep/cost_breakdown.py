@@ -84,7 +84,13 @@ def fastest(sweep: Sweep) -> Verdict:
             all_of_them = all(ran[rate] == graphs for rate in rates)
             whose = "all graphs" if all_of_them else "the graphs that base could run"
             texts.append(f"Fastest on average over {whose} ({machine_label(machine)}): {spans}.")
-    finding = " ".join(texts) or "The sweep has no base to compare with."
+    with_base = any(row["policy"] == "base" and row["feasible"] for row in sweep.results)
+    alone = (
+        "No other policy ran where base did."
+        if with_base
+        else "The sweep has no base to compare with."
+    )
+    finding = " ".join(texts) or alone
     return Verdict(
         finding=f"{sweep.unfinished} {finding}".strip(),
         remedy="auto chooses by cost for each graph and budget; compare its rows.",

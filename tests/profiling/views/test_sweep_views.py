@@ -283,6 +283,13 @@ def test_a_mean_tells_whose_it_is():
     assert "1 of 2 at 30 %" in tables.mean_gains(some).about
 
 
+def test_base_alone_and_no_base_are_told_apart():
+    rows = sweep_rows()
+    base, others = ([row for row in rows if (row["policy"] == "base") is only] for only in (True, False))
+    assert "No other policy ran" in cost_breakdown.fastest(Sweep.of(base)).finding
+    assert "has no base" in cost_breakdown.fastest(Sweep.of(others)).finding
+
+
 def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from louvain_um.profiling.sweep import files
 
