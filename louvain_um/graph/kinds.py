@@ -109,31 +109,37 @@ def two_colouring(graph: Any) -> I64:
         The graph has a cycle of odd length, or a loop.
     """
     from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order, connected_components
+    from scipy.sparse.csgraph import connected_components, dijkstra
 
+    # Components of the double cover, in which vertex v is v and n + v, and each edge joins one of
+    # both kinds: two for a bipartite part, of which one holds its first mode as v.
     n = graph.n_vertices
-    ones = np.ones(graph.n_arcs, np.int8)
-    matrix = csr_array((ones, graph.targets.astype(np.int64), graph.offsets), shape=(n, n))
-    mode = np.full(n, -1, np.int8)
-    parts, part = connected_components(matrix, directed=False)
-    roots = np.full(parts, n)
-    np.minimum.at(roots, part, np.arange(n))
-    for root in roots.tolist():
-        order, before = breadth_first_order(matrix, root, directed=False)
-        mode[root] = 0
-        for vertex in order[1:].tolist():
-            mode[vertex] = 1 - mode[before[vertex]]
-    source = np.repeat(np.arange(n), np.diff(graph.offsets))
-    bad = mode[source] == mode[graph.targets]
-    if bad.any() or graph.loops.any():
+    targets, ones = graph.targets.astype(np.int64), np.ones(graph.n_arcs, np.int8)
+    offsets = np.concatenate((graph.offsets, np.full(n, graph.offsets[-1])))
+    cover = csr_array((ones, targets + n, offsets), shape=(2 * n, 2 * n))
+    parts, part = connected_components(cover, directed=False)
+    one, other = part[:n], part[n:]
+    odd = one == other
+    if odd.any() or graph.loops.any():
+        where = ", a loop"
+        if odd.any():
+            start, source = int(np.argmax(odd)), np.repeat(np.arange(n), np.diff(graph.offsets))
+            rows = csr_array((ones, targets, graph.offsets), shape=(n, n))
+            depth = dijkstra(rows, indices=start, unweighted=True)
+            bad = (depth[source] == depth[targets]) & (one[source] == one[start])
+            vertex = source[int(np.argmax(bad))]
+            names = getattr(graph, "names", None)
+            where = f" through vertex {vertex if names is None else names[vertex]}"
         raise GraphError(
-            "the graph is not bipartite: it has a cycle of odd length"
-            + (f" through vertex {source[int(np.argmax(bad))]}" if bad.any() else ", a loop")
-            + "; read it with bipartite=True (--bipartite) if its two columns are of different "
-            "kinds, or use another objective"
+            f"the graph is not bipartite: it has a cycle of odd length{where}; read it with "
+            "bipartite=True (--bipartite) if its two columns are of different kinds, or use "
+            "another objective"
         )
+    smallest = np.full(parts, n)
+    smallest[one[::-1]] = np.arange(n)[::-1]
+    first = smallest[one] < smallest[other]
     degrees: I64 = graph.degrees
-    return np.where(mode == 0, degrees, -degrees)
+    return np.where(first, degrees, -degrees)
 
 
 def _merge_pairs(

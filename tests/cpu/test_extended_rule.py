@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from unittest import mock
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um import Graph, api
 from louvain_um.cpu import move
+from louvain_um.graph.kinds import two_colouring
 from tests import oracle
 from tests.graphs import edge_lists
 
@@ -227,8 +229,21 @@ def test_graphs_that_are_not_bipartite() -> None:
     triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
     with pytest.raises(lu.GraphError, match="cycle of odd length through vertex"):
         lu.leiden(triangle, objective="bipartite")
+    named = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 1], names=["ann", "bob", "cid", "dan"])
+    with pytest.raises(lu.GraphError, match=r"through vertex (bob|cid|dan);"):
+        lu.louvain(named, objective="bipartite")
     with pytest.raises(lu.GraphError, match="vertex 1 is at both ends"):
         Graph.from_edges([0, 1], [1, 2], kind="bipartite")
+
+
+def test_modes_of_many_components_take_linear_time() -> None:
+    first = 2 * np.arange(300_000)
+    pairs = Graph.from_edges(first, first + 1, n_vertices=700_000)
+    start = time.process_time()
+    imbalance = two_colouring(pairs)
+    assert time.process_time() - start < 30
+    assert imbalance[:4].tolist() == [1, -1, 1, -1]
+    assert not imbalance[600_000:].any()
 
 
 def test_constraints_that_do_not_fit() -> None:

@@ -285,7 +285,9 @@ def test_a_mean_tells_whose_it_is():
 
 def test_base_alone_and_no_base_are_told_apart():
     rows = sweep_rows()
-    base, others = ([row for row in rows if (row["policy"] == "base") is only] for only in (True, False))
+    base, others = (
+        [row for row in rows if (row["policy"] == "base") is only] for only in (True, False)
+    )
     assert "No other policy ran" in cost_breakdown.fastest(Sweep.of(base)).finding
     assert "has no base" in cost_breakdown.fastest(Sweep.of(others)).finding
 
