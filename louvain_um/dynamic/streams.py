@@ -92,8 +92,8 @@ class EdgeStream:
             Edges a step (``10000``), or time a step, with a unit (``"1d"``): s, m, h, d, w or y,
             seconds of the times' own unit. Steps without edges are yielded too.
         window : int or str, optional
-            Edges or time that stay; all by default. A window by time ends with the step and
-            leaves out its beginning.
+            Edges or time that stay; all by default. A window by time ends with the step: times
+            from so long before the step's end on are inside.
 
         Raises
         ------

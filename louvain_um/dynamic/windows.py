@@ -242,8 +242,12 @@ class Windows:
         size, by_time = self.window
         if not by_time:
             return max(end - int(size), self._begin)
+        start = time - size
+        if self.by_time:  # rounded once, as ends of steps are
+            assert self.origin is not None
+            start = self.origin + (self.every * (self.number + 1) - size)
         inside = held.times[self._begin :]
-        return self._begin + int(np.searchsorted(inside, time - size, side="left"))
+        return self._begin + int(np.searchsorted(inside, start, side="left"))
 
 
 def _weighted(edges: EdgeBlock) -> tuple[NDArray[Any], ...] | None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.timed_edges import TimedEdges
-from louvain_um.dynamic.windows import Windows
+from louvain_um.dynamic.windows import EdgeBlock, Windows
 from louvain_um.errors import GraphFormatError, GraphWarning, OptionError
 
 LINES = "1 2 10\n3 4 20\n1 2 20\n2 5 35\n"
@@ -362,3 +362,12 @@ def test_a_first_line_without_numbers_is_an_edge_if_told(tmp_path):
     with pytest.raises(GraphFormatError, match=r"header=False \(--no-header\)"):
         lu.read_stream(path)
     assert len(lu.read_stream(path, header=False)) == 2
+
+
+@pytest.mark.parametrize("first", [0.65659304851277, 0.1, 1e9 / 3, -7.3])
+def test_a_window_as_long_as_a_step_holds_the_edges_of_the_step(first: float) -> None:
+    ids, times = np.arange(6, dtype=np.uint32), first + np.array([0, 9.5, 60, 61, 120, 599])
+    windows = Windows("1m", "1m")
+    steps = [*windows.feed(EdgeBlock(u=ids, v=ids, times=times)), *windows.close()]
+    inserted = np.concatenate([step.insert[0] for step in steps if step.insert is not None])
+    assert inserted.tolist() == ids.tolist()

@@ -115,6 +115,20 @@ def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken() -> Non
     assert oracle.split(oracle.net_of(graph.snapshot()), names) == names
 
 
+@pytest.mark.parametrize("seed", [79, 58])
+def test_always_splits_what_a_run_of_louvain_leaves_disconnected(seed: int) -> None:
+    """With seed 79 the first run does, with seed 58 an audit."""
+    graph, rng = grown(200, 260, False, seed), np.random.default_rng(seed)
+    tracker = lu.Tracker(graph, renew=0.05, audit=0.001, method="louvain", connected="always")
+    for _ in range(3):
+        names = tracker.state.partition.names.tolist()
+        assert oracle.split(oracle.net_of(graph.snapshot()), names) == names
+        assert tracker.modularity == pytest.approx(
+            lu.modularity(graph.snapshot(), tracker.communities.labels), abs=1e-12
+        )
+        tracker.update(graph.apply(**random_batch(rng, 200, 20, False)))
+
+
 def batches_with_removals(graph: lu.DynamicGraph, seed: int) -> Iterator[tuple[str, Any]]:
     """Yield names and arguments of methods: random batches, and two vertices to remove after each.
 

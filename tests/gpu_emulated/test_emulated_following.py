@@ -252,6 +252,18 @@ def test_a_renewal_that_is_not_taken_splits_what_moves_parted(emulated):
         same(here, other, seen=True)
 
 
+@pytest.mark.parametrize("seed", [79, 58])
+def test_always_splits_runs_of_louvain(emulated, seed):
+    graph, rng = grown(200, 260, False, seed), np.random.default_rng(seed)
+    options = {"renew": 0.05, "audit": 0.001, "method": "louvain", "connected": "always"}
+    here, other = Tracker(graph, **options), there(graph, emulated, 2, **options)
+    for _ in range(4):
+        same(here, other, seen=True)
+        batch = random_batch(rng, 200, 20, False)
+        for tracker in (here, other):
+            tracker.update(tracker.graph.apply(**batch))
+
+
 def test_removed_vertices_are_alone(emulated):
     graph = grown(60, 100, True, 86)
     here = Tracker(graph, renew=1, audit=None)

@@ -85,7 +85,7 @@ class DeviceFollower:
         n = graph.n_vertices
         self.steps.make_room(n)
         labels = runs.detect(graph, self._run(self.steps.nbytes), Work())
-        self.members = self.steps.settle_labels(self.steps.fields(n), labels).unlisted
+        self.members = self._settled(self.steps.fields(n), labels, Work()).unlisted
         self.steps.members, self.kept = self.members, self.steps.kept
         self.state = Followed(partition=self.members.partition, touched=self.kept["touched"])
         self.kept["alive_before"] = graph.device_store.alive.copy()
@@ -161,7 +161,7 @@ class DeviceFollower:
         if audit_due(state, options, total):
             with announcing("audit"):
                 labels = self.runs.detect(graph, self._run(self.nbytes), report.work)
-                fresh = self.steps.settle_labels(fields, labels)
+                fresh = self._settled(fields, labels, report.work)
             state, report.lead = audited(state, fresh.partition, options, total)
             if state.partition is fresh.partition:
                 found = fresh
@@ -183,6 +183,11 @@ class DeviceFollower:
                 found = self._split_all(fields, found, work)
             return found, 0.0
         return renewed, lead_of(renewed.partition, found.partition, total, run.resolution)
+
+    def _settled(self, fields: dict[str, Any], labels: Any, work: Work) -> Members:
+        """Settle the labels of a run from single vertices."""
+        fresh = self.steps.settle_labels(fields, labels)
+        return self._split_all(fields, fresh, work) if self.options.splits_runs else fresh
 
     def _split_all(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
         """Split all communities into their connected parts."""

@@ -41,6 +41,11 @@ class FollowOptions:
         return replace(self.run, method="louvain")
 
     @property
+    def splits_runs(self) -> bool:
+        """Whether communities of runs from single vertices are split."""
+        return self.run.method == "louvain" and self.connected == "always"
+
+    @property
     def splits_kept(self) -> bool:
         """Whether communities that a renewal does not better are split: moves may part them."""
         return self.run.method == "leiden" and self.connected == "renewal"
@@ -228,6 +233,8 @@ def audit(
 ) -> tuple[Followed, float]:
     """Compare with a run from single vertices; take its communities where they lead."""
     fresh = steps.detect(view, options.run, work)
+    if options.splits_runs:
+        fresh = split_all(view, fresh, work)
     state, lead = audited(state, fresh, options, view.total_weight)
     if state.partition is fresh:
         state = replace(state, touched=np.zeros(view.n_vertices, np.uint64))

@@ -131,6 +131,8 @@ class Tracker:
             return
         view = graph.view()
         partition = detect(view, run, Work())
+        if self.options.splits_runs:
+            partition = following.split_all(view, partition, Work())
         state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.uint64))
         self._begin(graph, state, Identity.of(partition.names, graph.alive, view.degrees), [])
 
