@@ -147,9 +147,11 @@ def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
         )
     if placement.on_device == 1:
         return f"fits; {cost}"
+    peer = plan.work.machine.beyond == "peer"
+    place, way = ("other GPU", "link between them") if peer else ("host", "bus")
     return (
-        f"{', '.join(names)} {'cost' if len(names) > 1 else 'costs'} least time per byte on "
-        f"the host: {size(there)} of the group fit, the rest is read in place over the bus"
+        f"{', '.join(names)} {'cost' if len(names) > 1 else 'costs'} least time per byte on the "
+        f"{place}: {size(there)} of the group fit, the rest is read in place over the {way}"
     )
 
 

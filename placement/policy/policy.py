@@ -81,7 +81,7 @@ class Placement:
             return text
         found = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([0-9.eE+-]+)\s*\))?\s*", str(text))
         if not isinstance(text, str) or found is None or found[1] not in KINDS:
-            known = ", ".join(KINDS[:-1])
+            known = ", ".join(kind for kind in KINDS if kind != "split")
             raise OptionError("placement", text, f"must be one of {known} or like split(0.5)")
         kind: Kind = next(kind for kind in KINDS if kind == found[1])
         if (kind == "split") != (found[2] is not None):

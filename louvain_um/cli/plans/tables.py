@@ -47,7 +47,8 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     limit = "budget" if plan.request.budgeted else "available"
     text = f"occupied: {size(plan.device_bytes)} on the device ({limit}: {size(plan.limit)})"
     if plan.host_bytes:
-        text += f", {size(plan.host_bytes)} on the host"
+        peer = "other GPU or the " if work.machine.beyond == "peer" else ""
+        text += f", {size(plan.host_bytes)} on the {peer}host"
     out.print(f"{text}; groups peak at different times and share memory", soft_wrap=True)
     needed = f"{size(plan.in_core_bytes)} needed with everything on the GPU (in core)"
     out.print(f"{needed}; budgets and oversubscription in % refer to this", soft_wrap=True)

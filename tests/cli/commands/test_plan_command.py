@@ -46,6 +46,15 @@ def test_a_budget_makes_auto_read_the_targets_over_the_bus(run):
     assert less["cliff_arcs"] < whole["cliff_arcs"]
 
 
+def test_what_another_gpu_holds_is_not_said_to_be_on_the_host(run):
+    beside = ("--device-budget", "40%", "--peer-memory", "cuda:1")
+    found = run("plan", *LARGE, *beside).out
+    assert "on the other GPU: " in found
+    assert "place over the bus" not in found
+    assert "on the other GPU or the host;" in found
+    assert "other GPU" not in run("plan", *LARGE, *beside[:2]).out
+
+
 def test_text_output_has_a_row_and_a_reason_per_group(run):
     found = run("plan", *LARGE, "--device-budget", "2GiB")
     assert found.code == 0

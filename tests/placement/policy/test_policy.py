@@ -54,6 +54,11 @@ def test_what_is_no_placement_is_refused(text):
         Placement.parse(text)
 
 
+def test_all_placements_are_listed_where_one_is_refused():
+    with pytest.raises(OptionError, match=r"pinned, peer or like split\(0.5\)"):
+        Placement.parse("gpu")
+
+
 @pytest.mark.parametrize(("kind", "fraction"), [("device", 0.5), ("split", True), ("mapped", 1.0)])
 def test_fractions_belong_to_splits(kind, fraction):
     with pytest.raises(OptionError):
