@@ -32,6 +32,10 @@ class Growing(Generic[T]):
     def __init__(self, items: NDArray[T]) -> None:
         self._room = self.items = items
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copies of `items` and of the room apart would share no memory.
+        return type(self), (self.items,)
+
     def reserve(self, count: int) -> None:
         """Make room for `count` more items."""
         size = len(self.items) + count

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -154,3 +156,19 @@ def test_plans_of_what_there_is_not_are_refused(wrong):
         DynamicSize.of(BASE, n_arcs=3)
     with pytest.raises(OptionError, match="on the CPU"):
         plan(dynamic=DynamicSize.of(BASE, device="cpu"), device_budget="1GiB")
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_copies_change_as_their_graph_does(store, copied):
+    g = DynamicGraph(BASE, store=store)
+    for _ in range(2):  # the arrays have room then
+        g.add_vertices(2)
+    before, other, v = g.digest(), copied(g), np.arange(200)
+    other.apply(insert=(v, v + 300), delete=(v, v + 1))
+    other.add_vertices(1)
+    other.check()
+    assert g.digest() == before
+    g.apply(insert=(v, v + 300), delete=(v, v + 1))
+    g.add_vertices(1)
+    assert g.digest() == other.digest()

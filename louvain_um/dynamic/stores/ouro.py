@@ -193,3 +193,5 @@ STORES: Final = {
     for variant in (_variant(how, chunks) for how in QUEUES for chunks in (False, True))
 }
 """The six variants by name."""
+
+globals().update({variant.__name__: variant for variant in STORES.values()})  # for pickle
