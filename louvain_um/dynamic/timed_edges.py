@@ -249,6 +249,12 @@ def seconds_of(file: GraphFile, times: NDArray[Any], line: Line) -> NDArray[Any]
     if (bad := dates.isna().to_numpy()).any():
         words = bad & pandas.to_numeric(pandas.Series(times), errors="coerce").isna().to_numpy()
         at = int(np.argmax(words if words.any() else bad))
+        if not words.any():
+            raise file.error(
+                f"time {str(times[at])!r} is a number, but the column holds text; write all times "
+                "as numbers, or all as dates",
+                line(at),
+            )
         raise file.error(
             f"time {str(times[at])!r} is neither a number nor a date such as 2026-01-31; correct "
             "it, or choose the column with time=…",

@@ -71,6 +71,10 @@ BAD = {
     ),
     "truncated": ("1 2 10\n3 4", ":2: the time is missing; the file may be truncated"),
     "no time": ("1 2\n3 4\n", "needs u, v and time"),
+    "a number among dates": (
+        "1 2 2026-01-31\n3 4 1769904000\n",
+        ":2: time '1769904000' is a number, but the column",
+    ),
     "no such time": ("1 2 10\n3 4 soon\n", ":2: time 'soon' is neither a number nor a date"),
     "weight": ("1 2 10 -1\n", ":1: weight -1 is negative"),
     "word": ("1 2 10 x\n", ":1: weight 'x' is not a number"),
