@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def sweep(
     -------
     Sweep
         The tables; the folder holds them as `results`, `groups` and `iterations` (.csv, .parquet),
-        `notes.txt`, `report.html`, and the recordings.
+        `notes.txt`, `report.html` (with Jinja), and the recordings.
 
     Raises
     ------
@@ -127,7 +128,10 @@ def sweep(
 
 
 def render(result: Sweep, folder: Path) -> None:
-    """Write the report of a sweep's folder."""
+    """Write the report of a sweep's folder, if what it needs is installed."""
+    if find_spec("jinja2") is None:
+        (folder / "report.html").unlink(missing_ok=True)  # of fewer runs
+        return
     from louvain_um.profiling.views.html import write
 
     write(None, folder / "report.html", sweep=result, force=True)

@@ -179,7 +179,10 @@ def sweep(
 
     echo(fastest(rows))
     if not quiet:
-        print_note(f"tables and report.html are in {output}")
+        if (output / "report.html").exists():
+            print_note(f"tables and report.html are in {output}")
+        else:
+            print_note(f"tables are in {output}; no report.html: pip install 'louvain-um[report]'")
 
 
 def settings_for(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,19 @@ def test_what_is_recorded_is_not_said_to_be_part_of_less(run, two_triangles):
     done = run("simulate", two_triangles, "--policies", "base", "--oversubscription", "0")
     assert "the recorded arrays take 2.0 MiB, in whole blocks of 2 MiB" in done.out
     assert "reserve" not in done.out
+
+
+def test_without_jinja_a_sweep_has_its_tables(run, two_triangles, tmp_path, monkeypatch):
+    asked = ("sweep", two_triangles, "-o", tmp_path / "s", "--policies", "base", "--gpu", "h200")
+    assert run(*asked).code == 0
+    assert (tmp_path / "s/report.html").exists()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = run(*asked, "--oversubscription", "0,10,20,30,50,70")
+    assert done.code == 0, done.err
+    assert "tables are in" in done.err
+    assert "louvain-um[report]" in done.err
+    assert (tmp_path / "s/results.csv").exists()
+    assert not (tmp_path / "s/report.html").exists()
 
 
 def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
