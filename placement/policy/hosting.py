@@ -42,13 +42,21 @@ class Order:
         peak may shrink by these once other arrays have moved.
     small_last : bool
         Move arrays below one block last: they free little memory and are often hot.
+    whole : bool
+        Where several stages are at the peak, take only what lowers it alone, if anything does: that
+        is alive in all of them and may be hot. Else one array for each stage.
     """
 
     greedy: bool = True
     small_last: bool = True
+    whole: bool = True
 
 
-ORDERS = tuple(Order(greedy, small) for small in (True, False) for greedy in (True, False))
+ORDERS = tuple(
+    Order(greedy, small, whole)
+    for small in (True, False)
+    for greedy, whole in ((True, True), (False, True), (False, False))
+)
 
 
 def hosted_within(
@@ -127,8 +135,8 @@ def hosting(
     while with_slack(max(held.values())) > limit:
         won = {name: _won(one.array, one.piece, held) for name, one in left.items()}
         useful = [one for name, one in left.items() if won[name] > 0]
-        if not useful:
-            # Several stages are at the peak: no single array lowers it.
+        if not (useful and order.whole):
+            # Several stages may be at the peak, which no single array lowers then.
             useful = [one for one in left.values() if _at_peak(one.array, held)]
             won = dict.fromkeys(won, 0)
         if not useful:

@@ -231,3 +231,22 @@ def test_auto_takes_no_policys_layout_that_the_guard_refuses():
     for more in ({"free": 1 << 30}, {"free": 128 << 20}, {"free": 1 << 30, "managed": False}):
         found = make_plan(lambda low_scratch: arrays, "auto", slow, 100 << 20, **more)
         assert bool(found.out_of_core) == (more == {"free": 1 << 30}), more
+
+
+def test_what_is_hot_in_several_stages_stays_where_others_can_leave_one_each():
+    """Only `hot` lowers both peaks alone."""
+    hot = ArraySpec(
+        name="hot", group="community", itemsize=4, size=2 << 20, stages=("move", "aggregate"),
+        accesses={("move", "gather"): 1 << 30, ("aggregate", "gather"): 1 << 30},
+    )  # fmt: skip
+    read = [
+        ArraySpec(
+            name=f"read by {stage}", group="community", itemsize=4, size=8 << 20, stages=(stage,),
+            accesses={(stage, "stream"): 8 << 20},
+        )
+        for stage in ("move", "aggregate")
+    ]  # fmt: skip
+    found = make_plan(lambda low_scratch: (hot, *read), "auto", H200, 36 << 20)
+    assert {name: found.placement_of(name).on_device for name in ("hot", read[0].name)} == {
+        "hot": 1, read[0].name: 0,
+    }  # fmt: skip
