@@ -129,9 +129,10 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
         # Smaller levels, too, and one that has to be made again, as level 3 is lost.
         monkeypatch.setattr(reaggregate, "REAGGREGATE_ABOVE", 0)
         monkeypatch.setattr(GpuEngine, "from_input", GpuEngine.gives_way)
-        quality, calls = hierarchy.Run.quality, Counter[int]()
+        quality, calls, runs = hierarchy.Run.quality, Counter[int](), list[hierarchy.Run]()
 
         def lost(run: hierarchy.Run, level: Any) -> tuple[float, int]:
+            runs.append(run)  # so that none has the number of one that is gone
             calls[id(run)] += 1
             value, communities = quality(run, level)
             return (-1.0 if calls[id(run)] == 4 else value), communities
