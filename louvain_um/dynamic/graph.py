@@ -302,11 +302,12 @@ class DynamicGraph(Contents):
             loops = gone[self._weights_of(gone, gone) > 0]
             delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
             edges = self._net({"insert": None, "delete": delete, "decrease": None}, None)
-            self._carry_out(edges)
-        self._mark_alive(gone, 0)
-        self._dead += len(gone)
-        if self._names:
-            self._names.remove(gone)
+            with uninterrupted():
+                self._carry_out(edges)
+                self._mark_alive(gone, 0)
+                self._dead += len(gone)
+                if self._names:
+                    self._names.remove(gone)
         return self._change(edges, gone)
 
     def compact(self) -> None:

@@ -237,6 +237,11 @@ def test_an_interrupted_batch_is_applied_whole(monkeypatch, named):
         g.apply(insert=(ids, ids[1:] + ids[:1]))
     g.check()
     assert (g.digest(), g.epoch, g.n_edges) == (expected.digest(), 1, 3)
+    expected.remove_vertices(ids[:1])
+    with pytest.raises(KeyboardInterrupt):
+        g.remove_vertices(ids[:1])
+    assert (g.digest(), g.alive.tolist()) == (expected.digest(), [False, True, True])
+    assert not named or g.names.tolist() == [None, "bob", "cid"]
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -509,6 +511,22 @@ def test_vertices_added_since_the_last_batch_are_saved(tmp_path: Path, named: bo
     a, b = (each.update(each.graph.apply(insert=batch)) for each in (tracker, again))
     assert (a.ids.tolist(), a.modularity) == (b.ids.tolist(), b.modularity)
     assert a.events.tolist() == b.events.tolist()
+
+
+def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = grown(40, 120, False, 3)
+    tracker, result = lu.Tracker(graph), lu.Tracker._result
+
+    def interrupted(*args: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return result(*args)
+
+    monkeypatch.setattr(lu.Tracker, "_result", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tracker.update(graph.apply(insert=([0, 1], [2, 3])))
+    assert tracker.communities.epoch == tracker.rows[-1]["epoch"] == tracker.epoch == 2
 
 
 def test_a_tracker_whose_options_are_numbers_of_numpy_is_saved(tmp_path: Path) -> None:

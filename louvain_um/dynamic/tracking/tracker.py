@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import following, tracker_file
@@ -275,11 +276,12 @@ class Tracker:
         state, report = following.follow_batch(view, self._state, change, self.options)
         names, alive = state.partition.names, self.graph.alive
         known, changed, events = succeed(self._identity, names, alive, view.degrees, change)
-        self._state, self._identity, self._total = state, known, view.total_weight
-        self.epoch = change.epoch
-        seconds = time.perf_counter() - since
-        self.communities = self._result(changed, events, {"total": seconds})
-        self._rows.append(self._row(report, len(change), len(changed), seconds))
+        with uninterrupted():
+            self._state, self._identity, self._total = state, known, view.total_weight
+            self.epoch = change.epoch
+            seconds = time.perf_counter() - since
+            self.communities = self._result(changed, events, {"total": seconds})
+            self._rows.append(self._row(report, len(change), len(changed), seconds))
 
     def _update_there(self, follower: DeviceFollower, change: Change, since: float) -> None:
         """Follow a batch on the graph's device."""
