@@ -52,6 +52,9 @@ def build(
     kind: GraphKind = "undirected",
 ) -> Built:
     """Build the arrays of a graph; `Graph.from_edges` documents the arguments."""
+    for name, values in (("source", source), ("target", target), ("weights", weights)):
+        if np.ma.is_masked(values):
+            raise GraphError(f"{name} has masked entries; leave those edges out")
     u, v = _ids(source, "source"), _ids(target, "target")
     if len(u) != len(v):
         raise GraphError(

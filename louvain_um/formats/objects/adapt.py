@@ -191,8 +191,14 @@ def _polars_column(frame: Any, name: str) -> Any:
 
 def _is_matrix(frame: Any) -> bool:
     """Return whether a frame is an adjacency matrix: its rows and columns have the same labels."""
-    numbered = type(frame.index).__name__ == "RangeIndex"  # rows without labels
-    return len(frame) > 0 and not numbered and bool(frame.index.equals(frame.columns))
+    # Rows, or columns in another order, without labels of their own.
+    numbered = [type(labels).__name__ == "RangeIndex" for labels in (frame.index, frame.columns)]
+    if len(frame) == 0 or numbered[0]:
+        return False
+    if frame.index.equals(frame.columns):
+        return True
+    square = len(frame) == len(frame.columns) and not numbered[1]
+    return square and set(frame.index) == set(frame.columns)
 
 
 def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
@@ -202,6 +208,8 @@ def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
     names = frame.index.tolist()
     if len(set(names)) < len(names):
         raise GraphError("two rows have the same label; make the labels different")
+    if not frame.index.equals(frame.columns):
+        frame = frame[names]
     named = None if names == list(range(len(names))) else name_array(names)
     if problem := options.unsuited("a square table"):
         raise GraphError(problem)
@@ -218,4 +226,5 @@ def _chunked(array: Any) -> Any:
 
 def _host(part: Any) -> Any:
     """Return an array in host memory."""
-    return np.asarray(part.get() if type(part).__module__.startswith("cupy") else part)
+    # Masks stay, for `build` to refuse.
+    return np.asanyarray(part.get() if type(part).__module__.startswith("cupy") else part)
