@@ -32,6 +32,8 @@ class Change:
         2m after the batch.
     removed : uint32[r]
         Vertices that were removed, ascending.
+    origin : str
+        `origin` of the graph.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Change:
     missing: int = 0
     total_weight: int
     removed: NDArray[np.uint32] = field(default_factory=lambda: NO_VERTICES)
+    origin: str = ""
 
     @property
     def inserted(self) -> NDArray[np.bool_]:

@@ -38,6 +38,9 @@ class Contents:
     epoch: int
     """Batches applied so far."""
 
+    origin: str
+    """Tells the graph, and copies of it, from others."""
+
     threads: int
     _store: Store
     _weighted: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,6 +131,7 @@ class DynamicGraph(Contents):
         self._may_have_names = names and graph.n_vertices == 0
         self.total_weight = graph.total_weight * factor
         self.epoch = 0
+        self.origin = uuid4().hex
         self._refuse_total(self.total_weight)
         limit = self._budget.of_arcs(graph.n_vertices)
         with self._budget.counting(graph.n_vertices):
@@ -411,6 +413,7 @@ class DynamicGraph(Contents):
             after=edges.after,
             missing=edges.missing,
             total_weight=self.total_weight,
+            origin=self.origin,
             removed=np.zeros(0, np.uint32) if removed is None else removed,
         )
 

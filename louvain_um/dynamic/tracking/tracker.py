@@ -257,10 +257,9 @@ class Tracker:
                 f"the graph has been changed since batch {change.epoch}; call update after each "
                 "batch, or start another Tracker"
             )
-        if change.total_weight != self.graph.total_weight:
+        if change.origin != self.graph.origin:
             raise GraphError(
-                "the change is another graph's: the weights add up to something else; pass what "
-                "tracker.graph.apply returned"
+                "the change is another graph's; pass what tracker.graph.apply returned"
             )
         since = time.perf_counter()
         if self._there is not None:
