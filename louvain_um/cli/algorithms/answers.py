@@ -30,7 +30,9 @@ class Answer:
             for key, column in self.columns.items()
         }
         numbers: Any = to_json_types(self.numbers)
-        about = {"schema": "louvain-um/table", "schema_version": 1, "algorithm": name, **numbers}
+        # An object holds a key once: a number named as a column is its total.
+        named = {f"total_{key}" if key in self.columns else key: numbers[key] for key in numbers}
+        about = {"schema": "louvain-um/table", "schema_version": 1, "algorithm": name, **named}
         write_table(output, columns, about, force=force)
 
 

@@ -50,6 +50,17 @@ def test_every_algorithm_writes_every_format(run, road, tmp_path, name, suffix):
     assert run("run", name, road, *ALGORITHMS[name], "-o", out, "--force", "-q").code == 0
 
 
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_json_tables_have_each_key_once(run, road, tmp_path, name):
+    out = tmp_path / "out.json"
+    assert run("run", name, road, *ALGORITHMS[name], "-o", out).code == 0
+    pairs = json.loads(out.read_text(), object_pairs_hook=list)
+    keys = [key for key, _ in pairs]
+    assert len(set(keys)) == len(keys)
+    totals = {"mst": ("total_weight", 10), "triangles": ("total_triangles", 1)}
+    assert name not in totals or totals[name] in pairs
+
+
 def test_tables_name_vertices_as_the_file_does(run, road, tmp_path):
     def table(name, *arguments):
         out = tmp_path / f"{name}.csv"
