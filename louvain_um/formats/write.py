@@ -308,4 +308,5 @@ def _isolated_note(graph: Graph) -> tuple[str, ...]:
     isolated = int(np.count_nonzero((np.diff(graph.offsets) == 0) & (graph.loops == 0)))
     if not isolated:
         return ()
-    return (f"{isolated} isolated vertices have names and no edges: only .npz keeps them",)
+    kept = ".npz, .graphml, .gexf and .cyjs keep them"
+    return (f"{isolated} isolated vertices have names and no edges, and are left out; {kept}",)

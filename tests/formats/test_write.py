@@ -139,6 +139,10 @@ def test_ids_survive(tmp_path: Path) -> None:
     lonely = Graph.from_edges([0], [1], n_vertices=3, names=sparse_ids)
     (note,) = write_graph(tmp_path / "lonely.txt", lonely)
     assert "isolated" in note
+    for suffix in (".npz", ".graphml", ".gexf", ".cyjs"):
+        assert suffix in note
+        write_graph(tmp_path / f"lonely{suffix}", lonely)
+        assert read_graph(tmp_path / f"lonely{suffix}").n_vertices == 3
 
 
 def test_lists_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
