@@ -243,9 +243,13 @@ class Windows:
         if not by_time:
             return max(end - int(size), self._begin)
         start = time - size
-        if self.by_time:  # rounded once, as ends of steps are
+        if self.by_time:
             assert self.origin is not None
-            start = self.origin + (self.every * (self.number + 1) - size)
+            steps = size / self.every
+            begin = self.every * (self.number + 1) - size
+            if abs(steps - round(steps)) <= 1e-9 * steps:  # rounded as the end of a step is
+                begin = self.every * (self.number + 1 - round(steps))
+            start = self.origin + begin
         inside = held.times[self._begin :]
         return self._begin + int(np.searchsorted(inside, start, side="left"))
 

@@ -375,3 +375,24 @@ def test_a_window_as_long_as_a_step_holds_the_edges_of_the_step(first: float) ->
     steps = [*windows.feed(EdgeBlock(u=ids, v=ids, times=times)), *windows.close()]
     inserted = np.concatenate([step.insert[0] for step in steps if step.insert is not None])
     assert inserted.tolist() == ids.tolist()
+
+
+def test_a_window_of_several_steps_begins_where_a_step_did(tmp_path):
+    path = tmp_path / "edges.txt"
+    path.write_text("".join(f"{i} {i + 1} {0.1 * i}\n" for i in range(12)))
+    stream = lu.read_stream(path)
+    for steps in (1, 3, 7):
+        held = []
+        for step in stream.steps(every="0.1s", window=f"{steps / 10}s"):
+            held += [] if step.insert is None else step.insert[0].tolist()
+            gone = [] if step.decrease is None else step.decrease[0].tolist()
+            assert gone == held[: len(gone)]
+            held = held[len(gone) :]
+            assert held == sorted(held)
+        inserted = [
+            u
+            for step in stream.steps(every="0.1s", window=f"{steps / 10}s")
+            if step.insert is not None
+            for u in step.insert[0].tolist()
+        ]
+        assert inserted == list(range(12))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pickle
@@ -155,6 +156,45 @@ def test_removed_vertices_are_alone() -> None:
         assert np.array_equal(found.ids == NO_ID, ~graph.alive)
         assert (found.sizes[found.labels[~graph.alive]] == 1).all()
         assert found.n_communities == len(set(found.ids[graph.alive].tolist()))
+
+
+def test_files_with_removed_vertices_in_communities_are_loaded(tmp_path: Path) -> None:
+    graph = grown(60, 240, True, 3)
+    tracker = lu.Tracker(graph, renew=1, audit=None)
+    gone = [0, 20, 33]
+    tracker.update(graph.remove_vertices(gone))
+    tracker.save(tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as saved:
+        arrays = dict(saved)
+    names, ids = arrays["names"], arrays["ids"]
+    first = int(names[1])  # of which vertex 0 is the first member now, and 33 another one
+    ids[0], ids[first] = ids[first], -1
+    names[names == first] = 0
+    names[33] = 0
+    np.savez(tmp_path / "old.npz", **arrays)
+    new, old = (lu.Tracker.load(tmp_path / name) for name in ("new.npz", "old.npz"))
+    assert np.array_equal(new.communities.ids, old.communities.ids)
+    batch = random_batch(np.random.default_rng(1), 60, 20, True)
+    alive = graph.alive
+    batch = {
+        what: tuple(c[alive[columns[0]] & alive[columns[1]]] for c in columns)
+        for what, columns in batch.items()
+    }
+    found = [each.update(each.graph.apply(**batch)) for each in (new, old)]
+    assert np.array_equal(found[0].ids, found[1].ids)
+    assert found[0].modularity == found[1].modularity
+
+
+def test_the_change_of_a_copy_is_refused() -> None:
+    graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
+    tracker, copied = lu.Tracker(graph), copy.deepcopy(graph)
+    change = copied.apply(insert=([0], [5]))
+    own = graph.apply(delete=([0, 1], [1, 2]))
+    with pytest.raises(GraphError, match="another graph's"):
+        tracker.update(change)
+    assert tracker.update(own).modularity == pytest.approx(
+        lu.modularity(graph.snapshot(), tracker.communities.labels)
+    )
 
 
 @pytest.mark.parametrize("mode", ["frontier", "screening", "naive"])

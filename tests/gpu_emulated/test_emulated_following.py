@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -297,6 +299,33 @@ def test_everything_deleted_and_refilled(emulated):
     ):
         for tracker in (here, other):
             tracker.update(tracker.graph.apply(**batch))
+        same(here, other, seen=True)
+
+
+def test_interrupts_wait_until_a_batch_is_followed(emulated, monkeypatch):
+    graph = grown(60, 200, True, seed=6)
+    here, other = Tracker(graph, seed=2), there(graph, emulated, 2, seed=2)
+    real = device_following.DeviceFollower.follow
+
+    def follow(follower: Any, change: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        found = real(follower, change)
+        os.kill(os.getpid(), signal.SIGINT)
+        return found
+
+    rng = np.random.default_rng(8)
+    for interrupted in (True, False):
+        batch = random_batch(rng, 60, 9, True)
+        here.update(here.graph.apply(**batch))
+        change = other.graph.apply(**batch)
+        with monkeypatch.context() as patch:
+            if interrupted:
+                patch.setattr(device_following.DeviceFollower, "follow", follow)
+                with pytest.raises(KeyboardInterrupt):
+                    other.update(change)
+            else:
+                other.update(change)
+        assert other.epoch == other.graph.epoch
         same(here, other, seen=True)
 
 

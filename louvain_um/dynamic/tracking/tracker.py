@@ -257,7 +257,9 @@ class Tracker:
                 f"the graph has been changed since batch {change.epoch}; call update after each "
                 "batch, or start another Tracker"
             )
-        if change.origin != self.graph.origin:
+        # A copy of the graph has its origin.
+        same = change.total_weight == self.graph.total_weight
+        if change.origin != self.graph.origin or not same:
             raise GraphError(
                 "the change is another graph's; pass what tracker.graph.apply returned"
             )
@@ -283,14 +285,15 @@ class Tracker:
             self._rows.append(self._row(report, len(change), len(changed), seconds))
 
     def _update_there(self, follower: DeviceFollower, change: Change, since: float) -> None:
-        """Follow a batch on the graph's device."""
-        with follower.device.errors():
-            report, batch = follower.follow(change)
-        self._total, self.epoch = self.graph.total_weight, change.epoch
-        seconds = time.perf_counter() - since
-        self.communities = self._result_there(batch, {"total": seconds})
-        batch.row = self._row(report, len(change), -1, seconds)
-        self._rows.append(batch.row)
+        """Follow a batch on the graph's device, which the follower and the tracker take as one."""
+        with uninterrupted():
+            with follower.device.errors():
+                report, batch = follower.follow(change)
+            self._total, self.epoch = self.graph.total_weight, change.epoch
+            seconds = time.perf_counter() - since
+            self.communities = self._result_there(batch, {"total": seconds})
+            batch.row = self._row(report, len(change), -1, seconds)
+            self._rows.append(batch.row)
 
     def _row(self, report: Report, edges: int, changed: int, seconds: float) -> dict[str, Any]:
         """Return a row of the history."""

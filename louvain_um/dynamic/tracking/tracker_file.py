@@ -136,6 +136,16 @@ def load(path: str | Path, threads: int | None = None) -> Following:
         raise LouvainUmError(refusal) from None
 
 
+def _without(names: Any, ids: Any, dead: Any) -> tuple[Any, Any]:
+    """Return names of communities and ids by name once some vertices are in none."""
+    vertices, given, first = np.arange(len(names), dtype=np.uint32), ids[names], names.copy()
+    stay = np.delete(vertices, dead)
+    first[names[stay[::-1]]] = stay[::-1]  # the smallest is the last to be written
+    names, ids = np.where(np.isin(vertices, dead), vertices, first[names]), np.full_like(ids, -1)
+    ids[names[stay]] = given[stay]
+    return names, ids
+
+
 def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
     head: Head = build(Head, _current(parse(arrays["head"].tobytes())), "tracker")
     weights = arrays.get("weights")
@@ -154,6 +164,9 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
             raise ValueError("an array has another length or type")
     if n and (names.max() >= n or not np.array_equal(named(names), names)):
         raise ValueError("communities are not named after their smallest members")
+    dead = np.flatnonzero(~graph.alive[:n] & (ids[names] >= 0))
+    if len(dead) and not view.degrees[dead].any():  # in files that do not take them out
+        names, ids = _without(names, ids, dead)
     new = np.arange(n, graph.n_vertices, dtype=np.uint32)
     sums = Partition.of(view, np.concatenate([names, new]))
     alive, degrees = ids[names] >= 0, view.degrees[:n]
