@@ -21,7 +21,7 @@ from louvain_um.formats import attributed
 from louvain_um.formats.edge_list.header import is_word
 from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.file_types import format_of
-from louvain_um.formats.labels.columns import writable
+from louvain_um.formats.labels.columns import integers_or_texts, objects, typed, writable
 from louvain_um.formats.optional_dependencies import require
 from louvain_um.graph.edges import all_edges, edges, vertex_ranges
 from louvain_um.graph.export import Attributes
@@ -102,6 +102,10 @@ def _with_names_of(graph: Graph, kind: str | None, path: str) -> Graph:
         return graph
     names = writable(graph.names, unique=True)
     known = names.tolist()
+    if kind == "edges" and names.dtype.kind == "O":
+        numbers = integers_or_texts(known)  # as they are read, where nothing is lost
+        if numbers.dtype.kind in "iu" and list(map(str, numbers.tolist())) == known:
+            names = numbers
     if kind in ("edges", "parquet") and len(set(known)) < len(known):
         raise GraphFormatError("two vertices have the same name; rename one", path)
     refused = NOT_IN_NAMES[kind].search
@@ -136,6 +140,8 @@ def _write_rows(
 ) -> None:
     """Write each edge as a line of ids or names and, if the graph has any, weights."""
     plain = names is None or names.dtype.kind in "iu"
+    if names is not None and not plain:
+        names = objects([*map(_quoter(separator), names.tolist())])
     for u, v, w in edges(graph):
         a, b = (v, u) if swap else (u, v)
         ends = [a + base, b + base] if names is None else [names[a], names[b]]
@@ -144,8 +150,7 @@ def _write_rows(
             ends_of_fields = [separator.encode()] * (len(columns) - 1) + [b"\n"]
             stream.write(digits(columns, ends_of_fields))
             continue
-        quote = str if plain else _quoter(separator)
-        words = [map(quote, part.tolist()) for part in ends]
+        words = [map(str, part.tolist()) for part in ends]
         if w is not None:
             words.append(map(repr, w.tolist()))
         lines = "\n".join(map(separator.join, zip(*words, strict=True)))
@@ -247,8 +252,8 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if graph.names is not None:
         names = graph.names
-        if names.dtype == object:
-            names = np.array([str(name) for name in names.tolist()])
+        if names.dtype == object and (names := typed(names.tolist())).dtype == object:
+            names = np.array(names.tolist())
         arrays["names"] = names
     if not isinstance(stream, gzip.GzipFile):
         np.savez(stream, **arrays)

@@ -37,6 +37,8 @@ def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
         array = np.empty(len(names), object)
         array[:] = names
     else:
+        if np.ma.is_masked(names):
+            raise GraphError("names has masked entries; give every vertex a name")
         array = np.asarray(names)
     if array.shape != (n,):
         raise GraphError(f"names must have one entry per vertex, {n} in all")

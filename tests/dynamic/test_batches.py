@@ -298,3 +298,19 @@ def test_columns_of_tables_are_arrays(column):
     assert graph.n_edges == 1
     with pytest.raises(GraphError, match="is negative; use insert to add"):
         graph.apply(decrease=(column([0]), column([1]), column([-2])))
+
+
+def test_masked_entries_are_refused():
+    masked = np.ma.masked_array([0, 1, 2], [False, True, False])
+    graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1], [1, 2]))
+    before = graph.digest()
+    for refused in (
+        lambda: graph.apply(insert=(masked, [1, 2, 0])),
+        lambda: graph.apply(delete=([1, 2, 0], masked)),
+        lambda: graph.remove_vertices(masked),
+        lambda: lu.Graph.from_edges([0, 1], [1, 2], names=masked),
+        lambda: lu.as_graph(np.ma.masked_array(np.ones((2, 2)), np.eye(2))),
+    ):
+        with pytest.raises(GraphError, match="masked"):
+            refused()
+    assert graph.digest() == before

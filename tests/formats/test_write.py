@@ -214,3 +214,15 @@ def test_formats_that_count_from_one_say_so(tmp_path: Path) -> None:
     assert write_graph(tmp_path / "g.mtx", graph) == (
         "MatrixMarket counts from 1: vertices 0 … 2 are written as 1 … 3",
     )
+
+
+@pytest.mark.parametrize("names", [np.array(["10", "20", "30"]), [10, 20, 30], [*np.arange(7, 10)]])
+@pytest.mark.parametrize("kind", ["txt", "csv", "npz"])
+def test_integers_are_written_as_integers(tmp_path, names, kind):
+    graph = Graph.from_edges([0, 1], [1, 2], names=names)
+    write_graph(graph, path := tmp_path / f"g.{kind}")
+    if kind != "npz":
+        assert '"' not in path.read_text()
+    known = read_graph(path).names.tolist()
+    assert list(map(str, known)) == list(map(str, names))
+    assert isinstance(known[0], int) or (kind == "npz" and isinstance(names, np.ndarray))

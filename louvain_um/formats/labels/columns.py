@@ -95,7 +95,7 @@ def checked(column: NDArray[Any], path: Any) -> NDArray[Any]:
 
 def typed(values: Sequence[Any]) -> NDArray[Any]:
     """Return integers as integers, and values of any other or of several types as text."""
-    if values and all(type(value) is int for value in values):
+    if values and all(type(value) is int or isinstance(value, np.integer) for value in values):
         numbers = integers(values)
         if numbers is not None:
             return numbers

@@ -83,6 +83,8 @@ def _symmetric(rows: list[Any]) -> bool:
 def _from_array(array: Any, options: ReadOptions) -> Graph:
     from louvain_um.formats.objects.sparse import from_dense
 
+    if np.ma.is_masked(array):
+        raise GraphError("the array has masked entries; fill them, with 0 where there is no edge")
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         return from_dense(array, options)
     wide = array.ndim == 2 and array.shape[0] in (2, 3) and array.shape[1] > 3
