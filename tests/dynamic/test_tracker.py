@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import pickle
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,31 +17,11 @@ import louvain_um as lu
 from louvain_um.core import rules
 from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu.engine import CpuEngine
-from louvain_um.dynamic.tracking.following import audit_due, audited
 from louvain_um.dynamic.tracking.identity import NO_ID, members_of
-from louvain_um.errors import GraphError, LouvainUmError, OptionError
+from louvain_um.errors import GraphError, OptionError
 from tests import oracle
+from tests.dynamic.random_batches import batches_with_removals, grown, random_batch
 from tests.dynamic.tracker_oracle import Following, smallest
-
-
-def random_batch(rng: np.random.Generator, n: int, size: int, weighted: bool) -> dict[str, Any]:
-    """Return arguments of `apply`: insertions and deletions, denser inside four groups."""
-    u, v = rng.integers(0, n, (2, size))
-    near = rng.random(size) < 0.7
-    v = np.where(near, (v // 4 * 4 + u % 4) % n, v)
-    keep = rng.random(size) < 0.6
-    insert: tuple[Any, ...] = (u[keep], v[keep])
-    if weighted:
-        insert += (rng.integers(1, 9, keep.sum()),)
-    return {"insert": insert, "delete": (u[~keep], v[~keep])}
-
-
-def grown(n: int, edges: int, weighted: bool, seed: int) -> lu.DynamicGraph:
-    """Return a graph with random edges."""
-    graph = lu.DynamicGraph(n, weighted=weighted)
-    batch = random_batch(np.random.default_rng(seed), n, edges, weighted)
-    graph.apply(insert=batch["insert"])
-    return graph
 
 
 @pytest.mark.parametrize("always", [False, True])
@@ -132,22 +109,6 @@ def test_always_splits_what_a_run_of_louvain_leaves_disconnected(seed: int) -> N
         tracker.update(graph.apply(**random_batch(rng, 200, 20, False)))
 
 
-def batches_with_removals(graph: lu.DynamicGraph, seed: int) -> Iterator[tuple[str, Any]]:
-    """Yield names and arguments of methods: random batches, and two vertices to remove after each.
-
-    With seed 86 one of these is in a community that it has no edge to.
-    """
-    rng = np.random.default_rng(seed)
-    for _ in range(3):
-        alive = graph.alive
-        batch = random_batch(rng, 60, 30, True)
-        for what, columns in batch.items():
-            batch[what] = tuple(c[alive[columns[0]] & alive[columns[1]]] for c in columns)
-        yield "apply", batch
-        alive = np.flatnonzero(graph.alive)
-        yield "remove_vertices", {"ids": alive[rng.integers(0, len(alive), 2)]}
-
-
 def test_removed_vertices_are_alone() -> None:
     graph = grown(60, 100, True, 86)
     tracker = lu.Tracker(graph, renew=1, audit=None)
@@ -156,33 +117,6 @@ def test_removed_vertices_are_alone() -> None:
         assert np.array_equal(found.ids == NO_ID, ~graph.alive)
         assert (found.sizes[found.labels[~graph.alive]] == 1).all()
         assert found.n_communities == len(set(found.ids[graph.alive].tolist()))
-
-
-def test_files_with_removed_vertices_in_communities_are_loaded(tmp_path: Path) -> None:
-    graph = grown(60, 240, True, 3)
-    tracker = lu.Tracker(graph, renew=1, audit=None)
-    gone = [0, 20, 33]
-    tracker.update(graph.remove_vertices(gone))
-    tracker.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as saved:
-        arrays = dict(saved)
-    names, ids = arrays["names"], arrays["ids"]
-    first = int(names[1])  # of which vertex 0 is the first member now, and 33 another one
-    ids[0], ids[first] = ids[first], -1
-    names[names == first] = 0
-    names[33] = 0
-    np.savez(tmp_path / "old.npz", **arrays)
-    new, old = (lu.Tracker.load(tmp_path / name) for name in ("new.npz", "old.npz"))
-    assert np.array_equal(new.communities.ids, old.communities.ids)
-    batch = random_batch(np.random.default_rng(1), 60, 20, True)
-    alive = graph.alive
-    batch = {
-        what: tuple(c[alive[columns[0]] & alive[columns[1]]] for c in columns)
-        for what, columns in batch.items()
-    }
-    found = [each.update(each.graph.apply(**batch)) for each in (new, old)]
-    assert np.array_equal(found[0].ids, found[1].ids)
-    assert found[0].modularity == found[1].modularity
 
 
 def test_the_change_of_a_copy_is_refused() -> None:
@@ -337,23 +271,6 @@ def test_an_audit_is_due_once_as_much_weight_has_changed_as_there_is() -> None:
     assert tracker.to_frame()["audit_lead"].notna().tolist() == [False, True, False]
 
 
-def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path: Path) -> None:
-    clique = np.array([(u + k, v + k) for k in (0, 5) for u in range(5) for v in range(u)]).T
-    graph = lu.DynamicGraph(lu.Graph.from_edges(*np.c_[clique, [0, 5]], np.ones(21)))
-    tracker = lu.Tracker(graph)
-    for heavier in (True, False) * 64:
-        ends = (*clique, np.full(20, 9))
-        tracker.update(graph.apply(**({"insert": ends} if heavier else {"decrease": ends})))
-    assert tracker.to_frame()["audit_lead"].notna().sum() >= 63, "2⁶³ is no whole number in a file"
-    tracker.save(tmp_path / "tracker.npz")
-    other = lu.Tracker.load(tmp_path / "tracker.npz")
-    assert other.state.period == tracker.state.period
-    state = tracker.state
-    for _ in range(1100):  # 2¹⁰²⁴ is beyond real numbers
-        state, _ = audited(state, state.partition, tracker.options, graph.total_weight)
-    assert not audit_due(state, tracker.options, graph.total_weight)
-
-
 def test_everything_goes_and_comes_back() -> None:
     graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3]))
     tracker = lu.Tracker(graph)
@@ -505,54 +422,6 @@ def test_a_tracker_takes_a_dynamic_graph() -> None:
         lu.Tracker(lu.Graph.from_edges([0], [1]))  # type: ignore[arg-type]
 
 
-def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path: Path) -> None:
-    rng = np.random.default_rng(14)
-    graph = grown(200, 900, True, 15)
-    tracker, path = lu.Tracker(graph, seed=3), tmp_path / "state.npz"
-    for _ in range(12):
-        tracker.update(graph.apply(**random_batch(rng, 200, 25, True)))
-    gone = tracker.update(graph.remove_vertices([5, 6]))
-    tracker.save(path)
-    again = lu.Tracker.load(path)
-    assert again.graph.digest() == graph.digest()
-    assert again.communities.ids.tolist() == gone.ids.tolist()
-    graph.add_vertices(3)
-    again.graph.add_vertices(3)
-    for _ in range(40):
-        batch = random_batch(rng, 203, 25, True)
-        alive = {k: tuple(x[~np.isin(c[0], [5, 6]) & ~np.isin(c[1], [5, 6])] for x in c)
-                 for k, c in batch.items()}  # fmt: skip
-        a = tracker.update(graph.apply(**alive))
-        b = again.update(again.graph.apply(**alive))
-        assert (a.ids.tolist(), a.modularity) == (b.ids.tolist(), b.modularity)
-        assert a.events.tolist() == b.events.tolist()
-    columns = ["epoch", "modularity", "renewed", "arcs_visited"]
-    assert tracker.to_frame()[columns].equals(again.to_frame()[columns])
-    with pytest.raises(LouvainUmError, match="exists"):
-        tracker.save(path)
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_vertices_added_since_the_last_batch_are_saved(tmp_path: Path, named: bool) -> None:
-    ends = ([0, 1, 2, 3, 4], [1, 2, 0, 4, 0])
-    if named:
-        graph = lu.DynamicGraph(0)
-        graph.apply(insert=tuple(["abcdef"[x] for x in column] for column in ends))
-    else:
-        graph = lu.DynamicGraph(lu.Graph.from_edges(*ends))
-    tracker = lu.Tracker(graph)
-    tracker.update(graph.remove_vertices(["d" if named else 3]))
-    graph.add_vertices(["x", "y"] if named else 3, reuse=not named)
-    tracker.save(tmp_path / "state.npz")
-    again = lu.Tracker.load(tmp_path / "state.npz")
-    assert again.communities.ids.tolist() == tracker.communities.ids.tolist() == [0, 0, 0, -1, 0]
-    assert again.communities.to_frame().equals(tracker.communities.to_frame())
-    batch = (["x", "y", "x"], ["y", "a", "e"]) if named else ([3, 5, 3], [5, 0, 4])
-    a, b = (each.update(each.graph.apply(insert=batch)) for each in (tracker, again))
-    assert (a.ids.tolist(), a.modularity) == (b.ids.tolist(), b.modularity)
-    assert a.events.tolist() == b.events.tolist()
-
-
 def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -567,63 +436,6 @@ def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(
     with pytest.raises(KeyboardInterrupt):
         tracker.update(graph.apply(insert=([0, 1], [2, 3])))
     assert tracker.communities.epoch == tracker.rows[-1]["epoch"] == tracker.epoch == 2
-
-
-def test_a_tracker_whose_options_are_numbers_of_numpy_is_saved(tmp_path: Path) -> None:
-    options = {"seed": np.int64(3), "renew": np.float32(0.25), "audit": np.float32(0.5)}
-    tracker = lu.Tracker(lu.DynamicGraph(4), **options, resolution=np.float32(1.5))
-    tracker.save(tmp_path / "state.npz")
-    assert lu.Tracker.load(tmp_path / "state.npz").options == tracker.options
-
-
-def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
-    graph = lu.DynamicGraph(0)
-    graph.apply(insert=(["ann", "bob", "cid", "dan"], ["bob", "cid", "ann", "eve"]))
-    tracker = lu.Tracker(graph)
-    tracker.update(graph.remove_vertices(["dan"]))
-    tracker.save(tmp_path / "state.npz")
-    again = lu.Tracker.load(tmp_path / "state.npz")
-    for one in (tracker, again):
-        r = one.update(one.graph.apply(insert=(["fay", "dan"], ["eve", "eve"])))
-        assert r.names is not None
-        assert r.names.tolist() == ["ann", "bob", "cid", None, "eve", "dan", "fay"]
-    assert again.communities.ids.tolist() == tracker.communities.ids.tolist()
-    assert again.graph.digest() == graph.digest()
-
-
-def test_a_tracker_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None:
-    tracker = lu.Tracker(grown(40, 120, False, 3))
-    tracker.save(tmp_path / "now.npz")
-    arrays = dict(np.load(tmp_path / "now.npz"))
-    head = json.loads(arrays["head"].tobytes())
-    earlier = {**head, "schema_version": 1, "period": 32, "due": 7}
-    for name in ("changed", "regained"):
-        del earlier[name]
-    arrays["touched"] = np.arange(40) % 2 > 0
-    for kept in (earlier, [earlier]):
-        arrays["head"] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
-        np.savez(tmp_path / f"{type(kept).__name__}.npz", **arrays)
-    found = lu.Tracker.load(tmp_path / "dict.npz")
-    assert (found.state.period, found.state.changed, found.state.regained) == (1, 0.0, 0.0)
-    assert found.state.touched.tolist() == [0, 1 << 63] * 20
-    assert found.communities.ids.tolist() == tracker.communities.ids.tolist()
-    with pytest.raises(LouvainUmError, match="no saved tracker"):
-        lu.Tracker.load(tmp_path / "list.npz")
-
-
-@pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets"])
-def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
-    tracker = lu.Tracker(grown(20, 40, False, 16))
-    tracker.save(tmp_path / "state.npz")
-    arrays = dict(np.load(tmp_path / "state.npz"))
-    damaged = arrays | {name: arrays[name][:-1]}
-    np.savez(tmp_path / "short.npz", **damaged)  # type: ignore[arg-type]
-    wrong = {"head": arrays["head"][::-1].copy(), "touched": arrays["touched"].astype(np.int64)}
-    arrays[name] = wrong.get(name, arrays[name] + 1)
-    np.savez(tmp_path / "other.npz", **arrays)
-    for file in ("short.npz", "other.npz", "none.npz"):
-        with pytest.raises(LouvainUmError, match=file):
-            lu.Tracker.load(tmp_path / file)
 
 
 def test_sessions_tell_the_phases_apart() -> None:

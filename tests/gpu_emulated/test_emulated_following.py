@@ -23,7 +23,7 @@ from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
 from louvain_um.gpu.runtime import launch
 from tests import oracle
-from tests.dynamic.test_tracker import batches_with_removals, grown, random_batch
+from tests.dynamic.random_batches import batches_with_removals, grown, random_batch
 from tests.dynamic.tracker_oracle import Following
 from tests.gpu_emulated.emulated_device import (
     Counting,
