@@ -8,6 +8,7 @@ from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.arena_spec import guarded_bytes
+from louvain_um.placement.layout import capacity, with_slack
 from louvain_um.placement.memory.paging.pages import LEAST_PAGE
 from louvain_um.placement.model.remote_access import exposed_share
 from louvain_um.placement.model.workload import Workload
@@ -84,7 +85,10 @@ def choose(
     if compact:
         in_core = [(compact(False), False, True), *in_core, (smallest, True, True)]
     if in_pages:
-        in_core = [(default, False, False), *in_core]
+        # What expected levels have no room beside, leaves for them: then fewer bytes leave.
+        whole = with_slack(capacity(default)) + wasted_bytes(limit, default) <= limit
+        at = 0 if whole or not compact else 1
+        in_core.insert(at, (default, False, False))
     for arrays, small, less in in_core:
         joint = small or in_pages
         found = candidate(

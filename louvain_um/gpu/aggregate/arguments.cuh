@@ -60,6 +60,7 @@ struct Arguments {
   i64 stretch_shift;    // of ArcsBefore
   i64 begin, resume;    // first chunk at work; whether its rows are in their rooms already
   i64 part, parts;      // of so many parts of the arcs, the one whose communities are summed
+  i64 near, near_weights;  // arcs whose targets and weights are where they belong; see target
   u64 table_slots;      // of keys and sums, together
   u64 heavy_slots;      // entries for heavy arcs in front of new weights of a byte
   // The level whose arcs are summed; loops and degrees may be null (row_of, degree_of).
@@ -68,6 +69,8 @@ struct Arguments {
   const W* weights;
   const A* loops;
   const A* degrees;
+  const u32* far_targets;
+  const W* far_weights;
   u32* numbers;    // label of each vertex; then its community, below k
   const u32* map;  // community of each target; null where targets are communities already
   u32* ranks;      // communities before each label; null where numbers are communities already
@@ -95,12 +98,20 @@ struct Arguments {
   __device__ __forceinline__ ArcsBefore arcs_before() const {
     return {low, whole, (u32)stretch_shift};
   }
+  // Target and weight of arc j. Pages of the input that left the device are not mapped where they
+  // were: the host has a copy of all arcs, which is read from the first such page on.
+  __device__ __forceinline__ u32 target(i64 j) const {
+    return target_at(j < near ? targets : far_targets, weights, j);
+  }
+  __device__ __forceinline__ auto weight(i64 j) const {
+    return weight_at(j < near_weights ? weights : far_weights, j);
+  }
   // Where the room of community c begins, in a chunk that begins with `first`.
   __device__ __forceinline__ i64 room_of(i64 c, i64 first) const {
     return (u32)(rooms[c] - rooms[first]);
   }
 };
-static_assert(sizeof(Arguments<u32, u32>) == 8 * 43, "ARGUMENTS of kernel_arguments.py mirrors it");
+static_assert(sizeof(Arguments<u32, u32>) == 8 * 47, "ARGUMENTS of kernel_arguments.py mirrors it");
 
 // Communities first..last - 1, whose rows are summed together.
 struct Chunk {

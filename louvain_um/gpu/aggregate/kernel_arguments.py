@@ -19,7 +19,7 @@ from louvain_um.gpu.aggregate.limits import (
     tables,
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.memory import weights8
+from louvain_um.gpu.memory import targets24, weights8
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.gpu.runtime.structs import Struct, address, layout, pointers
@@ -52,16 +52,17 @@ ARGUMENTS: Final = layout(
     **dict.fromkeys(
         (
             "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
-            "weights8", "partial", "stretch_shift", "begin", "resume", "part", "parts",
+            "weights8", "partial", "stretch_shift", "begin", "resume", "part", "parts", "near",
+            "near_weights",
         ),
         np.int64,
     ),
     table_slots=np.uint64, heavy_slots=np.uint64,
     **pointers(
-        "offsets", "targets", "weights", "loops", "degrees", "numbers", "map", "ranks", "names",
-        "members", "starts", "low", "whole", "rooms", "chunk_targets", "chunk_weights",
-        "new_offsets", "new_targets", "new_weights", "new_loops", "new_degrees", "block_bin",
-        "hub_bin", "keys", "sums", "state", "partials",
+        "offsets", "targets", "weights", "loops", "degrees", "far_targets", "far_weights",
+        "numbers", "map", "ranks", "names", "members", "starts", "low", "whole", "rooms",
+        "chunk_targets", "chunk_weights", "new_offsets", "new_targets", "new_weights",
+        "new_loops", "new_degrees", "block_bin", "hub_bin", "keys", "sums", "state", "partials",
     ),
 )  # fmt: skip
 """`Arguments` of arguments.cuh."""
@@ -71,6 +72,9 @@ LEAST_ROWS: Final = 1 << 20
 
 EXPECTED_SPARE: Final = 1.03
 """Arcs that new rows get in pages, relative to what chunks so far let expect."""
+
+EVERY_ARC: Final = 1 << 62
+"""More arcs than there are: all are where they belong."""
 
 ALIGNED: Final = 256
 """Bytes to whose multiples parts of an array are aligned."""
@@ -96,6 +100,7 @@ class Aggregation:
         self.state.data.memset_async(0, STATE.itemsize)
         graph = ("offsets", "targets", "weights", "loops", "degrees")
         self.set(n=level.vertices, parts=1, **{name: getattr(level, name) for name in graph})
+        self.set(near=EVERY_ARC, near_weights=EVERY_ARC)
 
     def set(self, **values: Any) -> None:
         """Set arguments: numbers, arrays, or None for a null pointer."""
@@ -148,6 +153,16 @@ class Aggregation:
             self.scratch("partials", blocks, np.uint64)
             self.partials = blocks
         kernel((blocks,), (THREADS,), (self.arguments.argument,))
+
+    def find_arcs(self) -> None:
+        """Let arcs of the input that are not mapped be read in the host's copy (`Arguments`)."""
+        near, far = self.memory.apart(f"targets.{self.level.tag}")
+        arcs = targets24.whole_targets(near) if self.level.targets24 else near // 4
+        self.set(near=arcs if far else EVERY_ARC, far_targets=far)
+        if self.level.weights is not None:
+            near, far = self.memory.apart(f"weights.{self.level.tag}")
+            arcs = near // self.level.weights.itemsize
+            self.set(near_weights=arcs if far else EVERY_ARC, far_weights=far)
 
     def read(self) -> Any:
         """Wait for the device and return its `State`."""
@@ -206,6 +221,7 @@ class Aggregation:
                 weights8=int(rows.heavy_slots > 0), heavy_slots=rows.heavy_slots,
                 new_targets=rows.targets, new_weights=rows.weights,
             )  # fmt: skip
+            self.find_arcs()
             self.launch("sum_arcs")
             self.memory.work_beside(rows.finals(base))
             state = self.read()

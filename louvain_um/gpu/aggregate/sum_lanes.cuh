@@ -45,8 +45,8 @@ __device__ __forceinline__ void sum_lanes(const Arguments<W, A>& args, const Chu
       }
       const i64 j = row_of(args.weights, args.offsets, args.members[m]).low +
                     (position - args.low[m]);
-      community = target_at(args.targets, args.weights, j);
-      weight = weight_at(args.weights, j);
+      community = args.target(j);
+      weight = args.weight(j);
       if (args.map) community = args.map[community];
     }
     const u64 pair = valid ? (u64)owner << 32 | community : ~0ull;

@@ -40,8 +40,8 @@ __device__ __forceinline__ void visit_arcs(const Arguments<W, A>& args, i64 i, i
       community[d] = EMPTY;
       weight[d] = 0;
       if (at[d] >= 0) {
-        community[d] = target_at(args.targets, args.weights, at[d]);
-        weight[d] = weight_at(args.weights, at[d]);
+        community[d] = args.target(at[d]);
+        weight[d] = args.weight(at[d]);
       }
     }
     if (args.map) {

@@ -29,6 +29,18 @@ def words_for(arcs: int) -> int:
     return -(-3 * arcs // 4) + 1
 
 
+def whole_targets(nbytes: int) -> int:
+    """Return of how many targets both words that they are read from are in the first bytes.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.memory.targets24 import whole_targets
+    >>> [whole_targets(nbytes) for nbytes in (0, 8, 12, 16)]
+    [0, 1, 2, 3]
+    """
+    return max(0, nbytes - 5) // 3
+
+
 def pack(
     offsets: NDArray[np.int64], targets: NDArray[np.uint32]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:

@@ -58,6 +58,9 @@ class Movement:
         Whether coarse levels are at work, and the input's arcs are not read.
     reading : bool
         Whether a step reads them nevertheless, to make a later level of them.
+    growing : bool
+        Whether a step writes the next level's arcs: it reads the input's arcs that left meanwhile
+        in the host's copy.
     coming : bool
         Whether copies beside kernels are under way.
     """
@@ -74,7 +77,7 @@ class Movement:
         size = page_bytes(budget.device)
         counts = [-(-spec.capacity // size) for spec in inputs]
         first = sum(counts) * size
-        self.later = self.reading = self.coming = False
+        self.later = self.reading = self.growing = self.coming = False
         self.stream = 0
         self.inputs = list[Span]()
         self.rows, self.looked_up = list[Span](), list[Span]()
@@ -169,9 +172,10 @@ class Movement:
         self.coming = self.coming or bool(stream and copies)
 
     def _dress(self) -> None:
-        """Map the input's pages that were not."""
+        """Map the input's pages that were not, but for arcs that are read in the host's copy."""
         for span in self.inputs:
-            span.dress()
+            if span.spec.kept or not self.growing:
+                span.dress()
 
     def _bring_begins(self, least: int) -> None:
         """Bring back where the input's rows begin, as far as there is room."""
@@ -230,7 +234,8 @@ class Movement:
             numbers = span.on("device")[::-1][: max(count, 0)]
             if numbers:
                 self._wait()
-                span.put("host", numbers, bare=self.unread)
+                bare = self.unread or (self.growing and not span.spec.kept)
+                span.put("host", numbers, bare=bare)
                 count -= len(numbers)
 
     def _stream(self) -> int:

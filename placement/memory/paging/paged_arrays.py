@@ -179,6 +179,17 @@ class PagedArrays(LiveArrays):
             with cuda_calls.current(self.device):
                 self.schedule.recall(least)
 
+    def apart(self, name: str) -> tuple[int, int]:
+        """Return the bytes at an array's address, and the address of a copy of all its bytes.
+
+        The copy's is 0 where all are there: pages of the input that left while a level is made
+        are not mapped in their place, but read in the host's copy.
+        """
+        held = self.allocations.get(name)
+        if held is None or not isinstance(held.arena, Span) or not held.arena.bare:
+            return 0, 0
+        return min(held.arena.bare) * held.arena.pool.size, held.arena.copy_address
+
     def name_of(self, array: Any) -> str | None:
         """Return the name of a live array in pages, whose values `fetch` reads; else None."""
         if self.schedule:

@@ -208,7 +208,7 @@ class Schedule(Movement):
             Whether these are copied to the host as far as the next level's will take their place.
         """
         wanted = list(spans)
-        self.reading = self.reading and grows
+        self.reading, self.growing = self.reading and grows, grows
         short = least - self.shared.blocks.free
         if short > 0:
             largest = max((nbytes for _, nbytes in self.shared.blocks.holes), default=0)
@@ -271,7 +271,7 @@ class Schedule(Movement):
 
     def recall(self, least: int) -> None:
         """Bring the input's arcs to the device; `least` bytes of the shared arena stay free."""
-        self.later = self.reading = False
+        self.later = self.reading = self.growing = False
         self.pool.finish()
         self._wait()
         self.settle([], least)

@@ -181,6 +181,12 @@ class Span:
         for first, last in runs(bare, lambda i: 0):
             self.pool.map(self.address + first * self.pool.size, self.mapped[first : last + 1])
 
+    @property
+    def copy_address(self) -> int:
+        """Where the host's copy of all pages is, of an array that was made there."""
+        first = self.twins.get(0, self.mapped[0])
+        return first.address
+
     def back_up(self, numbers: Iterable[int], stream: int) -> None:
         """Copy device pages to the host, behind a stream: they can leave for nothing from then on.
 
