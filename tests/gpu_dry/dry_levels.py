@@ -19,7 +19,7 @@ from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
-from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.memory.paging import pages
 from louvain_um.placement.policy import auto
 from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 from tests.paths import RESULTS
@@ -191,7 +191,7 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
 def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
     """Make pages, chunks and queues so many times smaller, for graphs that are."""
     page = pages.LEAST_PAGE // shrink
-    for module in (pages, auto, span):
+    for module in (pages, auto):
         monkeypatch.setattr(module, "LEAST_PAGE", page)
     monkeypatch.setattr(pages, "MOST_PAGE", pages.MOST_PAGE // shrink)
     for module in (array_specs, coarse_bytes, planning):

@@ -18,7 +18,7 @@ from louvain_um.gpu import engine
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.options import Options
-from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.memory.paging import pages
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
@@ -35,7 +35,7 @@ def test_what_does_not_fit_lies_on_the_peer(
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
     if way != "small":  # larger graphs might be in pages
-        for module in (pages, auto, span):
+        for module in (pages, auto):
             monkeypatch.setattr(module, "LEAST_PAGE", 16 << 10)
         for module in (array_specs, coarse_bytes, planning):
             monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)

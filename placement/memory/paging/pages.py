@@ -3,8 +3,13 @@
 The device's share is made at once. Host pages are page-locked by a thread while the graph is
 loaded, and `finish` waits for the last: making one takes the driver .7 to 12 ms, by its size, in
 which it maps no other, so that pages made beside the kernels would hold up what is mapped between
-them. The same thread frees the addresses of arrays that are gone, which takes the driver 5 to 10 ms
-per GiB, as soon as a kernel runs beside (`unmap_retired`).
+them.
+
+Mapping and unmapping take the driver 30 to 50 µs a page. So a page stays mapped where it was for
+as long as nothing else is to be mapped there, also when it is used elsewhere; addresses of arrays
+that are gone serve others; and what begins at an address takes the pages that are still mapped
+there, if they are free. Pages of the host that stayed so are unmapped beside a kernel, by the same
+thread.
 """
 
 from __future__ import annotations
@@ -125,9 +130,10 @@ class Pages:
         self.free: dict[PageSide, list[Page]] = {"device": [], "host": []}
         self.made: list[Page] = []
         self.bases = dict[PageSide, tuple[int, int]]()
-        self.retired = list[tuple[int, int, tuple[tuple[int, int], ...]]]()
-        self.due = 0
-        self.lock = threading.Condition()
+        self.live, self.stale = dict[int, Page](), dict[int, Page]()
+        self.spare, self.reserved = list[tuple[int, int]](), list[tuple[int, int]]()
+        self.due, self.beside = list[int](), False
+        self.lock, self.mapping = threading.Condition(), threading.Lock()
         self.stopped = False
         self.failure: BaseException | None = None
         self.thread: threading.Thread | None = None
@@ -155,17 +161,28 @@ class Pages:
             while self._coming() > 0 and not self.failure:
                 self.lock.wait()
 
-    def take(self, side: PageSide, count: int) -> list[Page] | None:
-        """Return so many pages; None if the device has fewer. Host pages are waited for."""
+    def take(self, side: PageSide, count: int, at: Sequence[int] = ()) -> list[Page] | None:
+        """Return so many pages; None if the device has fewer. Host pages are waited for.
+
+        Pages that are still mapped at the addresses `at`, for which they are wanted, come first.
+        """
         with self.lock:
             if side == "device":
                 if len(self.free[side]) < count:
                     return None
             else:
                 self._wait_for(count)
-            taken, self.free[side] = self.free[side][:count], self.free[side][count:]
+            free = {page.address: page for page in self.free[side]}
+            there = [self.stale.get(address) for address in at]
+            taken = [free.pop(page.address, None) if page else None for page in there]
+            taken += [None] * (count - len(taken))
+            # Others last: what is mapped elsewhere may be wanted there again.
+            elsewhere = {page.address for page in list(self.stale.values())}
+            rest = iter(sorted(free.values(), key=lambda page: page.address in elsewhere))
+            found = [page or next(rest) for page in taken]
+            self.free[side] = sorted(rest, key=lambda page: page.address)
             self.lock.notify_all()
-            return taken
+            return found
 
     def give(self, pages: Sequence[Page]) -> None:
         """Take pages back, in the order of their addresses."""
@@ -183,8 +200,11 @@ class Pages:
         if self.thread:
             self.thread.join()
             self.thread = None
-        while self.retired:
-            self._unmap_first()
+        self._unmap(self.live)
+        self._unmap(self.stale)
+        for address, nbytes in self.reserved:
+            _call("cuMemAddressFree", address, nbytes)
+        self.reserved.clear()
         made, self.made = self.made, []
         self.free = {"device": [], "host": []}
         for page in made:
@@ -196,34 +216,59 @@ class Pages:
 
     def map(self, address: int, pages: Sequence[Page]) -> None:
         """Map pages one after the other; the device may read and write them."""
-        for at, page in enumerate(pages):
-            _call("cuMemMap", address + at * self.size, self.size, 0, page.handle, 0)
-        if pages:
-            _open(address, len(pages) * self.size, _place("device", self.device))
+        with self.mapping:
+            old, fresh = dict[int, Page](), dict[int, Page]()
+            for number, page in enumerate(pages):
+                at = address + number * self.size
+                there = self.stale.pop(at, None)
+                if there == page:
+                    self.live[at] = page
+                    continue
+                fresh[at] = page
+                if there:
+                    old[at] = there
+            self._unmap(old)
+            for at, page in fresh.items():
+                _call("cuMemMap", at, self.size, 0, page.handle, 0)
+                self.live[at] = page
+            for begin, count in stretches(fresh, self.size):
+                _open(begin, count * self.size, _place("device", self.device))
 
     def unmap(self, address: int, count: int) -> None:
-        """Undo `map`; nothing may use the addresses any more."""
-        if count:
-            _call("cuMemUnmap", address, count * self.size)
+        """Undo `map`; nothing may use the addresses any more. Pages stay where they are for now."""
+        with self.mapping:
+            for at in range(address, address + count * self.size, self.size):
+                self.stale[at] = self.live.pop(at)
 
-    def retire(self, address: int, nbytes: int, parts: Iterable[tuple[int, int]]) -> None:
-        """Let the thread free addresses, beside a kernel, that nothing uses any more.
+    def reserve(self, nbytes: int) -> int:
+        """Return addresses for so many bytes of pages: of an array that is gone, if possible."""
+        fitting = [(size, at) for size, at in self.spare if size >= nbytes]
+        if fitting:
+            self.spare.remove(min(fitting))
+            return min(fitting)[1]
+        address = int(_call("cuMemAddressReserve", nbytes, LEAST_PAGE, 0, 0))
+        self.reserved.append((address, nbytes))
+        return address
 
-        Parameters
-        ----------
-        address, nbytes : int
-            Those that were reserved.
-        parts : iterable of (int, int)
-            Where pages are mapped, and how many: these may be mapped elsewhere already.
-        """
+    def release(self, address: int) -> None:
+        """Let others have addresses, where nothing is mapped any more."""
+        nbytes = dict(self.reserved)[address]
+        self.spare.append((nbytes, address))
         with self.lock:
-            self.retired.append((address, nbytes, tuple(parts)))
+            held = range(address, address + nbytes, self.size)
+            self.due += [at for at in held if at in self.stale and self.stale[at].side == "host"]
 
-    def unmap_retired(self) -> None:
-        """Let the thread free all that was retired: a kernel runs that takes longer."""
+    def unmap_released(self) -> None:
+        """Let the thread unmap pages of the host: a kernel runs that takes longer."""
         with self.lock:
-            self.due = len(self.retired)
+            self.beside = bool(self.due)
             self.lock.notify_all()
+
+    def _unmap(self, pages: dict[int, Page]) -> None:
+        """Unmap pages, by their addresses there."""
+        for begin, count in stretches(pages, self.size):
+            _call("cuMemUnmap", begin, count * self.size)
+        pages.clear()
 
     @property
     def far(self) -> Side:
@@ -270,7 +315,7 @@ class Pages:
             self.lock.notify_all()
 
     def _work(self) -> None:
-        """Free addresses, and make host pages while fewer are free than are expected."""
+        """Unmap pages, and make host pages while fewer are free than are expected."""
         try:
             with cuda_calls.current(self.device):
                 while step := self._next():
@@ -283,20 +328,19 @@ class Pages:
     def _next(self) -> Callable[[], None] | None:
         """Wait until something is to be done, and return it; None if the pool closes."""
         with self.lock:
-            while not (self.due or self.stopped or self._coming() > 0):
+            while not (self.beside or self.stopped or self._coming() > 0):
                 self.lock.wait()
             if self._coming() > 0 and not self.stopped:
                 return partial(self._make, "host")
-            return self._unmap_first if self.due and not self.stopped else None
+            return self._unmap_due if self.beside and not self.stopped else None
 
-    def _unmap_first(self) -> None:
-        """Free the addresses that were retired first."""
+    def _unmap_due(self) -> None:
+        """Unmap pages of the host that stayed where nothing is any more."""
         with self.lock:
-            self.due = max(0, self.due - 1)
-            address, nbytes, parts = self.retired.pop(0)
-        for begin, count in parts:
-            self.unmap(begin, count)
-        _call("cuMemAddressFree", address, nbytes)
+            due, self.due, self.beside = self.due, [], False
+        with self.mapping:
+            stale = (at for at in due if at in self.stale)
+            self._unmap({at: self.stale.pop(at) for at in stale})
 
     def _coming(self) -> int:
         """Return how many host pages the thread is still to make."""
@@ -330,6 +374,24 @@ def supported(device: int) -> bool:
     except (LouvainUmError, AttributeError):
         return False
     return True
+
+
+def stretches(addresses: Iterable[int], size: int) -> list[tuple[int, int]]:
+    """Return where pages of a size follow each other: the first address, and how many.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.memory.paging.pages import stretches
+    >>> stretches([30, 10, 20, 50], 10)
+    [(10, 3), (50, 1)]
+    """
+    found = list[tuple[int, int]]()
+    for at in sorted(addresses):
+        if found and found[-1][0] + found[-1][1] * size == at:
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((at, 1))
+    return found
 
 
 def _place(side: PageSide, device: int) -> tuple[Any, int]:

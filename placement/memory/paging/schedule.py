@@ -128,7 +128,7 @@ class Schedule(Movement):
         finals : sequence of (Span, int)
             Growing rows, and their bytes that the kernel does not change.
         """
-        self.pool.unmap_retired()
+        self.pool.unmap_released()
         self.dress(span for span, _ in finals)
         if not any(span.on("host") for span, _ in finals):
             return

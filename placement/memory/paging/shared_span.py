@@ -127,7 +127,8 @@ class SharedSpan(Span):
         size = self.pool.size
         numbers = numbers[: self.pool.ready("device")]
         for first, last in runs(numbers, lambda i: 0):
-            pages = self.pool.take("device", last - first + 1)
+            at = [self.address + number * size for number in range(first, last + 1)]
+            pages = self.pool.take("device", last - first + 1, at)
             assert pages is not None
             self.mapped[first : last + 1] = pages
             self.pool.map(self.address + first * size, pages)

@@ -10,7 +10,7 @@ from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side, Stretch
 from louvain_um.placement.memory.colocate import copy_pages
-from louvain_um.placement.memory.paging.pages import LEAST_PAGE, Page, Pages, PageSide
+from louvain_um.placement.memory.paging.pages import Page, Pages, PageSide
 from louvain_um.placement.policy.policy import Kind, Placement
 
 SPARE: Final = 2
@@ -55,8 +55,7 @@ class Span:
         self.twins: dict[int, Page] = {}
         self.bare = set[int]()
         self.in_use = self.peak = 0
-        reserve = "cuMemAddressReserve"
-        self.address = int(cuda_calls.driver_call(reserve, self.reserved, LEAST_PAGE, 0, 0))
+        self.address = pages.reserve(self.reserved)
         try:
             self.extend(sides)
         except BaseException:
@@ -74,10 +73,10 @@ class Span:
         if (len(self.mapped) + len(sides)) * self.pool.size > self.reserved:
             raise ValueError(f"array {self.spec.name!r} has no more addresses")
         for side, run in groupby(sides):
-            taken = self.pool.take(side, len(list(run)))
+            count, at = len(list(run)), self.address + len(self.mapped) * self.pool.size
+            taken = self.pool.take(side, count, [at + i * self.pool.size for i in range(count)])
             if taken is None:
                 raise ValueError(f"array {self.spec.name!r} wants more pages than there are")
-            at = self.address + len(self.mapped) * self.pool.size
             self.mapped += taken
             self.pool.map(at, taken)
 
@@ -151,12 +150,12 @@ class Span:
         """
         chosen = sorted(numbers)
         fresh = [i for i in chosen if side == "device" or i not in self.twins]
-        taken = self.pool.take(side, len(fresh))
+        size = self.pool.size
+        taken = self.pool.take(side, len(fresh), [self.address + i * size for i in fresh])
         if taken is None:
             raise ValueError(f"no {len(fresh)} pages for array {self.spec.name!r}")
         new = dict(zip(fresh, taken, strict=True))
         copies = [(page, self.mapped[i]) for i, page in new.items()]
-        size = self.pool.size
         for first, last in runs(chosen, lambda i: i in self.bare):
             at = self.address + first * size
             if first not in self.bare:
@@ -234,12 +233,10 @@ class Span:
             return
         if self.mapped:
             cuda_calls.synchronize()
-        parts = self._parts(0)
+        for at, count in self._parts(0):
+            self.pool.unmap(address + at * self.pool.size, count)
         self._give_back(0)
-        size = self.pool.size
-        self.pool.retire(
-            address, self.reserved, ((address + at * size, count) for at, count in parts)
-        )
+        self.pool.release(address)
 
     @property
     def nbytes(self) -> int:

@@ -23,7 +23,7 @@ from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, plan
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.memory.paging import pages
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from louvain_um.results.communities import Communities
@@ -39,7 +39,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use for small graphs what is for larger ones."""
     # Host memory is a second device's here. Pages, queues of single sub-rounds and offsets of 32
     # bits are for larger graphs.
-    for module in (pages, auto, span):
+    for module in (pages, auto):
         monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
     monkeypatch.setattr(remote_access, "WAITING", 0)  # as arcs do for the host
     for module in (array_specs, coarse_bytes, planning):
