@@ -39,7 +39,10 @@ from louvain_um.planning import measure
 
 KINDS = (*zoo_kinds.KINDS, *zoo_kinds.GENERATED)
 
-SHAPE = ("weight_bytes", "sum_bytes", "max_degree", "isolated", "hub_arcs", "clustering", "skew")
+SHAPE = (
+    "weight_bytes", "sum_bytes", "max_degree", "isolated", "hub_arcs", "clustering", "skew",
+    "weights16",
+)  # fmt: skip
 """What a plan needs to know of a graph besides its size."""
 
 

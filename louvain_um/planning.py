@@ -177,8 +177,7 @@ class Measured:
 def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and the skew of its degrees."""
     from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.gpu.memory.clustering import sampled_clustering
-    from louvain_um.gpu.memory.degree_stats import degree_stats
+    from louvain_um.gpu.memory.degree_stats import graph_stats
     from louvain_um.gpu.memory.planning import shape_of
     from louvain_um.graph.graph import Graph
 
@@ -186,9 +185,7 @@ def measure(graph: Any, method: Method) -> Measured:
         from louvain_um.formats.reading import graph_of
 
         graph = graph_of(graph)
-    degrees = degree_stats(graph.offsets)._replace(
-        clustering=sampled_clustering(graph.offsets, graph.targets)
-    )
+    degrees = graph_stats(graph)
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
     shape = shape_of(graph, Options(method=method), degrees)
     return Measured(shape, degrees.degree_squares / max(graph.n_arcs, 1), source)

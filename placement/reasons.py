@@ -206,7 +206,9 @@ def _compact(plan: Decision) -> tuple[str, ...]:
     if not plan.compact:
         return ()
     if plan.targets24:
-        return ("targets of level 0 take 24 bits instead of 32",)
+        weights = next((a for a in plan.arrays if a.role == "weights" and a.level == 0), None)
+        also = ", and weights 16" if weights else ""
+        return (f"targets of level 0 take 24 bits instead of 32{also}",)
     return ("offsets of level 0 take 32 bits instead of 64, and degrees follow from them",)
 
 

@@ -134,7 +134,7 @@ class GpuEngine:
                 problem="policies that move vertex blocks to the device and back work for "
                 "modularity without constraints only",
             )
-        compact = compact_types(self.plan)
+        compact = compact_types(self.plan, shape)
         self.compile(compact or types, *coarse)
         self.forecast.plan(self.plan)
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.gpu.runtime.kernel_list import TARGETS24
+from louvain_um.gpu.runtime.kernel_list import TARGETS24, WEIGHTS16
 
 if TYPE_CHECKING:
     import cupy
@@ -41,12 +41,12 @@ class GpuLevel:
     offsets : int64[n + 1]
     targets : uint32[arcs]
         With `compact`, as `louvain_um.gpu.memory.targets24` says, or offsets uint32[n + 1].
-    weights : uint32[arcs], uint64[arcs], uint8[arcs] or None
+    weights : uint32[arcs], uint64[arcs], uint16[arcs], uint8[arcs] or None
         Bytes are those of `louvain_um.gpu.memory.weights8`.
     loops : sums[n] or None
         None where no vertex has one.
     degrees : sums[n] or None
-        None with `compact`: they follow from offsets.
+        None with `compact` and no weights: they follow from offsets.
     inside, squares : int
         Σ 2·loops and Σ degree².
     max_degree, hub_arcs : int
@@ -119,7 +119,7 @@ class GpuLevel:
     @property
     def targets24(self) -> bool:
         """Whether targets take 24 bits."""
-        return self.compact == TARGETS24
+        return self.compact in (TARGETS24, *WEIGHTS16)
 
     @property
     def types(self) -> str:

@@ -85,10 +85,11 @@ def choose(
     if compact:
         in_core = [(compact(False), False, True), *in_core, (smallest, True, True)]
     if in_pages:
-        # What expected levels have no room beside, leaves for them: then fewer bytes leave.
+        # Where expected levels have no room beside the input, some of it leaves: of fewer bytes,
+        # less. Over a fast link that costs little.
         whole = with_slack(capacity(default)) + wasted_bytes(limit, default) <= limit
-        at = 0 if whole or not compact else 1
-        in_core.insert(at, (default, False, False))
+        first_in_pages = 1 if compact and not whole and not still else 0
+        in_core.insert(first_in_pages, (default, False, False))
     for arrays, small, less in in_core:
         joint = small or in_pages
         found = candidate(

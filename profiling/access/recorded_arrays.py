@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.ledger import Group
-from louvain_um.gpu.memory.clustering import sampled_clustering
-from louvain_um.gpu.memory.degree_stats import degree_stats
+from louvain_um.gpu.memory.degree_stats import graph_stats
 from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
 from louvain_um.profiling.access.program import Program, Slots
@@ -41,9 +40,7 @@ class RecordedArrays:
         self.weight = 0 if graph.weights is None else graph.weights.dtype.itemsize
         self.sums = 4 if graph.total_weight < 2**32 else 8
         self.has_loops = graph.loops is not None and bool(graph.loops.any())
-        self.degrees = degree_stats(graph.offsets)._replace(
-            clustering=sampled_clustering(graph.offsets, graph.targets)
-        )
+        self.degrees = graph_stats(graph)
         self.stretch = max(STRETCH, self.arcs // MOST_STRETCHES)
         self.hubs = (0, 0)
         self.labels = np.empty(0, np.uint32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,11 +29,24 @@ def stars(leaves: int) -> Graph:
     )
 
 
+def weighted(largest: int) -> Graph:
+    """Return a graph whose weights are between 1 and a largest one, which some arc has."""
+    plain = lfr(20_000, seed=5).graph
+    u = np.repeat(np.arange(plain.n_vertices), np.diff(plain.offsets))
+    once = u < plain.targets
+    weights = np.random.default_rng(5).integers(1, largest + 1, np.count_nonzero(once))
+    weights[0] = largest
+    return Graph.from_edges(
+        u[once], plain.targets[once], weights=weights, n_vertices=plain.n_vertices
+    )
+
+
 GRAPHS = {
     "rmat": lambda: rmat(14, seed=5).graph,
     "lfr": lambda: lfr(20_000, seed=5).graph,
     "stencil": lambda: stencil((30, 30, 30)).graph,
     "stars": lambda: stars(9000),
+    "weighted": lambda: weighted(65_535),
 }
 
 
@@ -63,3 +78,17 @@ def test_targets_take_24_bits_up_to_the_largest_vertex_number(gpu: Choice) -> No
         want = lu.louvain(graph, device="cuda", memory="device")
         np.testing.assert_array_equal(found.labels, want.labels)
         assert found.modularity > 0.9
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_weights_take_16_bits_up_to_the_largest(gpu: Choice, wide: bool) -> None:
+    for largest, packs in ((65_535, True), (65_536, False)):
+        graph = weighted(largest)
+        assert graph.weights is not None
+        if wide:
+            graph = replace(graph, weights=graph.weights.astype(np.int64))
+        want = lu.leiden(graph, device="cpu")
+        for given in (graph, DeviceGraph.from_host(graph)):
+            found = lu.leiden(given, device="cuda", device_budget="50%")
+            assert found.provenance["plan"]["packed"] == packs
+            np.testing.assert_array_equal(found.labels, want.labels)

@@ -236,8 +236,8 @@ def zoo_run(kind: str, method: str, shrink: int) -> tuple[Graph, Script]:
         known["isolated"] // shrink,
         known["hub_arcs"] // shrink,
         known["clustering"],
+        weights16=(weighted := bool(known["weight_bytes"])),
     )
-    weighted = bool(known["weight_bytes"])
     return made_of(levels, method, degrees, 0.9 if known["skew"] > 10 else 0.3, weighted=weighted)
 
 

@@ -23,6 +23,9 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   args.stretch_shift = 10;
   args.table_slots = keys.size();
   args.offsets = offsets, args.targets = targets, args.weights = weights, args.degrees = degrees;
+  // Some arcs are read elsewhere.
+  args.near = arcs / 3, args.near_weights = arcs / 2;
+  args.far_targets = targets, args.far_weights = weights;
   args.numbers = numbers, args.map = numbers;
   args.ranks = args.members = members.data();
   args.starts = starts.data(), args.low = low.data(), args.whole = whole.data();
@@ -65,4 +68,5 @@ extern "C" void aggregate_level(int blocks, int kind, i64 n, const i64* offsets,
   if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
   if (kind == 3) run((const Offsets32*)nullptr);
+  if (kind == 4) run((const Weights16*)weights);
 }

@@ -28,7 +28,10 @@ Launch launch_of(void (*kernel)(P...)) {
 #define PACKED(kernel)                                                       \
   TYPED(kernel), {#kernel "<Targets24, u32>", launch_of(kernel<Targets24, u32>)}, \
       {#kernel "<Offsets32, u32>", launch_of(kernel<Offsets32, u32>)}, \
-      {#kernel "<Weights8, u32>", launch_of(kernel<Weights8, u32>)}
+      {#kernel "<Weights16, u32>", launch_of(kernel<Weights16, u32>)}, \
+      {#kernel "<Weights16, u64>", launch_of(kernel<Weights16, u64>)}, \
+      {#kernel "<Weights8, u32>", launch_of(kernel<Weights8, u32>)}, \
+      {#kernel "<Weights8, u64>", launch_of(kernel<Weights8, u64>)}
 
 static const std::map<std::string, Launch>& kernels();
 

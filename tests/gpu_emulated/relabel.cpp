@@ -29,6 +29,7 @@ extern "C" void sum_level(int blocks, int kind, i64 n, const i64* offsets, const
   if (kind == 1) run((const Targets24*)nullptr);
   if (kind == 2) run(weights);
   if (kind == 3) run((const Offsets32*)nullptr);
+  if (kind == 4) run((const Weights16*)weights);
 }
 
 extern "C" void split_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
@@ -36,7 +37,7 @@ extern "C" void split_level(int blocks, int kind, i64 n, const i64* offsets, con
   std::vector<u32> parents(n), first(n);
   RelabelResult result = {};
   fibres::launch(blocks, [&] {
-    split_communities(n, offsets, targets, kind == 1 ? 24 : kind == 3 ? 32 : 0, fixed, first.data(), labels, parents.data(),
+    split_communities(n, offsets, targets, kind == 1 || kind == 4 ? 24 : kind == 3 ? 32 : 0, fixed, first.data(), labels, parents.data(),
                       &result);
   });
 }

@@ -22,7 +22,7 @@ from louvain_um.gpu.runtime.launch import BLOCK_MAX
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
-KINDS = {"unweighted": 0, "targets24": 1, "weighted": 2, "offsets32": 3}
+KINDS = {"unweighted": 0, "targets24": 1, "weighted": 2, "offsets32": 3, "weighted, 16 bits": 4}
 SEED = 3
 
 
@@ -71,7 +71,7 @@ def hubs(weighted: bool) -> Graph:
 @pytest.fixture(scope="module", params=[(kind, b) for kind in KINDS for b in (1, 3)], ids=str)
 def device(request: pytest.FixtureRequest) -> Device:
     name, blocks = request.param
-    found = device_of(hubs(weighted=name == "weighted"), KINDS[name], blocks)
+    found = device_of(hubs(weighted=name.startswith("weighted")), KINDS[name], blocks)
     if blocks == 3:
         found.queued = 1
     return found
@@ -79,8 +79,8 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 def device_of(graph: Graph, kind: int, blocks: int) -> Device:
     offsets, targets, weights = graph.offsets, graph.targets, None
-    if kind == 1:
-        offsets, targets = pack(offsets, targets)
+    if kind in (1, 4):
+        offsets, targets, weights = pack(offsets, targets, graph.weights)
     if kind == 3:
         offsets = offsets.astype(np.uint32)
     if kind == 2:
@@ -111,11 +111,16 @@ SMALL = {
 @pytest.mark.parametrize("queued", [rules.SUB_ROUNDS, 2, 1])
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [(name, kind) for name in SMALL for kind in KINDS if (name, kind).count("weighted") != 1],
+    [
+        (name, kind)
+        for name in SMALL
+        for kind in KINDS
+        if (name == "weighted") == kind.startswith("weighted")
+    ],
 )
 def test_small_graphs(emulated: dict[str, ctypes.CDLL], name: str, kind: str, queued: int) -> None:
     graph = SMALL[name]().graph
-    assert graph.weighted == (kind == "weighted")
+    assert graph.weighted == kind.startswith("weighted")
     device = device_of(graph, KINDS[kind], blocks=2)
     device.queued = queued
     check_a_level(emulated, device)

@@ -27,13 +27,18 @@ def test_every_row_is_where_its_entry_says(monkeypatch, threads):
     offsets = np.append(0, np.cumsum(lengths))
     targets = random.integers(0, MOST_VERTICES, offsets[-1], dtype=np.uint32)
     targets[::7] = MOST_VERTICES - 1
-    placed, packed = pack(offsets, targets)
+    weights = random.integers(0, 1 << 16, offsets[-1])
+    placed, packed, short = pack(offsets, targets, weights)
+    assert short is not None
     assert len(packed) == words_for(len(targets))
     begins = placed[:-1] & ((1 << START_BITS) - 1)
     assert (placed[:-1] >> START_BITS == lengths).all()
     for v in range(9000):
         whole = targets[offsets[v] : offsets[v + 1]]
         np.testing.assert_array_equal(row(placed, packed, v), whole)
+        at = begins[v]
+        weighed = weights[offsets[v] : offsets[v + 1]]
+        np.testing.assert_array_equal(short[at : at + lengths[v]], weighed)
     # Rows follow each other without a gap, those whose lengths have fewer bits first.
     order = np.lexsort((np.arange(9000), begins))
     order = order[lengths[order] > 0]
@@ -45,10 +50,11 @@ def test_every_row_is_where_its_entry_says(monkeypatch, threads):
 
 def test_a_generated_graph_and_one_without_arcs():
     graph = rmat(10, seed=2).graph
-    placed, packed = pack(graph.offsets, graph.targets)
+    placed, packed, short = pack(graph.offsets, graph.targets)
+    assert short is None
     for v in np.flatnonzero(np.diff(graph.offsets))[:200]:
         whole = graph.targets[graph.offsets[v] : graph.offsets[v + 1]]
         np.testing.assert_array_equal(row(placed, packed, v), whole)
-    placed, packed = pack(np.zeros(4, np.int64), np.zeros(0, np.uint32))
+    placed, packed, _ = pack(np.zeros(4, np.int64), np.zeros(0, np.uint32))
     assert not placed.any()
     assert len(packed) == 1

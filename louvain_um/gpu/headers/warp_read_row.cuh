@@ -12,22 +12,11 @@
 // Reading begins at a multiple of so many arcs, so that lines of targets are aligned.
 template <class W>
 __device__ __forceinline__ i64 line_of(const W*) {
-  return WARP;
+  return short_targets<W> ? LINE : WARP;
 }
-__device__ __forceinline__ i64 line_of(const Targets24*) { return LINE; }
 
 // The functions below read arcs j..j + 127: entry q is that of arc j + 32q + lane, if that is in
 // low..high - 1. j is a multiple of line_of. Whole warps call.
-
-template <class W>
-__device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j, i64 low, i64 high,
-                                             u32 (&target)[AHEAD]) {
-#pragma unroll
-  for (u32 q = 0; q < AHEAD; ++q) {
-    const i64 k = j + q * WARP + threadIdx.x % WARP;
-    target[q] = k >= low && k < high ? __ldcs(targets + k) : 0;
-  }
-}
 
 // Returns word `index` of three lines, of which each lane holds one word per line. For all lanes it
 // is in line `line` or `last`, which are the same or neighbours.
@@ -38,8 +27,8 @@ __device__ __forceinline__ u32 word_of(const u32 (&words)[3], u32 line, u32 last
   return index / WARP == line ? word : next;
 }
 
-__device__ __forceinline__ void read_targets(const u32* targets, const Targets24*, i64 j, i64 low,
-                                             i64 high, u32 (&target)[AHEAD]) {
+__device__ __forceinline__ void read_targets24(const u32* targets, i64 j, i64 low, i64 high,
+                                               u32 (&target)[AHEAD]) {
   const u32 lane = threadIdx.x % WARP;
   const i64 at = j / 4 * 3, first = 3 * low / 4, last = (3 * high - 1) / 4;
   u32 words[3];
@@ -55,6 +44,17 @@ __device__ __forceinline__ void read_targets(const u32* targets, const Targets24
     const u32 index = 24 * q + in_group, line = 24 * q / WARP, last = (24 * q + 23) / WARP;
     target[q] = extract_target(word_of(words, line, last, index),
                                word_of(words, line, last, index + 1), byte);
+  }
+}
+
+template <class W>
+__device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j, i64 low, i64 high,
+                                             u32 (&target)[AHEAD]) {
+  if constexpr (short_targets<W>) return read_targets24(targets, j, low, high, target);
+#pragma unroll
+  for (u32 q = 0; q < AHEAD; ++q) {
+    const i64 k = j + q * WARP + threadIdx.x % WARP;
+    target[q] = k >= low && k < high ? __ldcs(targets + k) : 0;
   }
 }
 

@@ -145,7 +145,8 @@ def _graph(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     else:
         yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
     if shape.weight_bytes:
-        yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
+        width = 2 if shape.targets24 else shape.weight_bytes
+        yield _array("weights.0", "graph", width, arcs, ALWAYS, passes)
     if shape.loops:
         yield _array("loops.0", "graph", shape.sum_bytes, n, ALWAYS)
     for number, region in enumerate(shape.coarse_regions, start=1):
@@ -194,7 +195,7 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     moving: tuple[Stage, ...] = ("move", "refine", "aggregate")
     if not leiden:
         moving = (*moving, "coarse", "fetch")
-    if not shape.compact:
+    if shape.weight_bytes or not shape.compact:
         yield _array("degrees.0", "community", sums, n, ALWAYS, {("move", "gather"): visited * n})
     mapped = LOOKED_UP * CYCLES[shape.method] * shape.arcs
     labels: dict[tuple[Stage, Use], float] = {("move", "gather"): seen}

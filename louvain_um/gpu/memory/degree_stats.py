@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from louvain_um.gpu.memory.clustering import sampled_clustering
+from louvain_um.gpu.memory.targets24 import MOST_WEIGHT
+
 
 class DegreeStats(NamedTuple):
     """Statistics of the arcs per vertex.
@@ -20,6 +23,8 @@ class DegreeStats(NamedTuple):
         Arcs of vertices that have more than `HUB_DEGREE`; None if unknown.
     clustering : float, optional
         Share of pairs of neighbours that are joined (`clustering.py`); None if unknown.
+    weights16 : bool
+        No weight takes more than 16 bits, as far as known.
     """
 
     max_degree: int
@@ -27,10 +32,23 @@ class DegreeStats(NamedTuple):
     isolated: int = 0
     hub_arcs: int | None = None
     clustering: float | None = None
+    weights16: bool = False
 
 
 HUB_DEGREE: Final = 1024
 """Arcs of a vertex above which it may take a table of its own (`launch.BLOCK_MAX`)."""
+
+
+def graph_stats(graph: Any) -> DegreeStats:
+    """Return the statistics of a graph, a sample of its triangles among them."""
+    found = degree_stats(graph.offsets)
+    clustering = sampled_clustering(graph.offsets, graph.targets)
+    return found._replace(clustering=clustering, weights16=fit16(graph.weights))
+
+
+def fit16(weights: Any) -> bool:
+    """Return whether there are weights, none of which takes more than 16 bits."""
+    return weights is not None and (not len(weights) or int(weights.max()) <= MOST_WEIGHT)
 
 
 def degree_stats(offsets: Any) -> DegreeStats:
@@ -45,8 +63,8 @@ def degree_stats(offsets: Any) -> DegreeStats:
     --------
     >>> import numpy as np
     >>> from louvain_um.gpu.memory.degree_stats import degree_stats
-    >>> degree_stats(np.array([0, 2, 2, 3, 4]))
-    DegreeStats(max_degree=2, degree_squares=6, isolated=1, hub_arcs=0, clustering=None)
+    >>> degree_stats(np.array([0, 2, 2, 3, 4]))[:4]
+    (2, 6, 1, 0)
     """
     arcs = (offsets[1:] - offsets[:-1]).astype("float64")
     max_degree = int(arcs.max()) if len(arcs) else 0

@@ -9,14 +9,13 @@ import numpy as np
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory import targets24
-from louvain_um.gpu.memory.clustering import sampled_clustering
-from louvain_um.gpu.memory.degree_stats import DegreeStats, degree_stats
+from louvain_um.gpu.memory.degree_stats import DegreeStats, fit16, graph_stats
 from louvain_um.gpu.move.move import add_degrees
 from louvain_um.gpu.out_of_core.page_toucher import PageToucher
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24
+from louvain_um.gpu.runtime.kernel_list import OFFSETS32
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.lru.residency import Residency, Span, cut_rows
 from louvain_um.placement.memory.allocator import Allocator
@@ -29,9 +28,9 @@ BLOCKS_HELD: Final = 4
 def survey(graph: Graph | DeviceGraph) -> DegreeStats:
     """Return what a plan needs to know of a graph besides its size."""
     if isinstance(graph, DeviceGraph):
-        return relabel.survey(kernels, graph.offsets, graph.targets)
-    clustering = sampled_clustering(graph.offsets, graph.targets)
-    return degree_stats(graph.offsets)._replace(clustering=clustering)
+        found = relabel.survey(kernels, graph.offsets, graph.targets)
+        return found._replace(weights16=fit16(graph.weights))
+    return graph_stats(graph)
 
 
 def upload(
@@ -49,16 +48,17 @@ def upload(
         return there
 
     sums, weights, loops = sum_type(graph, extended=extended), graph.weights, None
+    offsets, targets = graph.offsets, graph.targets
+    if compact == OFFSETS32:
+        offsets = offsets.astype(np.uint32)
+    elif compact:
+        offsets, targets, weights = targets24.pack(*targets24.on_host(graph))
+    elif weights is not None:
+        weights = weights.view(np.uint32 if weights.dtype == np.uint32 else np.uint64)
     if weights is not None:
-        unsigned = np.uint32 if weights.dtype == np.uint32 else np.uint64
-        weights = put("weights", "graph", weights.view(unsigned))
+        weights = put("weights", "graph", weights)
     if graph.loops is not None and graph.loops.any():
         loops = put("loops", "graph", graph.loops.astype(sums))
-    offsets, targets = graph.offsets, graph.targets
-    if compact == TARGETS24:
-        offsets, targets = targets24.pack(*targets24.on_host(graph))
-    elif compact == OFFSETS32:
-        offsets = offsets.astype(np.uint32)
     level = first_level(
         graph,
         offsets=put("offsets", "graph", offsets),
@@ -67,7 +67,7 @@ def upload(
         loops=loops,
     )
     level.sums, level.compact = sums, compact
-    if compact:
+    if compact and weights is None:
         return level  # which has no degrees: `targets24.cuh`
     if isinstance(graph, Graph):
         level.degrees = put("degrees", "community", graph.degrees.astype(sums))

@@ -49,6 +49,7 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         isolated=degrees.isolated,
         hub_arcs=degrees.hub_arcs,
         clustering=degrees.clustering,
+        weights16=degrees.weights16,
         skew=degrees.degree_squares * graph.n_vertices / max(graph.n_arcs, 1) ** 2,
         method=options.method,
         extended=takes_extended_rule(options),

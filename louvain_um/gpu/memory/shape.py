@@ -63,8 +63,10 @@ class Shape:
         but the size is known.
     low_scratch : bool
         Scratch of minimal size, for runs that do not fit otherwise.
+    weights16 : bool
+        No weight takes more than 16 bits, as far as known.
     targets24 : bool
-        The input's targets take 24 bits (`targets24.py`), for the same runs.
+        The input's targets take 24 bits (`targets24.py`) and its weights 16, for the same runs.
     offsets32 : bool
         The input's offsets take 32 bits, and there are no degrees, where targets do not fit 24.
     extended, second, members, fixed : bool
@@ -87,6 +89,7 @@ class Shape:
     method: Method = "louvain"
     kind: str = "unknown"
     low_scratch: bool = False
+    weights16: bool = False
     targets24: bool = False
     offsets32: bool = False
     extended: bool = False
@@ -104,9 +107,15 @@ class Shape:
 
     @property
     def allows_compact(self) -> bool:
-        """Whether the input can take fewer bytes: all arcs weigh 1, moves are by the plain rule."""
-        plain = not self.extended and not self.weight_bytes and not self.loops
-        return plain and self.sum_bytes == 4 and self.vertices > 0
+        """Whether the input can take fewer bytes: weights are small, moves are by the plain rule.
+
+        Where all arcs weigh 1, degrees and their sums take 32 bits.
+        """
+        if self.extended or self.loops or not self.vertices:
+            return False
+        if self.weight_bytes:
+            return self.weights16 and self.vertices <= MOST_VERTICES
+        return self.sum_bytes == 4
 
     @property
     def compact(self) -> bool:
@@ -116,7 +125,8 @@ class Shape:
     @property
     def byte_sizes(self) -> bool:
         """Whether sizes of communities take a byte while level 0's vertices move."""
-        return self.compact and self.max_degree is not None and self.max_degree <= MOST_BYTE
+        known = self.compact and not self.weight_bytes and self.max_degree is not None
+        return known and (self.max_degree or 0) <= MOST_BYTE
 
     def compacted(self) -> Shape:
         """Return the shape with the input in fewer bytes, if that is possible."""

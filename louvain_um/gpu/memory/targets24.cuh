@@ -1,6 +1,6 @@
-// Inputs in fewer bytes, where every arc weighs 1 and no vertex has a loop: offsets of 32 bits, or
-// targets of 24 bits instead of 32, in rows sorted by length, the twin of targets24.py. Neither has
-// an array of degrees: a vertex' degree is the length of its row.
+// Inputs in fewer bytes, where no vertex has a loop: offsets of 32 bits, or targets of 24 bits
+// instead of 32, in rows sorted by length, the twin of targets24.py. Where every arc weighs 1, there
+// is no array of degrees: a vertex' degree is the length of its row.
 //
 // With targets of 24 bits, arc j's target is in bytes 3j..3j + 2 of the array, which has one spare
 // word at its end. Entry v of the offsets holds where v's row begins and, from bit START_BITS on,
@@ -11,11 +11,21 @@
 // Weight type of graphs whose arcs all weigh 1 and have targets of 24 bits.
 struct Targets24 {};
 
-// The same with offsets of 32 bits and targets as they are.
+// The same with weights of 16 bits.
+struct Weights16 {};
+
+// Weight type of graphs whose arcs all weigh 1 and have offsets of 32 bits, and targets as they are.
 struct Offsets32 {};
 
 __device__ __forceinline__ u32 weight_at(const Targets24*, i64) { return 1; }
 __device__ __forceinline__ u32 weight_at(const Offsets32*, i64) { return 1; }
+__device__ __forceinline__ u32 weight_at(const Weights16* weights, i64 j) {
+  return __ldcs((const unsigned short*)weights + j);
+}
+
+// Whether targets take 24 bits.
+template <class W>
+constexpr bool short_targets = same<W, Targets24> || same<W, Weights16>;
 
 // Whether every arc weighs 1.
 template <class W>
@@ -32,12 +42,13 @@ struct Row {
 
 template <class W>
 __device__ __forceinline__ Row row_of(const W*, const i64* offsets, i64 v) {
-  return {offsets[v], offsets[v + 1]};
-}
-__device__ __forceinline__ Row row_of(const Targets24*, const i64* offsets, i64 v) {
-  const u64 entry = offsets[v];
-  const i64 low = entry & ((1ull << START_BITS) - 1);
-  return {low, low + (i64)(entry >> START_BITS)};
+  if constexpr (short_targets<W>) {
+    const u64 entry = offsets[v];
+    const i64 low = entry & ((1ull << START_BITS) - 1);
+    return {low, low + (i64)(entry >> START_BITS)};
+  } else {
+    return {offsets[v], offsets[v + 1]};
+  }
 }
 __device__ __forceinline__ Row row_of(const Offsets32*, const i64* offsets, i64 v) {
   const u32* begins = (const u32*)offsets;
@@ -68,10 +79,11 @@ __device__ __forceinline__ u32 extract_target(u32 word, u32 next, u32 byte) {
 // Target of arc j: a streaming load (evict-first), as weight_at.
 template <class W>
 __device__ __forceinline__ u32 target_at(const u32* targets, const W*, i64 j) {
-  return __ldcs(targets + j);
-}
-__device__ __forceinline__ u32 target_at(const u32* targets, const Targets24*, i64 j) {
-  const u64 at = 3 * (u64)j;
-  const u32* word = targets + (at >> 2);
-  return extract_target(__ldcs(word), __ldcs(word + 1), at & 3);
+  if constexpr (short_targets<W>) {
+    const u64 at = 3 * (u64)j;
+    const u32* word = targets + (at >> 2);
+    return extract_target(__ldcs(word), __ldcs(word + 1), at & 3);
+  } else {
+    return __ldcs(targets + j);
+  }
 }

@@ -1,9 +1,10 @@
 """Targets of 24 bits instead of 32, for graphs that do not fit otherwise: `targets24.cuh`.
 
-This shrinks the largest array of a run, and most of the bytes that moving reads, by a quarter. Rows
-are sorted by length, short ones first. So the longest rows stay on the host if not all fit: the bus
-reads these as one range of bytes, while each short row costs one or two requests. If the graph
-fits, targets keep 32 bits: packing takes time, and reading them in core is no faster.
+Weights, if there are any, take 16 bits then. This shrinks the largest arrays of a run, and most of
+the bytes that moving reads, by a quarter, with weights by three eighths. Rows are sorted by length,
+short ones first. So the longest rows stay on the host if not all fit: the bus reads these as one
+range of bytes, while each short row costs one or two requests. If the graph fits, targets keep 32
+bits: packing takes time, and reading them in core is no faster.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from numpy.typing import NDArray
 
 MOST_VERTICES: Final = 1 << 24
 """Vertices whose numbers have 24 bits."""
+
+
+MOST_WEIGHT: Final = (1 << 16) - 1
+"""Largest weight of 16 bits."""
 
 
 def words_for(arcs: int) -> int:
@@ -42,15 +47,17 @@ def whole_targets(nbytes: int) -> int:
 
 
 def pack(
-    offsets: NDArray[np.int64], targets: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return offsets and targets as `targets24.cuh` says, rows sorted by length.
+    offsets: NDArray[np.int64], targets: NDArray[np.uint32], weights: NDArray[Any] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16] | None]:
+    """Return offsets, targets and weights as `targets24.cuh` says, rows sorted by length.
 
     Parameters
     ----------
     offsets : int64[n + 1]
     targets : uint32[arcs]
         Below `MOST_VERTICES`.
+    weights : uint32[arcs] or int64[arcs], optional
+        Up to `MOST_WEIGHT`.
 
     Returns
     -------
@@ -59,19 +66,20 @@ def pack(
         lengths have fewer bits come first, and of these the rows of smaller vertices.
     targets : uint32[words_for(arcs)]
         Arc j's in bytes 3j … 3j + 2.
+    weights : uint16[arcs] or None
 
     Examples
     --------
     >>> import numpy as np
     >>> from louvain_um.gpu.memory.targets24 import pack
-    >>> offsets, targets = pack(np.array([0, 2, 3]), np.array([5, 6, 7], np.uint32))
+    >>> offsets, targets, _ = pack(np.array([0, 2, 3]), np.array([5, 6, 7], np.uint32))
     >>> [(int(entry) & 0xFF, int(entry) >> 40) for entry in offsets[:-1]]
     [(1, 2), (0, 1)]
     >>> targets.view(np.uint8)[:9:3].tolist()
     [7, 5, 6]
     """
     from louvain_um.core.parallel import default_threads, run
-    from louvain_um.gpu.memory.targets24_rows import pack_rows, place_rows
+    from louvain_um.gpu.memory.targets24_rows import pack_rows, pack_weights, place_rows
 
     n = len(offsets) - 1
     placed = np.zeros(n + 1, np.int64)
@@ -79,10 +87,17 @@ def pack(
     packed = np.zeros(words_for(len(targets)), np.uint32)
     work = np.zeros(1, np.int64), offsets, targets, placed, packed.view(np.uint8)
     run(pack_rows, default_threads(), *work)
-    return placed, packed
+    if weights is None:
+        return placed, packed, None
+    short = np.empty(len(weights), np.uint16)
+    run(pack_weights, default_threads(), np.zeros(1, np.int64), offsets, weights, placed, short)
+    return placed, packed, short
 
 
-def on_host(graph: Any) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return a graph's offsets and targets in host memory, wherever they are."""
-    arrays = graph.offsets, graph.targets
-    return tuple(a if isinstance(a, np.ndarray) else a.get() for a in arrays)  # type: ignore[return-value]
+def on_host(graph: Any) -> tuple[Any, Any, Any]:
+    """Return a graph's offsets, targets and weights in host memory, wherever they are."""
+    offsets, targets, weights = (
+        a if a is None or isinstance(a, np.ndarray) else a.get()
+        for a in (graph.offsets, graph.targets, graph.weights)
+    )
+    return offsets, targets, weights

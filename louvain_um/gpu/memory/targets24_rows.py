@@ -55,6 +55,22 @@ def pack_rows(
 
 
 @kernel()
+def pack_weights(
+    t: int, threads: int, taken: Any, offsets: Any, weights: Any, placed: Any, short: Any
+) -> None:
+    """Write the weights of rows that no other thread took, 16 bits each."""
+    n = len(offsets) - 1
+    first = take(taken, STRETCH)
+    while first < n:
+        for v in range(first, min(first + STRETCH, n)):
+            at = placed[v] & (1 << START_BITS) - 1
+            for j in range(offsets[v], offsets[v + 1]):
+                short[at] = weights[j]
+                at += 1
+        first = take(taken, STRETCH)
+
+
+@kernel()
 def _bits(number: int) -> int:
     """Return how many bits a number has."""
     bits = 0

@@ -142,7 +142,8 @@ __global__ void add_degrees(i64 n, const i64* offsets, const W* weights, const A
   for (i64 v = blockIdx.x * (i64)blockDim.x + threadIdx.x; v < n;
        v += gridDim.x * (i64)blockDim.x) {
     A degree = loops ? 2 * loops[v] : 0;
-    for (i64 j = offsets[v]; j < offsets[v + 1]; ++j) degree += weight_at(weights, j);
+    const Row row = row_of(weights, offsets, v);
+    for (i64 j = row.low; j < row.high; ++j) degree += weight_at(weights, j);
     degrees[v] = degree;
   }
 }

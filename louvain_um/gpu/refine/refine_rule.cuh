@@ -36,10 +36,10 @@ __device__ __forceinline__ void add_to_part(Part<u64>* part, u64 total, u64 exte
 template <class W, class A>
 struct RefineRule {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, sorted = same<W, Targets24>;
+  static constexpr bool unweighted = ::unweighted<W>, sorted = short_targets<W>;
   static constexpr bool wants_best_weight = true, extended = false, bounded = false;
   // Whether no vertex has a loop and every arc weighs 1, and the host may have where rows begin.
-  static constexpr bool compact = sorted || same<W, Offsets32>;
+  static constexpr bool compact = unweighted && !same<W, Unweighted>;
   const i64* offsets;
   const u32* targets;
   const W* weights;

@@ -30,7 +30,10 @@ __device__ __forceinline__ void visit_rows(i64 n, const i64* offsets, const W* w
 // The same where rows follow each other and begin where offsets of 64 bits say: one stretch of arcs
 // per warp.
 template <class W, class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W*, F visit) {
+__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W* weights,
+                                               F visit) {
+  if constexpr (short_targets<W> || same<W, Offsets32>)
+    return visit_rows(n, offsets, weights, visit);
   const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
   for (i64 low = grid_thread() / WARP * stretch; low < arcs;
        low += grid_threads() / WARP * stretch) {
@@ -46,16 +49,6 @@ __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const 
                 return true;
               });
   }
-}
-template <class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Targets24* weights,
-                                               F visit) {
-  visit_rows(n, offsets, weights, visit);
-}
-template <class F>
-__device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const Offsets32* weights,
-                                               F visit) {
-  visit_rows(n, offsets, weights, visit);
 }
 
 // Leiden's next level starts in the communities of this one: new_start[s] becomes the smallest

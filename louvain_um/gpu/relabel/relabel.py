@@ -17,11 +17,11 @@ from louvain_um.gpu.level import NULL, GpuLevel, or_null
 from louvain_um.gpu.memory.clustering import wedge_draws
 from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
-from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24
+from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24, WEIGHTS16
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory.allocator import Allocator
 
-BITS: Final = {TARGETS24: 24, OFFSETS32: 32}
+BITS: Final = {TARGETS24: 24, **dict.fromkeys(WEIGHTS16, 24), OFFSETS32: 32}
 """How `split_communities` tells inputs in fewer bytes apart."""
 
 RELABEL_RESULT: Final = np.dtype(

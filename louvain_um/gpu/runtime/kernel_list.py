@@ -15,7 +15,10 @@ TARGETS24: Final = "Targets24, u32"
 OFFSETS32: Final = "Offsets32, u32"
 """The same for unweighted inputs whose offsets take 32 bits, and which have no array of degrees."""
 
-INPUT: Final = (*INPUT32, TARGETS24, OFFSETS32)
+WEIGHTS16: Final = ("Weights16, u32", "Weights16, u64")
+"""The same for inputs whose targets take 24 bits and whose weights take 16."""
+
+INPUT: Final = (*INPUT32, TARGETS24, *WEIGHTS16, OFFSETS32)
 """The same for any input."""
 
 ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64")

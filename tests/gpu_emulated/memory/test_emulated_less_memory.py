@@ -19,6 +19,7 @@ from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
@@ -206,3 +207,37 @@ def mixed(x: Any) -> Any:
     x = x ^ x >> 15
     x = x * np.uint32(0x846CA68B)
     return x ^ x >> 16
+
+
+@pytest.mark.parametrize(
+    ("method", "budget", "there"),
+    [
+        ("louvain", "60%", False),
+        ("louvain", "30%", False),
+        ("leiden", "35%", False),
+        ("louvain", "30%", True),
+    ],
+)
+def test_labels_do_not_depend_on_weights_of_16_bits(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, budget: str,
+    there: bool,
+) -> None:  # fmt: skip
+    """Also of a graph that is on a device: kernels sum its degrees from what was packed."""
+    graph = lfr(
+        2500, max_degree=300, min_community=50, max_community=300, weights="uniform", seed=3
+    ).graph
+    one, options = squeezed(monkeypatch, graph, method, budget)
+    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 24)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, DeviceGraph.from_host(graph) if there else graph, options, ignore)
+        plan, shares = run.plan, run.in_place.nbytes
+    assert np.array_equal(found.labels, one.labels)
+    assert plan.in_pages
+    assert plan.targets24
+    widths = {array.name: array.itemsize for array in plan.arrays}
+    assert (widths["weights.0"], widths["sizes"]) == (2, 4)
+    assert "degrees.0" in widths
+    assert shares
