@@ -139,6 +139,9 @@ def _graph(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         ("move", "gather"): visited * n,
         ("aggregate", "gather"): LOOKED_UP * CYCLES[shape.method] * arcs,
     }
+    if shape.method == "leiden":
+        # Rows are weighed, and decided for while their vertices are alone.
+        rows["refine", "gather"] = 2 * CYCLES[shape.method] * n
     yield _array("offsets.0", "graph", 4 if shape.offsets32 else 8, n + 1, ALWAYS, rows)
     if shape.targets24:
         yield _array("targets.0", "graph", 3, -(-4 * words_for(arcs) // 3), ALWAYS, passes)
