@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.arena_spec import guarded_bytes
 from louvain_um.placement.layout import capacity, with_slack
 from louvain_um.placement.memory.paging.pages import LEAST_PAGE
-from louvain_um.placement.model.remote_access import exposed_share
+from louvain_um.placement.model.remote_access import exposed_share, has_targets24
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import (
     Candidate,
@@ -27,6 +27,11 @@ LEAST_PAGES: Final = 8
 """Pages that a device must have for a run in pages: fewer would be too coarse."""
 
 
+MUCH: Final = 3
+"""Share of the device, 1 / 3, that is much to lack: what is expected of levels is more than most
+have."""
+
+
 def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
     """Return the bytes by which arcs of levels 1 and 2 may exceed their estimates.
 
@@ -40,6 +45,17 @@ def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
     return sum(more) + max(
         (arcs * a.itemsize for a, out in zip(rows, more, strict=True) if out), default=0
     )
+
+
+def leaves_often(arrays: Sequence[ArraySpec], compact: Iterable[ArraySpec], limit: int) -> bool:
+    """Return whether so much of the input is expected to leave that it is to take fewer bytes.
+
+    Where expected levels have no room beside its arcs, some leave: of fewer bytes, less. Unpacking
+    targets takes time. It pays where later levels are made of them, too, or where much leaves.
+    """
+    short = with_slack(capacity(arrays)) + wasted_bytes(limit, arrays) - limit
+    again = any(a.holds_input_arcs and ("coarse", "stream") in a.accesses for a in arrays)
+    return short > (0 if again or not any(map(has_targets24, compact)) else limit // MUCH)
 
 
 def choose(
@@ -85,11 +101,8 @@ def choose(
     if compact:
         in_core = [(compact(False), False, True), *in_core, (smallest, True, True)]
     if in_pages:
-        # Where expected levels have no room beside the input, some of it leaves: of fewer bytes,
-        # less. Over a fast link that costs little.
-        whole = with_slack(capacity(default)) + wasted_bytes(limit, default) <= limit
-        first_in_pages = 1 if compact and not whole and not still else 0
-        in_core.insert(first_in_pages, (default, False, False))
+        last = compact and not still and leaves_often(low_scratch, smallest, limit)
+        in_core.insert(1 if last else 0, (default, False, False))
     for arrays, small, less in in_core:
         joint = small or in_pages
         found = candidate(
