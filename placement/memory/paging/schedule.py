@@ -119,7 +119,7 @@ class Schedule(Movement):
     def work_beside(self, finals: Sequence[tuple[Span, int]] = ()) -> None:
         """Do beside a kernel that runs what would take time between kernels.
 
-        That is to free addresses of arrays that are gone, to map growing rows that left the
+        That is to unmap pages of the host where arrays are gone, to map growing rows that left the
         device, and, where these rows do not fit, to copy others to the host, so that as many pages
         as a window has leave for nothing when the kernel has filled all that there are.
 
