@@ -19,7 +19,7 @@ from typing import Any
 from common import machine, save
 
 from louvain_um.placement.memory import colocate, cuda_calls
-from louvain_um.placement.memory.paging import pages
+from louvain_um.placement.memory.paging import mappings, pages
 
 WHOLE = 512 << 20
 SPIN = """extern "C" __global__ void spin(long long n) {
@@ -27,13 +27,13 @@ SPIN = """extern "C" __global__ void spin(long long n) {
 }"""
 
 
-def costs(side: pages.PageSide, size: int) -> dict[str, Any]:
+def costs(side: mappings.PageSide, size: int) -> dict[str, Any]:
     """Return milliseconds of each step for pages of one side and size."""
     import cupy
 
     device, call = cupy.cuda.Device().id, cuda_calls.driver_call
     count, found = WHOLE // size, dict[str, float]()
-    place = pages._place(side, device)
+    place = mappings.place(side, device)
 
     def timed(name: str, step: Callable[[], Any]) -> Any:
         since = time.perf_counter()
@@ -46,7 +46,7 @@ def costs(side: pages.PageSide, size: int) -> dict[str, Any]:
             call("cuMemMap", address + i * size, size, 0, handle, 0)
 
     def open_all() -> None:
-        pages._open(address, WHOLE, pages._place("device", device))
+        mappings.open_to(address, WHOLE, mappings.place("device", device))
 
     def copy(target: int, source: int) -> None:
         colocate.copy_pages(target, source, WHOLE, size)
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--out", type=Path)
     chosen = parser.parse_args()
-    sides: tuple[pages.PageSide, ...] = ("device", "host")
+    sides: tuple[mappings.PageSide, ...] = ("device", "host")
     rows = [costs(side, mib << 20) for side in sides for mib in (2, 8, 32, 64)]
     for row in rows:
         print(f"{row['side']:<8}{row['page_bytes'] >> 20:>3} MiB  {row['milliseconds']}")

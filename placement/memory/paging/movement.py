@@ -9,7 +9,8 @@ from typing import Final, Literal
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.paging.pages import Page, Pages, page_bytes
+from louvain_um.placement.memory.paging.mappings import Page
+from louvain_um.placement.memory.paging.pages import Pages, page_bytes
 from louvain_um.placement.memory.paging.shared_span import SharedSpan
 from louvain_um.placement.memory.paging.span import Span
 

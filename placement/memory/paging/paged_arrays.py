@@ -8,7 +8,7 @@ from typing import Any
 from louvain_um.core.ledger import Listener
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.live_arrays import Allocation, LiveArrays
-from louvain_um.placement.memory.paging.pages import PageSide
+from louvain_um.placement.memory.paging.mappings import PageSide
 from louvain_um.placement.memory.paging.schedule import Schedule
 from louvain_um.placement.memory.paging.span import Span
 

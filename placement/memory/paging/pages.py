@@ -5,21 +5,18 @@ loaded, and `finish` waits for the last: making one takes the driver .7 to 12 ms
 which it maps no other, so that pages made beside the kernels would hold up what is mapped between
 them.
 
-Mapping and unmapping take the driver 30 to 50 µs a page. So a page stays mapped where it was for
-as long as nothing else is to be mapped there, also when it is used elsewhere; addresses of arrays
-that are gone serve others; and what begins at an address takes the pages that are still mapped
-there, if they are free. Pages of the host that stayed so are unmapped beside a kernel, by the same
-thread.
+A page stays mapped where it was (`louvain_um.placement.memory.paging.mappings`): what begins at an
+address takes the pages that are still mapped there, if they are free. The thread unmaps pages of
+the host that stayed so, beside a kernel.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from louvain_um.core.threads import start_thread
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
@@ -27,6 +24,7 @@ from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.host import available
+from louvain_um.placement.memory.paging.mappings import Mappings, Page, PageSide, open_to, place
 
 LEAST_PAGE: Final = 2 << 20
 """Bytes to whose multiples the driver maps memory."""
@@ -41,26 +39,6 @@ ones (`benchmarks/results/pages_h200.json`)."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""
-
-PageSide = Literal["device", "host"]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Memory of one page.
-
-    Parameters
-    ----------
-    handle : object
-        The driver's name of it.
-    address : int
-        Where the pool itself has it mapped: what copies and the host's threads use.
-    side : {"device", "host"}
-    """
-
-    handle: Any
-    address: int
-    side: PageSide
 
 
 def page_bytes(nbytes: int) -> int:
@@ -130,10 +108,8 @@ class Pages:
         self.free: dict[PageSide, list[Page]] = {"device": [], "host": []}
         self.made: list[Page] = []
         self.bases = dict[PageSide, tuple[int, int]]()
-        self.live, self.stale = dict[int, Page](), dict[int, Page]()
-        self.spare, self.reserved = list[tuple[int, int]](), list[tuple[int, int]]()
-        self.due, self.beside = list[int](), False
-        self.lock, self.mapping = threading.Condition(), threading.Lock()
+        self.mappings, self.beside = Mappings(device, size), False
+        self.lock = threading.Condition()
         self.stopped = False
         self.failure: BaseException | None = None
         self.thread: threading.Thread | None = None
@@ -173,11 +149,11 @@ class Pages:
             else:
                 self._wait_for(count)
             free = {page.address: page for page in self.free[side]}
-            there = [self.stale.get(address) for address in at]
+            there = [self.mappings.stale.get(address) for address in at]
             taken = [free.pop(page.address, None) if page else None for page in there]
             taken += [None] * (count - len(taken))
             # Others last: what is mapped elsewhere may be wanted there again.
-            elsewhere = {page.address for page in list(self.stale.values())}
+            elsewhere = {page.address for page in list(self.mappings.stale.values())}
             rest = iter(sorted(free.values(), key=lambda page: page.address in elsewhere))
             found = [page or next(rest) for page in taken]
             self.free[side] = sorted(rest, key=lambda page: page.address)
@@ -200,11 +176,7 @@ class Pages:
         if self.thread:
             self.thread.join()
             self.thread = None
-        self._unmap(self.live)
-        self._unmap(self.stale)
-        for address, nbytes in self.reserved:
-            _call("cuMemAddressFree", address, nbytes)
-        self.reserved.clear()
+        self.mappings.close()
         made, self.made = self.made, []
         self.free = {"device": [], "host": []}
         for page in made:
@@ -214,61 +186,11 @@ class Pages:
             _call("cuMemAddressFree", address, nbytes)
         self.bases.clear()
 
-    def map(self, address: int, pages: Sequence[Page]) -> None:
-        """Map pages one after the other; the device may read and write them."""
-        with self.mapping:
-            old, fresh = dict[int, Page](), dict[int, Page]()
-            for number, page in enumerate(pages):
-                at = address + number * self.size
-                there = self.stale.pop(at, None)
-                if there == page:
-                    self.live[at] = page
-                    continue
-                fresh[at] = page
-                if there:
-                    old[at] = there
-            self._unmap(old)
-            for at, page in fresh.items():
-                _call("cuMemMap", at, self.size, 0, page.handle, 0)
-                self.live[at] = page
-            for begin, count in stretches(fresh, self.size):
-                _open(begin, count * self.size, _place("device", self.device))
-
-    def unmap(self, address: int, count: int) -> None:
-        """Undo `map`; nothing may use the addresses any more. Pages stay where they are for now."""
-        with self.mapping:
-            for at in range(address, address + count * self.size, self.size):
-                self.stale[at] = self.live.pop(at)
-
-    def reserve(self, nbytes: int) -> int:
-        """Return addresses for so many bytes of pages: of an array that is gone, if possible."""
-        fitting = [(size, at) for size, at in self.spare if size >= nbytes]
-        if fitting:
-            self.spare.remove(min(fitting))
-            return min(fitting)[1]
-        address = int(_call("cuMemAddressReserve", nbytes, LEAST_PAGE, 0, 0))
-        self.reserved.append((address, nbytes))
-        return address
-
-    def release(self, address: int) -> None:
-        """Let others have addresses, where nothing is mapped any more."""
-        nbytes = dict(self.reserved)[address]
-        self.spare.append((nbytes, address))
-        with self.lock:
-            held = range(address, address + nbytes, self.size)
-            self.due += [at for at in held if at in self.stale and self.stale[at].side == "host"]
-
     def unmap_released(self) -> None:
         """Let the thread unmap pages of the host: a kernel runs that takes longer."""
         with self.lock:
-            self.beside = bool(self.due)
+            self.beside = bool(self.mappings.due)
             self.lock.notify_all()
-
-    def _unmap(self, pages: dict[int, Page]) -> None:
-        """Unmap pages, by their addresses there."""
-        for begin, count in stretches(pages, self.size):
-            _call("cuMemUnmap", begin, count * self.size)
-        pages.clear()
 
     @property
     def far(self) -> Side:
@@ -278,8 +200,8 @@ class Pages:
     def _place(self, side: PageSide) -> tuple[Any, int]:
         """Return where pages of a side are made."""
         if side == "host" and self.peer is not None:
-            return _place("device", self.peer)
-        return _place(side, self.device)
+            return place("device", self.peer)
+        return place(side, self.device)
 
     def _reserve(self, side: PageSide, count: int) -> None:
         nbytes = max(count, 1) * self.size
@@ -307,9 +229,9 @@ class Pages:
         page = Page(handle, address, side)
         with self.lock:
             self.made.append(page)
-        _open(address, self.size, _place("device", self.device))
+        open_to(address, self.size, place("device", self.device))
         if side == "host" and self.peer is None:
-            _open(address, self.size, _place("host", 0))
+            open_to(address, self.size, place("host", 0))
         with self.lock:
             self.free[side].append(page)
             self.lock.notify_all()
@@ -332,15 +254,12 @@ class Pages:
                 self.lock.wait()
             if self._coming() > 0 and not self.stopped:
                 return partial(self._make, "host")
-            return self._unmap_due if self.beside and not self.stopped else None
+            return self._unmap_released if self.beside and not self.stopped else None
 
-    def _unmap_due(self) -> None:
-        """Unmap pages of the host that stayed where nothing is any more."""
+    def _unmap_released(self) -> None:
         with self.lock:
-            due, self.due, self.beside = self.due, [], False
-        with self.mapping:
-            stale = (at for at in due if at in self.stale)
-            self._unmap({at: self.stale.pop(at) for at in stale})
+            self.beside = False
+        self.mappings.unmap_due()
 
     def _coming(self) -> int:
         """Return how many host pages the thread is still to make."""
@@ -370,35 +289,10 @@ def supported(device: int) -> bool:
     """Whether the driver maps pages of device and host next to each other."""
     try:
         for side in ("device", "host"):
-            _call("cuMemRelease", _create(LEAST_PAGE, _place(side, device)))
+            _call("cuMemRelease", _create(LEAST_PAGE, place(side, device)))
     except (LouvainUmError, AttributeError):
         return False
     return True
-
-
-def stretches(addresses: Iterable[int], size: int) -> list[tuple[int, int]]:
-    """Return where pages of a size follow each other: the first address, and how many.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.memory.paging.pages import stretches
-    >>> stretches([30, 10, 20, 50], 10)
-    [(10, 3), (50, 1)]
-    """
-    found = list[tuple[int, int]]()
-    for at in sorted(addresses):
-        if found and found[-1][0] + found[-1][1] * size == at:
-            found[-1] = found[-1][0], found[-1][1] + 1
-        else:
-            found.append((at, 1))
-    return found
-
-
-def _place(side: PageSide, device: int) -> tuple[Any, int]:
-    kinds = cuda_calls.driver().CUmemLocationType
-    if side == "device":
-        return kinds.CU_MEM_LOCATION_TYPE_DEVICE, device
-    return kinds.CU_MEM_LOCATION_TYPE_HOST_NUMA, 0
 
 
 def free_of(device: int) -> int:
@@ -414,15 +308,6 @@ def _create(nbytes: int, place: tuple[Any, int]) -> Any:
     wanted.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     wanted.location.type, wanted.location.id = place
     return _call("cuMemCreate", nbytes, wanted, 0)
-
-
-def _open(address: int, nbytes: int, to: tuple[Any, int]) -> None:
-    """Let a place read and write a range."""
-    driver = cuda_calls.driver()
-    access = driver.CUmemAccessDesc()
-    access.location.type, access.location.id = to
-    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    _call("cuMemSetAccess", address, nbytes, [access], 1)
 
 
 def _explained(error: cuda_calls.CudaError, nbytes: int, side: str) -> LouvainUmError:

@@ -17,8 +17,8 @@ from typing import Final
 from louvain_um.core.ledger import Group
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.paging.mappings import Page
 from louvain_um.placement.memory.paging.movement import Movement
-from louvain_um.placement.memory.paging.pages import Page
 from louvain_um.placement.memory.paging.span import Span, sides
 from louvain_um.placement.policy.policy import Placement
 

@@ -8,7 +8,8 @@ from typing import Final
 from louvain_um.placement.arena_spec import ArenaSpec, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.free_list import FreeList
-from louvain_um.placement.memory.paging.pages import Page, Pages, PageSide
+from louvain_um.placement.memory.paging.mappings import Page, PageSide
+from louvain_um.placement.memory.paging.pages import Pages
 from louvain_um.placement.memory.paging.span import Span, runs
 
 NO_PAGE: Final = Page(None, 0, "device")
@@ -58,7 +59,7 @@ class SharedSpan(Span):
         if numbers:
             cuda_calls.synchronize()
         for first, last in runs(numbers, lambda i: 0):
-            self.pool.unmap(self.address + first * self.pool.size, last - first + 1)
+            self.pool.mappings.unmap(self.address + first * self.pool.size, last - first + 1)
             self.pool.give(self.mapped[first : last + 1])
             self._lend(range(first, last + 1))
 
@@ -93,7 +94,7 @@ class SharedSpan(Span):
             if taken > 0:
                 first = last - taken
                 cuda_calls.synchronize()
-                self.pool.unmap(self.address + first * size, taken)
+                self.pool.mappings.unmap(self.address + first * size, taken)
                 self.pool.give(self.mapped[first:last])
                 self._lend(range(first, last))
                 spare, count = spare - taken, count - taken
@@ -131,7 +132,7 @@ class SharedSpan(Span):
             pages = self.pool.take("device", last - first + 1, at)
             assert pages is not None
             self.mapped[first : last + 1] = pages
-            self.pool.map(self.address + first * size, pages)
+            self.pool.mappings.map(self.address + first * size, pages)
             for number in range(first, last + 1):
                 self.lent.remove(number)
                 self.blocks.give(number * size)

@@ -10,7 +10,8 @@ from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side, Stretch
 from louvain_um.placement.memory.colocate import copy_pages
-from louvain_um.placement.memory.paging.pages import Page, Pages, PageSide
+from louvain_um.placement.memory.paging.mappings import Page, PageSide
+from louvain_um.placement.memory.paging.pages import Pages
 from louvain_um.placement.policy.policy import Kind, Placement
 
 SPARE: Final = 2
@@ -55,7 +56,7 @@ class Span:
         self.twins: dict[int, Page] = {}
         self.bare = set[int]()
         self.in_use = self.peak = 0
-        self.address = pages.reserve(self.reserved)
+        self.address = pages.mappings.reserve(self.reserved)
         try:
             self.extend(sides)
         except BaseException:
@@ -78,7 +79,7 @@ class Span:
             if taken is None:
                 raise ValueError(f"array {self.spec.name!r} wants more pages than there are")
             self.mapped += taken
-            self.pool.map(at, taken)
+            self.pool.mappings.map(at, taken)
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
         """Return the address, if nothing has been taken."""
@@ -159,7 +160,7 @@ class Span:
         for first, last in runs(chosen, lambda i: i in self.bare):
             at = self.address + first * size
             if first not in self.bare:
-                self.pool.unmap(at, last - first + 1)
+                self.pool.mappings.unmap(at, last - first + 1)
             self.bare.difference_update(range(first, last + 1))
             pages = [new.get(i) or self.twins.pop(i) for i in range(first, last + 1)]
             for i, page in zip(range(first, last + 1), pages, strict=True):
@@ -171,14 +172,16 @@ class Span:
             if bare:
                 self.bare.update(range(first, last + 1))
             else:
-                self.pool.map(at, pages)
+                self.pool.mappings.map(at, pages)
         return copies
 
     def dress(self) -> None:
         """Map the pages that were not."""
         bare, self.bare = sorted(self.bare), set()
         for first, last in runs(bare, lambda i: 0):
-            self.pool.map(self.address + first * self.pool.size, self.mapped[first : last + 1])
+            self.pool.mappings.map(
+                self.address + first * self.pool.size, self.mapped[first : last + 1]
+            )
 
     @property
     def copy_address(self) -> int:
@@ -234,9 +237,9 @@ class Span:
         if self.mapped:
             cuda_calls.synchronize()
         for at, count in self._parts(0):
-            self.pool.unmap(address + at * self.pool.size, count)
+            self.pool.mappings.unmap(address + at * self.pool.size, count)
         self._give_back(0)
-        self.pool.release(address)
+        self.pool.mappings.release(address)
 
     @property
     def nbytes(self) -> int:
@@ -270,7 +273,7 @@ class Span:
     def _drop(self, first: int) -> None:
         """Unmap the pages from a number on, and give them back."""
         for at, count in self._parts(first):
-            self.pool.unmap(self.address + at * self.pool.size, count)
+            self.pool.mappings.unmap(self.address + at * self.pool.size, count)
         self._give_back(first)
 
     def _parts(self, first: int) -> list[tuple[int, int]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import time
+from threading import Event
 from types import SimpleNamespace
 
 import numpy as np
@@ -285,6 +287,60 @@ def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
     cuda.reject = None
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, CudaError("cuMemMap", "out of memory", 2)])
+def test_what_was_interrupted_while_it_mapped_pages_is_closed(cuda, monkeypatch, error):
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        arena, real, calls = memory.arena_of("targets.0"), cuda.driver.cuMemMap, []
+
+        def interrupted(*given):
+            calls.append(given)
+            if len(calls) == 3:
+                raise error
+            return real(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda.driver, "cuMemMap", interrupted)
+            with pytest.raises((KeyboardInterrupt, CudaError)):
+                arena.put("host", range(5), keep=True)
+        mappings = memory.schedule.pool.mappings
+        assert len(arena.mapped) > sum(page in arena.mapped for page in mappings.live.values())
+    assert not cuda.alive
+
+
+def test_addresses_are_released_while_a_thread_unmaps_what_stayed_there(monkeypatch):
+    cuda = install(monkeypatch, Mapped())
+    pool = Pages(0, 4 * MIB, 4 * MIB, 0, PAGE)
+    try:
+        mappings, unmapped = pool.mappings, Event()
+        address = mappings.reserve(2 * PAGE)
+        real = cuda.driver.cuMemUnmap
+
+        def slow(*given):
+            unmapped.set()
+            time.sleep(0.05)
+            return real(*given)
+
+        monkeypatch.setattr(cuda.driver, "cuMemUnmap", slow)
+        mappings.map(address, pool.take("host", 2))
+        mappings.unmap(address, 2)
+        mappings.release(address)
+        assert mappings.due == [address, address + PAGE]
+        pool.unmap_released()
+        assert unmapped.wait(10)
+        # While the thread is at it, another takes the addresses, and is gone at once.
+        assert mappings.reserve(2 * PAGE) == address
+        mappings.release(address)
+        assert not mappings.stale
+        assert not mappings.due
+    finally:
+        pool.close()
+    assert pool.failure is None
+    assert not cuda.alive
+    os.close(cuda.file)
+
+
 def test_a_stretch_of_a_free_list_is_taken_where_it_is():
     blocks = FreeList(4096)
     blocks.reserve(1024, 512)
@@ -488,6 +544,45 @@ def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
         assert sides(memory, "targets.0")[1] > 0
         assert not arena.bare
         assert np.array_equal(array.values, values)
+    assert {kind for kind, _ in cuda.alive.values()} <= set()
+
+
+def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        assert memory.apart("targets.0") == (0, 0)
+        memory.settle(least=0, later=False, grows=True)
+        filled(memory, "targets.1", 13 * MIB, cold=True)
+        near, far = memory.apart("targets.0")
+        assert (sides(memory, "targets.0"), near) == ((1, 5), 2 * MIB)
+        assert np.array_equal(array.values[: near // 4], values[: near // 4])
+        copy = (ctypes.c_uint32 * (3 * MIB)).from_address(far)
+        assert np.array_equal(np.ctypeslib.as_array(copy), values)
+        memory.free("targets.1")
+        memory.recall()
+        assert memory.apart("targets.0") == (0, 0)
+        assert np.array_equal(array.values, values)
+
+
+def test_pages_stay_mapped_until_others_take_their_place(cuda):
+    opened = lambda: sum(entry[0] == "cuMemSetAccess" for entry in cuda.log)  # noqa: E731
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 2 * MIB)
+        memory.recall()
+        first, _ = filled(memory, "targets.1", 10 * MIB, cold=True)
+        memory.free("targets.1")
+        before = opened()
+        # As many pages of addresses, all of which are mapped there still.
+        again, values = filled(memory, "targets.2", 8 * MIB, cold=True)
+        assert again.data.ptr == first.data.ptr
+        assert opened() == before
+        assert np.array_equal(again.values, values)
+        # Other pages are mapped there once those are in use elsewhere.
+        memory.free("targets.2")
+        rows = [filled(memory, f"targets.{i}", 8 * MIB, cold=True) for i in (3, 4)]
+        assert opened() > before
+        assert all(np.array_equal(array.values, values) for array, values in rows)
     assert {kind for kind, _ in cuda.alive.values()} <= set()
 
 

@@ -1,0 +1,169 @@
+"""What is mapped where: pages stay so until others are mapped in their place.
+
+Mapping and unmapping take the driver 30 to 50 µs a page. So a page stays mapped where it was for
+as long as nothing else is to be mapped there, also when it is used elsewhere, and addresses of
+arrays that are gone serve others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from louvain_um.placement.memory import cuda_calls
+
+ALIGNED: Final = 2 << 20
+"""Bytes to whose multiples the driver reserves addresses."""
+
+PageSide = Literal["device", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Memory of one page.
+
+    Parameters
+    ----------
+    handle : object
+        The driver's name of it.
+    address : int
+        Where the pool itself has it mapped: what copies and the host's threads use.
+    side : {"device", "host"}
+    """
+
+    handle: Any
+    address: int
+    side: PageSide
+
+
+class Mappings:
+    """Addresses of arrays, and pages that are mapped there.
+
+    Parameters
+    ----------
+    device : int
+        The CUDA device, which reads and writes what is mapped.
+    size : int
+        Bytes of a page.
+
+    Attributes
+    ----------
+    live, stale : dict of int to Page
+        Pages by the addresses that they are mapped at: those in use, and those that stayed.
+    due : list of int
+        Where pages of the host stayed in addresses that were released.
+    """
+
+    def __init__(self, device: int, size: int) -> None:
+        self.device, self.size = device, size
+        self.live, self.stale = dict[int, Page](), dict[int, Page]()
+        self.spare, self.reserved = list[tuple[int, int]](), dict[int, int]()
+        self.due = list[int]()
+        self.lock = threading.Lock()
+
+    def map(self, address: int, pages: Sequence[Page]) -> None:
+        """Map pages one after the other; the device may read and write them."""
+        with self.lock:
+            fresh = dict[int, Page]()
+            for number, page in enumerate(pages):
+                at = address + number * self.size
+                if self.stale.get(at) == page:
+                    self.live[at] = self.stale.pop(at)
+                else:
+                    fresh[at] = page
+            self._unmap(self.stale, fresh)
+            for at, page in fresh.items():
+                _call("cuMemMap", at, self.size, 0, page.handle, 0)
+                self.live[at] = page
+            for begin, count in stretches(fresh, self.size):
+                open_to(begin, count * self.size, place("device", self.device))
+
+    def unmap(self, address: int, count: int) -> None:
+        """Undo `map`; nothing may use the addresses any more. Pages stay where they are for now.
+
+        Where `map` was interrupted, nothing may be mapped.
+        """
+        with self.lock:
+            for at in range(address, address + count * self.size, self.size):
+                if page := self.live.pop(at, None):
+                    self.stale[at] = page
+
+    def reserve(self, nbytes: int) -> int:
+        """Return addresses for so many bytes of pages: of an array that is gone, if possible."""
+        fitting = [(size, at) for size, at in self.spare if size >= nbytes]
+        if fitting:
+            self.spare.remove(min(fitting))
+            return min(fitting)[1]
+        address = int(_call("cuMemAddressReserve", nbytes, ALIGNED, 0, 0))
+        self.reserved[address] = nbytes
+        return address
+
+    def release(self, address: int) -> None:
+        """Let others have addresses, where nothing is mapped any more."""
+        nbytes = self.reserved[address]
+        self.spare.append((nbytes, address))
+        with self.lock:
+            held = range(address, address + nbytes, self.size)
+            self.due += [at for at in held if at in self.stale and self.stale[at].side == "host"]
+
+    def unmap_due(self) -> None:
+        """Unmap pages of the host that stayed where nothing is any more."""
+        with self.lock:
+            due, self.due = self.due, []
+            self._unmap(self.stale, due)
+
+    def close(self) -> None:
+        """Unmap all pages, and free all addresses."""
+        for pages in (self.live, self.stale):
+            self._unmap(pages, list(pages))
+        for address, nbytes in self.reserved.items():
+            _call("cuMemAddressFree", address, nbytes)
+        self.reserved.clear()
+        self.spare.clear()
+
+    def _unmap(self, pages: dict[int, Page], addresses: Iterable[int]) -> None:
+        """Unmap those of the pages that are mapped at these addresses."""
+        for begin, count in stretches({at for at in addresses if at in pages}, self.size):
+            _call("cuMemUnmap", begin, count * self.size)
+            for at in range(begin, begin + count * self.size, self.size):
+                del pages[at]
+
+
+def stretches(addresses: Iterable[int], size: int) -> list[tuple[int, int]]:
+    """Return where pages of a size follow each other: the first address, and how many.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.memory.paging.mappings import stretches
+    >>> stretches([30, 10, 20, 50], 10)
+    [(10, 3), (50, 1)]
+    """
+    found = list[tuple[int, int]]()
+    for at in sorted(addresses):
+        if found and found[-1][0] + found[-1][1] * size == at:
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((at, 1))
+    return found
+
+
+def place(side: PageSide, device: int) -> tuple[Any, int]:
+    """Return the driver's name of a side."""
+    kinds = cuda_calls.driver().CUmemLocationType
+    if side == "device":
+        return kinds.CU_MEM_LOCATION_TYPE_DEVICE, device
+    return kinds.CU_MEM_LOCATION_TYPE_HOST_NUMA, 0
+
+
+def open_to(address: int, nbytes: int, to: tuple[Any, int]) -> None:
+    """Let a place read and write a range."""
+    driver = cuda_calls.driver()
+    access = driver.CUmemAccessDesc()
+    access.location.type, access.location.id = to
+    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    _call("cuMemSetAccess", address, nbytes, [access], 1)
+
+
+_call = cuda_calls.driver_call
