@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from louvain_um.errors import LouvainUmError
 from louvain_um.placement.memory import cuda_calls
 
 ALIGNED: Final = 2 << 20
@@ -75,15 +77,16 @@ class Mappings:
                     fresh[at] = page
             self._unmap(self.stale, fresh)
             for at, page in fresh.items():
-                _call("cuMemMap", at, self.size, 0, page.handle, 0)
+                # First of all: who interrupts the call finds it mapped.
                 self.live[at] = page
+                _call("cuMemMap", at, self.size, 0, page.handle, 0)
             for begin, count in stretches(fresh, self.size):
                 open_to(begin, count * self.size, place("device", self.device))
 
     def unmap(self, address: int, count: int) -> None:
         """Undo `map`; nothing may use the addresses any more. Pages stay where they are for now.
 
-        Where `map` was interrupted, nothing may be mapped.
+        Where `map` was interrupted, there may be none.
         """
         with self.lock:
             for at in range(address, address + count * self.size, self.size):
@@ -96,7 +99,8 @@ class Mappings:
         if fitting:
             self.spare.remove(min(fitting))
             return min(fitting)[1]
-        address = int(_call("cuMemAddressReserve", nbytes, ALIGNED, 0, 0))
+        # One page more, where nothing is mapped: what is unmapped at once never goes on in others.
+        address = int(_call("cuMemAddressReserve", nbytes + self.size, ALIGNED, 0, 0))
         self.reserved[address] = nbytes
         return address
 
@@ -115,13 +119,24 @@ class Mappings:
             self._unmap(self.stale, due)
 
     def close(self) -> None:
-        """Unmap all pages, and free all addresses."""
-        for pages in (self.live, self.stale):
-            self._unmap(pages, list(pages))
-        for address, nbytes in self.reserved.items():
-            _call("cuMemAddressFree", address, nbytes)
-        self.reserved.clear()
+        """Unmap all pages, and free all addresses.
+
+        Where a call was interrupted, some are not mapped: then each page is tried.
+        """
+        held = [*self.live, *self.stale]
+        self.live.clear()
+        self.stale.clear()
+        for begin, count in stretches(held, self.size):
+            try:
+                _call("cuMemUnmap", begin, count * self.size)
+            except LouvainUmError:
+                for at in range(begin, begin + count * self.size, self.size):
+                    with suppress(LouvainUmError):
+                        _call("cuMemUnmap", at, self.size)
+        reserved, self.reserved = self.reserved, {}
         self.spare.clear()
+        for address, nbytes in reserved.items():
+            _call("cuMemAddressFree", address, nbytes + self.size)
 
     def _unmap(self, pages: dict[int, Page], addresses: Iterable[int]) -> None:
         """Unmap those of the pages that are mapped at these addresses."""

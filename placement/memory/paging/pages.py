@@ -176,15 +176,17 @@ class Pages:
         if self.thread:
             self.thread.join()
             self.thread = None
-        self.mappings.close()
-        made, self.made = self.made, []
-        self.free = {"device": [], "host": []}
-        for page in made:
-            _call("cuMemUnmap", page.address, self.size)
-            _call("cuMemRelease", page.handle)
-        for address, nbytes in self.bases.values():
-            _call("cuMemAddressFree", address, nbytes)
-        self.bases.clear()
+        try:
+            self.mappings.close()
+        finally:
+            made, self.made = self.made, []
+            self.free = {"device": [], "host": []}
+            for page in made:
+                _call("cuMemUnmap", page.address, self.size)
+                _call("cuMemRelease", page.handle)
+            for address, nbytes in self.bases.values():
+                _call("cuMemAddressFree", address, nbytes)
+            self.bases.clear()
 
     def unmap_released(self) -> None:
         """Let the thread unmap pages of the host: a kernel runs that takes longer."""

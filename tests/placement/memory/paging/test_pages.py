@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_cuda import FakeCuda, install
+from fake_cuda import FakeCuda, Status, install
 
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls, live_arrays
@@ -39,11 +39,12 @@ class Mapped(FakeCuda):
         super().__init__()
         self.file = os.memfd_create("pages")
         self.sizes: dict[int, int] = {}
+        self.mapped = set[int]()
 
     def _driver(self) -> SimpleNamespace:
         driver = super()._driver()
         driver.cuMemMap = self._step("cuMemMap", self._map)
-        driver.cuMemUnmap = self._step("cuMemUnmap", self._unmap)
+        driver.cuMemUnmap = self._unmap
         driver.cuMemAddressFree = self._step("cuMemAddressFree", self._free_addresses)
         return driver
 
@@ -64,11 +65,22 @@ class Mapped(FakeCuda):
         both = mmap.PROT_READ | mmap.PROT_WRITE
         where = libc.mmap(address, nbytes, both, mmap.MAP_SHARED | FIXED, self.file, handle * PAGE)
         assert where == address
+        assert address not in self.mapped
+        self.mapped.add(address)
 
-    def _unmap(self, address: int, nbytes: int) -> None:
+    def _unmap(self, address: int, nbytes: int) -> tuple[Status]:
+        """Unmap pages of one range of addresses; refuse others, as the driver may."""
+        reserved = ((a, n) for a, (kind, n) in [*self.alive.items()] if kind == "reserved")
+        begin, whole = max((a, n) for a, n in reserved if a <= address)
+        pages = set(range(address, address + nbytes, PAGE))
+        if not pages <= self.mapped or address + nbytes > begin + whole:
+            return (Status(1),)
+        self.mapped -= pages
         assert libc.mmap(address, nbytes, 0, NONE | FIXED, -1, 0) == address
+        return (Status(0),)
 
     def _free_addresses(self, address: int, nbytes: int) -> None:
+        assert not self.mapped & set(range(address, address + nbytes, PAGE))
         assert self.alive.pop(address) == ("reserved", nbytes)
 
 
@@ -287,26 +299,53 @@ def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
     cuda.reject = None
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, CudaError("cuMemMap", "out of memory", 2)])
-def test_what_was_interrupted_while_it_mapped_pages_is_closed(cuda, monkeypatch, error):
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["cuMemMap", "cuMemUnmap", "cuMemSetAccess"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, CudaError("the driver", "out of memory", 2)])
+def test_what_was_interrupted_while_it_mapped_pages_is_closed(cuda, monkeypatch, error, call, when):
+    """An interrupt from the keyboard is seen as soon as a call has returned."""
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
         memory.recall()
-        arena, real, calls = memory.arena_of("targets.0"), cuda.driver.cuMemMap, []
+        arena, real, calls = memory.arena_of("targets.0"), getattr(cuda.driver, call), []
 
         def interrupted(*given):
             calls.append(given)
-            if len(calls) == 3:
+            found = real(*given) if when == "after" or len(calls) < 2 else None
+            if len(calls) == 2:
                 raise error
-            return real(*given)
+            return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(cuda.driver, "cuMemMap", interrupted)
+            patch.setattr(cuda.driver, call, interrupted)
             with pytest.raises((KeyboardInterrupt, CudaError)):
-                arena.put("host", range(5), keep=True)
-        mappings = memory.schedule.pool.mappings
-        assert len(arena.mapped) > sum(page in arena.mapped for page in mappings.live.values())
+                arena.put("host", [0, 1, 2, 4, 5], keep=True)
     assert not cuda.alive
+    assert not cuda.mapped
+
+
+def test_what_is_unmapped_at_once_is_of_one_range_of_addresses(cuda, monkeypatch):
+    pool = Pages(0, 8 * MIB, 0, 0, PAGE)
+    mappings, free = pool.mappings, pool.take("device", 4)
+    ends = [cuda._reserve(8 * PAGE)]
+    del cuda.alive[ends[0]]
+
+    def one_behind_the_other(nbytes, *_):
+        cuda.alive[ends[-1]] = ("reserved", nbytes)
+        ends.append(ends[-1] + nbytes)
+        return Status(0), ends[-2]
+
+    monkeypatch.setattr(cuda.driver, "cuMemAddressReserve", one_behind_the_other)
+    ranges = [mappings.reserve(2 * PAGE) for _ in range(2)]
+    for number, address in enumerate(ranges):
+        mappings.map(address, free[2 * number : 2 * number + 2])
+        mappings.unmap(address, 2)
+    # Pages of the other range are mapped in either.
+    for number, address in enumerate(ranges):
+        mappings.map(address, free[2 - 2 * number : 4 - 2 * number])
+    pool.close()
+    assert not cuda.alive
+    assert not cuda.mapped
 
 
 def test_addresses_are_released_while_a_thread_unmaps_what_stayed_there(monkeypatch):
