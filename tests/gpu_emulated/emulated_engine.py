@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -19,7 +19,8 @@ from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
 from louvain_um.placement.memory import colocate, cuda_calls, live_arrays
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.memory.paging import span
+from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.memory.paging.mappings import Mappings, Page
 
 SHARED, ANONYMOUS = 0x11, 0x32
 """MAP_SHARED | MAP_FIXED; MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED."""
@@ -36,6 +37,23 @@ ROOM = 1 << 33
 def map_at(address: int, nbytes: int, flags: int, file: int) -> int:
     """Map a file, or fresh memory, at an address that is in use already."""
     return int(libc.mmap(address, nbytes, 3, flags, file, 0))
+
+
+class Hidden(Mappings):
+    """Pages that stay mapped, except that who reads them there finds nothing."""
+
+    def map(self, address: int, pages: Sequence[Page]) -> None:
+        for number, page in enumerate(pages):
+            at = address + number * self.size
+            if self.stale.get(at) == page:
+                map_at(at, self.size, SHARED, page.handle)
+        super().map(address, pages)
+
+    def unmap(self, address: int, count: int) -> None:
+        super().unmap(address, count)
+        for at in range(address, address + count * self.size, self.size):
+            if at in self.stale:
+                map_at(at, self.size, ANONYMOUS, -1)
 
 
 class HostArray(np.ndarray):
@@ -240,6 +258,7 @@ def emulated_devices(
         patch.setattr(colocate, "fill", fill)
         patch.setattr(live_arrays, "fill", fill)
         patch.setattr(span, "copy_pages", copy_pages)
+        patch.setattr(pages, "Mappings", Hidden)
         for module in (live_arrays, loading):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))
