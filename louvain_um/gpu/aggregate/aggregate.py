@@ -116,7 +116,6 @@ class AtOnce:
             "degrees": empty(f"degrees.{tag}", "community", n, sums),
         }
         aggregation.set(**{f"new_{name}": array for name, array in arrays.items()})
-        aggregation.find_arcs()
         aggregation.launch("aggregate_small")
         aggregation.close("state")
         self.join.launch(n)

@@ -152,6 +152,8 @@ class Aggregation:
                 self.drop("partials")
             self.scratch("partials", blocks, np.uint64)
             self.partials = blocks
+        if self.memory.schedule:  # after all that is allocated, for which arcs may leave
+            self.find_arcs()
         kernel((blocks,), (THREADS,), (self.arguments.argument,))
 
     def find_arcs(self) -> None:
@@ -221,7 +223,6 @@ class Aggregation:
                 weights8=int(rows.heavy_slots > 0), heavy_slots=rows.heavy_slots,
                 new_targets=rows.targets, new_weights=rows.weights,
             )  # fmt: skip
-            self.find_arcs()
             self.launch("sum_arcs")
             self.memory.work_beside(rows.finals(base))
             state = self.read()

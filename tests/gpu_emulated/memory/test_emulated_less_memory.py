@@ -6,6 +6,7 @@ import ctypes
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import reaggregate
+from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
@@ -28,7 +31,7 @@ from louvain_um.placement.memory.paging import pages
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from louvain_um.results.communities import Communities
-from tests.gpu_emulated.emulated_engine import emulated_devices
+from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 
 GRAPHS = {
     "lfr": lambda: lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph,
@@ -241,3 +244,40 @@ def test_labels_do_not_depend_on_weights_of_16_bits(
     assert (widths["weights.0"], widths["sizes"]) == (2, 4)
     assert "degrees.0" in widths
     assert shares
+
+
+def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A kernel of more blocks than those before takes room for more partial sums."""
+    left, found = list[str](), list[tuple[int, int]]()
+    blocks = {"number_labels": 2, "sum_arcs": 8}
+
+    def empty(name: str, group: Any, size: int, dtype: Any) -> Any:
+        if size == 8:
+            left.append(name)
+        return np.zeros(size, dtype).view(HostArray)
+
+    memory: Any = SimpleNamespace(
+        schedule=True, empty=empty, free=lambda *names: None,
+        apart=lambda name: (1 << 20, 1 << 30) if left and name == "targets.0" else (0, 0),
+    )  # fmt: skip
+
+    def get(source: str, name: str, types: str) -> Any:
+        def launch(*_: Any) -> None:
+            found.append((aggregation.value("near"), aggregation.value("far_targets")))
+
+        launch.blocks = blocks[name]  # type: ignore[attr-defined]
+        return launch
+
+    kernels: Any = SimpleNamespace(get=get, resident_blocks=lambda kernel, *_: kernel.blocks)
+    level = GpuLevel(
+        cycle=0, number=0, vertices=1 << 20, arcs=1 << 24, sums=np.uint32, offsets=None,
+        targets=None, weights=None, loops=None, degrees=None,
+    )  # fmt: skip
+    with emulated_devices(monkeypatch, {}, 1):
+        aggregation = Aggregation(kernels, memory, level)
+        for name in blocks:
+            aggregation.launch(name)
+    assert left == ["aggregate_partials"]
+    assert found == [(EVERY_ARC, 0), (1 << 18, 1 << 30)]
