@@ -59,9 +59,11 @@ def filter(frontier: ArrayLike, condition: str, **arrays: ArrayLike) -> NDArray[
     >>> filter([3, 0, 1], "x > 4 and v != 0", x=np.array([9, 5, 9, 4])).tolist()
     [1]
     """
+    if "v" in arrays:
+        raise OptionError(remedy="v is the vertex; give the array another name")
     known = Expression(condition, ("v", *arrays), "condition")
     xp = module_of(frontier, *arrays.values())
-    items = xp.unique(xp.asarray(frontier, np.int64))
+    items = vertices_of(frontier, xp)
     values = {name: xp.asarray(array) for name, array in arrays.items()}
     for array in values.values():
         check_values(array)
@@ -133,6 +135,8 @@ def advance(
     if combine not in COMBINED:
         raise OptionError("combine", combine, f"must be one of {', '.join(COMBINED)}")
     xp = module_of(into)
+    if not isinstance(into, xp.ndarray) or (xp is np and not into.flags.writeable):
+        raise GraphError("into must be an array that can be changed; pass a copy")
     rows = rows_of(graph) if xp is np else device_rows_of(graph)
     n = rows.n_vertices
     sources, targets = (into if given is None else xp.asarray(given) for given in (x, y))
@@ -142,7 +146,7 @@ def advance(
             raise GraphError(f"arrays must have {n} entries, one per vertex, not {len(array)}")
     if into.dtype != np.int64:
         raise GraphError(f"into must be int64, not {into.dtype}; convert it with .astype(np.int64)")
-    items = xp.unique(xp.asarray(frontier, np.int64))
+    items = vertices_of(frontier, xp)
     check_vertices(items, n)
     before = into.copy()
     # `into` may stand for x and y: they keep the values from before the call.
@@ -271,6 +275,14 @@ def _advance_there(
     if target is not into:
         into[...] = target
     return cupy.flatnonzero(into != before).astype(np.uint32)
+
+
+def vertices_of(frontier: Any, xp: Any) -> Any:
+    """Return the vertices of a frontier as int64, each once, ascending."""
+    given = xp.asarray(frontier)
+    if given.size and given.dtype.kind not in "iu":
+        raise GraphError(f"vertices must be whole numbers, not {given.dtype}")
+    return xp.unique(given.astype(np.int64))
 
 
 def check_values(array: NDArray[Any]) -> None:

@@ -121,3 +121,18 @@ def test_what_does_not_fit() -> None:
 def test_a_graph_of_another_library() -> None:
     graph = nx.karate_club_graph()
     assert intersect(graph, [(0, 33)]).tolist() == [len(list(nx.common_neighbors(graph, 0, 33)))]
+
+
+def test_calls_that_would_change_or_skip_something_silently() -> None:
+    g = Graph.from_edges([0, 1], [1, 2])
+    fixed = np.zeros(3, np.int64)
+    fixed.setflags(write=False)
+    for into in (fixed, [0, 0, 0]):
+        with pytest.raises(GraphError, match="that can be changed"):
+            advance(g, [0], along="x + 1", combine="add", into=into)  # type: ignore[arg-type]
+    assert not fixed.any()
+    with pytest.raises(GraphError, match="vertices must be whole numbers, not float64"):
+        advance(g, [0.5], along="x + 1", combine="add", into=np.zeros(3, np.int64))
+    with pytest.raises(OptionError, match="v is the vertex"):
+        filter([0], "v > 0", v=[1, 2, 3])
+    assert advance(g, [], along="x + 1", combine="add", into=np.zeros(3, np.int64)).size == 0
