@@ -281,6 +281,8 @@ class GpuEngine:
             return
         if not (level.number or self.lies_still):
             return
+        if level.vertices > self.limits.small:
+            return
         if level.whole:  # which takes no sums along, as refining does
             return
         if takes_one_launch(self.memory, level, self.limits) and not self.from_input(level):
