@@ -74,6 +74,7 @@ def level_1(row: dict[str, Any]) -> Found | None:
         communities=communities,
         isolated=row["shape"]["isolated"],
         skew=row["shape"]["skew"],
+        max_degree=row["shape"]["max_degree"],
     )
 
 

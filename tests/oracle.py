@@ -172,7 +172,11 @@ def detect(
                 break
             parts = labels
             if method == "leiden":
-                parts = refine(level, labels, aim, seed, cycle)
+                skewed = max(map(len, net.neighbours)) ** 2 > arcs_of(net)
+                if path and skewed and arcs_of(level) > rules.MOST_KEPT * arcs_of(net):
+                    parts = split(level, labels)
+                else:
+                    parts = refine(level, labels, aim, seed, cycle)
             coarse, numbers, carried = aggregate(level, labels, parts)
             value = value_of(coarse, carried, aim)
             gained = (value - best) / unit
@@ -406,6 +410,11 @@ def aggregate(net: Net, labels: list[int], parts: list[int]) -> tuple[Net, list[
     for v in net.vertices:
         carried[numbers[v]] = first[labels[v]]
     return Net(neighbours, loops, masses, seconds, members, fixed), numbers, carried
+
+
+def arcs_of(net: Net) -> int:
+    """Return the number of arcs, loops not counted."""
+    return sum(map(len, net.neighbours))
 
 
 def split(net: Net, labels: list[int]) -> list[int]:

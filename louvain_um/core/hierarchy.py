@@ -65,6 +65,9 @@ class Engine(Protocol[L]):
     def size(self, level: L) -> tuple[int, int]:
         """Return vertices and arcs of a level."""
 
+    def max_degree(self, level: L) -> int:
+        """Return the largest number of arcs of a vertex of the input."""
+
     def move(self, level: L) -> MoveStats:
         """Move vertices between communities until a sweep's gain falls below the tolerance."""
 
@@ -124,7 +127,7 @@ class Run:
     """The state of one detection between levels.
 
     `renews` is for a cycle that renews communities which follow a graph: it ends sooner
-    (`rules.RENEWAL_FACTOR`), and levels above `rules.MOST_KEPT` are split into components only.
+    (`rules.RENEWAL_FACTOR`).
     """
 
     engine: Engine[Any]
@@ -134,6 +137,7 @@ class Run:
     best: float = 0.0
     gained: float = 0.0
     input_arcs: int = 0
+    skewed: bool = False
     levels: list[Level] = field(default_factory=list)
 
     def quality(self, level: Any) -> tuple[float, int]:
@@ -156,6 +160,7 @@ class Run:
         """Run levels until one gains no more than the threshold; return those that gained."""
         path = [level]
         self.input_arcs = self.engine.size(level)[1]
+        self.skewed = self.engine.max_degree(level) ** 2 > self.input_arcs
         while self.level_allowed:
             coarse = self.step(level, number, len(path) - 1)
             if coarse is None:
@@ -194,7 +199,7 @@ class Run:
         engine, watch, since = self.engine, self.watch, time.perf_counter()
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
-        if self.renews and number > 0:
+        if number > 0 and (self.skewed or self.renews):
             level.whole = arcs > rules.MOST_KEPT * self.input_arcs
         moved: MoveStats = watch.run("move", engine.move, level, **where)
         forced = self.refines_start(cycle, number)

@@ -105,6 +105,10 @@ class CpuEngine:
         """Return vertices and arcs of a level."""
         return level.vertices, level.arcs
 
+    def max_degree(self, level: CpuLevel) -> int:
+        """Return the largest number of arcs of a vertex."""
+        return level.max_degree
+
     def move(self, level: CpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         n, empty = level.vertices, self.memory.empty

@@ -138,10 +138,23 @@ class DevicesEngine(GpuEngine):
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
-        if self.shared(level):
-            refine_shared(kernels, self.team, self.options, self.total)
-        else:
+        if not self.shared(level):
             super().refine(level)
+        elif level.whole:
+            # Levels after the first are whole on each device.
+            super().refine(level)
+            self.copy_refined(level)
+        else:
+            refine_shared(kernels, self.team, self.options, self.total)
+
+    def copy_refined(self, level: GpuLevel) -> None:
+        """Give the other devices the sub-communities of a level."""
+        cuda_calls.synchronize()
+        for share in turns(self.team[1:]):
+            name = f"refined.{level.cycle}.{level.number}"
+            there = share.memory.empty(name, "community", level.vertices, np.uint32)
+            copy(level.refined, there)
+            share.level.refined = there
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""

@@ -123,6 +123,11 @@ class RankEngine(CpuEngine):
             rank=rank,
         )
 
+    def max_degree(self, level: CpuLevel) -> int:
+        """Return the largest number of arcs of a vertex of any rank."""
+        own = np.array([level.max_degree], np.int64)
+        return int(np.concatenate(self.ranks.allgatherv(own)).max())
+
     def show(self, phase: Any, level: CpuLevel, iteration: int = -1, **step: Any) -> None:
         """Show nothing: observers of steps read whole graphs."""
 

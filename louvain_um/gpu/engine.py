@@ -230,6 +230,10 @@ class GpuEngine:
         """Return vertices and arcs of a level."""
         return level.vertices, level.arcs
 
+    def max_degree(self, level: GpuLevel) -> int:
+        """Return the largest number of arcs of a vertex."""
+        return level.max_degree
+
     def move(self, level: GpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         run = (kernels, self.memory, self.options, self.total, level)

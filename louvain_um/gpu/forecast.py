@@ -90,6 +90,7 @@ class Forecast:
             communities=coarse.vertices if sums is None else sums.communities,
             isolated=shape.isolated,
             skew=shape.skew,
+            max_degree=shape.max_degree or 0,
         )
         self.remaining = plan.remaining(found)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from louvain_um.core.rules import CYCLES
+from louvain_um.core.rules import CYCLES, MOST_KEPT
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model.workload import Workload
 
@@ -103,6 +103,8 @@ class Found:
         Vertices without arcs, as far as known: each stays a community of its own.
     skew : float
         Degree at the end of a random arc, relative to that of a random vertex.
+    max_degree : int
+        Of the input, as far as known.
     waited : float, optional
         Seconds for which level 0 waited for the bus, if that is known.
     """
@@ -114,6 +116,7 @@ class Found:
     communities: int
     isolated: int = 0
     skew: float = 1.0
+    max_degree: int = 0
     waited: float | None = None
 
 
@@ -157,9 +160,17 @@ class Remaining:
         """Share of the arcs of level 0 that level 1 keeps."""
         return min(1.0, self.found.arcs / max(self.work.arcs, 1))
 
+    @property
+    def whole(self) -> bool:
+        """Whether whole communities of level 1 become vertices of level 2, although by Leiden."""
+        hubs = self.found.max_degree**2 > self.work.arcs
+        return self.work.method == "leiden" and hubs and self.kept > MOST_KEPT
+
     @cached_property
     def shrinks(self) -> float:
         """Arcs of a level relative to those of the level before, from level 2 on."""
+        if self.whole:
+            return 0.0
         _, vertices, communities = self._vertices
         begun = min(1.0, communities / vertices)
         hubs = max(self.found.skew, 1.0) ** self.rates.hubs
@@ -241,7 +252,8 @@ class Remaining:
         """Return the seconds of the levels above 0 with so many visits, bus and launches apart."""
         of_vertices = self.scale * self.rates.vertex * self._vertices[1]
         share = self.arcs / max(self.found.arcs, 1)
-        return self.arcs * self.visit * (self.aggregating + visits) + share * of_vertices
+        made = self.rates.aggregate if self.whole else self.aggregating
+        return self.arcs * self.visit * (made + visits) + share * of_vertices
 
     @property
     def launches(self) -> float:

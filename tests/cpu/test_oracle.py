@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um import Graph, api
+from louvain_um.core import rules
 from louvain_um.core.rules import MIN_SWEEPS
 from louvain_um.cpu import move
 from louvain_um.generators import stencil
@@ -23,6 +24,7 @@ from tests.graphs import graphs
     threads=st.sampled_from([1, 2, 4]),
     max_level=st.sampled_from([None, None, 1, 2]),
     threshold=st.sampled_from([1e-7, 1e-7, 0.0, 1e-3, 1.0]),
+    most_kept=st.sampled_from([rules.MOST_KEPT, 0.3]),
 )
 def test_labels_and_levels_are_the_oracles(
     method: str,
@@ -32,6 +34,7 @@ def test_labels_and_levels_are_the_oracles(
     threads: int,
     max_level: int | None,
     threshold: float,
+    most_kept: float,
 ) -> None:
     options = {
         "resolution": resolution,
@@ -39,9 +42,12 @@ def test_labels_and_levels_are_the_oracles(
         "max_level": max_level,
         "threshold": threshold,
     }
-    labels, levels = oracle.detect(graph, method, **options)
     # Graphs this small would never see a second thread.
-    with mock.patch.object(move, "SERIAL_ARCS", 0):
+    with (
+        mock.patch.object(rules, "MOST_KEPT", most_kept),
+        mock.patch.object(move, "SERIAL_ARCS", 0),
+    ):
+        labels, levels = oracle.detect(graph, method, **options)
         result = getattr(api, method)(graph, device="cpu", threads=threads, **options)
     assert result.labels.tolist() == labels
     assert [

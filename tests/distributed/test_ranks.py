@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um import Graph, api
+from louvain_um.core import rules
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import blocks_of, join_blocks
@@ -51,13 +53,15 @@ def test_labels_and_levels_are_those_of_one_process(
     ranks=st.integers(1, 5),
     seed=st.integers(0, 2**32 - 1),
     resolution=st.sampled_from([0.5, 1.0, 2.0]),
+    most_kept=st.sampled_from([rules.MOST_KEPT, 0.3]),
 )
 def test_any_graph_on_any_number_of_ranks(
-    method: str, graph: Graph, ranks: int, seed: int, resolution: float
+    method: str, graph: Graph, ranks: int, seed: int, resolution: float, most_kept: float
 ) -> None:
     options = Options(method=method, device="cpu", seed=seed, resolution=resolution)
-    found = detect_in_threads(graph, options, ranks=ranks, collapse_arcs=0)
-    assert_equal(found, api.run(graph, options))
+    with mock.patch.object(rules, "MOST_KEPT", most_kept):
+        found = detect_in_threads(graph, options, ranks=ranks, collapse_arcs=0)
+        assert_equal(found, api.run(graph, options))
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from louvain_um.core import rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed import devices
@@ -68,6 +69,28 @@ def test_several_devices(
         assert {device for device, kernel in kernels.launched if kernel == name} >= set(
             range(count)
         )
+
+
+@pytest.mark.parametrize("kind", ["rmat", "weighted"])
+def test_a_shared_level_is_split_into_whole_communities(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str
+) -> None:
+    monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
+    monkeypatch.setattr(devices, "SHARED_ARCS", 1)
+    graph = KINDS[kind]()
+    options: Any = Options(method="leiden", seed=3)
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    assert one.levels[1].arcs > rules.MOST_KEPT * graph.n_arcs
+    with (
+        emulated_devices(monkeypatch, emulated, 3) as kernels,
+        DevicesEngine(options, ignore, [0, 1, 2]) as engine,
+    ):
+        found = detect(engine, graph, options, ignore)
+    assert np.array_equal(found.labels, one.labels)
+    assert found.modularity == one.modularity
+    # Once at the end of each cycle, besides.
+    launched = [kernel for _, kernel in kernels.launched]
+    assert launched.count("split_communities") > len({level.cycle for level in one.levels})
 
 
 def test_memory_is_freed_where_a_device_has_too_little(

@@ -198,7 +198,7 @@ class DeviceRankEngine(RankEngine):
 
     def refinement(self, level: CpuLevel) -> None:
         """Refine a level that is dealt over ranks on the GPU."""
-        if not is_shared(level):
+        if level.whole or not is_shared(level):
             super().refinement(level)
             return
         share = self.own_share(level)

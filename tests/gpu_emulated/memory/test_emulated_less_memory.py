@@ -170,6 +170,7 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
 ) -> None:
     """A random graph in core: besides the input there is never more than one such level."""
+    monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level is refined
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 15))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
     plain: Any = Options(method="leiden", seed=3)
