@@ -127,13 +127,15 @@ class Run:
     """The state of one detection between levels.
 
     `renews` is for a cycle that renews communities which follow a graph: it ends sooner
-    (`rules.RENEWAL_FACTOR`).
+    (`rules.RENEWAL_FACTOR`), and a level that gains too little is split into whole communities,
+    which may join on one more (`joins`). `skewed` says whether the input has hubs.
     """
 
     engine: Engine[Any]
     options: Options
     watch: Stopwatch
     renews: bool = False
+    joins: bool = False
     best: float = 0.0
     gained: float = 0.0
     input_arcs: int = 0
@@ -169,7 +171,8 @@ class Run:
             self.engine.release(level)
             level = coarse
             least = self.options.threshold * (rules.RENEWAL_FACTOR if self.renews else 1)
-            if self.gained <= least and not self.refines_start(number, len(path) - 2):
+            forced = self.joins or self.refines_start(number, len(path) - 2)
+            if self.gained <= least and not forced:
                 break
         if self.options.method == "leiden" and len(path) > 1:
             self.engine.split_disconnected(level)
@@ -187,6 +190,15 @@ class Run:
         given = self.engine.problem.start is not None and self.options.method == "leiden"
         return given and cycle == number == 0
 
+    def may_join(self, level: Any) -> bool:
+        """Whether one more level, of whole communities, follows a level that gains too little.
+
+        Those that grew together cannot join while none of their vertices gains by leaving alone.
+        """
+        if not (self.renews and self.levels and self.options.method == "leiden"):
+            return False
+        return not self.joins and self.levels[-1].communities < self.engine.size(level)[0]
+
     def gained_enough(self, moved: MoveStats, cycle: int, number: int) -> bool:
         """Whether a move phase gained enough for aggregation to follow."""
         factor = rules.min_gain_factor(cycle, number)
@@ -202,9 +214,12 @@ class Run:
         if number > 0 and (self.skewed or self.renews):
             level.whole = arcs > rules.MOST_KEPT * self.input_arcs
         moved: MoveStats = watch.run("move", engine.move, level, **where)
-        forced = self.refines_start(cycle, number)
-        enough = not self.levels or self.gained_enough(moved, cycle, number)
-        if not forced and not (moved.moves and enough):
+        enough = moved.moves > 0 and (not self.levels or self.gained_enough(moved, cycle, number))
+        self.joins = not enough and self.may_join(level)
+        if self.joins:
+            level.whole = True
+        forced = self.joins or self.refines_start(cycle, number)
+        if not forced and not enough:
             engine.discard_move(level)
             self.gained = 0.0
             return None

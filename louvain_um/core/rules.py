@@ -129,8 +129,11 @@ RENEWAL_FACTOR: Final = 1000
 """A renewal goes on to another level only if one gains more than this × threshold, 1e-4.
 
 The next renewal goes on where this one ends. Messages over six seeds are followed as well as with
-all levels, planted communities up to .1 % worse; a renewal of LFR 22 loses .005 %, and ends after
-level 0.
+all levels, planted communities up to .1 % worse; a renewal of LFR 22 loses .005 %, and no level but
+the first gains as much. One that gains less is followed by one more, whose vertices are whole
+communities: those that grew together join there, of which no sub-community gains by leaving alone.
+Where pairs of planted communities merge slowly, the least modularity, relative to static Louvain,
+is .982 instead of .963.
 """
 
 MOST_KEPT: Final = 0.9

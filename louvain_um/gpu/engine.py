@@ -297,11 +297,12 @@ class GpuEngine:
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
-        if self.ahead:
-            return
         if level.whole:
+            self.discard_ahead()
             self.settle(level, "refine")
             relabel.components(kernels, self.memory, level)
+            return
+        if self.ahead:
             return
         # Looked up once for each vertex, and not at all.
         self.memory.set_aside(*self.live("totals", f"start.{level.cycle}.{level.number}"))
@@ -386,6 +387,10 @@ class GpuEngine:
         """Free temporaries after a move phase without moves."""
         self.memory.free(*self.live("totals"))
         free_second_totals(self.memory, level)
+        self.discard_ahead()
+
+    def discard_ahead(self) -> None:
+        """Free what was launched for nothing while a level's vertices moved."""
         if self.ahead:
             self.ahead.discard()
             self.ahead = None

@@ -22,6 +22,18 @@ def random_batch(rng: np.random.Generator, n: int, size: int, weighted: bool) ->
     return {"insert": insert, "delete": (u[~keep], v[~keep])}
 
 
+def merging(seed: int) -> Iterator[dict[str, Any]]:
+    """Yield arguments of `apply`: 8 groups of 15 vertices, then few edges a batch between two."""
+    rng = np.random.default_rng(seed)
+    u, near = rng.integers(0, 120, 700), rng.random(700) < 0.95
+    v = np.where(near, rng.integers(0, 15, 700) * 8 + u % 8, rng.integers(0, 120, 700))
+    yield {"insert": (u, v)}
+    for group in (0, 2):
+        for _ in range(12):
+            u, v = rng.integers(0, 15, (2, 5)) * 8
+            yield {"insert": (u + group, v + group + 1)}
+
+
 def grown(n: int, edges: int, weighted: bool, seed: int) -> lu.DynamicGraph:
     """Return a graph with random edges."""
     graph = lu.DynamicGraph(n, weighted=weighted)

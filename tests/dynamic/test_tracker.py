@@ -20,7 +20,7 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.dynamic.tracking.identity import NO_ID, members_of
 from louvain_um.errors import GraphError, OptionError
 from tests import oracle
-from tests.dynamic.random_batches import batches_with_removals, grown, random_batch
+from tests.dynamic.random_batches import batches_with_removals, grown, merging, random_batch
 from tests.dynamic.tracker_oracle import Following, smallest
 
 
@@ -83,6 +83,28 @@ def test_levels_that_keep_most_arcs_are_split_into_components_only(
             assert oracle.split(slow.net, names) == names
     assert whole
     assert min(whole) >= 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_communities_that_grow_together_are_joined_by_a_renewal(seed: int) -> None:
+    """Each is several vertices of a level by then, none of which gains by leaving the others."""
+    first, *batches = merging(seed)
+    graph = lu.DynamicGraph(120)
+    graph.apply(**first)
+    tracker = lu.Tracker(graph, audit=None)
+    slow = Following(
+        oracle.net_of(graph.snapshot()), "leiden", 0.02, None,
+        names=smallest(tracker.communities.labels.tolist()),
+    )  # fmt: skip
+    before = tracker.communities.n_communities
+    for batch in batches:
+        found = tracker.update(graph.apply(**batch))
+        names = slow.update(graph.snapshot())
+        assert found.labels.tolist() == oracle.number_by_size(names)
+        if tracker.rows[-1]["renewed"]:
+            assert found.modularity > 0.985 * lu.leiden(graph, device="cpu").modularity
+    assert tracker.to_frame()["renewed"].sum() > 2
+    assert found.n_communities < before
 
 
 def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken() -> None:

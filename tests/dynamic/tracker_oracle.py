@@ -180,25 +180,28 @@ class Following:
         most = rules.MOST_KEPT * arcs_of(level)
         best = float("-inf")  # freed vertices find communities again
         least = 1e-7 * rules.RENEWAL_FACTOR
+        joins = False
         while True:
             if path:
                 alone = self.method == "louvain"
                 labels, _, _, gain = oracle.move(level, reached, *rule, len(path), alone)
-                if rules.as_modularity(gain) <= least:
+                little = rules.as_modularity(gain) <= least
+                joins = little and not joins and not alone and len(set(reached)) < len(reached)
+                if little and not joins:
                     break
             parts = labels
-            if self.method == "leiden" and path and arcs_of(level) > most:
+            if self.method == "leiden" and path and (joins or arcs_of(level) > most):
                 parts = oracle.split(level, labels)
             elif self.method == "leiden":
                 parts = oracle.refine(level, labels, *rule)
             coarse, numbers, carried = oracle.aggregate(level, labels, parts)
             value = oracle.value_of(coarse, carried, self.aim)
             gained, best = value - best, max(value, best)
-            if gained <= 0:
+            if gained < 0 or (gained == 0 and not joins):
                 break
             path.append(numbers)
             level, reached = coarse, carried
-            if gained <= least:
+            if gained <= least and not joins:
                 break
         if not path:
             return []

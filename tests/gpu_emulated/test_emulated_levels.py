@@ -14,11 +14,14 @@ from louvain_um.core import rules
 from louvain_um.core.hierarchy import Run, Stopwatch, detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.follow import release
+from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking import partition
+from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import reaggregate
+from louvain_um.gpu.aggregate.aggregate import AtOnce
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import coarse_bytes, coarse_memory, shape
 from louvain_um.gpu.memory.clustering import sampled_clustering
@@ -26,6 +29,7 @@ from louvain_um.gpu.memory.degree_stats import degree_stats
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from tests.dynamic.random_batches import merging
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 
 
@@ -105,6 +109,17 @@ def test_small_levels_are_launched_without_waiting_for_what_moved(
     assert all(launched[at : at + len(steps)] == steps for at in begins)
 
 
+def renewed(engine: Any, graph: Graph, start: Any, **awake: Any) -> tuple[Any, list[Any]]:
+    """Return the labels and the levels of a renewal."""
+    run = Run(engine, engine.options, Stopwatch(ignore), renews=True)
+    run.best = partition.RELEASED
+    level = replace(engine.load(graph), cycle=1, start=start, **awake)
+    if isinstance(engine, GpuEngine):
+        engine.first = level
+    path = run.cycle(level, 1)
+    return engine.labels(path), [replace(level, seconds=0.0) for level in run.levels]
+
+
 def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
 ) -> None:
@@ -118,28 +133,70 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(
     start = partition.named(start)
     release(start, awake, np.empty(len(start), np.uint32))
 
-    def renewed(engine: Any, start: Any, awake: Any) -> tuple[Any, list[Any]]:
-        run = Run(engine, options, Stopwatch(ignore), renews=True)
-        run.best = partition.RELEASED
-        level = replace(engine.load(graph), cycle=1, start=start, **awake)
-        if isinstance(engine, GpuEngine):
-            engine.first = level
-        path = run.cycle(level, 1)
-        return engine.labels(path), [replace(level, seconds=0.0) for level in run.levels]
-
-    one, levels = renewed(CpuEngine(options, ignore), start.copy(), {"active": awake})
+    one, levels = renewed(CpuEngine(options, ignore), graph, start.copy(), active=awake)
     with (
         emulated_devices(monkeypatch, emulated, 1) as kernels,
         GpuEngine(options, ignore) as engine_there,
     ):
         flags = awake.astype(np.uint8).view(HostArray)
-        found, reached = renewed(engine_there, start.view(HostArray), {"awake": flags})
+        found, reached = renewed(engine_there, graph, start.view(HostArray), awake=flags)
     assert np.array_equal(found, one)
     assert reached == levels
     assert levels[1].arcs > rules.MOST_KEPT * graph.n_arcs
     launched = [kernel for _, kernel in kernels.launched]
     assert launched.count("split_communities") == 2
     assert launched.count("refine") == launched.count("move") - 1
+
+
+@pytest.mark.parametrize("small", [1 << 19, 256, 1])
+def test_renewals_that_join_whole_communities_find_those_of_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], small: int
+) -> None:
+    """Also where the next level has been made of parts before it was known that they stay."""
+    for module in (engine, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=small))
+    starts = list[tuple[Graph, Any, Any]]()
+    real = partition.run_cycle
+
+    def noting(view: Any, start: Any, marks: Any, *given: Any, **renews: Any) -> Any:
+        starts.append((dynamic.snapshot(), start.copy(), marks.copy()))
+        return real(view, start, marks, *given, **renews)
+
+    monkeypatch.setattr(partition, "run_cycle", noting)
+    first, *batches = merging(seed=1)
+    dynamic = DynamicGraph(120)
+    dynamic.apply(**first)
+    tracker = Tracker(dynamic, audit=None)
+    for batch in batches:
+        tracker.update(dynamic.apply(**batch))
+    assert len(starts) > 2
+    options = replace(tracker.options.run, device="cuda:0")
+    joined, discarded, most = list[int](), list[AtOnce](), 0
+    components, discard = relabel.components, AtOnce.discard
+
+    def joining(kernels: Any, memory: Any, level: Any) -> None:
+        joined.append(level.arcs)
+        components(kernels, memory, level)
+
+    def discarding(ahead: AtOnce) -> None:
+        discarded.append(ahead)
+        discard(ahead)
+
+    monkeypatch.setattr(relabel, "components", joining)
+    monkeypatch.setattr(AtOnce, "discard", discarding)
+    for graph, start, awake in starts:
+        discarded.clear()
+        one, levels = renewed(CpuEngine(options, ignore), graph, start.copy(), active=awake)
+        with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
+            flags = awake.astype(np.uint8).view(HostArray)
+            found, reached = renewed(run, graph, start.view(HostArray), awake=flags)
+            of_input = ("offsets.0", "targets.0", "loops.0", "degrees.0")
+            assert set(run.memory.live) == {*of_input, "labels"}
+        assert np.array_equal(found, one)
+        assert reached == levels
+        most = max(most, len(discarded))
+    assert joined
+    assert (most > 1) == (small > 1), "the last level of a renewal is discarded, too"
 
 
 @pytest.mark.parametrize(
