@@ -92,12 +92,8 @@ def test_stores_on_stand_ins_for_graphs_of_papers_are_those_measured():
     page = (DOCS / "guide/stores.md").read_text()
     for table in shown.stdout.strip().split("\n\n"):
         assert f"\n\n{table}\n\n" in page
-    _, by = stores_in("stores_papers_h200")
-    record = json.loads((ROOT / "benchmarks/results/stores_papers_h200.json").read_text())
-    times = [by["rgg_n_2_24_s0", "rows", size]["insert_ms"] for size in (10**6, 10**7)]
-    bulk = {r["store"]: r["bulk_ms"] for r in record["trials"] if r["graph"] == "rgg_n_2_24_s0"}
-    told = f"`rows` takes {times[0]:.1f}, {times[1]:.1f} and {bulk['rows']:.0f}"
-    assert told in " ".join(page.split())
+    record, _ = stores_in("stores_papers_h200")
+    assert len(record["graphs"]) == 23
 
 
 def test_stores_on_a_gpu_take_what_was_measured():
@@ -171,7 +167,10 @@ def test_allocations_by_ouroboros_take_what_was_measured():
     for variant in ("s-c", "va-c", "vl-c"):
         assert all(6.5 < small[variant][what] < 9.55 for what in ("first", "again"))
     assert all(0.25 < small["cuda"][what] / 1e3 < 0.35 for what in ("first", "again"))
+    assert 16.45 < found["cuda"]["threads_512"]["1048576"]["first"] / 1e3 < 16.6
+    assert 4.15 < found["cuda"]["threads_8192"]["1048576"]["first"] / 1e3 < 4.25
     for variant in VARIANTS:
+        assert 0.065 < found[variant]["threads_512"]["1048576"]["first"] / 1e3 < 0.195
         assert 0.95 < found[variant]["threads_8192"]["1048576"]["first"] / 1e3 < 3
     for size, times in found["cuda"]["sizes"].items():
         for variant in ("va-p", "vl-p"):

@@ -132,7 +132,10 @@ def weighted_degrees(
 ) -> NDArray[np.int64]:
     """Return the degree of each vertex, int64[n]: its arcs' weights and twice its loop."""
     if weights is None:
-        return np.diff(offsets) + 2 * loops
+        degrees: NDArray[np.int64] = np.diff(offsets)
+        if loops.any():
+            degrees += 2 * loops
+        return degrees
     degrees = np.empty(len(loops), np.int64)
     _sum_rows(offsets, weights, loops, degrees)
     return degrees
