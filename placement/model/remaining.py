@@ -42,10 +42,11 @@ class Rates:
 
     Parameters
     ----------
-    visit, visit_vertex : float
-        Nanoseconds of a visit of an arc of level 0 on an H200 with everything on the device, and
-        what is added to it by vertices per arc. What a run in pages takes beyond that it waited for
-        the bus; of a run in core, what level 0 took is the measure.
+    visit, visit_vertex, visit_skew : float
+        Nanoseconds of a visit of an arc of level 0 on an H200 with everything on the device, what
+        is added to it by vertices per arc, and how much longer it takes, relative, where degrees
+        are skewed. What a run in pages takes beyond that it waited for the bus; of a run in core,
+        what level 0 took is the measure.
     aggregate, refine : float
         What aggregating an arc takes, and for Leiden refining it, too, in visits.
     sweeps : float
@@ -71,20 +72,21 @@ class Rates:
         Such cycles where communities are clear, in the mean.
     """
 
-    visit: float = 0.015
+    visit: float = 0.0165
     visit_vertex: float = 0.21
-    aggregate: float = 2.1
-    refine: float = 2.0
-    sweeps: float = 1.4
-    open: float = 26.0
-    merging: float = 2.2
+    visit_skew: float = 0.55
+    aggregate: float = 2.0
+    refine: float = 2.2
+    sweeps: float = 1.23
+    open: float = 23.5
+    merging: float = 2.3
     clear: float = 0.06
     hubs: float = 0.16
-    vertex: float = 0.45
-    level: float = 0.8
-    back: float = 0.25
-    again: float = 0.77
-    doubt: float = 0.5
+    vertex: float = 0.43
+    level: float = 0.9
+    back: float = 0.26
+    again: float = 0.73
+    doubt: float = 0.55
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +227,8 @@ class Remaining:
         if waited is not None:
             return max(0.0, seconds)
         of_vertices = self.rates.visit_vertex * self._vertices[0] / arcs
-        return min(seconds, self.scale * (self.rates.visit + of_vertices))
+        hubs = 1 + self.rates.visit_skew * (1 - 1 / max(self.found.skew, 1.0))
+        return min(seconds, self.scale * hubs * (self.rates.visit + of_vertices))
 
     @cached_property
     def away(self) -> float:

@@ -159,6 +159,7 @@ def test_recorded_runs_are_expected_to_within_a_quarter():
             communities=communities,
             isolated=shape.isolated,
             skew=shape.skew,
+            max_degree=shape.max_degree or 0,
         )
         found = plan.remaining(there)
         near = abs(found.seconds / run["seconds"] - 1) <= 0.25
