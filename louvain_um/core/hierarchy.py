@@ -185,8 +185,11 @@ class Run:
     def refines_start(self, cycle: int, number: int) -> bool:
         """Whether a level must be refined although it gains nothing.
 
-        Communities to start from may be too large for any single vertex to leave.
+        Communities to start from may be too large for any single vertex to leave, and those that
+        are renewed may have changed inside.
         """
+        if self.renews:
+            return number == 0
         given = self.engine.problem.start is not None and self.options.method == "leiden"
         return given and cycle == number == 0
 

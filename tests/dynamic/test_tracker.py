@@ -107,6 +107,20 @@ def test_communities_that_grow_together_are_joined_by_a_renewal(seed: int) -> No
     assert found.n_communities < before
 
 
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_a_renewal_goes_on_although_no_vertex_is_freed(method: Any) -> None:
+    """Loops kept the ends of edges apart. What turns of them counts at no vertex."""
+    graph = lu.DynamicGraph(4, weighted=True)
+    graph.apply(insert=([0, 2, 0, 1, 2, 3], [1, 3, 0, 1, 2, 3], [1, 1, 5, 5, 5, 5]))
+    tracker = lu.Tracker(graph, audit=None, method=method)
+    assert tracker.communities.n_communities == 4
+    names = smallest(tracker.communities.labels.tolist())
+    slow = Following(oracle.net_of(graph.snapshot()), method, 0.02, None, names=names)
+    found = tracker.update(graph.apply(delete=([0, 1, 2, 3], [0, 1, 2, 3])))
+    assert found.labels.tolist() == [0, 0, 1, 1]
+    assert slow.update(graph.snapshot()) == [0, 0, 2, 2]
+
+
 def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken() -> None:
     graph, rng = grown(40, 150, True, 32), np.random.default_rng(32)
     tracker = lu.Tracker(graph, renew=0.2, audit=None)

@@ -148,6 +148,31 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(
     assert launched.count("refine") == launched.count("move") - 1
 
 
+@pytest.mark.parametrize("small", [1 << 19, 1])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_a_renewal_goes_on_although_no_single_vertex_moves(
+    monkeypatch: pytest.MonkeyPatch,
+    emulated: dict[str, ctypes.CDLL],
+    method: Any,
+    small: int,
+) -> None:
+    for module in (engine, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=small))
+    # Four cliques in halves, and no vertex is to move.
+    ends = [(u + a, v + a) for a in range(0, 40, 10) for u in range(10) for v in range(u)]
+    graph = Graph.from_edges(*np.array([*ends, (0, 10), (20, 30)]).T)
+    start, awake = np.arange(40, dtype=np.uint32) // 5 * 5, np.zeros(40, np.bool_)
+    options: Any = Options(method=method, device="cuda:0")
+    one, levels = renewed(CpuEngine(options, ignore), graph, start.copy(), active=awake)
+    with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
+        flags = awake.astype(np.uint8).view(HostArray)
+        found, reached = renewed(run, graph, start.view(HostArray), awake=flags)
+        assert set(run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
+    assert np.array_equal(found, one)
+    assert reached == levels
+    assert np.array_equal(one, np.arange(40) // 10)
+
+
 @pytest.mark.parametrize("small", [1 << 19, 256, 1])
 def test_renewals_that_join_whole_communities_find_those_of_the_cpu(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], small: int
