@@ -130,6 +130,7 @@ def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
 
 def test_a_tracker_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None:
     tracker = lu.Tracker(grown(40, 120, False, 3))
+    tracker.update(tracker.graph.apply(insert=([0, 1], [2, 3])))
     tracker.save(tmp_path / "now.npz")
     arrays = dict(np.load(tmp_path / "now.npz"))
     head = json.loads(arrays["head"].tobytes())
@@ -137,6 +138,7 @@ def test_a_tracker_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None
     for name in ("changed", "regained"):
         del earlier[name]
     arrays["touched"] = np.arange(40) % 2 > 0
+    arrays["history"] = np.frombuffer(json.dumps(list(tracker.rows)).encode(), np.uint8)
     for kept in (earlier, [earlier]):
         arrays["head"] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
         np.savez(tmp_path / f"{type(kept).__name__}.npz", **arrays)
@@ -144,19 +146,24 @@ def test_a_tracker_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None
     assert (found.state.period, found.state.changed, found.state.regained) == (1, 0.0, 0.0)
     assert found.state.touched.tolist() == [0, 1 << 63] * 20
     assert found.communities.ids.tolist() == tracker.communities.ids.tolist()
+    assert found.to_frame().equals(tracker.to_frame())
     with pytest.raises(LouvainUmError, match="no saved tracker"):
         lu.Tracker.load(tmp_path / "list.npz")
 
 
-@pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets"])
+@pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets", "history"])
 def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
     tracker = lu.Tracker(grown(20, 40, False, 16))
     tracker.save(tmp_path / "state.npz")
     arrays = dict(np.load(tmp_path / "state.npz"))
-    damaged = arrays | {name: arrays[name][:-1]}
+    damaged = arrays | {name: arrays[name][:-1] if name != "history" else np.zeros(3)}
     np.savez(tmp_path / "short.npz", **damaged)  # type: ignore[arg-type]
-    wrong = {"head": arrays["head"][::-1].copy(), "touched": arrays["touched"].astype(np.int64)}
-    arrays[name] = wrong.get(name, arrays[name] + 1)
+    wrong = {
+        "head": arrays["head"][::-1].copy(),
+        "touched": arrays["touched"].astype(np.int64),
+        "history": np.frombuffer(b'[{"epoch": "x"}]', np.uint8),
+    }
+    arrays[name] = wrong[name] if name in wrong else arrays[name] + 1
     np.savez(tmp_path / "other.npz", **arrays)
     for file in ("short.npz", "other.npz", "none.npz"):
         with pytest.raises(LouvainUmError, match=file):

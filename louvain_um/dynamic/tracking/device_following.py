@@ -51,7 +51,7 @@ class Pending:
     communities: int
     listed: Listed | None
     listed_there: int = 0
-    row: dict[str, Any] = field(default_factory=dict)
+    row: Any = field(default_factory=dict)
     changed: NDArray[np.uint32] | None = None
     events: NDArray[np.void] | None = None
     ids: NDArray[np.int64] | None = None

@@ -24,6 +24,7 @@ from louvain_um.dynamic.tracking.following import (
     Mode,
     Report,
 )
+from louvain_um.dynamic.tracking.history import History
 from louvain_um.dynamic.tracking.identity import NO_EVENTS, Identity, succeed
 from louvain_um.dynamic.tracking.partition import Work, detect
 from louvain_um.dynamic.tracking.tracked import DeviceTracked, HostTracked, TrackedCommunities
@@ -135,14 +136,16 @@ class Tracker:
         if self.options.splits_runs:
             partition = following.split_all(view, partition, Work())
         state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.uint64))
-        self._begin(graph, state, Identity.of(partition.names, graph.alive, view.degrees), [])
+        self._begin(
+            graph, state, Identity.of(partition.names, graph.alive, view.degrees), History()
+        )
 
     def _begin(
         self,
         graph: DynamicGraph,
         state: Followed,
         identity: Identity,
-        rows: list[dict[str, Any]],
+        rows: History,
     ) -> None:
         """Set out from a state that was found or saved."""
         self.graph = graph
@@ -159,7 +162,7 @@ class Tracker:
         self.graph, self.epoch = graph, graph.epoch
         with graph.device_store.device.errors():
             self._there = DeviceFollower(graph, self.options, runs)
-        self._rows = []
+        self._rows = History()
         self._total = graph.total_weight
         self.communities = self._result_there(self._there.current, {})
 
@@ -282,7 +285,7 @@ class Tracker:
             self.epoch = change.epoch
             seconds = time.perf_counter() - since
             self.communities = self._result(changed, events, {"total": seconds})
-            self._rows.append(self._row(report, len(change), len(changed), seconds))
+            self._rows.add(self._row(report, len(change), len(changed), seconds))
 
     def _update_there(self, follower: DeviceFollower, change: Change, since: float) -> None:
         """Follow a batch on the graph's device, which the follower and the tracker take as one."""
@@ -292,8 +295,7 @@ class Tracker:
             self._total, self.epoch = self.graph.total_weight, change.epoch
             seconds = time.perf_counter() - since
             self.communities = self._result_there(batch, {"total": seconds})
-            batch.row = self._row(report, len(change), -1, seconds)
-            self._rows.append(batch.row)
+            batch.row = self._rows.add(self._row(report, len(change), -1, seconds))
 
     def _row(self, report: Report, edges: int, changed: int, seconds: float) -> dict[str, Any]:
         """Return a row of the history."""
@@ -324,8 +326,8 @@ class Tracker:
         return self._identity if self._there is None else self._there.host_identity()
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The history, one row per batch; see `to_frame`."""
+    def rows(self) -> History:
+        """The history, one row per batch, to be read like a list of dicts; see `to_frame`."""
         if self._there is not None:
             self._there.resolve()
         return self._rows
@@ -360,7 +362,7 @@ class Tracker:
         """
         import pandas as pd
 
-        return pd.DataFrame(self.rows)
+        return pd.DataFrame(self.rows.array())
 
     def _result(
         self, changed: NDArray[np.uint32], events: NDArray[np.void], timings: dict[str, float]

@@ -22,6 +22,7 @@ from louvain_um.dynamic.tracking.following import (
     FollowOptions,
     Mode,
 )
+from louvain_um.dynamic.tracking.history import ROW, History
 from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.partition import WHOLLY, Partition, named
 from louvain_um.errors import LouvainUmError
@@ -31,7 +32,9 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
 
 SCHEMA: Final = "louvain-um/tracker"
-VERSION: Final = 3
+VERSION: Final = 4
+
+REFUSAL: Final = "is no saved tracker, or is damaged; write it with Tracker.save"
 
 Whole = Annotated[int, Within(0)]
 Positive = Annotated[float, Within(0)]
@@ -43,7 +46,7 @@ class Head:
     """What a file says beside its arrays."""
 
     schema: Literal["louvain-um/tracker"]
-    schema_version: Literal[3]
+    schema_version: Literal[4]
     store: str
     weighted: bool
     scale: float
@@ -70,7 +73,7 @@ class Following:
     options: FollowOptions
     state: Followed
     identity: Identity
-    rows: list[dict[str, Any]]
+    rows: History
 
 
 def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
@@ -109,7 +112,7 @@ def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
         "touched": state.touched,
         "ids": known.of_name,
         "head": _text(dataclasses.asdict(head)),
-        "history": _text(tracker.rows),
+        "history": tracker.rows.array(),
     }
     if snapshot.weights is not None:
         arrays["weights"] = snapshot.weights
@@ -128,7 +131,7 @@ def load(path: str | Path, threads: int | None = None) -> Following:
         The file is no tracker, is damaged or cannot be read.
     """
     path = path_text(path)
-    refusal = f"{path}: is no saved tracker, or is damaged; write it with Tracker.save"
+    refusal = f"{path}: {REFUSAL}"
     arrays = read_archive(path, refusal)
     try:
         return _saved(arrays, threads)
@@ -203,18 +206,27 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
             period=head.period,
         ),
         identity=Identity.restored(names, alive, degrees, ids, head.next_id),
-        rows=[dict(row) for row in parse(arrays["history"].tobytes())],
+        rows=_history(arrays["history"]),
     )
 
 
 def _current(head: Any) -> Any:
     """Return what a file says as this version does; version 1 counted batches until an audit."""
-    if not isinstance(head, dict) or head.get("schema_version") not in (1, 2):
+    if not isinstance(head, dict) or head.get("schema_version") not in (1, 2, 3):
         return head
     kept = {name: value for name, value in head.items() if name != "due"}
     if head["schema_version"] == 1:
         kept |= {"changed": 0.0, "regained": 0.0, "period": 1}
     return {**kept, "schema_version": VERSION}
+
+
+def _history(saved: NDArray[Any]) -> History:
+    """Return the history; before version 4 it was JSON."""
+    if saved.dtype == np.uint8:
+        return History(parse(saved.tobytes()))
+    if saved.dtype != ROW or saved.ndim != 1:
+        raise ValueError("the history has other columns")
+    return History(saved)
 
 
 def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
