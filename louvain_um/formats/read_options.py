@@ -107,6 +107,13 @@ class ReadOptions:
             )
         return ""
 
+    def unsuited_to_names(self) -> str:
+        """Return an error if ids that are names are to begin at a number, else an empty string."""
+        if self.one_based is None:
+            return ""
+        option = "True (--one-based)" if self.one_based else "False (--zero-based)"
+        return f"ids are names, not numbers from {int(self.one_based)}; drop one_based={option}"
+
 
 FILES = {"format", "header", "ids", "one_based", "separator", "trusted"}
 """Options of `read_graph` that `as_graph` lacks."""

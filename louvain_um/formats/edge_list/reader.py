@@ -143,6 +143,9 @@ def _number_and_build(
     notes: list[str],
 ) -> Graph:
     titles = detected.end_titles
+    named = options.bipartite or (names is not None and names.dtype != np.int64)
+    if named and (unsuited := options.unsuited_to_names()):
+        raise file.error(unsuited)
     if options.bipartite:
         try:
             edges.u, edges.v, n, names = split_modes(edges.u, edges.v, names, titles)

@@ -155,6 +155,8 @@ def from_ids(
         u, v = own_ids(u), own_ids(v)
     else:
         u, v, names = factorize(u, v)
+    if (options.bipartite or not integers) and (unsuited := options.unsuited_to_names()):
+        raise GraphError(unsuited)
     if options.bipartite:
         u, v, n, names = split_modes(u, v, names, titles)
     elif integers:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -95,6 +96,18 @@ def test_a_base_makes_every_id_a_vertex(tmp_path: Path) -> None:
     assert read(tmp_path, "1 4\n", one_based=False).n_vertices == 5
     with pytest.raises(GraphFormatError, match=r"g\.txt:2: id 0 .*one_based"):
         read(tmp_path, "1 4\n0 1\n", one_based=True)
+
+
+@pytest.mark.parametrize("base", [True, False])
+def test_a_base_of_ids_that_are_names_is_refused(tmp_path: Path, base: bool) -> None:
+    flag = "one_based=True (--one-based)" if base else "one_based=False (--zero-based)"
+    match = re.escape(f"ids are names, not numbers from {int(base)}; drop {flag}")
+    for text, options in (
+        ("ann bob\nbob cid\n", {}),
+        ("1 4\n2 3\n", {"bipartite": True}),
+    ):
+        with pytest.raises(GraphFormatError, match=match):
+            read(tmp_path, text, one_based=base, **options)
 
 
 def test_weights(tmp_path: Path) -> None:
