@@ -176,11 +176,31 @@ def read_text(path: Path, most: int) -> str:
     return text
 
 
-def _reason(error: OSError) -> str:
+@contextmanager
+def appending(path: str | Path) -> Iterator[None]:
+    """Let the system's errors name a file that a command which can go on appends to.
+
+    Examples
+    --------
+    >>> from louvain_um.core.atomic_files import appending
+    >>> with appending("points.jsonl"):  # doctest: +ELLIPSIS
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    louvain_um.errors.LouvainUmError: points.jsonl: the disk is full; free some space, and run ...
+    """
+    try:
+        yield
+    except OSError as error:
+        problem, remedy = _reason(error, "check the disk")
+        raise LouvainUmError(f"{path}: {problem}; {remedy}, and run again to go on") from error
+
+
+def _reason(error: OSError, remedy: str = "choose another folder") -> tuple[str, str]:
+    """Return what the system refused, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full; nothing was written; free some space"
+        return "the disk is full", "free some space"
     text = error.strerror or str(error) or type(error).__name__
-    return f"{text.splitlines()[0].lower()}; nothing was written; choose another folder"
+    return text.splitlines()[0].lower(), remedy
 
 
 @contextmanager
@@ -196,7 +216,8 @@ def _temporary(path: str | Path, real: Path) -> Iterator[Path]:
                 f"{path}: exists already, written by another program meanwhile; "
                 "pass --force (force=True) to replace it"
             ) from error
-        raise LouvainUmError(f"{path}: {_reason(error)}") from error
+        problem, remedy = _reason(error)
+        raise LouvainUmError(f"{path}: {problem}; nothing was written; {remedy}") from error
     finally:
         _remove(part)
 

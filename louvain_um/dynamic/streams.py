@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges, timed_edges_in
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
-from louvain_um.errors import check_switch
+from louvain_um.errors import GraphError, check_switch
 from louvain_um.formats.read_options import Column, ReadOptions
 
 if TYPE_CHECKING:
@@ -60,9 +60,25 @@ class EdgeStream:
 
     @property
     def scale(self) -> float:
-        """By which weights are multiplied to become whole; 1 where they are."""
+        """By which weights are multiplied to become whole; 1 where they are.
+
+        Raises
+        ------
+        GraphError
+            The smallest weight rounds to 0 beside the largest ones.
+        """
         weights = self.edges.weights
-        return scale_of(weights) if weights is not None and weights.dtype.kind == "f" else 1.0
+        if weights is None or weights.dtype.kind != "f":
+            return 1.0
+        scale = scale_of(weights)
+        least = float(weights[weights > 0].min(initial=np.inf))
+        if least * scale <= 0.5:
+            raise GraphError(
+                f"weights from {least:g} to {weights.max():g} are too far apart: the smallest "
+                f"would count as 0; leave out edges of {0.5 / scale:.2g} and less, or correct the "
+                "large weights"
+            )
+        return scale
 
     def graph(self, **options: Any) -> DynamicGraph:
         """Return a graph of the stream's vertices without edges, weighted, for its steps.
@@ -75,7 +91,8 @@ class EdgeStream:
         """
         from louvain_um.dynamic.graph import DynamicGraph
 
-        options = {"scale": self.scale, **options}
+        if "scale" not in options:
+            options["scale"] = self.scale
         return DynamicGraph(self.edges.n_vertices, weighted=True, **options)
 
     def steps(

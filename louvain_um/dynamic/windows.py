@@ -54,7 +54,11 @@ class Step:
     def apply(self, graph: DynamicGraph) -> Change:
         """Apply the step to a graph; return the change of its edges.
 
-        Vertices are added and removed first, in batches of their own.
+        The step of a window is one batch: an error or Ctrl-C leaves all of it or nothing. Other
+        steps add vertices first, which is no batch, and remove some in a batch of its own, so an
+        error or Ctrl-C may leave the first of these without the rest: go on from a copy of the
+        graph then. A `Tracker` follows every batch: where a step removes vertices, call what is
+        here one by one, each with `update`.
         """
         if self.new_vertices:
             graph.add_vertices(self.new_vertices)

@@ -6,11 +6,12 @@ import csv
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TextIO
 
-from louvain_um.core.atomic_files import is_empty, replacing
+from louvain_um.core.atomic_files import appending, is_empty, replacing
 from louvain_um.errors import LouvainUmError
 
 POINTS: Final = "points.jsonl"
@@ -71,7 +72,8 @@ class Store:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.file.close()
+        with suppress(OSError):  # of what could not be written, an error has been raised
+            self.file.close()
 
     def _read(self) -> dict[tuple[Any, ...], dict[str, Any]]:
         """Return the points on disk; the last line, if a kill cut it short, is dropped."""
@@ -101,9 +103,10 @@ class Store:
         """Keep a finished point, and rows of other tables that came with it."""
         point = {"row": dict(row), **{name: list(rows) for name, rows in tables.items()}}
         self.points[key_of(row)] = json.loads(json.dumps(point))
-        self.file.write(json.dumps(point) + "\n")
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        with appending(self.folder / POINTS):
+            self.file.write(json.dumps(point) + "\n")
+            self.file.flush()
+            os.fsync(self.file.fileno())
 
     def rows(self, keys: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of each table, of some points, in their order."""

@@ -18,7 +18,7 @@ import louvain_um as lu
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.timed_edges import TimedEdges
 from louvain_um.dynamic.windows import EdgeBlock, Windows
-from louvain_um.errors import GraphFormatError, GraphWarning, OptionError
+from louvain_um.errors import GraphError, GraphFormatError, GraphWarning, OptionError
 
 LINES = "1 2 10\n3 4 20\n1 2 20\n2 5 35\n"
 
@@ -190,6 +190,12 @@ def test_real_weights_of_any_size_fit(tmp_path, weight):
         step.apply(graph)
     found = graph.weights_of([0, 1], [1, 2]) / graph.scale
     assert found == pytest.approx([weight, 2 * weight], rel=1e-3)
+
+
+def test_real_weights_too_far_apart_for_one_graph_are_refused(tmp_path):
+    stream = EdgeStream(read(tmp_path / "a.txt", "1 2 1 1e-9\n2 3 2 1e13\n"))
+    with pytest.raises(GraphError, match=r"from 1e-09 to 1e\+13 .*; leave out edges of 0.0039 and"):
+        stream.graph()
 
 
 def test_a_truncated_gzip_file_and_sorting(tmp_path):

@@ -23,7 +23,7 @@ from louvain_um.dynamic.tracking.stream_folder import (
     fingerprint_of_names,
 )
 from louvain_um.dynamic.windows import Windows
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats.graph_file import decompressed
 from louvain_um.formats.read_options import ReadOptions
 
@@ -88,7 +88,7 @@ class FileSource:
     live, unread = False, 0
 
     def __init__(self, title: str, edges: EdgeStream, every: str, window: str | None) -> None:
-        self.title, self.edges = title, edges
+        self.title, self.edges, self.scale = title, edges, edges.scale
         self.settings = {"edges": fingerprint(edges), "vertices": "by first edge"}
         e = edges.edges
         if e.names is not None:
@@ -106,7 +106,7 @@ class FileSource:
 
     def graph(self, threads: int | None) -> DynamicGraph:
         """Return a graph without vertices: each comes with its first edge."""
-        return DynamicGraph(0, weighted=True, scale=self.edges.scale, threads=threads)
+        return DynamicGraph(0, weighted=True, scale=self.scale, threads=threads)
 
     def steps(self) -> Iterator[Step | None]:
         """Yield the batches that are left."""
@@ -227,4 +227,7 @@ def source_of(
         edges, title = EdgeStream(timed_edges_of(whole, options, sort=False)), NAME
     if not len(edges):
         raise OptionError(remedy="name another file", problem=f"{file}: holds no edges to follow")
-    return FileSource(title, edges, every, window)
+    try:
+        return FileSource(title, edges, every, window)
+    except GraphError as error:
+        raise GraphError(f"{file}: {error}") from None

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
@@ -20,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
-from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, appending, is_empty, replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
 from louvain_um.dynamic.tracking.tracked import TrackedCommunities
 from louvain_um.dynamic.tracking.tracker import Tracker
+from louvain_um.dynamic.tracking.tracker_file import REFUSAL
 from louvain_um.errors import LouvainUmError
 
 SETTINGS: Final = "stream.json"
@@ -134,7 +136,12 @@ class StreamFolder:
         state, lengths = self.folder / STATE, dict.fromkeys(TABLES, 0)
         tracker = None
         if state.exists():
-            tracker = Tracker.load(state, threads=threads)
+            try:
+                tracker = Tracker.load(state, threads=threads)
+            except LouvainUmError as error:
+                if str(error).endswith(REFUSAL):
+                    raise LouvainUmError(damaged(state)) from None
+                raise
             self._lengths = _read_json(self.folder / CHECKPOINTS)
             try:
                 found = build(Lengths, self._lengths[str(tracker.epoch)], "lengths")
@@ -191,8 +198,9 @@ class StreamFolder:
         self._write("events", ((time, *event.tolist()) for event in found.events))
         full = {**row, "time": time, "edges": edges}
         self._write("history", [[full[name] for name in HISTORY]])
-        for file in self.tables.values():
-            file.flush()
+        for name, file in self.tables.items():
+            with appending(self.table(name)):
+                file.flush()
 
     def left(self, epoch: int) -> dict[str, NDArray[Any]] | None:
         """Return the place of a live stream that was saved with a batch; None for a file's.
@@ -222,8 +230,9 @@ class StreamFolder:
         """
         lengths = {}
         for name, file in self.tables.items():
-            file.flush()
-            os.fsync(file.fileno())
+            with appending(self.table(name)):
+                file.flush()
+                os.fsync(file.fileno())
             lengths[name] = file.tell()
         # The last checkpoint stays known until the state of this one is in its place.
         kept = list(self._lengths.items())[-1:]
@@ -242,12 +251,14 @@ class StreamFolder:
     def close(self) -> None:
         """Close the tables."""
         for file in self.tables.values():
-            file.close()
+            with suppress(OSError):  # of what could not be written, an error has been raised
+                file.close()
         self._own.close()
 
     def _write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         text = _Encoded(self.tables[name])
-        csv.writer(text, lineterminator="\n").writerows(rows)
+        with appending(self.table(name)):
+            csv.writer(text, lineterminator="\n").writerows(rows)
 
 
 class _Encoded:

@@ -210,7 +210,9 @@ def test_a_damaged_state_is_refused(timed: Path, tmp_path: Path, file: str) -> N
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     result = run(timed, "-o", folder)
     assert result.exit_code == 1
-    assert "--force" in result.output or "Tracker.save" in result.output
+    assert f"{file}: " in result.output
+    assert "; pass --force to start again" in result.output
+    assert run(timed, "-o", folder, "--force", "-q").exit_code == 0
     assert "Traceback" not in result.output
 
 

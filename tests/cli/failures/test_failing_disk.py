@@ -145,3 +145,39 @@ def test_folders_that_cannot_be_written(run, command, monkeypatch):
     assert done.code == 1
     assert "cannot be written" in done.complaint()
     assert content(out) == {}
+
+
+@pytest.mark.parametrize("more", [0, 200])
+def test_a_stream_names_the_table_that_found_no_room(run, tmp_path, more):
+    file, out = tmp_path / "timed.csv", tmp_path / "out"
+    file.write_text("source,target,time\n" + "".join(f"a{n},b,{n}\n" for n in range(30)))
+    arguments = ["stream", file, "-o", out, "--every", "2", "-q"]
+    assert run(*arguments).code == 0
+    limits, size = resource.getrlimit(resource.RLIMIT_FSIZE), (out / "stream.json").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + more, limits[1]))
+    try:
+        done = run(*arguments, "--seed", "1", "--force")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert done.code == 1
+    assert ".csv: file too large; check the disk, and run again to go on" in done.complaint()
+    assert run(*arguments, "--seed", "1").code == 0
+
+
+def test_a_sweep_names_the_file_that_found_no_room(run, two_triangles, tmp_path):
+    out = tmp_path / "sweep"
+    out.mkdir()
+    arguments = ["sweep", two_triangles, "-o", out, "--policies", "base,adv1", "-q"]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    assert run(*arguments, "--oversubscription", "0").code == 0
+    size = (out / "points.jsonl").stat().st_size
+    largest = max(path.stat().st_size for path in out.glob("*.trace.npz"))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(size, largest) + 10, limits[1]))
+    try:
+        done = run(*arguments, "--oversubscription", "0,10,20,30,40")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert done.code == 1
+    assert "points.jsonl: " in done.complaint()
+    assert "check the disk, and run again to go on" in done.complaint()
+    assert run(*arguments, "--oversubscription", "0,10,20,30,40").code == 0
