@@ -28,8 +28,8 @@ LEAST_PAGES: Final = 8
 
 
 MUCH: Final = 3
-"""Share of the device, 1 / 3, that is much to lack: what is expected of levels is more than most
-have."""
+"""Much leaves if more than 1 / `MUCH` of the device is lacking. If less is, maybe nothing leaves:
+most graphs have smaller levels than estimates expect."""
 
 
 def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:

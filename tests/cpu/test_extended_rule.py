@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um import Graph, api
+from louvain_um.core import rules
 from louvain_um.cpu import move
 from louvain_um.graph.kinds import two_colouring
 from tests import oracle
@@ -61,14 +62,23 @@ def constraints(draw: st.DrawFn, n: int) -> dict[str, Any]:
     resolution=st.sampled_from([0.05, 0.3, 1.0]),
     threads=st.sampled_from([1, 2, 4]),
     max_level=st.sampled_from([None, None, 1, 2]),
+    most_kept=st.sampled_from([rules.MOST_KEPT, 0.3]),
 )
 def test_labels_and_levels_are_the_oracles(
-    method: str, data: st.DataObject, case: tuple[Graph, str], threads: int, **options: Any
+    method: str,
+    data: st.DataObject,
+    case: tuple[Graph, str],
+    threads: int,
+    most_kept: float,
+    **options: Any,
 ) -> None:
     graph, objective = case
     options |= data.draw(constraints(graph.n_vertices)) | {"objective": objective}
-    labels, levels = oracle.detect(graph, method, **options)
-    with mock.patch.object(move, "SERIAL_ARCS", 0):
+    with (
+        mock.patch.object(rules, "MOST_KEPT", most_kept),
+        mock.patch.object(move, "SERIAL_ARCS", 0),
+    ):
+        labels, levels = oracle.detect(graph, method, **options)
         result = getattr(api, method)(graph, device="cpu", threads=threads, **options)
     assert result.labels.tolist() == labels
     assert [

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from louvain_um.core import rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
@@ -136,6 +137,33 @@ def test_ranks_through_nccl(
         assert_equal(each, one)
     assert len(nccl.made) == ranks
     assert not any(each.live for each in nccl.made)
+
+
+@pytest.mark.parametrize("exchange", ["host", "nccl"])
+@pytest.mark.parametrize("kind", ["rmat", "weighted"])
+def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str, exchange: Any
+) -> None:
+    graph, refined = KINDS[kind](), list[tuple[int, bool]]()
+    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    plain = detect(CpuEngine(options, ignore), graph, options, ignore)
+    monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+    assert [level.arcs for level in plain.levels] != [level.arcs for level in one.levels]
+    refinement = DeviceRankEngine.refinement
+
+    def noted(self: DeviceRankEngine, level: Any) -> None:
+        refined.append((level.number, level.whole))
+        refinement(self, level)
+
+    monkeypatch.setattr(DeviceRankEngine, "refinement", noted)
+    with emulated_devices(monkeypatch, emulated, 2) as kernels:
+        EmulatedNccl().install(monkeypatch)
+        run = (monkeypatch, kernels, graph, options, ("a", "b"), 2)
+        found = on_ranks(*run, collapse_arcs=0, exchange=exchange)
+    for each in found:
+        assert_equal(each, one)
+    assert (1, True) in refined
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
