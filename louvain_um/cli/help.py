@@ -54,7 +54,8 @@ class Command(SafeErrors, TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line, without the braces that some Typer versions add."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.replace("{", "").replace("}", " ").strip() for piece in pieces]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, options and further panels."""

@@ -21,7 +21,7 @@ from louvain_um.dynamic.timed_edges import (
     refuse_weights,
     seconds_of,
 )
-from louvain_um.dynamic.timed_lines import Line, TimedLines
+from louvain_um.dynamic.timed_lines import Line, TimedLines, refuse_graphs
 from louvain_um.dynamic.windows import EdgeBlock
 from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
 from louvain_um.formats.graph_file import GZIP_MAGIC, GraphFile
@@ -196,6 +196,7 @@ class ArrivingEdges:
             head = GraphFile(io.BytesIO(text), NAME)
             head.skip_byte_order_mark()
             head.refuse_utf16()
+            refuse_graphs(head)
             head.skip_separator_line()
             text = head.read()
         found = EdgeLines.of(text)

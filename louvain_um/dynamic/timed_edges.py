@@ -16,6 +16,7 @@ from louvain_um.dynamic.timed_lines import (
     TimedLines,
     is_number,
     places_of,
+    refuse_graphs,
     roles_of,
 )
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
@@ -73,6 +74,7 @@ def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> Time
             return _timed(file, _parquet_columns(file, options), no_line, sort=sort)
         file.skip_byte_order_mark()
         file.refuse_utf16()
+        refuse_graphs(file)
         file.end_lines_with_newlines()
         file.skip_separator_line()
         lines = TimedLines.begin(file, options)

@@ -18,6 +18,7 @@ from louvain_um.formats.edge_list.columns import TIMES
 from louvain_um.formats.edge_list.header import DATE
 from louvain_um.formats.edge_list.roles import Roles, choose
 from louvain_um.formats.edge_list.sniff import THOUSANDS
+from louvain_um.formats.file_types import SUFFIXES, other_content, suffix_of
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parse_errors import DECIMAL_COMMA
@@ -253,3 +254,18 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def refuse_graphs(file: GraphFile) -> None:
+    """Raise for a file of a format for graphs, whose edges have no times, or of no edges at all."""
+    head = file.peek(64)
+    if problem := other_content(head):
+        raise file.error(problem)
+    format = SUFFIXES.get(suffix_of(file.name), "edges")
+    if head.startswith(b"%%MatrixMarket"):
+        format = "matrixmarket"
+    if format not in ("edges", "parquet"):
+        raise file.error(
+            f"a {format} file holds a graph without times; pass timed edges: lines u v time, CSV "
+            "or Parquet"
+        )

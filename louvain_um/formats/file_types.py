@@ -86,9 +86,14 @@ def path_text(path: Any, remedy: str = "pass one") -> str:
         raise GraphError(f"cannot take {type(path).__name__} as a path; {remedy}") from None
 
 
+def suffix_of(name: str) -> str:
+    """Return the suffix of a file's name, before .gz, in lower case."""
+    return os.path.splitext(name.lower().removesuffix(".gz"))[1]
+
+
 def format_of(name: str) -> str:
     """Return the format of a file by its suffix; the error lists the known suffixes."""
-    suffix = os.path.splitext(name.lower().removesuffix(".gz"))[1]
+    suffix = suffix_of(name)
     if suffix in SPREADSHEETS:
         raise GraphFormatError("is a spreadsheet; save it as CSV", name)
     if suffix not in SUFFIXES:

@@ -39,6 +39,8 @@ def test_no_noise_and_nothing_cut(text, command):
     assert not re.search(r"<(str|int|float|bool|path)>", shown)
     assert not re.search(r"\w(…|\.\.\.)", shown.replace("[ARGS]...", ""))
     assert max(map(len, shown.splitlines())) <= 80
+    assert "{" not in shown.splitlines()[0]
+    assert "}" not in shown.splitlines()[0]
 
 
 def test_every_option_has_a_sentence(text):

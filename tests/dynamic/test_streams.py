@@ -198,6 +198,16 @@ def test_real_weights_too_far_apart_for_one_graph_are_refused(tmp_path):
         stream.graph()
 
 
+@pytest.mark.parametrize("name", ["g.mtx", "g.txt", "g.graph", "g.gml.gz", "g.npz"])
+def test_files_of_graphs_have_no_times(tmp_path, name):
+    banner = "%%MatrixMarket matrix coordinate real symmetric\n% made by hand\n"
+    text = banner * (name in ("g.mtx", "g.txt")) + "3 3 2\n2 1 5\n3 1 7\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    with pytest.raises(GraphFormatError, match=r"holds a graph without times; pass timed edges"):
+        lu.read_stream(path)
+
+
 def test_a_truncated_gzip_file_and_sorting(tmp_path):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress((LINES * 500).encode())[:-9])

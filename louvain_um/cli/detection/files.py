@@ -33,13 +33,22 @@ def is_partitioned(name: str) -> bool:
 
 def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, force: bool) -> None:
     """Raise if the output cannot be written, before any work is done."""
-    from louvain_um.errors import OptionError
+    from louvain_um.errors import LouvainUmError, OptionError
     from louvain_um.formats.file_types import ATTRIBUTED, holds_communities
     from louvain_um.formats.labels import check_labels_path
+    from louvain_um.formats.labels.table import WRITERS
 
     graphs.refuse_same(graph, output)
     if not holds_communities(str(output)):
-        check_labels_path(output, force=force, safe_csv=safe_csv)
+        try:
+            check_labels_path(output, force=force, safe_csv=safe_csv)
+        except LouvainUmError as error:
+            if output.suffix.lower() in WRITERS:
+                raise
+            known = ", ".join(ATTRIBUTED)
+            raise LouvainUmError(
+                f"{error}, or for the graph with its communities one of {known}"
+            ) from None
     elif hierarchy or safe_csv:
         name = "--hierarchy" if hierarchy else "--safe-csv"
         raise OptionError(

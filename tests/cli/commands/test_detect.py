@@ -329,6 +329,12 @@ def test_a_hierarchy_needs_a_file(run, two_triangles):
     assert (refused.code, "add -o" in refused.complaint()) == (2, True)
 
 
+def test_an_unknown_suffix_is_told_all_that_there_are(run, two_triangles, tmp_path):
+    complaint = run("detect", two_triangles, "-o", tmp_path / "g.xlsx").complaint()
+    assert ".csv, .tsv, .parquet, .npz, .json, or for the graph" in complaint
+    assert complaint.endswith("one of .gexf, .graphml, .cyjs")
+
+
 @pytest.mark.parametrize("suffix", ["gexf", "graphml", "cyjs", "gexf.gz"])
 def test_a_graph_is_written_with_its_communities(run, two_triangles, tmp_path, suffix):
     import louvain_um as lu

@@ -379,6 +379,20 @@ def test_a_place_that_says_something_else_is_refused(
     assert "is damaged; pass --force" in result.output
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("%%MatrixMarket matrix coordinate real general\n3 3 1\n2 1 5\n", "a graph without times"),
+        ("<!DOCTYPE html>\n1 2 3\n", "is a page of HTML"),
+    ],
+)
+def test_what_is_no_timed_edges_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    result = run(text, tmp_path / "out")
+    assert result.exit_code == 1
+    assert told in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_names_that_mean_nothing_elsewhere_are_names(tmp_path: Path) -> None:
     text = "a b 1\nb NA 2\nnull nan 3\n"
     file = tmp_path / "edges.txt"
