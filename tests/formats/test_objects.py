@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
-import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.errors import GraphError, GraphWarning
+from louvain_um.errors import GraphError
 from louvain_um.formats import as_graph, read_graph
-from louvain_um.formats.objects import frames
 from louvain_um.graph.graph import Graph
 from tests.graphs import same
 
@@ -118,31 +114,6 @@ def test_igraph() -> None:
     assert as_graph(igraph.Graph()).n_vertices == 0
 
 
-def test_tables() -> None:
-    frame = pd.DataFrame({"weight": [1.0, 2.0], "target": ["b", "c"], "source": ["a", "b"]})
-    for table in (frame, pa.Table.from_pandas(frame), pa.RecordBatch.from_pandas(frame)):
-        g = as_graph(table)
-        assert g.names is not None
-        assert g.names.tolist() == ["a", "b", "c"]
-        assert g.weights.tolist() == [1, 1, 2, 2]  # type: ignore[union-attr]
-    with pytest.warns(GraphWarning, match="source=|weight='z'"):
-        numbers = as_graph(pd.DataFrame({"x": [5, 9], "y": [9, 70], "z": [1, 2]}))
-    assert numbers.names is not None
-    assert numbers.names.tolist() == [5, 9, 70]
-    assert not numbers.weighted
-    for wrong in (
-        pd.DataFrame({"x": [1]}),
-        pd.DataFrame({"x": [1, -1], "y": [2, 3]}),
-        pd.DataFrame({"x": [1.5], "y": [2]}),
-        pd.DataFrame({"x": ["a", None], "y": ["b", "c"]}),
-        pa.table({"x": [1, None], "y": [2, 3]}),
-        pd.DataFrame({"x": [1], "y": [2], "weight": ["w"]}),
-        pd.Series([1]),
-    ):
-        with pytest.raises(GraphError):
-            as_graph(wrong)
-
-
 def test_arrays_and_others(tmp_path: Path) -> None:
     u, v, w = (np.array(part) for part in zip(*ENTRIES, strict=True))
     assert as_graph((u, v)).n_vertices == 3
@@ -156,46 +127,6 @@ def test_arrays_and_others(tmp_path: Path) -> None:
     for wrong in (7, None, (1, 2), ([0], [1, 2]), ([0], [-1]), ([0.5], [1]), (["a"], [None])):
         with pytest.raises(GraphError):
             as_graph(wrong)
-
-
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        (["b", "a", "ß", "b"], ["a", "ä", "𝄞", "b"]),
-        (["a\0b", "a", "a\0c"], ["a", "a\0b", ""]),
-        ([1, "1", "x"], ["x", 1, "1"]),
-        ([1, 2, 1], [True, "y", 1.0]),
-        ([b"a", "a"], ["a", b"a"]),
-        ([b"b", b"a"], [b"a", b"c"]),
-        (["\ud800", "a"], ["a", "\ud800"]),
-        ([3, 1], [2**70, 3]),
-        ([("t", 1), ("s", 2)], [("s", 2), ("t", 1)]),
-    ],
-)
-def test_names_are_the_same_with_and_without_arrow(
-    source: list[Any], target: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    u, v = (np.fromiter(ids, object, len(ids)) for ids in (source, target))
-    found = []
-    for least in (0, len(source) + 1):
-        monkeypatch.setattr(frames, "ARROW_EDGES", least)
-        found.append(as_graph((u, v)))
-    one, other = found
-    assert same(one, other)
-    assert one.names is not None
-    assert other.names is not None
-    assert one.names.dtype == other.names.dtype
-    assert list(map(type, one.names.tolist())) == list(map(type, other.names.tolist()))
-    assert one.names.tolist() == other.names.tolist()
-    assert one.notes == other.notes
-
-
-@pytest.mark.parametrize("least", [0, 9])
-def test_a_missing_name_is_told_with_its_row(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "ARROW_EDGES", least)
-    for missing in (None, float("nan")):
-        with pytest.raises(GraphError, match="row 1 is missing"):
-            as_graph((np.array(["a", "b"], object), np.array(["b", missing], object)))
 
 
 def test_nothing_is_imported_that_the_caller_has_not() -> None:
@@ -275,10 +206,6 @@ def test_what_could_be_a_matrix_or_edges_is_refused() -> None:
     assert as_graph([[0, 1, 2], [1, 2, 3], [1, 1, 5]]).n_edges == 3
 
 
-def test_a_table_without_rows_has_no_vertices() -> None:
-    assert as_graph(pd.DataFrame({"source": [], "target": []}, dtype=float)).n_vertices == 0
-
-
 def test_weights_below_the_normal_doubles_round_to_nothing() -> None:
     graph = as_graph(([0, 1], [1, 2], [5e-324, 5e-324]))
     assert graph.total_weight == 0
@@ -311,32 +238,6 @@ def test_sums_beyond_64_bits_are_refused(dtype: type) -> None:
     entries = np.full(4, 2**62, dtype), ([0, 0, 1, 1], [1, 1, 0, 0])
     with pytest.raises(GraphError, match="allow_rounding=True"):
         as_graph(sparse.coo_array(entries, shape=(2, 2)))
-
-
-@pytest.mark.parametrize("graph", [nx.les_miserables_graph(), nx.karate_club_graph()])
-def test_a_table_with_labelled_rows_and_columns_is_a_matrix(graph: nx.Graph) -> None:
-    frame = nx.to_pandas_adjacency(graph)
-    expected = as_graph(graph)
-    thin = frame.astype(pd.SparseDtype(float, 0))
-    for given in (frame, thin):
-        found = as_graph(given)
-        assert same(found, expected)
-        assert (found.names is None) == (expected.names is None)
-        if found.names is not None and expected.names is not None:
-            assert found.names.tolist() == expected.names.tolist()
-        if found.names is not None:  # columns in another order, as merging tables leaves them
-            assert same(as_graph(given[given.columns[::-1]]), expected)
-    lopsided = frame.copy()
-    lopsided.iloc[0, 1] += 1
-    with pytest.raises(GraphError, match="the matrix is not symmetric"):
-        as_graph(lopsided)
-    frame.index = frame.columns = ["x"] * len(frame)
-    with pytest.raises(GraphError, match="two rows have the same label"):
-        as_graph(frame)
-
-
-def test_two_edges_in_a_table_are_no_matrix() -> None:
-    assert as_graph(pd.DataFrame([[0, 1], [1, 2]])).n_edges == 2
 
 
 @pytest.mark.parametrize(
@@ -389,98 +290,6 @@ def test_other_forms_of_edges_lead_to_those_that_are_read() -> None:
     cells = type("AnnData", (), {"__module__": "anndata._core.anndata"})()
     with pytest.raises(GraphError, match=r"pass adata.obsp\['connectivities'\]$"):
         as_graph(cells)
-
-
-def test_real_ids_are_told_from_missing_ones() -> None:
-    edges = pd.DataFrame({"a": [1, 2, None, 4], "b": [2, 3, 4, None]})
-    with pytest.raises(GraphError, match=r"row 2 is missing, of 1 in all; drop .* astype"):
-        as_graph(edges)
-    whole = edges.dropna()
-    with pytest.raises(GraphError, match=r"real numbers, such as 1.0; convert .* astype"):
-        as_graph(whole)
-    assert as_graph(whole.astype("int64")).n_edges == 2
-
-
-SEEN = pd.DataFrame({"user": list("ppqqr"), "item": list("xyxxy")})
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        pd.crosstab(SEEN.user, SEEN.item),
-        pd.crosstab(SEEN.item, SEEN.user),
-        SEEN.assign(c=1).pivot_table(index="user", columns="item", values="c").reset_index(),
-    ],
-    ids=["two", "three", "reset"],
-)
-def test_cross_tables_are_no_lists_of_edges(table: pd.DataFrame) -> None:
-    with pytest.raises(GraphError, match="cross table") as error:
-        as_graph(table)
-    with pytest.raises(GraphError, match="cross table"):
-        DynamicGraph(0).apply(insert=table)
-    made, _, ends = str(error.value).partition(" with ")
-    longer = eval(made.partition("pass ")[2], {"table": table})
-    graph = as_graph(longer.dropna(), **eval(f"dict({ends})"))
-    assert set(graph.names.tolist()) == {*"pqr", *"xy"}  # type: ignore[union-attr]
-    assert graph.n_edges == 4
-
-
-def test_a_cross_table_of_a_variable_with_itself_can_be_taken_as_advised() -> None:
-    table = pd.crosstab(pd.Series(list("pqp"), name="k"), pd.Series(list("qrr"), name="k"))
-    with pytest.raises(GraphError, match="cross table") as error:
-        as_graph(table)
-    made, _, ends = str(error.value).partition(" with ")
-    longer = eval(made.partition("pass ")[2], {"table": table})
-    assert as_graph(longer, **eval(f"dict({ends})")).n_edges == 3
-
-
-def test_text_under_a_title_over_all_columns_is_a_list_of_edges() -> None:
-    slots = pd.DataFrame({"tie": [1, 1, 2, 2], "slot": ["p", "q"] * 2, "who": list("abbc")})
-    pairs = slots.pivot(index="tie", columns="slot", values="who")
-    for table in (pairs, pairs.reset_index(drop=True), SEEN.rename_axis(columns="fields")):
-        assert as_graph(table).n_edges == as_graph(table.rename_axis(columns=None)).n_edges > 0
-
-
-@pytest.mark.parametrize(
-    "titles", [("user", "count"), ("weight", "user"), ("Date", "price"), ("time", "value")]
-)
-def test_columns_of_weights_or_times_are_no_ends(titles: tuple[str, str], tmp_path: Path) -> None:
-    table = pd.DataFrame({titles[0]: [1, 2], titles[1]: [3, 4]})
-    table.to_csv(tmp_path / "a.csv", index=False)
-    for read, source in ((as_graph, table), (read_graph, tmp_path / "a.csv")):
-        with pytest.raises(GraphError, match=r"source=… \(--source\)"):
-            read(source)
-        graph = read(source, source=titles[0], target=titles[1])
-        assert (graph.n_vertices, graph.n_edges) == (4, 2)
-        assert read(source, bipartite=True).n_edges == 2
-
-
-def test_other_columns_come_before_those_of_weights_and_times() -> None:
-    table = pd.DataFrame({"date": [7, 8], "here": [1, 2], "there": [2, 3], "count": [4, 5]})
-    graph = as_graph(table)
-    assert graph.names.tolist() == [1, 2, 3]  # type: ignore[union-attr]
-    assert graph.weights is not None
-    letters = as_graph(pd.DataFrame({"s": [1, 2], "t": [2, 3]}))
-    assert letters.n_vertices == 3
-
-
-@pytest.mark.parametrize(
-    ("table", "doubt"),
-    [
-        ({"name": ["ann", "bob"], "age": [3, 4]}, True),
-        ({"vertex": [0, 1], "degree": [3, 4]}, True),
-        ({"node": [0, 1], "neighbour": [1, 2]}, False),
-        ({"name": ["ann", "bob"], "club": ["x", "y"]}, False),
-        ({"a": [0, 1], "b": [1, 2]}, False),
-        ({0: ["ann", "bob"], 1: [3, 4]}, False),
-    ],
-    ids=["ages", "degrees", "ends", "clubs", "letters", "untitled"],
-)
-def test_a_number_of_each_vertex_is_told(table: dict[Any, Any], doubt: bool) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        as_graph(pd.DataFrame(table))
-    assert any("is read as a vertex" in str(each.message) for each in caught) is doubt
 
 
 def test_masked_entries_are_refused() -> None:
