@@ -132,8 +132,15 @@ def plan(
     budget = Budget.parse(device_budget)
     machine = machine_of(machine, peer_memory)
     if dynamic is not None:
+        from louvain_um.dynamic.declared import DynamicSize
         from louvain_um.dynamic.declared import declare as declare_dynamic
 
+        if not isinstance(dynamic, DynamicSize):
+            raise OptionError(
+                remedy="dynamic must be a DynamicSize of louvain_um.dynamic.declared, not "
+                f"{type(dynamic).__name__}; pass DynamicSize(n_vertices=…, n_arcs=…), or "
+                "DynamicSize.of(graph)"
+            )
         if graph is not None or n_vertices is not None or n_arcs is not None:
             raise OptionError(remedy="give dynamic alone, or a graph or a size without it")
         if not dynamic.on_device:

@@ -177,9 +177,9 @@ class DynamicGraph(Contents):
             Edges to insert: arrays of int of length b, NumPy's or CuPy's; order and direction do
             not matter. `w` is one array of integers, or of floats, which are multiplied by
             `scale`; without it each weighs 1. ``u == v`` is a loop. Also an array of shape
-            (b, 2), a list of tuples, a pandas table (columns as in `as_graph`) or a networkx
-            graph. In a graph with names the ends are names, and new ones make vertices, in
-            sorted order.
+            (b, 2), a list of tuples, a pandas table (columns as in `as_graph`), or a networkx
+            graph or its `edges`. In a graph with names the ends are names, and new ones make
+            vertices, in sorted order.
         delete : (u, v), optional
             Edges to delete, whatever they weigh.
         decrease : (u, v, w), optional

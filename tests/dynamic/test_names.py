@@ -68,6 +68,11 @@ def test_every_form_of_edges_is_taken():
         [("ann", "bob", 2), ("bob", "cid", 3)],
         table,
         network,
+        network.edges,
+        network.edges(data=True),
+        network.edges(data="weight"),
+        nx.MultiGraph(network).edges,
+        nx.MultiGraph(network).edges(data="weight"),
     ]
     digests = set()
     for edges in forms:
@@ -79,7 +84,8 @@ def test_every_form_of_edges_is_taken():
     assert len(digests) == 1
     g = DynamicGraph(4)
     g.apply(insert=np.array([[0, 1], [1, 2]]))
-    assert g.n_edges == 2
+    g.apply(insert=nx.path_graph(4).edges([2, 3]), delete=nx.MultiGraph([(0, 1), (0, 1)]).edges)
+    assert (g.n_edges, g.has_edges([0], [1])[0]) == (2, False)
 
 
 def test_a_refused_batch_adds_no_names():
@@ -113,7 +119,20 @@ def test_a_refused_batch_adds_no_names():
         (lambda: friends().add_vertices(["ann"]), "is there"),
         (lambda: friends().remove_vertices(["zoe"]), "no vertex is named 'zoe'"),
         (lambda: friends().apply(insert=nx.DiGraph([("a", "b")])), "to_undirected"),
+        (lambda: friends().apply(insert=nx.DiGraph([("a", "b")]).edges), "to_undirected().edges"),
+        (
+            lambda: friends().apply(insert=nx.MultiGraph([("a", "b")]).edges(keys=True, data=True)),
+            "data='weight'",
+        ),
         (lambda: friends().apply(insert=pd.DataFrame({"a": ["x"]})), "two columns"),
+        (lambda: friends().apply(insert=("ann", "bob")), "not 'ann'; pass [name, …]"),
+        (lambda: DynamicGraph().apply(insert=("ann", "bob")), "not 'ann'; pass [name, …]"),
+        (lambda: friends().apply(insert=(1.5, None)), "not 1.5; pass [name, …]"),
+        (lambda: friends().add_vertices(1.5), "not 1.5; pass [name, …]"),
+        (lambda: friends().add_vertices(None), "not None; pass [name, …]"),
+        (lambda: friends().remove_vertices("ann"), "not 'ann'; pass [name, …]"),
+        (lambda: friends().remove_vertices(5), "not 5; pass [name, …]"),
+        (lambda: friends().has_edges("ann", "bob"), "not 'ann'; pass [name, …]"),
         (lambda: friends().apply(insert=7), "insert=(u, v)"),
         (lambda: friends().apply(insert=[("a", "b"), ("c",)]), "insert=(u, v)"),
     ],

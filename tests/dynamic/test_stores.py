@@ -158,6 +158,12 @@ def test_plans_of_what_there_is_not_are_refused(wrong):
         plan(dynamic=DynamicSize.of(BASE, device="cpu"), device_budget="1GiB")
 
 
+@pytest.mark.parametrize("wrong", [5, "rows", BASE])
+def test_plans_take_a_size(wrong):
+    with pytest.raises(OptionError, match="must be a DynamicSize"):
+        plan(dynamic=wrong)
+
+
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
 def test_copies_change_as_their_graph_does(store, copied):

@@ -21,7 +21,7 @@ def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | 
     ----------
     what : str
         Name of the argument in errors.
-    edges : tuple of arrays, array of shape (b, 2), list of tuples, table or networkx graph
+    edges : tuple of arrays, array of shape (b, 2), list of tuples, table, networkx graph or edges
     weighted : bool
         Whether weights of a table or a networkx graph are read.
     """
@@ -29,6 +29,8 @@ def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | 
         return None
     if isinstance(edges, tuple | list) and len(edges) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if type(edges).__module__ == "networkx.classes.reportviews":
+        return _of_view(edges, weighted)
     if isinstance(edges, list) and all(isinstance(edge, tuple) for edge in edges):
         widths = {len(edge) for edge in edges}
         if len(widths) == 1 and widths <= {2, 3}:
@@ -72,7 +74,25 @@ def _of_network(graph: Any, weighted: bool) -> tuple[Any, ...]:
     """Return the ends of a networkx graph's edges, and their attribute `weight` if any has it."""
     if graph.is_directed():
         raise GraphError(DIRECTED.partition(";")[0] + "; pass graph.to_undirected()")
-    edges = list(graph.edges(data="weight"))
+    return _with_weights(list(graph.edges(data="weight")), weighted)
+
+
+def _of_view(view: Any, weighted: bool) -> tuple[Any, ...]:
+    """Return what `_of_network` does for `graph.edges`, or `graph.edges(data=…)`."""
+    if type(view).__name__.startswith(("In", "Out")):
+        raise GraphError(DIRECTED.partition(";")[0] + "; pass graph.to_undirected().edges")
+    edges = list(view.data("weight") if hasattr(view, "data") else view)
+    if any(len(edge) > 3 for edge in edges):
+        raise GraphError("edges of a multigraph come with keys; pass graph.edges(data='weight')")
+    triples = [(*edge, None)[:3] for edge in edges]
+    attributes = [w.get("weight") if isinstance(w, dict) else w for _, _, w in triples]
+    return _with_weights(
+        [(u, v, w) for (u, v, _), w in zip(triples, attributes, strict=True)], weighted
+    )
+
+
+def _with_weights(edges: list[tuple[Any, Any, Any]], weighted: bool) -> tuple[Any, ...]:
+    """Return columns of edges of a network, of which those without a weight have 1."""
     columns = [edge[0] for edge in edges], [edge[1] for edge in edges]
     weights = [edge[2] for edge in edges]
     if weighted and any(weight is not None for weight in weights):

@@ -169,6 +169,8 @@ def _kind(name: Any) -> str:
 def as_list(column: Any) -> list[Any]:
     """Return a column as a list of plain Python values."""
     values = column.get() if type(column).__module__.startswith("cupy") else column
+    if isinstance(values, str | bytes) or not (hasattr(values, "ndim") or np.iterable(values)):
+        raise GraphError(f"names must be a list or an array, not {values!r}; pass [name, …]")
     if getattr(values, "ndim", 1) != 1:
         raise GraphError(f"names must be one-dimensional, not {values.shape}; flatten them")
     listed: list[Any] = values.tolist() if hasattr(values, "tolist") else list(values)
