@@ -26,8 +26,8 @@ from common import HERE, machine, save
 ROOT = HERE.parent
 
 TESTS = (
-    "tests/formats/test_files.py", "tests/formats/test_objects.py",
-    "tests/formats/test_tables.py", "tests/formats/test_write.py",
+    "tests/formats/test_files.py", "tests/formats/objects/test_objects.py",
+    "tests/formats/objects/test_tables.py", "tests/formats/test_write.py",
     "tests/formats/labels", "tests/graph", "tests/results", "tests/cli/commands/test_detect.py",
     "tests/interop/test_networkx_backend.py", "tests/interop/test_estimator.py",
 )  # fmt: skip
