@@ -214,7 +214,8 @@ class Run:
         engine, watch, since = self.engine, self.watch, time.perf_counter()
         vertices, arcs = engine.size(level)
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
-        if number > 0 and (self.skewed or self.renews):
+        leiden = self.options.method == "leiden"
+        if leiden and number > 0 and (self.skewed or self.renews):
             level.whole = arcs > rules.MOST_KEPT * self.input_arcs
         moved: MoveStats = watch.run("move", engine.move, level, **where)
         enough = moved.moves > 0 and (not self.levels or self.gained_enough(moved, cycle, number))
