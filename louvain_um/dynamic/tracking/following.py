@@ -11,6 +11,7 @@ from louvain_um.cpu import follow
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.tracking import partition as steps
 from louvain_um.dynamic.tracking.partition import U64, Marks, Partition, Work
+from louvain_um.errors import OptionError
 from louvain_um.events import announcing
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
@@ -27,13 +28,28 @@ MOST_PERIOD: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """How a tracker follows; see `louvain_um.dynamic.tracking.tracker.Tracker`."""
+    """How a tracker follows; see `louvain_um.dynamic.tracking.tracker.Tracker`.
+
+    Raises
+    ------
+    OptionError
+        A value outside its range.
+    """
 
     mode: Mode = "follow"
     renew: float = 0.02
     audit: float | None = 0.003
     connected: Connected = "renewal"
     run: Options = field(default_factory=lambda: Options(method="leiden", device="cpu"))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "renew", _share("renew", self.renew))
+        if self.audit is not None:
+            object.__setattr__(self, "audit", _share("audit", self.audit))
+        for name, values in (("connected", CONNECTED), ("mode", MODES)):
+            if (value := getattr(self, name)) not in values:
+                known = ", ".join(f"'{known}'" for known in values)
+                raise OptionError(name, value, f"must be one of {known}")
 
     @property
     def moving(self) -> Options:
@@ -311,3 +327,14 @@ STEPS: Final[dict[Mode, Step]] = {
     "naive": naive,
     "static": static,
 }
+
+
+def _share(name: str, value: float) -> float:
+    """Return a value as Python's number; raise unless it lies between 0 and 1."""
+    try:
+        number = -1.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise OptionError(name, value, "must be a number from 0 to 1")
+    return number

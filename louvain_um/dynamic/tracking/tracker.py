@@ -16,15 +16,13 @@ from louvain_um.dynamic.tracking import following, tracker_file
 from louvain_um.dynamic.tracking.device_following import DeviceFollower, Pending
 from louvain_um.dynamic.tracking.device_runs import DeviceRuns, Runs
 from louvain_um.dynamic.tracking.following import (
-    CONNECTED,
-    MODES,
     Connected,
     Followed,
     FollowOptions,
     Mode,
     Report,
 )
-from louvain_um.dynamic.tracking.history import History
+from louvain_um.dynamic.tracking.history import History, row_of
 from louvain_um.dynamic.tracking.identity import NO_EVENTS, Identity, succeed
 from louvain_um.dynamic.tracking.partition import Work, detect
 from louvain_um.dynamic.tracking.tracked import DeviceTracked, HostTracked, TrackedCommunities
@@ -110,13 +108,6 @@ class Tracker:
                 remedy=f"communities follow a DynamicGraph, not {type(graph).__name__}; "
                 "pass Tracker(DynamicGraph(graph))"
             )
-        renew = _number("renew", renew, 0, 1)
-        if audit is not None:
-            audit = _number("audit", audit, 0, 1)
-        for name, value, values in (("connected", connected, CONNECTED), ("mode", mode, MODES)):
-            if value not in values:
-                known = ", ".join(f"'{known}'" for known in values)
-                raise OptionError(name, value, f"must be one of {known}")
         run = Options(
             method=method, resolution=resolution, seed=seed, device="cpu", threads=threads
         )
@@ -285,7 +276,7 @@ class Tracker:
             self.epoch = change.epoch
             seconds = time.perf_counter() - since
             self.communities = self._result(changed, events, {"total": seconds})
-            self._rows.add(self._row(report, len(change), len(changed), seconds))
+            self._record(report, len(change), len(changed), seconds)
 
     def _update_there(self, follower: DeviceFollower, change: Change, since: float) -> None:
         """Follow a batch on the graph's device, which the follower and the tracker take as one."""
@@ -295,25 +286,13 @@ class Tracker:
             self._total, self.epoch = self.graph.total_weight, change.epoch
             seconds = time.perf_counter() - since
             self.communities = self._result_there(batch, {"total": seconds})
-            batch.row = self._rows.add(self._row(report, len(change), -1, seconds))
+            batch.row = self._record(report, len(change), -1, seconds)
 
-    def _row(self, report: Report, edges: int, changed: int, seconds: float) -> dict[str, Any]:
-        """Return a row of the history."""
-        return {
-            "epoch": self.epoch,
-            "modularity": self.communities.modularity,
-            "communities": self.communities.n_communities,
-            "edges_changed": edges,
-            "marked": report.marked,
-            "split": report.split,
-            "moves": report.work.moves,
-            "changed": changed,
-            "renewed": report.renewed,
-            "audit_lead": report.lead,
-            "arcs_visited": report.work.arcs_visited,
-            "arcs_checked": report.work.arcs_checked,
-            "seconds": seconds,
-        }
+    def _record(self, report: Report, edges: int, changed: int, seconds: float) -> np.void:
+        """Add a batch to the history; return its row."""
+        found = self.communities
+        columns = self.epoch, found.modularity, found.n_communities, edges, changed, seconds
+        return self._rows.add(row_of(report, *columns))
 
     @property
     def state(self) -> Followed:
@@ -389,14 +368,3 @@ class Tracker:
             "provenance": {"device": device, "seed": run.seed, "mode": self.options.mode},
             "epoch": self.epoch,
         }
-
-
-def _number(name: str, value: float, low: float, high: float) -> float:
-    """Return a value as Python's number; raise unless it lies between two others."""
-    try:
-        number = low - 1 if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        number = low - 1
-    if not low <= number <= high:
-        raise OptionError(name, value, f"must be a number from {low} to {high}")
-    return number
