@@ -107,7 +107,9 @@ def _arrays(path: Path) -> Arrays:
     try:
         if path.is_dir():
             if not (path / HEADER).is_file():
-                raise LouvainUmError(f"{path}: a folder, but no session; name what is in it")
+                page = path / "report.html"  # of a stream, say
+                remedy = f"open its report, {page}" if page.is_file() else "name what is in it"
+                raise LouvainUmError(f"{path}: a folder, but no session; {remedy}")
             return _load_folder(path)
         return read_archive(path, _foreign(path))
     except OSError as error:

@@ -202,7 +202,10 @@ def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path: Path):
 
 
 def test_a_folder_that_is_no_session_is_not_said_to_be_missing(tmp_path: Path):
-    with pytest.raises(LouvainUmError, match="a folder, but no session"):
+    with pytest.raises(LouvainUmError, match="a folder, but no session; name what is in it"):
+        load(tmp_path)
+    (tmp_path / "report.html").touch()
+    with pytest.raises(LouvainUmError, match=r"a folder, but no session; open its report, .*html"):
         load(tmp_path)
 
 
