@@ -63,15 +63,16 @@ class TimedLines:
     @classmethod
     def begin(cls, file: GraphFile, options: ReadOptions, *, first: int = 1) -> Self:
         """Read comments and the first line that is none; `first` is the number of the next."""
-        line, text = first - 1, ""
-        while not EdgeLines.of(text.encode()).text:
-            text = file.read_line()
+        line, read = first - 1, b""
+        while not EdgeLines.of(read).text:
+            read = file.read_line("surrogateescape").encode("utf-8", "surrogateescape")
             line += 1
-            if not text:
+            if not read:
                 raise file.error("has no edges; expected lines such as: 1 2 1082040961", line)
+        text = read.decode("utf-8", "replace")
         separator = options.separator or separator_of(text)
         separator = BLANKS if separator == " " else separator
-        refuse_broken_lines(file, EdgeLines.of(text.encode(), line), separator)
+        refuse_broken_lines(file, EdgeLines.of(read, line), separator)
         titles = fields_of(text, separator)
         header = options.header
         if header is None:
@@ -89,7 +90,7 @@ class TimedLines:
             separator=separator,
             places=places,
             first=line + int(header),
-            sample=b"" if header else text.encode(),
+            sample=b"" if header else read,
             in_order=not header and not options.names_columns,
         )
 

@@ -128,7 +128,7 @@ class GraphFile:
             inner._ahead, self._ahead = self._ahead, b""
             self.stream = cast(BinaryIO, _CarriageReturns(inner))
 
-    def read_line(self) -> str:
+    def read_line(self, errors: str = "replace") -> str:
         """Return the next line with its newline; an empty string at the end."""
         size = 256
         while b"\n" not in (head := self.peek(size)) and len(head) == size:
@@ -136,7 +136,7 @@ class GraphFile:
             if size > 1 << 20:
                 raise self.error("first line is longer than 1 MiB; check the format (format=…)", 1)
         text = self.read(head.index(b"\n") + 1 if b"\n" in head else len(head))
-        return text.decode("utf-8", "replace")
+        return text.decode("utf-8", errors)
 
     def read_header(self, line: int, expected: str) -> tuple[list[str], int]:
         """Return the words and the number of the next line that is no ``%`` comment and not empty.

@@ -216,6 +216,16 @@ def test_a_damaged_state_is_refused(timed: Path, tmp_path: Path, file: str) -> N
     assert "Traceback" not in result.output
 
 
+@pytest.mark.parametrize("before", ["", "# gr\xfc\xdfe\n", "b c 1\n"])
+def test_a_line_that_is_not_utf_8_is_refused_wherever_it_is(tmp_path: Path, before: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(f"{before}\xe9lan b 5\nb c 6\n", encoding="latin-1")
+    result = run(path, "-o", tmp_path / "out")
+    assert result.exit_code == 1
+    assert f"a.txt:{1 + bool(before)}: is not UTF-8 text; convert it" in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_first_line_may_be_said_to_be_an_edge(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("ann,bob,20260131T1000\nbob,cid,20260131T1100\n")
