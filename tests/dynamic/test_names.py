@@ -122,7 +122,7 @@ def test_a_refused_batch_adds_no_names():
         (lambda: friends().apply(insert=nx.DiGraph([("a", "b")]).edges), "to_undirected().edges"),
         (
             lambda: friends().apply(insert=nx.MultiGraph([("a", "b")]).edges(keys=True, data=True)),
-            "data='weight'",
+            "pass the graph itself",
         ),
         (lambda: friends().apply(insert=pd.DataFrame({"a": ["x"]})), "two columns"),
         (lambda: friends().apply(insert=("ann", "bob")), "not 'ann'; pass [name, …]"),

@@ -83,7 +83,7 @@ def _of_view(view: Any, weighted: bool) -> tuple[Any, ...]:
         raise GraphError(DIRECTED.partition(";")[0] + "; pass graph.to_undirected().edges")
     edges = list(view.data("weight") if hasattr(view, "data") else view)
     if any(len(edge) > 3 for edge in edges):
-        raise GraphError("edges of a multigraph come with keys; pass graph.edges(data='weight')")
+        raise GraphError("edges of a multigraph come with keys; pass the graph itself")
     triples = [(*edge, None)[:3] for edge in edges]
     attributes = [w.get("weight") if isinstance(w, dict) else w for _, _, w in triples]
     return _with_weights(
