@@ -138,8 +138,8 @@ def plan(
         if not isinstance(dynamic, DynamicSize):
             raise OptionError(
                 remedy="dynamic must be a DynamicSize of louvain_um.dynamic.declared, not "
-                f"{type(dynamic).__name__}; pass DynamicSize(n_vertices=…, n_arcs=…), or "
-                "DynamicSize.of(graph)"
+                f"{type(dynamic).__name__}; pass DynamicSize.of(graph), or DynamicSize with the "
+                "number of vertices and arcs"
             )
         if graph is not None or n_vertices is not None or n_arcs is not None:
             raise OptionError(remedy="give dynamic alone, or a graph or a size without it")
