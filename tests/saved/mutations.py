@@ -96,8 +96,18 @@ def in_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def in_array(rng: random.Random, array: Any) -> Any:
-    """Return an array of other length, shape, type or values."""
+    """Return an array of other length, shape, type or values; of a table, in one column."""
     what = rng.randrange(6)
+    if array.dtype.names and what in (3, 5):
+        name = rng.choice(array.dtype.names)
+        column = in_array(rng, array[name])
+        if column.shape != array.shape:
+            return column
+        kinds = [(each, column.dtype if each == name else kind) for each, kind in array.dtype.descr]
+        table = np.empty(array.shape, kinds)
+        for each in array.dtype.names:
+            table[each] = column if each == name else array[each]
+        return table
     if what == 0:
         return array[: rng.randrange(len(array) + 1)] if array.ndim else array
     if what == 1:
