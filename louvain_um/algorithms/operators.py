@@ -64,7 +64,7 @@ def filter(frontier: ArrayLike, condition: str, **arrays: ArrayLike) -> NDArray[
     known = Expression(condition, ("v", *arrays), "condition")
     xp = module_of(frontier, *arrays.values())
     items = vertices_of(frontier, xp)
-    values = {name: xp.asarray(array) for name, array in arrays.items()}
+    values = {name: array_of(array, xp) for name, array in arrays.items()}
     for array in values.values():
         check_values(array)
         check_vertices(items, len(array))
@@ -135,11 +135,10 @@ def advance(
     if combine not in COMBINED:
         raise OptionError("combine", combine, f"must be one of {', '.join(COMBINED)}")
     xp = module_of(into)
-    if not isinstance(into, xp.ndarray) or (xp is np and not into.flags.writeable):
-        raise GraphError("into must be an array that can be changed; pass a copy")
+    check_changeable("into", into, xp)
     rows = rows_of(graph) if xp is np else device_rows_of(graph)
     n = rows.n_vertices
-    sources, targets = (into if given is None else xp.asarray(given) for given in (x, y))
+    sources, targets = (into if given is None else array_of(given, xp) for given in (x, y))
     for array in (into, sources, targets):
         check_values(array)
         if len(array) != n:
@@ -149,8 +148,11 @@ def advance(
     items = vertices_of(frontier, xp)
     check_vertices(items, n)
     before = into.copy()
-    # `into` may stand for x and y: they keep the values from before the call.
-    sources, targets = (before if array is into else array for array in (sources, targets))
+    # `into` may stand for x and y, or they for parts of it: they keep the values from before.
+    sources, targets = (
+        before if each is into else each.copy() if xp.may_share_memory(each, into) else each
+        for each in (sources, targets)
+    )  # fmt: skip
     if xp is not np:
         ends = sources, targets
         changed: NDArray[np.uint32] = _advance_there(
@@ -204,21 +206,27 @@ def intersect(
     [2, 2]
     """
     xp = module_of(pairs, each)
-    given = xp.asarray(pairs)
+    given = array_of(pairs, xp)
     given = given.reshape(0, 2) if given.size == 0 else given
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
         raise GraphError(f"pairs must be whole numbers of shape (p, 2), not {given.shape}")
     rows: Any = rows_of(graph) if xp is np else device_rows_of(graph)
-    if each is not None and (each.dtype != np.int64 or each.shape != (rows.n_vertices,)):
-        raise GraphError(f"each must be int64 with {rows.n_vertices} entries, one per vertex")
+    if each is not None:
+        check_changeable("each", each, xp)
+        if each.dtype != np.int64 or each.shape != (rows.n_vertices,):
+            raise GraphError(f"each must be int64 with {rows.n_vertices} entries, one per vertex")
     ends = given.astype(np.int64)
     check_vertices(ends.ravel(), rows.n_vertices)
     if xp is not np:
         from louvain_um.gpu.algorithms.written import operators
 
+        # Kernels take addresses: what lies otherwise is changed in a copy.
+        counted: Any = None if each is None else xp.ascontiguousarray(each)
         found: NDArray[np.int64] = operators.count_common(
-            rows, xp.ascontiguousarray(ends.astype(np.uint32)), each
+            rows, xp.ascontiguousarray(ends.astype(np.uint32)), counted
         )
+        if each is not None and counted is not each:
+            each[...] = counted
         return found
     from louvain_um.cpu.algorithms.operators import arrays, count_common
 
@@ -279,10 +287,28 @@ def _advance_there(
 
 def vertices_of(frontier: Any, xp: Any) -> Any:
     """Return the vertices of a frontier as int64, each once, ascending."""
-    given = xp.asarray(frontier)
+    given = array_of(frontier, xp)
     if given.size and given.dtype.kind not in "iu":
         raise GraphError(f"vertices must be whole numbers, not {given.dtype}")
+    check_vertices(given, 1 << 32)  # before the type changes: others would wrap around
     return xp.unique(given.astype(np.int64))
+
+
+def array_of(given: Any, xp: Any) -> Any:
+    """Return what a caller gave as an array; refuse masked entries and rows of several lengths."""
+    if np.ma.is_masked(given):
+        raise GraphError("an array has masked entries; leave them out, or fill them")
+    try:
+        return xp.asarray(given)
+    except ValueError as error:
+        raise GraphError(f"no array of integers ({error}); give entries of one length") from None
+
+
+def check_changeable(name: str, array: Any, xp: Any) -> None:
+    """Refuse what a call cannot change in place."""
+    masked = isinstance(array, np.ma.MaskedArray)
+    if not isinstance(array, xp.ndarray) or masked or (xp is np and not array.flags.writeable):
+        raise GraphError(f"{name} must be an array that can be changed; pass a copy")
 
 
 def check_values(array: NDArray[Any]) -> None:
@@ -294,6 +320,6 @@ def check_values(array: NDArray[Any]) -> None:
 
 def check_vertices(items: NDArray[np.int64], n: int) -> None:
     """Refuse vertices outside 0 … n − 1."""
-    if len(items) and not 0 <= int(items.min()) <= int(items.max()) < n:
+    if items.size and not 0 <= int(items.min()) <= int(items.max()) < n:
         wrong = int(items.min()) if items.min() < 0 else int(items.max())
         raise GraphError(f"{wrong} is no vertex; vertices are 0 … {n - 1}")

@@ -136,3 +136,34 @@ def test_calls_that_would_change_or_skip_something_silently() -> None:
     with pytest.raises(OptionError, match="v is the vertex"):
         filter([0], "v > 0", v=[1, 2, 3])
     assert advance(g, [], along="x + 1", combine="add", into=np.zeros(3, np.int64)).size == 0
+
+
+def test_arrays_that_are_a_view_of_what_is_changed_keep_their_values() -> None:
+    rng, n = np.random.default_rng(0), 3000
+    g = Graph.from_edges(rng.integers(0, n, 600_000), rng.integers(0, n, 600_000), n_vertices=n)
+    assert g.n_arcs > 1 << 20  # more than are evaluated at a time
+    into = np.arange(n)
+    apart, before = into.copy(), into.copy()
+    advance(g, before, along="x + y", combine="add", into=into, x=into[::-1], y=into[:])
+    advance(g, before, along="x + y", combine="add", into=apart, x=before[::-1], y=before)
+    assert np.array_equal(into, apart)
+
+
+def test_more_calls_that_would_change_or_skip_something_silently() -> None:
+    g, three = Graph.from_edges([0, 1], [1, 2]), np.zeros(3, np.int64)
+    fixed, masked = np.zeros(3, np.int64), np.ma.masked_array(three, [0, 1, 0])
+    fixed.setflags(write=False)
+    for each in (fixed, [0, 0, 0], masked):
+        with pytest.raises(GraphError, match="each must be an array that can be changed"):
+            intersect(g, [(0, 2)], each=each)  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="into must be an array that can be changed"):
+        advance(g, [0], along="x", combine="add", into=masked)
+    for frontier in ([2**32 + 1], np.array([2**63], np.uint64), [-1]):
+        with pytest.raises(GraphError, match=f"{frontier[0]} is no vertex"):
+            filter(frontier, "v > 0")
+    with pytest.raises(GraphError, match="masked entries"):
+        filter(np.ma.masked_array([0, 1], [1, 0]), "v >= 0")
+    with pytest.raises(GraphError, match="masked entries"):
+        filter([0, 1], "x == 0", x=masked)
+    with pytest.raises(GraphError, match="entries of one length"):
+        intersect(g, [(0, 1), (1,)])  # type: ignore[list-item]
