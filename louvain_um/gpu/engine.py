@@ -275,13 +275,13 @@ class GpuEngine:
 
         Of a level of few arcs, the next level is made before the host knows whether vertices move:
         waiting for each result in turn takes longer than what is launched for nothing at the end.
-        Pages of what moving works with must not leave meanwhile. Whoever observes the run gets
-        one phase after the other: times and accesses are then those of the phase told.
+        No pages may change sides meanwhile: all of it has room in one hole. Whoever observes the
+        run gets one phase after the other: times and accesses are then those of the phase told.
         """
         self.catch_up()
         if self.observer is not ignore:
             return
-        if self.blocks or self.memory.schedule or self.problem.extended:
+        if self.blocks or self.problem.extended:
             return
         if not (level.number or self.lies_still):
             return
@@ -289,9 +289,11 @@ class GpuEngine:
             return
         if level.whole:  # which takes no sums along, as refining does
             return
-        if takes_one_launch(self.memory, level, self.limits) and not self.from_input(level):
+        if not takes_one_launch(self.memory, level, self.limits) or self.from_input(level):
+            return
+        if self.room.holds_ahead(level):
             if self.options.method == "leiden":
-                self.refine(level)
+                self.launch_refinement(level)
             self.memory.free("totals")
             self.ahead = AtOnce(kernels, self.memory, level)
 
@@ -307,6 +309,10 @@ class GpuEngine:
         # Looked up once for each vertex, and not at all.
         self.memory.set_aside(*self.live("totals", f"start.{level.cycle}.{level.number}"))
         self.settle(level, "refine")
+        self.launch_refinement(level)
+
+    def launch_refinement(self, level: GpuLevel) -> None:
+        """Split communities into connected sub-communities, once pages are where they stay."""
         run = (kernels, self.memory, self.options, self.total, level)
         blocks = self.blocks if level.number == 0 else None
         if blocks:
@@ -319,7 +325,7 @@ class GpuEngine:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free(*self.live("totals"))
         free_second_totals(self.memory, level)
-        if level.refined is not None:
+        if level.refined is not None and not self.ahead:
             # The next level's start is made of them, in order.
             self.memory.set_aside(*self.live(f"labels.{level.cycle}.{level.number}"))
         self.path = [*self.path[: level.number], level]
@@ -336,11 +342,11 @@ class GpuEngine:
             )
             shares = self.shares_read
         else:
-            self.settle(level, "aggregate")
             ahead, self.ahead = self.ahead, None
             if ahead:
                 coarse = ahead.finish()
             else:
+                self.settle(level, "aggregate")
                 coarse = aggregate(kernels, self.memory, level, limits, *where)
         sum_masses(kernels, self.memory, level, coarse)
         if self.options.method == "leiden":

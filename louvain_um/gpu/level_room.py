@@ -10,7 +10,12 @@ import numpy as np
 from louvain_um.events import Phase
 from louvain_um.gpu.aggregate.limits import Limits
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory.planning import hosted_work_bytes, queued_within, work_bytes
+from louvain_um.gpu.memory.planning import (
+    ahead_bytes,
+    hosted_work_bytes,
+    queued_within,
+    work_bytes,
+)
 from louvain_um.gpu.runtime.launch import queued_at_once
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.planner import Plan
@@ -93,3 +98,11 @@ class LevelRoom:
         if self.memory.schedule is None:
             return queued_at_once(level.vertices, low_scratch=self.low_scratch)
         return queued_within(level, step, self.memory.spare - self.work_bytes(level, step))
+
+    def holds_ahead(self, level: GpuLevel) -> bool:
+        """Return whether nothing leaves for what is launched while a small level's vertices move.
+
+        Without pages nothing ever does.
+        """
+        hole = self.memory.hole
+        return hole is None or ahead_bytes(level, low_scratch=self.low_scratch) <= hole

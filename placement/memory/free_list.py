@@ -112,6 +112,11 @@ class FreeList:
         """Bytes that are not taken."""
         return self.capacity - self.in_use
 
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest hole."""
+        return max((nbytes for _, nbytes in self.holes), default=0)
+
     def _count(self, change: int) -> None:
         self.in_use += change
         self.peak = max(self.peak, self.in_use)

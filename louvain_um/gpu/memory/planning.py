@@ -19,10 +19,10 @@ from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
-from louvain_um.gpu.memory.coarse_bytes import SMALL
+from louvain_um.gpu.memory.coarse_bytes import SMALL, at_once_bytes
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
-from louvain_um.gpu.runtime.launch import hub_table_sizes, queue_entries, queued_at_once
+from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
@@ -201,6 +201,25 @@ def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
     while found < SUB_ROUNDS and queue_entries(n, 2 * found) <= most:
         found *= 2
     return found
+
+
+ROUNDING: Final = 1 << 14
+"""Bytes of what the kernels of one level count in, and of rounding up each of its arrays."""
+
+
+def ahead_bytes(level: GpuLevel, *, low_scratch: bool = False) -> int:
+    """Return the bytes of all arrays of refining and aggregating a small level, by one launch each.
+
+    As much in one hole is enough, in whichever order they come and go.
+    """
+    n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
+    hubs = hub_table_sizes(
+        n, arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
+    )
+    refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
+    # The next level's arrays are as long as this one's; its vertices join communities.
+    written = (16 + 2 * sums) * n + (4 + sums) * arcs
+    return refining + at_once_bytes(n, arcs, sums) + written + ROUNDING
 
 
 LASTING: Final = ("targets", "weights", "offsets", "loops", "degrees", "start")

@@ -74,6 +74,11 @@ class PagedArrays(LiveArrays):
         return self.schedule.spare() if self.schedule else 0
 
     @property
+    def hole(self) -> int | None:
+        """Bytes that arrays find in one piece, without others leaving; None without such pages."""
+        return self.schedule.shared.blocks.largest if self.schedule else None
+
+    @property
     def copied(self) -> dict[PageSide, int]:
         """Bytes of pages that were copied to each side."""
         return self.schedule.pool.copied if self.schedule else {"device": 0, "host": 0}

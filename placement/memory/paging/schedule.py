@@ -211,8 +211,8 @@ class Schedule(Movement):
         self.reading, self.growing = self.reading and grows, grows
         short = least - self.shared.blocks.free
         if short > 0:
-            largest = max((nbytes for _, nbytes in self.shared.blocks.holes), default=0)
-            numbers, count = self.shared.missing(largest + short), -(-short // self.pool.size)
+            numbers = self.shared.missing(self.shared.blocks.largest + short)
+            count = -(-short // self.pool.size)
             arcs = sum(len(span.on("device")) for span in self.leaving)
             if len(numbers) > min(FAR * count, self.pool.ready("device") + arcs):
                 # None is beside the largest hole, or others would have to leave for one: a step's

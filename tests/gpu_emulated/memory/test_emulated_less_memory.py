@@ -27,6 +27,8 @@ from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, plan
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement.memory import cuda_calls, free_list
+from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.paging import pages
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
@@ -164,6 +166,58 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
     assert np.array_equal(found.labels, one.labels)
     assert set(made["from_input"]) == ({1, 2, 3} if always else {1})
     assert made["restore"] == ([2] if always else [])
+
+
+@pytest.mark.parametrize("room", [True, False])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_small_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, room: bool
+) -> None:
+    graph = GRAPHS["mesh"]()
+    one, options = squeezed(monkeypatch, graph, method, "60%")
+    waits, taken, begun = list[str](), list[int](), list[list[str]]()
+    synchronize, empty, go_ahead = cuda_calls.synchronize, Allocator.empty, GpuEngine.go_ahead
+
+    def waiting() -> None:
+        waits.append("synchronize")
+        synchronize()
+
+    def taking(memory: Allocator, *given: Any, **how: Any) -> Any:
+        array = empty(memory, *given, **how)
+        taken.append(free_list.rounded(array.nbytes))
+        return array
+
+    def going(run: GpuEngine, level: GpuLevel) -> None:
+        before = len(kernels.launched), len(waits), len(taken)
+        go_ahead(run, level)
+        begun.append([kernel for _, kernel in kernels.launched[before[0] :]])
+        assert len(waits) == before[1]
+        assert sum(taken[before[2] :]) <= planning.ahead_bytes(level)
+        assert bool(begun[-1]) == (room and level.number > 0 and level.arcs <= run.limits.small)
+
+    monkeypatch.setattr(cuda_calls, "synchronize", waiting)
+    monkeypatch.setattr(Allocator, "empty", taking)
+    monkeypatch.setattr(GpuEngine, "go_ahead", going)
+    if not room:
+        monkeypatch.setattr(Allocator, "hole", 0)
+    with (
+        emulated_devices(monkeypatch, emulated, 2, late=True) as kernels,
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert run.plan.in_pages
+        assert "labels" in run.memory.live
+        assert all(name == "labels" or name.endswith(".0") for name in run.memory.live)
+    assert np.array_equal(found.labels, one.labels)
+    steps = ["aggregate_small"]
+    if method == "leiden":
+        steps = ["refine", "aggregate_small", "relabel_communities"]
+    assert all(each in ([], steps) for each in begun)
+    small = [level for level in found.levels if level.arcs <= 1 << 10]
+    launched = [kernel for _, kernel in kernels.launched]
+    # The last level of each cycle, too, of which nothing comes.
+    most = launched.count("aggregate_small")
+    assert (most > len(small)) if room else (most == len(small) > 0)
 
 
 def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
