@@ -251,8 +251,8 @@ class GpuEngine:
             self.in_place.move(level, moved)
         if begins:
             self.forecast.moved(moved, level.arcs)
-            # In core nothing follows from it: it is found while level 1 moves.
-            if not self.lies_still:
+            # Where nothing follows from it, it is found while level 1 moves.
+            if not self.keeps_layout:
                 self.catch_up()
         tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
         return moved
@@ -262,12 +262,17 @@ class GpuEngine:
         """Whether everything is on the device, where it stays."""
         return self.plan.in_core and not self.plan.pages
 
+    @property
+    def keeps_layout(self) -> bool:
+        """Whether no other layout is followed: all lies still, or pages are scheduled."""
+        return self.lies_still or self.memory.schedule is not None
+
     def catch_up(self) -> None:
         """Correct the plan by the first move phase, once; follow its layout where possible."""
         if self.forecast.uncorrected is None:
             return
         self.plan = self.room.plan = self.forecast.correct(
-            self.plan, self.memory, lies_still=self.lies_still
+            self.plan, self.memory, choosing=not self.keeps_layout
         )
 
     def go_ahead(self, level: GpuLevel) -> None:

@@ -61,16 +61,16 @@ class Forecast:
         self.uncorrected = moved, self.elapsed
         self.visited = moved.arcs_visited / max(arcs, 1)
 
-    def correct(self, plan: Plan, memory: Allocator, *, lies_still: bool) -> Plan:
+    def correct(self, plan: Plan, memory: Allocator, *, choosing: bool) -> Plan:
         """Correct a plan by the first move phase, once; return the one that memory follows.
 
-        Where nothing moves, no other layout is chosen.
+        With `choosing`, that may have another layout.
         """
         if self.uncorrected is None:
             return plan
         (moved, seconds), self.uncorrected = self.uncorrected, None
         visited = [moved.arcs_visited]
-        found = plan.corrected(visited, seconds, choosing=not lies_still)
+        found = plan.corrected(visited, seconds, choosing=choosing)
         if found.layout != plan.layout:
             if found.compact == plan.compact and memory.follow(found.layout):
                 plan = found

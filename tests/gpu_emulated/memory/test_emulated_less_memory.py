@@ -31,6 +31,7 @@ from louvain_um.placement.memory import cuda_calls, free_list
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.paging import pages
 from louvain_um.placement.model import remote_access
+from louvain_um.placement.plan import Plan
 from louvain_um.placement.policy import auto
 from louvain_um.results.communities import Communities
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
@@ -166,6 +167,40 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
     assert np.array_equal(found.labels, one.labels)
     assert set(made["from_input"]) == ({1, 2, 3} if always else {1})
     assert made["restore"] == ([2] if always else [])
+
+
+@pytest.mark.parametrize("budget", [None, "60%"])
+def test_a_plan_is_corrected_while_level_1_moves_where_no_layout_follows(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], budget: str | None
+) -> None:
+    graph = GRAPHS["mesh"]()
+    as_if_larger(monkeypatch)
+    options = Options(device="cuda:0", peer_memory="cuda:1", device_budget=budget, seed=3)
+    corrected, real = list[list[str]](), Plan.corrected
+
+    def correcting(plan: Plan, *given: Any, choosing: bool) -> Plan:
+        assert not choosing
+        corrected.append([kernel for _, kernel in kernels.launched])
+        return real(plan, *given, choosing=choosing)
+
+    monkeypatch.setattr(Plan, "corrected", correcting)
+    with (
+        emulated_devices(monkeypatch, emulated, 2) as kernels,
+        GpuEngine(options, ignore) as run,
+    ):
+        plans, path = list[Plan](), list[GpuLevel]()
+        level = run.load(graph)
+        for _ in range(2):
+            plans.append(run.plan)
+            run.move(level)
+            path.append(level)
+            level = run.aggregate(level)
+        assert run.plan is run.room.plan is plans[0] is plans[1]
+        assert bool(run.memory.schedule) == (budget is not None)
+        assert run.forecast.corrected
+    (launched,) = corrected
+    assert launched[-1] == "move"
+    assert launched.count("move") == 2
 
 
 @pytest.mark.parametrize("room", [True, False])
