@@ -19,10 +19,10 @@ from louvain_um.events import Event, Observer, Phase, array_listener, ignore
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import (
     LIMITS,
-    AtOnce,
+    Begun,
     aggregate,
+    begin,
     prepare,
-    takes_one_launch,
 )
 from louvain_um.gpu.forecast import Forecast
 from louvain_um.gpu.graph import DeviceGraph
@@ -93,7 +93,7 @@ class GpuEngine:
         self.room: LevelRoom
         self.shape: Shape
         self.peer: int | None = None
-        self.ahead: AtOnce | None = None
+        self.ahead: Begun | None = None
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
@@ -278,29 +278,32 @@ class GpuEngine:
     def go_ahead(self, level: GpuLevel) -> None:
         """Use the time in which a level's vertices move.
 
-        Of a level of few arcs, the next level is made before the host knows whether vertices move:
-        waiting for each result in turn takes longer than what is launched for nothing at the end.
-        No pages may change sides meanwhile: all of it has room in one hole. Whoever observes the
-        run gets one phase after the other: times and accesses are then those of the phase told.
+        Of a level of few arcs, the next level is made before the host knows whether vertices move,
+        of a larger one begun: waiting for each result in turn takes longer than what is launched
+        for nothing at the end. Whoever observes the run gets one phase after the other: times and
+        accesses are then those of the phase told.
         """
         self.catch_up()
-        if self.observer is not ignore:
+        if self.observer is not ignore or self.blocks or self.problem.extended:
             return
-        if self.blocks or self.problem.extended:
-            return
-        if not (level.number or self.lies_still):
-            return
-        if level.vertices > self.limits.small:
-            return
-        if level.whole:  # which takes no sums along, as refining does
-            return
-        if not takes_one_launch(self.memory, level, self.limits) or self.from_input(level):
-            return
-        if self.room.holds_ahead(level):
+        # Those of whole communities take no sums along, as refining does.
+        if not level.whole and self.begins_ahead(level) and not self.from_input(level):
             if self.options.method == "leiden":
                 self.launch_refinement(level)
             self.memory.free("totals")
-            self.ahead = AtOnce(kernels, self.memory, level)
+            self.ahead = begin(kernels, self.memory, level, self.limits)
+
+    def begins_ahead(self, level: GpuLevel) -> bool:
+        """Return whether what follows a level is launched before it is known whether it counts.
+
+        No pages may change sides meanwhile: all of it has room in one hole.
+        """
+        if max(level.vertices, level.arcs) <= self.limits.small:
+            return (level.number > 0 or self.lies_still) and self.room.holds_ahead(level)
+        # Few arcs of many vertices are aggregated by one launch, whose arrays are long then.
+        few = level.arcs <= self.limits.small
+        most = max(level.vertices, level.arcs) <= self.limits.ahead
+        return level.number > 0 and self.lies_still and most and not few
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""

@@ -19,7 +19,7 @@ from louvain_um.gpu.out_of_core.partial_rows import PartialRows
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 
-__all__ = ["LIMITS", "AtOnce", "Limits", "aggregate", "prepare", "takes_one_launch"]
+__all__ = ["LIMITS", "Begun", "Limits", "aggregate", "begin", "prepare", "takes_one_launch"]
 
 
 def aggregate(
@@ -43,23 +43,17 @@ def aggregate(
     need : callable, optional
         Called with a range before kernels that read its arcs are launched.
     """
-    if ranges is None and takes_one_launch(memory, level, limits):
-        return AtOnce(kernels, memory, level).finish()
-    aggregation, numbers = begin(kernels, memory, level)
-    join = Join(kernels, memory, level, numbers)
-    if ranges is not None:
-        coarse = in_ranges(aggregation, level, limits, ranges, need or (lambda first, last: None))
-    else:
-        coarse = in_chunks(aggregation, level, limits)
-    return join.finish(coarse)
+    if ranges is None:
+        return begin(kernels, memory, level, limits).finish()
+    begun = Begun(kernels, memory, level, limits)
+    need = need or (lambda first, last: None)
+    return begun.join.finish(in_ranges(begun.aggregation, level, limits, ranges, need))
 
 
-def begin(kernels: Kernels, memory: Allocator, level: GpuLevel) -> tuple[Aggregation, Any]:
-    """Return an aggregation of a level, and the labels of its vertices."""
-    numbers = level.labels if level.refined is None else level.refined
-    aggregation = Aggregation(kernels, memory, level)
-    aggregation.set(numbers=numbers, map=numbers, label_bound=level.vertices)
-    return aggregation, numbers
+def begin(kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits) -> Begun:
+    """Launch what the aggregation of a level begins with, without waiting for the device."""
+    at_once = takes_one_launch(memory, level, limits)
+    return (AtOnce if at_once else InChunks)(kernels, memory, level, limits)
 
 
 def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool:
@@ -73,19 +67,54 @@ def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool
     return level.arcs <= limits.small and (plain or level.vertices <= limits.small)
 
 
-class AtOnce:
+class Begun:
+    """The aggregation of a level: what it works with, and what it starts the next level in."""
+
+    def __init__(
+        self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits
+    ) -> None:
+        self.memory, self.level, self.limits = memory, level, limits
+        numbers = level.labels if level.refined is None else level.refined
+        self.aggregation = Aggregation(kernels, memory, level)
+        self.aggregation.set(numbers=numbers, map=numbers, label_bound=level.vertices)
+        self.join = Join(kernels, memory, level, numbers)
+
+    def finish(self) -> GpuLevel:
+        """Wait for the device; return the next level, and set `numbers` of this one."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Free what was launched for nothing: the level's vertices did not move far enough."""
+        self.aggregation.close()
+        self.join.discard()
+
+
+class InChunks(Begun):
+    """The aggregation of a larger level: its communities are numbered before the host waits."""
+
+    def __init__(
+        self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits
+    ) -> None:
+        super().__init__(kernels, memory, level, limits)
+        number_labels(self.aggregation)
+
+    def finish(self) -> GpuLevel:
+        """Aggregate it; return the next level, and set `numbers` of this one."""
+        return self.join.finish(in_chunks(self.aggregation, self.level, self.limits))
+
+
+class AtOnce(Begun):
     """The aggregation of a level of few arcs: one launch, after which the host need not wait.
 
     Its arrays have their largest possible length. The communities that the next level starts in
     are found by a second launch.
     """
 
-    def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
-        self.memory = memory
-        self.level = level
-        aggregation, numbers = begin(kernels, memory, level)
-        self.aggregation = aggregation
-        self.join = Join(kernels, memory, level, numbers)
+    def __init__(
+        self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits
+    ) -> None:
+        super().__init__(kernels, memory, level, limits)
+        aggregation = self.aggregation
         n, arcs, sums, number = level.vertices, level.arcs, level.sums, level.number + 1
         # Small levels are read often and fit anywhere: they leave the regions to large ones.
         small = level.number and n <= LIMITS.small
@@ -130,10 +159,9 @@ class AtOnce:
         return self.join.finish(replace(finish(level, state, arrays), tag=self.tag))
 
     def discard(self) -> None:
-        """Free what was launched for nothing: the level's vertices did not move far enough."""
-        self.aggregation.close()
+        """Free what was launched for nothing, the next level's arrays among it."""
         self.memory.free(*[f"{name}.{self.tag}" for name in self.arrays])
-        self.join.discard()
+        super().discard()
 
 
 def in_chunks(
@@ -180,6 +208,13 @@ def in_ranges(
     return finish(level, state, arrays)
 
 
+def number_labels(aggregation: Aggregation) -> None:
+    """Count the labels in use, and number them."""
+    aggregation.scratch("members", aggregation.level.vertices + 1, np.uint32)
+    aggregation.set(ranks=aggregation.value("members"))
+    aggregation.launch("number_labels")
+
+
 def group_vertices(
     aggregation: Aggregation, level: GpuLevel, k: int | None = None
 ) -> tuple[dict[str, Any], int]:
@@ -189,9 +224,8 @@ def group_vertices(
     """
     tag, sums, empty = tag_after(level), level.sums, aggregation.memory.empty
     if k is None:
-        aggregation.scratch("members", level.vertices + 1, np.uint32)
-        aggregation.set(ranks=aggregation.value("members"))
-        aggregation.launch("number_labels")
+        if not aggregation.value("ranks"):
+            number_labels(aggregation)
         k = int(aggregation.read()["vertices"])
     aggregation.group(k)
     arrays = {

@@ -55,8 +55,9 @@ class Join:
         level = self.level
         if level.refined is not None:
             sums = "relabel_result" if level.found_sums is None else "found_sums"
-            refined = f"refined.{level.cycle}.{level.number}"
-            self.memory.free(start_after(level), refined, sums)
+            self.memory.free(f"refined.{level.cycle}.{level.number}", sums)
+            if self.start is not None:
+                self.memory.free(start_after(level))
             level.refined = level.found_sums = None
 
 
