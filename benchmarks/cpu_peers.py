@@ -1,6 +1,7 @@
 """Compare NetworKit, igraph, leidenalg, scikit-network and louvain-um on the CPU.
 
     python benchmarks/cpu_peers.py [--repeat 3] [--seconds 5] [--data FOLDER] [-o FILE.json]
+    python benchmarks/cpu_peers.py --cycles [--data FOLDER] [-o FILE.json]
 
 Every peer runs in its own process. Recorded are the algorithm time with the graph in the peer's
 own format, the best of at least `repeat` repetitions over at least `seconds`; modularity,
@@ -8,6 +9,10 @@ recomputed from the labels; and peak memory above that before the graph was load
 peer's format. `cpu_seconds` is the time of all threads in the repetition with the least; other
 work on the machine affects it less than `seconds`. `load` is the load average of the minute before
 a peer started: above one or two, the machine was busy.
+
+`--cycles` runs Leiden alone with every cycle that could gain something, on each graph of the folder
+and of the zoo: modularity after a cycle, the arcs that moving visits in it, how many cycles begin
+by the rule of `core/rules.py`, and what that loses of modularity and spares of the visits.
 """
 
 from __future__ import annotations
@@ -20,16 +25,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import common
 import numpy as np
 from memory import Peak
+from zoo_kinds import GENERATED, KINDS, made
 
 import louvain_um as lu
+from louvain_um.core import rules
+from louvain_um.core.hierarchy import MoveStats, detect
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.events import ignore
 from louvain_um.generators import lfr
+from louvain_um.options import Options
 
 HERE = Path(__file__).resolve().parent
 SEED = 0
@@ -153,6 +166,66 @@ def graphs(data: Path) -> dict[str, lu.Graph]:
     return found
 
 
+class Counted(CpuEngine):
+    """Counts the arcs that moving visits in each cycle."""
+
+    visited: list[int]
+
+    def load(self, graph: Any) -> Any:
+        self.visited = [0]
+        return super().load(graph)
+
+    def restart(self, path: list[Any]) -> Any:
+        self.visited.append(0)
+        return super().restart(path)
+
+    def move(self, level: Any) -> MoveStats:
+        moved = super().move(level)
+        self.visited[-1] += moved.arcs_visited
+        return moved
+
+
+def cycles(graph: lu.Graph, seed: int) -> dict[str, Any]:
+    """Return what each cycle of Leiden reached, and what it visited for that."""
+
+    def run() -> tuple[list[float], list[int]]:
+        engine = Counted(options, ignore)
+        levels = detect(engine, graph, options, ignore).levels
+        return [*{level.cycle: level.modularity for level in levels}.values()], engine.visited
+
+    options = Options(method="leiden", seed=seed, device="cpu")
+    begun = len(run()[1])
+    with mock.patch.object(rules, "LATER_CYCLE_FACTOR", 1):
+        modularity, visited = run()
+    return {"modularity": modularity, "arcs_visited": visited, "begun": begun}
+
+
+def cycled_graphs(data: Path) -> Iterator[tuple[str, lu.Graph]]:
+    """Yield every graph of a folder and of the zoo, and that made for the peers."""
+    yield from ((name, common.host_graph(name, data)) for name in common.real_names(data))
+    yield from ((kind, made(np, kind, 2_000_000)) for kind in (*KINDS, *GENERATED))
+    yield "lfr-300k", graphs(data)["lfr-300k"]
+
+
+def record_cycles(data: Path, out: Path | None) -> None:
+    """Show and write what the cycles of Leiden gain."""
+    found = []
+    for name, graph in cycled_graphs(data):
+        rows = [cycles(graph, seed) for seed in range(4)]
+        lost = [1 - row["modularity"][: row["begun"]][-1] / row["modularity"][-1] for row in rows]
+        visits = [sum(row["arcs_visited"][: row["begun"]]) for row in rows]
+        every = [sum(row["arcs_visited"]) for row in rows]
+        sums = {
+            "lost": np.mean(lost),
+            "lost_most": max(lost),
+            "spared": 1 - sum(visits) / sum(every),
+        }
+        found.append({"graph": name, "arcs": graph.n_arcs, **sums, "seeds": rows})
+        lost, most, spared = sums.values()
+        print(f"{name:42} lost {lost:.4%}, at most {most:.4%}; spared {spared:.1%}", flush=True)
+    common.save("leiden_cycles", {"machine": common.machine(), "results": found}, out)
+
+
 def machine() -> dict[str, Any]:
     model = platform.processor()
     info = Path("/proc/cpuinfo")
@@ -173,9 +246,14 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--data", type=Path, default=HERE / "../../shared/data")
-    parser.add_argument("-o", "--output", type=Path, default=HERE / "results/cpu_peers.json")
+    parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--trial", nargs=2, metavar=("PEER", "GRAPH"), help=argparse.SUPPRESS)
+    parser.add_argument("--cycles", action="store_true", help="what cycles of Leiden gain")
     given = parser.parse_args()
+    if given.cycles:
+        record_cycles(given.data, given.output)
+        return
+    given.output = given.output or HERE / "results/cpu_peers.json"
     if given.trial:
         trial(*given.trial, given.repeat, given.seconds)
         return

@@ -200,7 +200,8 @@ def detect(
         for numbers in reversed(path):
             found = [found[number] for number in numbers]
         start = found
-        stop = (best - before) / unit <= threshold
+        least = threshold * rules.cycle_gain_factor(cycle, aim.start is not None)
+        stop = (best - before) / unit <= least
         if stop or (max_level is not None and len(levels) >= max_level):
             break
     return number_by_size(found), levels

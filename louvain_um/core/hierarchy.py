@@ -258,7 +258,8 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
     """
     run = Run(engine, options, Stopwatch(observer))
     level = run.watch.run("load", engine.load, graph)
-    if options.method == "leiden" and engine.problem.start is not None:
+    given = engine.problem.start is not None
+    if options.method == "leiden" and given:
         engine.split_disconnected(level)
     run.best = run.quality(level)[0]
     path = [level]
@@ -273,7 +274,8 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
             break
         maps.extend(run.watch.run("fetch", engine.coarse_vertices, path))
         coarse_labels.extend(run.watch.run("fetch", engine.coarse_labels, path))
-        if (run.best - before) / run.objective.unit <= options.threshold or not run.level_allowed:
+        least = options.threshold * rules.cycle_gain_factor(number, given)
+        if (run.best - before) / run.objective.unit <= least or not run.level_allowed:
             break
     labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started

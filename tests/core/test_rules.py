@@ -73,4 +73,6 @@ def test_a_level_ends_when_gains_dry_up_or_no_longer_fall() -> None:
 def test_a_second_cycle_has_to_promise_more() -> None:
     assert rules.min_gain_factor(0, 0) == rules.min_gain_factor(1, 1) == 1
     assert rules.min_gain_factor(1, 0) == rules.min_gain_factor(2, 0) == rules.NEW_CYCLE_FACTOR
+    assert rules.cycle_gain_factor(1, False) == rules.LATER_CYCLE_FACTOR
+    assert rules.cycle_gain_factor(0, False) == rules.cycle_gain_factor(1, True) == 1
     assert rules.as_modularity(2**rules.GAIN_BITS) == 1.0

@@ -260,7 +260,7 @@ def made_of(
         k = level["communities"] if last else following["vertices"]
         most = min(level["arcs"] * 9 // 10, (k - isolated) * (k - isolated - 1))
         kept = level.get("left", most) if last else following["arcs"]
-        inside += arcs // 1000
+        inside += total // 100  # enough for another cycle
         made = (uneven, isolated)
         _add(script, level["vertices"], level["arcs"], k, kept, inside, total, *made)
         if "visited" in level:
