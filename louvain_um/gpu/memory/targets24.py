@@ -79,18 +79,17 @@ def pack(
     [7, 5, 6]
     """
     from louvain_um.core.parallel import default_threads, run
-    from louvain_um.gpu.memory.targets24_rows import pack_rows, pack_weights, place_rows
+    from louvain_um.gpu.memory.targets24_rows import pack_rows, place_rows
 
     n = len(offsets) - 1
     placed = np.zeros(n + 1, np.int64)
     place_rows(offsets, placed)
     packed = np.zeros(words_for(len(targets)), np.uint32)
-    work = np.zeros(1, np.int64), offsets, targets, placed, packed.view(np.uint8)
-    run(pack_rows, default_threads(), *work)
-    if weights is None:
-        return placed, packed, None
-    short = np.empty(len(weights), np.uint16)
-    run(pack_weights, default_threads(), np.zeros(1, np.int64), offsets, weights, placed, short)
+    short = None if weights is None else np.empty(len(weights), np.uint16)
+    pairs: list[tuple[Any, Any, int]] = [(targets, packed, 3), (weights, short, 2)]
+    for values, into, width in pairs[: 1 if weights is None else 2]:
+        parts = into.view(np.uint8)[: width * len(values)].reshape(-1, width)
+        run(pack_rows, default_threads(), np.zeros(1, np.int64), offsets, values, placed, parts)
     return placed, packed, short
 
 

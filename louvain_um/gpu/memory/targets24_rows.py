@@ -37,35 +37,20 @@ def place_rows(offsets: Any, placed: Any) -> None:
 
 @kernel()
 def pack_rows(
-    t: int, threads: int, taken: Any, offsets: Any, targets: Any, placed: Any, parts: Any
+    t: int, threads: int, taken: Any, offsets: Any, values: Any, placed: Any, parts: Any
 ) -> None:
-    """Write the targets of rows that no other thread took, three bytes each."""
-    n = len(offsets) - 1
-    first = take(taken, STRETCH)
-    while first < n:
-        for v in range(first, min(first + STRETCH, n)):
-            at = 3 * (placed[v] & (1 << START_BITS) - 1)
-            for j in range(offsets[v], offsets[v + 1]):
-                target = targets[j]
-                parts[at] = target & 0xFF
-                parts[at + 1] = target >> 8 & 0xFF
-                parts[at + 2] = target >> 16
-                at += 3
-        first = take(taken, STRETCH)
-
-
-@kernel()
-def pack_weights(
-    t: int, threads: int, taken: Any, offsets: Any, weights: Any, placed: Any, short: Any
-) -> None:
-    """Write the weights of rows that no other thread took, 16 bits each."""
-    n = len(offsets) - 1
+    """Write a value per arc of rows that no other thread took, in as many bytes as `parts` has."""
+    n, width = len(offsets) - 1, parts.shape[1]
     first = take(taken, STRETCH)
     while first < n:
         for v in range(first, min(first + STRETCH, n)):
             at = placed[v] & (1 << START_BITS) - 1
             for j in range(offsets[v], offsets[v + 1]):
-                short[at] = weights[j]
+                value = values[j]
+                parts[at, 0] = value & 0xFF
+                parts[at, 1] = value >> 8 & 0xFF
+                if width == 3:
+                    parts[at, 2] = value >> 16
                 at += 1
         first = take(taken, STRETCH)
 

@@ -605,7 +605,9 @@ def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
 
 
 def test_pages_stay_mapped_until_others_take_their_place(cuda):
-    opened = lambda: sum(entry[0] == "cuMemSetAccess" for entry in cuda.log)  # noqa: E731
+    def opened():
+        return sum(entry[0] == "cuMemSetAccess" for entry in cuda.log)
+
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 2 * MIB)
         memory.recall()
