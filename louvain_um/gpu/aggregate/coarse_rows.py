@@ -28,7 +28,7 @@ class CoarseRows:
     heavy_slots : int
         Entries for heavy arcs (`louvain_um.gpu.memory.weights8`); 0: weights are of type `sums`.
     most : int
-        Arcs that the arrays may come to hold.
+        Arcs that the arrays may come to hold. In pages, these are used whole.
     """
 
     def __init__(
@@ -47,7 +47,8 @@ class CoarseRows:
         self.dtype = np.dtype(np.uint8 if heavy_slots else sums)
         self.heavy_slots = heavy_slots
         self.head = weights8.head_bytes(heavy_slots) if heavy_slots else 0
-        self.capacity = capacity
+        self.most = most
+        self.capacity = capacity = self.filling(capacity)
         targets, weights = self.shapes(capacity)
         # The larger array comes last: what `cut` frees of it joins the free memory after it.
         head, most_bytes = self.head, self.head + most
@@ -70,6 +71,17 @@ class CoarseRows:
         """Weights, one per arc, after the table of heavy arcs."""
         return self.arrays[1][self.head :]
 
+    def filling(self, arcs: int) -> int:
+        """Return how many arcs the pages hold that so many arcs take; that many without pages."""
+        page = self.memory.page_bytes
+        if not page:
+            return arcs
+        held = [self.most]
+        for _, size, dtype in self.shapes(arcs):
+            width = np.dtype(dtype).itemsize
+            held.append(-(-size * width // page) * page // width - (size - arcs))
+        return max(arcs, min(held))
+
     def within(self, wanted: int, least: int, used: int) -> int:
         """Return how many arcs the arrays can hold on the device: at most `wanted`.
 
@@ -85,7 +97,8 @@ class CoarseRows:
         return dict(zip(self.names, ends, strict=True))
 
     def grow(self, capacity: int, used: int) -> None:
-        """Enlarge the arrays; the first `used` arcs stay."""
+        """Enlarge the arrays, to whole pages; the first `used` arcs stay."""
+        capacity = self.filling(capacity)
         heads = dict(zip(self.names, (0, self.head), strict=True))
         self.memory.make_room(
             {name: (size, heads[name] + used) for name, size, _ in self.shapes(capacity)}
