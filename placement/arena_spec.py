@@ -44,6 +44,9 @@ class ArenaSpec:
         Its pages change sides during the run (`louvain_um.placement.memory.paging.pages`).
     kept : bool
         These leave the device only once the input's arcs are not read any more.
+    on_demand : bool
+        One array, which takes pages of both sides when it is made: those of the device are of what
+        all groups share.
     """
 
     name: str
@@ -55,6 +58,7 @@ class ArenaSpec:
     lenient: bool = False
     in_pages: bool = False
     kept: bool = False
+    on_demand: bool = False
 
 
 def cut(capacity: int, fraction: float) -> int:

@@ -224,7 +224,7 @@ class Decision:
         """Bytes of pages that change sides during the run; None if none do."""
         if not self.in_pages:
             return None
-        apart = [s for s in self.layout if not s.in_pages and s.group is not None]
+        apart = [s for s in self.layout if not (s.in_pages or s.on_demand) and s.group is not None]
         fixed = sum(device_bytes(s.placement, s.capacity) for s in apart)
         shared = sum(s.capacity for s in self.layout if s.group is None)
         # Two levels, each with as many arcs as level 1 at most, while one is made of the other.
@@ -234,7 +234,7 @@ class Decision:
         device = self.limit - fixed
         # Members of communities may leave for the rows that are made of them.
         aside = sum(a.nbytes for a in self.arrays if a.role == "members")
-        later = max(0, whole - (device - shared)) + device // 4 + aside
+        later = max(0, whole - (device - shared)) + device // 4 + aside + self._on_demand
         return PageBudget(device=device, later=later)
 
     @property
@@ -269,8 +269,17 @@ class Decision:
     @property
     def beyond_bytes(self) -> int:
         """Bytes of host memory, or of a peer's, that the run may take at any one time."""
-        later = self.pages.later if self.pages else 0
+        later = self.pages.later - self._on_demand if self.pages else 0
         return self.host_bytes + later
+
+    @property
+    def _on_demand(self) -> int:
+        """Bytes of the host that arrays take when they are made."""
+        return sum(
+            spec.capacity - device_bytes(spec.placement, spec.capacity)
+            for spec in self.layout
+            if spec.on_demand
+        )
 
     @cached_property
     def cliff_arcs(self) -> int:

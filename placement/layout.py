@@ -71,6 +71,21 @@ def aligned(nbytes: int, to: int) -> int:
     return -(-nbytes // to) * to
 
 
+def device_part(array: ArraySpec, policy: Policy) -> ArraySpec:
+    """Return an array as long as the part of it that a policy leaves on the device."""
+    here = device_bytes(placed(array, policy), array.nbytes)
+    return array if here >= array.nbytes else replace(array, size=here // array.itemsize)
+
+
+def is_on_demand(array: ArraySpec, policy: Policy) -> bool:
+    """Whether an array of a run in pages takes pages of both sides when it is made.
+
+    What exists from loading on, or is placed when its size is known, does not.
+    """
+    kind = placed(array, policy).kind
+    return kind == "split" and not array.estimated and "load" not in array.stages
+
+
 def placed(array: ArraySpec, policy: Policy) -> Placement:
     """Return where an array goes under a policy."""
     if array.device_only:
@@ -104,7 +119,7 @@ def lay_out(
     share one. If `joint`, everything on the device shares one arena; if also `in_pages`, except
     the input's arcs, whose pages change sides, and what is placed when its size is known. That
     arena is large enough for some `stages`; what others need beyond it takes the place of the
-    input's arcs.
+    input's arcs. It also has the pages that a split array takes of the device while it exists.
 
     Examples
     --------
@@ -129,7 +144,11 @@ def lay_out(
             here = is_made_first(array) and placement.on_device == 1
             if in_pages and array.estimated and not here:
                 continue
-            if in_pages and array.name in paged:
+            if in_pages and joint and array.name not in paged and is_on_demand(array, policy):
+                spec = _spec(array.name, group, placement, [array], named=True)
+                specs.append(replace(spec, on_demand=True))
+                together.append(device_part(array, policy))
+            elif in_pages and array.name in paged:
                 spec = _spec(array.name, group, placement, [array], named=True)
                 specs.append(replace(spec, in_pages=True, kept=not array.holds_input_arcs))
             elif placement.kind in OUT_OF_CORE_KINDS and array.holds_input_arcs:
@@ -217,7 +236,8 @@ def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
     A block holds whole rows, of which the longest has `max_degree` arcs.
     """
     out_of_core = {spec.name: spec.capacity for spec in layout if spec.out_of_core}
-    others = sum(device_bytes(s.placement, s.capacity) for s in layout if not s.out_of_core)
+    apart = [s for s in layout if not (s.out_of_core or s.on_demand)]
+    others = sum(device_bytes(s.placement, s.capacity) for s in apart)
     whole = sum(out_of_core.values())
     if others + whole <= limit:
         return Fit(others + whole, others + whole, {})
@@ -242,7 +262,7 @@ def needed_by_group(
 ) -> dict[Group, int]:
     """Return the bytes that each group cannot do without on the device."""
     found = dict.fromkeys(GROUPS, 0)
-    for spec in layout:
+    for spec in (s for s in layout if not s.on_demand):
         least = device_bytes(spec.placement, spec.capacity)
         if spec.name in fitted.out_of_core:
             least = least_bytes(spec.capacity, max_degree)

@@ -11,10 +11,10 @@ from numpy.typing import DTypeLike
 
 from louvain_um.core.ledger import Group, Listener
 from louvain_um.errors import LouvainUmError, MemoryBudgetError
-from louvain_um.placement.arena_spec import MANAGED, ArenaSpec
+from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.arena import Arena, arena_beside
-from louvain_um.placement.memory.arena_choice import arena_for, lent
+from louvain_um.placement.memory.arena_choice import arena_for, lent, part_for
 from louvain_um.placement.memory.backing import managed_fits
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.live_arrays import Allocation
@@ -88,6 +88,7 @@ class Allocator(PagedArrays):
         self.out_of_core = dict(out_of_core or {})
         self.arenas: list[Arena | Span] = []
         self.arena_of_name: dict[tuple[str, Group, bool], Arena | Span | None] = {}
+        self.parts: list[ArenaSpec] = []
         self.overflowed: dict[str, str] = {}
         try:
             with cuda_calls.current(device):
@@ -96,7 +97,10 @@ class Allocator(PagedArrays):
                 if pages and supported(device):
                     self.schedule = Schedule(layout, pages, device, peer)
                     self.arenas = [self.schedule.shared, *self.schedule.inputs]
-                    apart = [s for s in layout if not s.in_pages and s.group is not None]
+                    self.parts = [s for s in layout if s.on_demand]
+                    apart = [
+                        s for s in layout if not (s.in_pages or s.on_demand) and s.group is not None
+                    ]
                 # Allocate first what must be on the device.
                 for spec in sorted(apart, key=lambda spec: spec.placement.kind != "device"):
                     self.arenas.append(Arena(spec, device, managed=managed, peer=peer))
@@ -142,6 +146,10 @@ class Allocator(PagedArrays):
         nbytes = shape * kind.itemsize
         if name in self.allocations:
             raise KeyError(f"array {name!r} is live already")
+        part = self._part_for(name)
+        if part:
+            allocation = self._paged(name, group, nbytes, cold=False, part=part)
+            return self.keep(name, group, allocation, shape, kind)
         arena = self._arena_for(name, group)
         # Keep short-lived arrays apart from others.
         joint = arena is not None and arena.spec.group is None
@@ -166,6 +174,9 @@ class Allocator(PagedArrays):
         """Return the share of an array in host memory, or of the arena that it would lie in."""
         if name in self.allocations:
             return self.host_share(name)
+        part = self._part_for(name)
+        if part:
+            return 1 - part.placement.on_device
         arena = self._arena_for(name, group)
         return 1 - arena.placement.on_device if arena else 0.0
 
@@ -243,14 +254,29 @@ class Allocator(PagedArrays):
             self.arena_of_name[which] = arena_for(self.arenas, name, group, later=which[2])
         return self.arena_of_name[which]
 
+    def _part_for(self, name: str) -> ArenaSpec | None:
+        """Return what a plan says of an array that takes pages of both sides; None of others."""
+        return part_for(self.parts, name, later=self.schedule is not None and self.schedule.later)
+
     def _paged(
-        self, name: str, group: Group, nbytes: int, *, cold: bool, most: int, head: int
+        self,
+        name: str,
+        group: Group,
+        nbytes: int,
+        *,
+        cold: bool,
+        most: int = 0,
+        head: int = 0,
+        part: ArenaSpec | None = None,
     ) -> Allocation:
-        """Return pages for an array that finds no room in its arena."""
+        """Return pages for an array that finds no room in its arena, or is to have these."""
         assert self.schedule is not None
+        here = device_bytes(part.placement, nbytes) if part else None
         with cuda_calls.current(self.device):
-            span = self.schedule.hold(name, group, nbytes, cold=cold, most=most, head=head)
-        if not cold and span.on("host"):
+            span = self.schedule.hold(
+                name, group, nbytes, cold=cold, most=most, head=head, here=here
+            )
+        if not cold and part is None and span.on("host"):
             self.overflowed[name] = "pinned" if self.peer is None else "peer"
         address = span.take(nbytes)
         assert address is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from louvain_um.core.ledger import Group
+from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.paging.span import Span
 
@@ -31,6 +32,19 @@ def arena_for(
         if members is None and arena.spec.group in (group, None) and general is None:
             general = arena
     return general
+
+
+def part_for(parts: Iterable[ArenaSpec], name: str, *, later: bool = False) -> ArenaSpec | None:
+    """Return the spec, of arrays that take pages when they are made, that names an array.
+
+    `later` as of `arena_for`.
+    """
+    if later and "." not in name:
+        return None
+    for spec in parts:
+        if any(_is_or_begins(name, member) for member in spec.members or ()):
+            return spec
+    return None
 
 
 def lent(

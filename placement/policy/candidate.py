@@ -11,6 +11,7 @@ from louvain_um.placement.layout import (
     FIRST_STAGES,
     Fit,
     capacity,
+    device_part,
     fit,
     input_in_pages,
     is_made_first,
@@ -112,7 +113,7 @@ def wasted_bytes(limit: int, arrays: Iterable[ArraySpec]) -> int:
 def _fixed(arrays: Iterable[ArraySpec], policy: Policy) -> list[ArraySpec]:
     """Return the arrays of known size that must be on the device in every stage they live in."""
     return [
-        array
+        device_part(array, policy)
         for array in lasting(arrays)
         if not array.holds_input_arcs
         and (not array.estimated or is_made_first(array))

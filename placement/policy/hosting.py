@@ -6,8 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
-from louvain_um.placement.arena_spec import BLOCK
-from louvain_um.placement.layout import ALIGNED, aligned, is_made_first, lasting, with_slack
+from louvain_um.placement.arena_spec import BLOCK, device_bytes
+from louvain_um.placement.layout import (
+    ALIGNED,
+    JOINT_SLACK,
+    aligned,
+    is_made_first,
+    lasting,
+    with_slack,
+)
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import exposed
 from louvain_um.placement.model.remote_access import Scales, overlaps, remote_seconds
@@ -151,7 +158,14 @@ def hosting(
         )
         for stage in first.array.stages:
             held[stage] -= first.piece
-        hosted[first.array.name] = first.move(limit - with_slack(max(held.values())))
+        # In pages, part of an array takes nothing of stages in which it does not exist.
+        part = in_pages and not (first.array.holds_input_arcs or "load" in first.array.stages)
+        mine = first.array.stages if part else STAGES
+        room = limit - with_slack(max(held[stage] for stage in mine))
+        where = first.move(room * JOINT_SLACK // (JOINT_SLACK + 1))
+        hosted[first.array.name] = where
+        for stage in mine if part else ():
+            held[stage] += aligned(device_bytes(where, first.array.nbytes), ALIGNED)
         if not first.here:
             del left[first.array.name]
     if in_pages:

@@ -44,19 +44,31 @@ class Schedule(Movement):
     """Decides what is where, before every step and as rows grow."""
 
     def hold(
-        self, name: str, group: Group, nbytes: int, *, cold: bool, most: int, head: int = 0
+        self,
+        name: str,
+        group: Group,
+        nbytes: int,
+        *,
+        cold: bool,
+        most: int,
+        head: int = 0,
+        here: int | None = None,
     ) -> Span:
-        """Return pages for an array: of the device if possible, all on one side unless `cold`."""
+        """Return pages for an array: of the device if possible, all on one side unless `cold`.
+
+        With `here`, so many bytes of it are the device's as planned.
+        """
         count = -(-max(nbytes, 1) // self.pool.size)
-        if not cold and count > self.pool.ready("device"):
+        wanted = count if here is None else here // self.pool.size
+        if not cold and wanted > self.pool.ready("device"):
             # Several holes of the shared arena are as good as one, and nothing leaves for them.
-            self.shared.lend(count - self.pool.ready("device"), 0)
-        self._free_up(count, rows="copied" if cold else "all", begins=not cold)
-        here = min(count, self.pool.ready("device"))
-        if here < count and not cold:
-            here = 0
+            self.shared.lend(wanted - self.pool.ready("device"), 0)
+        self._free_up(wanted, rows="copied" if cold else "all", begins=not cold)
+        found = min(wanted, self.pool.ready("device"))
+        if found < count and not cold and here is None:
+            found = 0
         spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=IN_PAGES)
-        span = Span(spec, self.pool, sides(here, count - here), most, head)
+        span = Span(spec, self.pool, sides(found, count - found), most, head)
         if cold:
             held = self.rows if most else self.looked_up
             held[:] = [*(other for other in held if other.address), span]

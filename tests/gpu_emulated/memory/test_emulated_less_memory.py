@@ -27,12 +27,15 @@ from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, plan
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.placement import arena_spec
+from louvain_um.placement.arena_spec import device_bytes
 from louvain_um.placement.memory import cuda_calls, free_list
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.paging import pages
+from louvain_um.placement.memory.paging.span import Span
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.plan import Plan
-from louvain_um.placement.policy import auto
+from louvain_um.placement.policy import auto, hosting
 from louvain_um.results.communities import Communities
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 
@@ -282,6 +285,50 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
         assert not run.memory.overflowed
     assert np.array_equal(found.labels, one.labels)
     assert {1, 2} <= set(made)
+
+
+def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    graph = stencil((90, 90)).graph
+    one, options = squeezed(monkeypatch, graph, "leiden", "13%")
+    for module in (arena_spec, hosting):
+        monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
+    taken = list[tuple[int, int, bool]]()
+    real = Allocator.empty
+
+    def empty(memory: Allocator, name: str, *given: Any, **how: Any) -> Any:
+        array = real(memory, name, *given, **how)
+        span = memory.allocations[name].arena
+        if name == "refined_totals" and isinstance(span, Span):
+            sides = len(span.on("device")), len(span.on("host"))
+            taken.append((*sides, name in memory.overflowed))
+        return array
+
+    monkeypatch.setattr(Allocator, "empty", empty)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        plan = run.plan
+    assert np.array_equal(found.labels, one.labels)
+    planned = plan.placement_of("refined_totals")
+    assert 0 < planned.on_device < 1
+    (spec,) = (s for s in plan.layout if s.name == "refined_totals")
+    assert spec.on_demand
+    here, there, unplanned = taken[0]
+    assert here == device_bytes(planned, spec.capacity) // plan_page(plan)
+    assert there == -(-spec.capacity // plan_page(plan)) - here
+    assert not unplanned
+    # Nor does it take anything of other stages: labels and totals are on the device.
+    assert plan.placement_of("labels").on_device == plan.placement_of("totals").on_device == 1
+
+
+def plan_page(plan: Plan) -> int:
+    """Return the bytes of a page of a run."""
+    assert plan.pages
+    return pages.page_bytes(plan.pages.device)
 
 
 def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:
