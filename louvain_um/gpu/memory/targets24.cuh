@@ -23,9 +23,13 @@ __device__ __forceinline__ u32 weight_at(const Weights16* weights, i64 j) {
   return __ldcs((const unsigned short*)weights + j);
 }
 
+// Whether offsets hold the lengths of rows, which are sorted by these.
+template <class W>
+constexpr bool lengths_in_offsets = same<W, Targets24> || same<W, Weights16>;
+
 // Whether targets take 24 bits.
 template <class W>
-constexpr bool short_targets = same<W, Targets24> || same<W, Weights16>;
+constexpr bool short_targets = lengths_in_offsets<W>;
 
 // Whether every arc weighs 1.
 template <class W>
@@ -42,7 +46,7 @@ struct Row {
 
 template <class W>
 __device__ __forceinline__ Row row_of(const W*, const i64* offsets, i64 v) {
-  if constexpr (short_targets<W>) {
+  if constexpr (lengths_in_offsets<W>) {
     const u64 entry = offsets[v];
     const i64 low = entry & ((1ull << START_BITS) - 1);
     return {low, low + (i64)(entry >> START_BITS)};

@@ -24,7 +24,7 @@ __device__ __forceinline__ void add_byte(u32* words, u32 at, u32 change) {
 template <class W, class A>
 struct MoveRule {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, sorted = short_targets<W>;
+  static constexpr bool unweighted = ::unweighted<W>, sorted = lengths_in_offsets<W>;
   static constexpr bool wants_best_weight = false, extended = false, bounded = true;
   // Whether an input's sizes may take a byte.
   static constexpr bool compact = unweighted && !same<W, Unweighted>;

@@ -32,7 +32,7 @@ __device__ __forceinline__ void visit_rows(i64 n, const i64* offsets, const W* w
 template <class W, class F>
 __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W* weights,
                                                F visit) {
-  if constexpr (short_targets<W> || same<W, Offsets32>)
+  if constexpr (lengths_in_offsets<W> || same<W, Offsets32>)
     return visit_rows(n, offsets, weights, visit);
   const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
   for (i64 low = grid_thread() / WARP * stretch; low < arcs;
