@@ -113,7 +113,6 @@ class GpuEngine:
             graph = graph.to_host()
         self.problem = problem_of(graph, self.options)
         self.total = graph.total_weight
-        types, coarse = kernel_types(graph, LIMITS.small, extended=extended)
         if isinstance(graph, DeviceGraph):
             # A kernel counts degrees for the plan; announce its compilation.
             kernels.prepare([("relabel", "")], self.observer)
@@ -135,6 +134,8 @@ class GpuEngine:
                 "modularity without constraints only",
             )
         compact = compact_types(self.plan, shape)
+        pages = self.plan.pages is not None
+        types, coarse = kernel_types(graph, LIMITS.small, extended=extended, pages=pages)
         self.compile(compact or types, *coarse)
         self.forecast.plan(self.plan)
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
@@ -390,7 +391,7 @@ class GpuEngine:
 
     def settle_input(self, source: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them."""
-        self.room.settle_input(source, self.path[-1].arcs)
+        self.room.settle_input(source, self.path[-1])
         self.shares_read = self.in_place.shares(source)
 
     def settle(self, level: GpuLevel, step: Phase) -> None:

@@ -40,7 +40,8 @@ class GpuLevel:
         weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
-        With `compact`, as `louvain_um.gpu.memory.targets24` says, or offsets uint32[n + 1].
+        With `compact`, as `louvain_um.gpu.memory.targets24` says, or offsets uint32[n + 1]. On a
+        coarse level also uint8: targets take 24 bits, offsets are as ever.
     weights : uint32[arcs], uint64[arcs], uint16[arcs], uint8[arcs] or None
         Bytes are those of `louvain_um.gpu.memory.weights8`.
     loops : sums[n] or None
@@ -119,7 +120,9 @@ class GpuLevel:
     @property
     def targets24(self) -> bool:
         """Whether targets take 24 bits."""
-        return self.compact in (TARGETS24, *WEIGHTS16)
+        if self.compact:
+            return self.compact in (TARGETS24, *WEIGHTS16)
+        return self.targets is not None and self.targets.dtype == np.uint8
 
     @property
     def types(self) -> str:
@@ -127,6 +130,8 @@ class GpuLevel:
         if self.compact:
             return self.compact
         weights = "Unweighted" if self.weights is None else CXX[self.weights.dtype]
+        if self.targets24:
+            weights += "Targets24"
         return f"{weights}, {CXX[np.dtype(self.sums)]}"
 
 

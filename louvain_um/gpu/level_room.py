@@ -16,6 +16,7 @@ from louvain_um.gpu.memory.planning import (
     queued_within,
     work_bytes,
 )
+from louvain_um.gpu.memory.targets24 import MOST_VERTICES
 from louvain_um.gpu.runtime.launch import queued_at_once
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.planner import Plan
@@ -68,22 +69,25 @@ class LevelRoom:
             backs_up=backs_up,
         )
 
-    def settle_input(self, source: GpuLevel, arcs: int) -> None:
+    def settle_input(self, source: GpuLevel, level: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them.
 
         Parameters
         ----------
         source : GpuLevel
             The input, as if it were the level that is aggregated.
-        arcs : int
-            Of the level that is aggregated.
+        level : GpuLevel
+            The level that is aggregated; the next one has no more vertices and arcs.
         """
-        width = 4 + (1 if self.limits.weights8 else np.dtype(source.sums).itemsize)
+        if self.limits.weights8:  # there is no room for more bytes (`new_rows`)
+            width = 4 if level.vertices <= MOST_VERTICES else 5
+        else:
+            width = 4 + np.dtype(source.sums).itemsize
         self.memory.settle(
             least=self.work_bytes(source, "aggregate"),
             grows=True,
             reads_input=True,
-            nbytes=width * arcs,
+            nbytes=width * level.arcs,
         )
 
     def work_bytes(self, level: GpuLevel, step: Phase) -> int:

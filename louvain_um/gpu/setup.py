@@ -20,7 +20,7 @@ from louvain_um.placement.planner import Plan
 
 
 def kernel_types(
-    graph: Graph | DeviceGraph, small: int, *, extended: bool = False
+    graph: Graph | DeviceGraph, small: int, *, extended: bool = False, pages: bool = False
 ) -> tuple[str, list[str]]:
     """Return the template arguments of kernels on level 0, and those on coarse levels.
 
@@ -31,6 +31,8 @@ def kernel_types(
         Arcs of an input up to which no coarse level has weights of 8 bits.
     extended : bool
         Whether vertices move by the extended rule.
+    pages : bool
+        Whether targets of coarse levels may take 24 bits: of runs in pages.
 
     Examples
     --------
@@ -44,6 +46,8 @@ def kernel_types(
     coarse = [f"{sums}, {sums}"]
     if graph.n_arcs > small and not extended:
         coarse.append(f"Weights8, {sums}")
+        if pages:
+            coarse.append(f"Weights8Targets24, {sums}")
     return f"{weights}, {sums}", coarse
 
 

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 SOURCES = (
     "move", "aggregate", "relabel", "algorithms", "extended", "batches", "follow", "any_moving",
     "any_aggregating", "any_relabelling", "ouroboros", "interleavings", "queued", "byte_sizes",
+    "targets24",
 )  # fmt: skip
 REPLACED = {
     # The one line that is not C++; times of sweeps are not emulated.

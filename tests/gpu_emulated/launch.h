@@ -31,7 +31,9 @@ Launch launch_of(void (*kernel)(P...)) {
       {#kernel "<Weights16, u32>", launch_of(kernel<Weights16, u32>)}, \
       {#kernel "<Weights16, u64>", launch_of(kernel<Weights16, u64>)}, \
       {#kernel "<Weights8, u32>", launch_of(kernel<Weights8, u32>)}, \
-      {#kernel "<Weights8, u64>", launch_of(kernel<Weights8, u64>)}
+      {#kernel "<Weights8, u64>", launch_of(kernel<Weights8, u64>)}, \
+      {#kernel "<Weights8Targets24, u32>", launch_of(kernel<Weights8Targets24, u32>)}, \
+      {#kernel "<Weights8Targets24, u64>", launch_of(kernel<Weights8Targets24, u64>)}
 
 static const std::map<std::string, Launch>& kernels();
 

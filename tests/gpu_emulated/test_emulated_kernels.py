@@ -17,7 +17,7 @@ from louvain_um.core import rules
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
-from louvain_um.gpu.memory.targets24 import pack
+from louvain_um.gpu.memory.targets24 import MOST_VERTICES, pack, words_for
 from louvain_um.gpu.runtime.launch import BLOCK_MAX
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -260,6 +260,28 @@ def test_bytes_that_many_add_to_take_few_accesses(
     assert accesses <= 4 * n
     if abs(low) < 10:
         assert accesses <= 1.1 * n
+
+
+@pytest.mark.parametrize("stretch", [1, 2, 3, 31, 32, 33, 61, 64, 1024])
+def test_warps_write_targets_of_24_bits_beside_each_other(
+    emulated: dict[str, ctypes.CDLL], stretch: int
+) -> None:
+    random = np.random.default_rng(SEED)
+    given = random.integers(0, MOST_VERTICES, 3001, dtype=np.uint32)
+    bytes_of = given.view(np.uint8).reshape(-1, 4)[:, :3].ravel()
+    for n in (1, 2, 3, 4, 5, 31, 33, 127, 129, 3001):
+        packed = np.full(words_for(n), 0xA5A5A5A5, np.uint32)
+        sizes = ctypes.c_int64(n), ctypes.c_int64(stretch)
+        emulated["targets24"].pack_targets(2, *sizes, address(given), address(packed))
+        found = packed.view(np.uint8)
+        np.testing.assert_array_equal(found[: 3 * n], bytes_of[: 3 * n])
+        assert set(found[3 * n :]) == {0xA5}
+        low = n // 3
+        single, lines = np.zeros((2, n), np.uint32)
+        ends = ctypes.c_int64(low), ctypes.c_int64(n)
+        emulated["targets24"].read_packed(address(packed), *ends, address(single), address(lines))
+        np.testing.assert_array_equal(single[low:], given[low:n])
+        np.testing.assert_array_equal(lines[low:], given[low:n])
 
 
 @pytest.mark.parametrize("blocks", [1, 3])

@@ -56,7 +56,7 @@ STRUCTS = {
     (MOVING, "HubChoice"): launch.HUB_CHOICE,
     (AGGREGATING, "State"): STATE,
     (AGGREGATING, "Arguments<Unweighted, u32>"): ARGUMENTS,
-    (AGGREGATING, "Arguments<Weights8, u64>"): ARGUMENTS,
+    (AGGREGATING, "Arguments<Weights8Targets24, u64>"): ARGUMENTS,
     (RELABELLING, "RelabelResult"): RELABEL_RESULT,
     (BATCHES, "Batch"): batch_arrays.BATCH,
     (BATCHES, "BatchCounts"): batch_arrays.COUNTS,

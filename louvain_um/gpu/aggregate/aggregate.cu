@@ -71,7 +71,10 @@ __global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
       state->next_chunk = fits ? BOUND_COUNT : q;
     }
     if (!fits) return;
-    close_gaps(args, chunk);
+    if (args.targets24)
+      close_gaps<true>(args, chunk);
+    else
+      close_gaps<false>(args, chunk);
     grid_sync(barrier);
   }
 }
@@ -90,7 +93,7 @@ __global__ void __launch_bounds__(THREADS, 2) aggregate_small(Arguments<W, A> ar
   sum_chunk(args, all);
   grid_sync(&args.state->barrier);
   if (grid_thread() == 0) args.state->arcs = args.new_offsets[k];
-  close_gaps(args, all);
+  close_gaps<false>(args, all);
 }
 
 // Sets inside, squares and max_degree of a level in which every vertex is a community.

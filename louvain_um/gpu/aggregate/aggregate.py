@@ -175,7 +175,7 @@ def in_chunks(
     state = aggregation.lay_out(limits)
     aggregation.make_room(state, limits)
     room = int(state["room"])
-    rows = new_rows(aggregation.memory, level, limits, room, int(state["total"]))
+    rows = new_rows(aggregation.memory, level, limits, room, int(state["total"]), k)
     aggregation.set(new_offsets=arrays["offsets"])
     state = aggregation.write(rows, room)
     aggregation.close()

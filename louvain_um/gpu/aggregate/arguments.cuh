@@ -56,6 +56,7 @@ struct Arguments {
   i64 chunk_arcs;       // room of a chunk begins within one multiple of so many arcs
   i64 new_capacity;     // arcs that new_targets and new_weights have room for
   i64 weights8;         // whether new weights take a byte (weights8.cuh)
+  i64 targets24;        // whether new targets take 24 bits, too (targets24.cuh)
   i64 partial;          // whether inner arcs stay in new rows and loops are left alone
   i64 stretch_shift;    // of ArcsBefore
   i64 begin, resume;    // first chunk at work; whether its rows are in their rooms already
@@ -111,7 +112,7 @@ struct Arguments {
     return (u32)(rooms[c] - rooms[first]);
   }
 };
-static_assert(sizeof(Arguments<u32, u32>) == 8 * 47, "ARGUMENTS of kernel_arguments.py mirrors it");
+static_assert(sizeof(Arguments<u32, u32>) == 8 * 48, "ARGUMENTS of kernel_arguments.py mirrors it");
 
 // Communities first..last - 1, whose rows are summed together.
 struct Chunk {

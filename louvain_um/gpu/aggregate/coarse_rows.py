@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -10,6 +10,9 @@ from numpy.typing import DTypeLike
 from louvain_um.core.ledger import Group
 from louvain_um.gpu.memory import weights8
 from louvain_um.placement.memory.allocator import Allocator
+
+SPARE24: Final = 8
+"""Bytes beside targets of 24 bits: the last read may reach there (`targets24.words_for`)."""
 
 
 class CoarseRows:
@@ -29,6 +32,8 @@ class CoarseRows:
         Entries for heavy arcs (`louvain_um.gpu.memory.weights8`); 0: weights are of type `sums`.
     most : int
         Arcs that the arrays may come to hold. In pages, these are used whole.
+    targets24 : bool
+        Whether targets take 24 bits (`targets24.cuh`), which requires heavy_slots.
     """
 
     def __init__(
@@ -40,6 +45,8 @@ class CoarseRows:
         sums: DTypeLike,
         heavy_slots: int,
         most: int = 0,
+        *,
+        targets24: bool = False,
     ) -> None:
         self.memory = memory
         self.group: Group = group
@@ -47,23 +54,33 @@ class CoarseRows:
         self.dtype = np.dtype(np.uint8 if heavy_slots else sums)
         self.heavy_slots = heavy_slots
         self.head = weights8.head_bytes(heavy_slots) if heavy_slots else 0
+        self.targets24 = targets24
+        self.target_bytes = 3 if targets24 else 4
+        self.target_type = np.dtype(np.uint8 if targets24 else np.uint32)
         self.most = most
         self.capacity = capacity = self.filling(capacity)
         targets, weights = self.shapes(capacity)
+        most_targets, most_weights = (size if most else 0 for _, size, _ in self.shapes(most))
         # The larger array comes last: what `cut` frees of it joins the free memory after it.
-        head, most_bytes = self.head, self.head + most
-        last = memory.empty(weights[0], group, *weights[1:], cold=True, most=most_bytes, head=head)
-        first = memory.empty(targets[0], group, *targets[1:], cold=True, most=most)
+        last = memory.empty(
+            weights[0], group, *weights[1:], cold=True, most=most_weights, head=self.head
+        )
+        first = memory.empty(targets[0], group, *targets[1:], cold=True, most=most_targets)
         self.arrays = [first, last]
 
     def shapes(self, arcs: int) -> list[tuple[str, int, Any]]:
         """Return names, lengths and types of the arrays for so many arcs."""
-        targets, weights = self.names
-        return [(targets, arcs, np.uint32), (weights, self.head + arcs, self.dtype)]
+        (targets, weights), (own, others) = self.names, self.elements(arcs)
+        spare = SPARE24 if self.targets24 else 0
+        return [(targets, own + spare, self.target_type), (weights, others, self.dtype)]
+
+    def elements(self, arcs: int) -> tuple[int, int]:
+        """Return, for each array, the elements up to the end of the first so many arcs."""
+        return self.target_bytes // self.target_type.itemsize * arcs, self.head + arcs
 
     @property
     def targets(self) -> Any:
-        """uint32[capacity]."""
+        """uint32[capacity], or uint8[3·capacity + SPARE24]."""
         return self.arrays[0]
 
     @property
@@ -77,9 +94,9 @@ class CoarseRows:
         if not page:
             return arcs
         held = [self.most]
-        for _, size, dtype in self.shapes(arcs):
-            width = np.dtype(dtype).itemsize
-            held.append(-(-size * width // page) * page // width - (size - arcs))
+        widths = self.target_bytes, self.dtype.itemsize
+        for (_, size, dtype), width in zip(self.shapes(arcs), widths, strict=True):
+            held.append(arcs + -size * dtype.itemsize % page // width)
         return max(arcs, min(held))
 
     def within(self, wanted: int, least: int, used: int) -> int:
@@ -87,24 +104,25 @@ class CoarseRows:
 
         It is `least` at least, whatever that takes; the first `used` arcs are final.
         """
-        page, width = self.memory.page_bytes, 4 + self.dtype.itemsize
+        page, width = self.memory.page_bytes, self.target_bytes + self.dtype.itemsize
         reach = self.memory.reach(self.finals(used)) - len(self.names) * page
         return min(wanted, max(self.capacity + max(reach, 0) // width, least))
 
     def finals(self, used: int) -> dict[str, int]:
         """Return, for each array, the bytes up to the end of the first `used` arcs."""
-        ends = 4 * used, self.head + self.dtype.itemsize * used
+        targets, weights = self.elements(used)
+        ends = targets * self.target_type.itemsize, weights * self.dtype.itemsize
         return dict(zip(self.names, ends, strict=True))
 
     def grow(self, capacity: int, used: int) -> None:
         """Enlarge the arrays, to whole pages; the first `used` arcs stay."""
         capacity = self.filling(capacity)
-        heads = dict(zip(self.names, (0, self.head), strict=True))
+        shapes, final = self.shapes(capacity), self.elements(used)
         self.memory.make_room(
-            {name: (size, heads[name] + used) for name, size, _ in self.shapes(capacity)}
+            {name: (size, kept) for (name, size, _), kept in zip(shapes, final, strict=True)}
         )
-        for i, (name, size, dtype) in enumerate(self.shapes(capacity)):
-            kept = used + (self.head if i else 0)
+        for i, (name, size, dtype) in enumerate(shapes):
+            kept = final[i]
             longer = self.memory.extend(name, size, kept)
             if longer is not None:
                 self.arrays[i] = longer

@@ -52,8 +52,8 @@ ARGUMENTS: Final = layout(
     **dict.fromkeys(
         (
             "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
-            "weights8", "partial", "stretch_shift", "begin", "resume", "part", "parts", "near",
-            "near_weights",
+            "weights8", "targets24", "partial", "stretch_shift", "begin", "resume", "part",
+            "parts", "near", "near_weights",
         ),
         np.int64,
     ),
@@ -221,6 +221,7 @@ class Aggregation:
             self.set(
                 base=base, new_capacity=rows.capacity, begin=begin, resume=resume,
                 weights8=int(rows.heavy_slots > 0), heavy_slots=rows.heavy_slots,
+                targets24=int(rows.targets24),
                 new_targets=rows.targets, new_weights=rows.weights,
             )  # fmt: skip
             self.launch("sum_arcs")
@@ -241,19 +242,26 @@ class Aggregation:
 
 
 def new_rows(
-    memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int
+    memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int, vertices: int
 ) -> CoarseRows:
-    """Return arrays for the next level's arcs: at most `room`, of total weight `total`."""
-    width = np.dtype(level.sums).itemsize
+    """Return arrays for the arcs of a next level of so many vertices.
+
+    There are at most `room` arcs, of total weight `total`.
+    """
+    width, short = np.dtype(level.sums).itemsize, False
     if memory.schedule:
         # At most `room` arcs: pages that are free hold the first of them, and more are added.
         slots = heavy_slots(total, room, width, limits)
         spare = memory.schedule.room() - weights8.head_bytes(slots) - 4 * memory.schedule.pool.size
-        capacity = min(room, max(spare // (4 + (1 if slots else width)), LEAST_ROWS))
+        if slots:
+            # What may not fit takes fewer bytes.
+            short, width = 5 * room > spare and vertices <= targets24.MOST_VERTICES, 1
+        capacity = min(room, max(spare // ((3 if short else 4) + width), LEAST_ROWS))
     else:
         capacity = min(room_after(level, limits), room)
         slots = heavy_slots(total, capacity, width, limits)
-    return CoarseRows(memory, tag_after(level), "graph", capacity, level.sums, slots, room)
+    tag = tag_after(level)
+    return CoarseRows(memory, tag, "graph", capacity, level.sums, slots, room, targets24=short)
 
 
 def room_after(level: GpuLevel, limits: Limits) -> int:

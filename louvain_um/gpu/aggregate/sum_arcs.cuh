@@ -196,8 +196,9 @@ __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
       count, [=](i64 c) { return offsets[c]; }, offsets, (i64*)args.partials, barrier, written);
 }
 
-// Moves the rows of a chunk's communities together, to where they stay.
-template <class W, class A>
+// Moves the rows of a chunk's communities together, to where they stay. `targets24` is that of the
+// arguments; one loop for both ways would take more registers than there are.
+template <bool targets24, class W, class A>
 __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
   const i64 begin = args.new_offsets[chunk.first], end = args.new_offsets[chunk.last];
   const i64 stretch = stretch_of(end - begin, MOVE_ARCS);
@@ -217,9 +218,14 @@ __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
                 }
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) {
-                  if (at[d] < 0) continue;
                   const i64 out = position + d * WARP;
-                  args.new_targets[out] = target[d];
+                  if constexpr (targets24) {
+                    // The first lanes have arcs, which follow each other.
+                    const u32 count = __popc(__ballot_sync(FULL, at[d] >= 0));
+                    put_targets24(args.new_targets, out - lane_index(), count, target[d]);
+                  }
+                  if (at[d] < 0) continue;
+                  if constexpr (!targets24) args.new_targets[out] = target[d];
                   if (args.weights8)
                     put_weight((Weights8*)args.new_weights, out, weight[d]);
                   else

@@ -58,19 +58,9 @@ __device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j
   }
 }
 
-template <class W, class A>
-__device__ __forceinline__ void read_weights(const W* weights, i64 j, i64 low, i64 high,
-                                             A (&weight)[AHEAD]) {
-#pragma unroll
-  for (u32 q = 0; q < AHEAD; ++q) {
-    const i64 k = j + q * WARP + threadIdx.x % WARP;
-    weight[q] = k >= low && k < high ? weight_at(weights, k) : 0;
-  }
-}
-
 template <class A>
-__device__ __forceinline__ void read_weights(const Weights8* weights, i64 j, i64 low, i64 high,
-                                             A (&weight)[AHEAD]) {
+__device__ __forceinline__ void read_weights8(const Weights8* weights, i64 j, i64 low, i64 high,
+                                              A (&weight)[AHEAD]) {
   const u32 lane = threadIdx.x % WARP;
   const i64 mine = j + 4 * lane;  // four arcs a word
   const u32 word = mine + 3 >= low && mine < high ? __ldcs((const u32*)(weights + mine)) : 0;
@@ -80,5 +70,16 @@ __device__ __forceinline__ void read_weights(const Weights8* weights, i64 j, i64
     const u32 four = __shfl_sync(FULL, word, q * (WARP / 4) + lane / 4);
     const u32 byte = four >> 8 * (lane % 4) & 0xFF;
     weight[q] = k >= low && k < high ? whole_weight(weights, k, byte) : 0;
+  }
+}
+
+template <class W, class A>
+__device__ __forceinline__ void read_weights(const W* weights, i64 j, i64 low, i64 high,
+                                             A (&weight)[AHEAD]) {
+  if constexpr (byte_weights<W>) return read_weights8(weights, j, low, high, weight);
+#pragma unroll
+  for (u32 q = 0; q < AHEAD; ++q) {
+    const i64 k = j + q * WARP + threadIdx.x % WARP;
+    weight[q] = k >= low && k < high ? weight_at(weights, k) : 0;
   }
 }

@@ -3,8 +3,9 @@
 // is no array of degrees: a vertex' degree is the length of its row.
 //
 // With targets of 24 bits, arc j's target is in bytes 3j..3j + 2 of the array, which has one spare
-// word at its end. Entry v of the offsets holds where v's row begins and, from bit START_BITS on,
-// how many arcs it has.
+// word at its end. Entry v of an input's offsets then holds where v's row begins and, from bit
+// START_BITS on, how many arcs it has. A coarse level, with weights of a byte, has plain offsets and
+// degrees.
 #pragma once
 #include "grid.cuh"
 
@@ -29,7 +30,7 @@ constexpr bool lengths_in_offsets = same<W, Targets24> || same<W, Weights16>;
 
 // Whether targets take 24 bits.
 template <class W>
-constexpr bool short_targets = lengths_in_offsets<W>;
+constexpr bool short_targets = lengths_in_offsets<W> || same<W, Weights8Targets24>;
 
 // Whether every arc weighs 1.
 template <class W>
@@ -90,4 +91,24 @@ __device__ __forceinline__ u32 target_at(const u32* targets, const W*, i64 j) {
   } else {
     return __ldcs(targets + j);
   }
+}
+
+// Writes targets of 24 bits: those of arcs first..first + count - 1, by the lanes 0..count - 1. Whole
+// warps call. Others may write the arcs before and behind: of words that are shared with these,
+// single bytes are written.
+__device__ __forceinline__ void put_targets24(u32* targets, i64 first, u32 count, u32 target) {
+  // Each lane assembles one word, of 25 at most that the bytes of 32 targets are in.
+  const i64 begin = 3 * first;
+  const int at = 4 * (int)(threadIdx.x % WARP) - (int)(begin & 3), end = 3 * (int)count;
+  const int before = (at + 3) / 3 - 1, byte = (at + 3) % 3;  // at >= -3
+  const u32 one = __shfl_sync(FULL, target, before & (WARP - 1));
+  const u32 next = __shfl_sync(FULL, target, (before + 1) & (WARP - 1));
+  const u32 word = (one & TARGET_MASK) >> 8 * byte | next << (24 - 8 * byte);
+  if (at >= 0 && at + 4 <= end) {
+    *(u32*)((u8*)targets + begin + at) = word;
+    return;
+  }
+#pragma unroll
+  for (int b = 0; b < 4; ++b)
+    if (at + b >= 0 && at + b < end) ((u8*)targets)[begin + at + b] = word >> 8 * b;
 }

@@ -9,6 +9,13 @@ struct Weights8 {
   u8 byte;
 };
 
+// The same beside targets of 24 bits (targets24.cuh).
+struct Weights8Targets24 : Weights8 {};
+
+// Whether weights take a byte.
+template <class W>
+constexpr bool byte_weights = same<W, Weights8> || same<W, Weights8Targets24>;
+
 #define HEAVY 255
 
 struct HeavyWeight {

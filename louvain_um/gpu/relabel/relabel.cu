@@ -137,8 +137,8 @@ __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W
 // Gives each connected part of a community its smallest member as label, in place. A vertex without
 // arcs is a part of its own. Parents are never greater than their children, so that the root of a
 // part is its smallest member. Parts that hold fixed vertices stay one; `fixed` may be null, and
-// `first` is scratch with one entry per vertex. `bits` is 24 for targets of 24 bits, 32 for offsets
-// of 32 bits, else 0. Cooperative.
+// `first` is scratch with one entry per vertex. `bits` is 24 for targets of 24 bits, 8 for those
+// beside weights of a byte, 32 for offsets of 32 bits, else 0. Cooperative.
 __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
                                          u32 bits, const u64* fixed, u32* first, u32* labels,
                                          u32* parents, RelabelResult* result) {
@@ -146,6 +146,8 @@ __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* t
   grid_sync(&result->barrier);
   if (bits == 24)
     join_ends(n, offsets, targets, (const Targets24*)0, labels, parents);
+  else if (bits == 8)
+    join_ends(n, offsets, targets, (const Weights8Targets24*)0, labels, parents);
   else if (bits == 32)
     join_ends(n, offsets, targets, (const Offsets32*)0, labels, parents);
   else

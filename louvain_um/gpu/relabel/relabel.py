@@ -17,12 +17,17 @@ from louvain_um.gpu.level import NULL, GpuLevel, or_null
 from louvain_um.gpu.memory.clustering import wedge_draws
 from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
-from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24, WEIGHTS16
+from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24, WEIGHTS8_TARGETS24, WEIGHTS16
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory.allocator import Allocator
 
-BITS: Final = {TARGETS24: 24, **dict.fromkeys(WEIGHTS16, 24), OFFSETS32: 32}
-"""How `split_communities` tells inputs in fewer bytes apart."""
+BITS: Final = {
+    TARGETS24: 24,
+    **dict.fromkeys(WEIGHTS16, 24),
+    **dict.fromkeys(WEIGHTS8_TARGETS24, 8),
+    OFFSETS32: 32,
+}
+"""How `split_communities` tells levels in fewer bytes apart."""
 
 RELABEL_RESULT: Final = np.dtype(
     [
@@ -119,7 +124,7 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel, labels: Any) -> 
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     result = new_result(memory)
     kernel = kernels.get("relabel", "split_communities")
-    bits, first = np.uint32(BITS.get(level.compact, 0)), None
+    bits, first = np.uint32(BITS.get(level.types, 0)), None
     if level.fixed is not None:
         first = memory.empty("first", "scratch", level.vertices, np.uint32)
     fixed = or_null(level.fixed), or_null(first)

@@ -21,7 +21,10 @@ WEIGHTS16: Final = ("Weights16, u32", "Weights16, u64")
 INPUT: Final = (*INPUT32, TARGETS24, *WEIGHTS16, OFFSETS32)
 """The same for any input."""
 
-ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64")
+WEIGHTS8_TARGETS24: Final = ("Weights8Targets24, u32", "Weights8Targets24, u64")
+"""The same for coarse levels in pages whose weights take a byte and whose targets take 24 bits."""
+
+ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64", *WEIGHTS8_TARGETS24)
 """The same for any level: a coarse level's weights take a byte or have the type of sums."""
 
 EXTENDED: Final = tuple(f"{weights}, u64, Extended" for weights in ("Unweighted", "u32", "u64"))

@@ -18,12 +18,22 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu import engine
-from louvain_um.gpu.aggregate import reaggregate
+from louvain_um.gpu.aggregate import kernel_arguments, reaggregate
+from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.gpu.memory import (
+    array_specs,
+    coarse_bytes,
+    coarse_memory,
+    planning,
+    shape,
+    targets24,
+    weights8,
+)
+from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -285,6 +295,78 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
         assert not run.memory.overflowed
     assert np.array_equal(found.labels, one.labels)
     assert {1, 2} <= set(made)
+
+
+@pytest.mark.parametrize(
+    ("method", "weights", "refined", "most"),
+    [
+        ("louvain", "", False, 1 << 24),
+        ("leiden", "", True, 1 << 24),
+        ("leiden", "", False, 1 << 24),
+        ("leiden", "heavy", True, 1 << 24),
+        ("leiden", "wide", True, 1 << 24),
+        ("leiden", "", True, 1 << 8),
+    ],
+)
+def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, weights: str,
+    refined: bool, most: int,
+) -> None:  # fmt: skip
+    """A random graph, whose levels keep nearly all arcs; some of them heavy, or their sums wide."""
+    random, n, m = np.random.default_rng(1), 1 << 12, 1 << 15
+    if refined:
+        monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level
+    given = None
+    if weights:
+        given = np.where(random.random(m) < 0.005, 1000, random.integers(1, 5, m))
+    graph = Graph.from_edges(*random.integers(0, n, (2, m)), given, n_vertices=n)
+    if weights == "wide":
+        assert graph.weights is not None
+        graph = replace(graph, weights=graph.weights.astype(np.int64))
+    budget = "55%" if weights and method == "leiden" else "45%"
+    one, options = squeezed(monkeypatch, graph, method, budget)
+    monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 12)
+    monkeypatch.setattr(targets24, "MOST_VERTICES", most)
+    levels, grown = list[tuple[str, int, int, int]](), list[bool]()
+    aggregate, grow = GpuEngine.aggregate, CoarseRows.grow
+    split, real_split = list[str](), relabel.split
+
+    def aggregating(run: GpuEngine, level: GpuLevel) -> GpuLevel:
+        coarse = aggregate(run, level)
+        heavy = 0
+        if coarse.weights.dtype == np.uint8:
+            heavy = np.count_nonzero(coarse.weights.get() == weights8.WIDE)
+        levels.append((coarse.types, coarse.vertices, coarse.arcs, heavy))
+        return coarse
+
+    def growing(rows: CoarseRows, capacity: int, used: int) -> None:
+        grow(rows, capacity, used)
+        grown.append(rows.targets24)
+
+    def splitting(kernels: Any, memory: Allocator, level: GpuLevel, labels: Any) -> None:
+        split.append(level.types)
+        real_split(kernels, memory, level, labels)
+
+    monkeypatch.setattr(relabel, "split", splitting)
+    monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
+    monkeypatch.setattr(CoarseRows, "grow", growing)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert run.plan.in_pages
+    assert np.array_equal(found.labels, one.labels)
+    assert found.modularity == one.modularity
+    short = [level for level in levels if level[0].startswith("Weights8Targets24, ")]
+    assert all(vertices <= most for _, vertices, *_ in short)
+    if most < n:
+        assert len(short) < len(levels)
+        return
+    assert max(arcs for _, _, arcs, _ in short) > graph.n_arcs // 2
+    assert any(grown)
+    assert any(types == short[0][0] for types in split) == (method == "leiden")
+    assert any(heavy for *_, heavy in short) or (method == "leiden" and not weights)
 
 
 def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(

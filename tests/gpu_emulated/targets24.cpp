@@ -1,0 +1,38 @@
+// Targets of 24 bits: written by warps beside each other, read by lanes and by whole warps.
+#include "cuda.h"  // first: it stands in for CUDA
+
+#include "walk_arcs.cuh"
+#include "warp_read_row.cuh"
+
+// Packs targets, of which each warp takes `stretch` at a time.
+extern "C" void pack_targets(int blocks, i64 n, i64 stretch, const u32* given, u32* packed) {
+  fibres::launch(blocks, [=] {
+    for (i64 low = grid_thread() / WARP * stretch; low < n;
+         low += grid_threads() / WARP * stretch) {
+      const i64 high = min(low + stretch, n);
+      for (i64 first = low; first < high; first += WARP) {
+        const i64 mine = first + lane_index();
+        const u32 target = mine < high ? given[mine] : EMPTY;
+        put_targets24(packed, first, (u32)min(high - first, (i64)WARP), target);
+      }
+    }
+  });
+}
+
+// Reads the targets of arcs low..high - 1 one by one, and by lines.
+extern "C" void read_packed(const u32* packed, i64 low, i64 high, u32* single, u32* lines) {
+  const auto* type = (const Weights8Targets24*)nullptr;
+  fibres::launch(1, [=] {
+    for (i64 j = low + grid_thread(); j < high; j += grid_threads())
+      single[j] = target_at(packed, type, j);
+    const i64 step = grid_threads() / WARP * LINE;
+    for (i64 j = (low & -line_of(type)) + warp_index() * LINE; j < high; j += step) {
+      u32 target[AHEAD];
+      read_targets(packed, type, j, low, high, target);
+      for (int q = 0; q < AHEAD; ++q) {
+        const i64 k = j + q * WARP + lane_index();
+        if (k >= low && k < high) lines[k] = target[q];
+      }
+    }
+  });
+}
