@@ -77,13 +77,14 @@ def device_part(array: ArraySpec, policy: Policy) -> ArraySpec:
     return array if here >= array.nbytes else replace(array, size=here // array.itemsize)
 
 
-def is_on_demand(array: ArraySpec, policy: Policy) -> bool:
-    """Whether an array of a run in pages takes pages of both sides when it is made.
+def can_be_split(array: ArraySpec) -> bool:
+    """Whether an array of a run in pages may take pages of both sides when it is made.
 
-    What exists from loading on, or is placed when its size is known, does not.
+    What exists from loading on, or is placed when its size is known, does not. Nor does what is
+    there when labels are fetched: libraries sort and copy it, and no copy crosses sides.
     """
-    kind = placed(array, policy).kind
-    return kind == "split" and not array.estimated and "load" not in array.stages
+    others = array.holds_input_arcs or array.estimated
+    return not (others or "load" in array.stages or "fetch" in array.stages)
 
 
 def placed(array: ArraySpec, policy: Policy) -> Placement:
@@ -144,7 +145,7 @@ def lay_out(
             here = is_made_first(array) and placement.on_device == 1
             if in_pages and array.estimated and not here:
                 continue
-            if in_pages and joint and array.name not in paged and is_on_demand(array, policy):
+            if in_pages and joint and placement.kind == "split" and can_be_split(array):
                 spec = _spec(array.name, group, placement, [array], named=True)
                 specs.append(replace(spec, on_demand=True))
                 together.append(device_part(array, policy))

@@ -79,7 +79,7 @@ class LevelRoom:
         level : GpuLevel
             The level that is aggregated; the next one has no more vertices and arcs.
         """
-        if self.limits.weights8:  # there is no room for more bytes (`new_rows`)
+        if self.limits.weights8:  # targets that may not fit take 24 bits (`new_rows`)
             width = 4 if level.vertices <= MOST_VERTICES else 5
         else:
             width = 4 + np.dtype(source.sums).itemsize

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -36,8 +37,8 @@ class Allocator(PagedArrays):
     one, the device) has enough free bytes, else to host memory that the device reads over the bus.
     Allocators share no state.
 
-    With a page budget, arcs of the input and what overflows lie in pages that change sides
-    (`louvain_um.placement.memory.paging.schedule`).
+    With a page budget, arcs of the input, what overflows and what is split lie in pages that change
+    sides (`louvain_um.placement.memory.paging.schedule`).
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class Allocator(PagedArrays):
     out_of_core : mapping of str to int, optional
         Out-of-core arenas, and the bytes of each that are on the device at a time.
     pages : PageBudget, optional
-        Ignored where the driver does not map pages.
+        Ignored where the driver does not map pages: what they would split is beyond the device.
     peer : int, optional
         Device whose memory stands in for the host's: far parts of splits, pages, and what
         overflows.
@@ -92,9 +93,15 @@ class Allocator(PagedArrays):
         self.overflowed: dict[str, str] = {}
         try:
             with cuda_calls.current(device):
+                in_pages = pages is not None and supported(device)
+                if not in_pages:
+                    # What would take pages of both sides lies beyond the device: its part there is
+                    # of an arena that others share.
+                    away = Placement("host_mapped" if peer is None else "peer")
+                    layout = [replace(s, placement=away) if s.on_demand else s for s in layout]
                 apart = list(layout)
                 managed = managed_fits(layout, device)
-                if pages and supported(device):
+                if pages and in_pages:
                     self.schedule = Schedule(layout, pages, device, peer)
                     self.arenas = [self.schedule.shared, *self.schedule.inputs]
                     self.parts = [s for s in layout if s.on_demand]
@@ -276,7 +283,8 @@ class Allocator(PagedArrays):
             span = self.schedule.hold(
                 name, group, nbytes, cold=cold, most=most, head=head, here=here
             )
-        if not cold and part is None and span.on("host"):
+        planned = len(span.mapped) if here is None else here // self.page_bytes
+        if not cold and len(span.on("device")) < planned:
             self.overflowed[name] = "pinned" if self.peer is None else "peer"
         address = span.take(nbytes)
         assert address is not None

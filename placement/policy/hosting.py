@@ -11,6 +11,7 @@ from louvain_um.placement.layout import (
     ALIGNED,
     JOINT_SLACK,
     aligned,
+    can_be_split,
     is_made_first,
     lasting,
     with_slack,
@@ -30,7 +31,7 @@ AT = "@"
 PIECES = 8
 """Arrays alive from loading on move to the host in so many pieces, the last one first: the first
 pieces cost less where transfers overlap with work. Other arrays move whole: no other array can use
-the memory of a part that stays."""
+the memory of a part that stays, but for what is split in pages (`can_be_split`)."""
 
 
 def beyond(machine: Machine) -> Placement:
@@ -159,7 +160,7 @@ def hosting(
         for stage in first.array.stages:
             held[stage] -= first.piece
         # In pages, part of an array takes nothing of stages in which it does not exist.
-        part = in_pages and not (first.array.holds_input_arcs or "load" in first.array.stages)
+        part = in_pages and can_be_split(first.array)
         mine = first.array.stages if part else STAGES
         room = limit - with_slack(max(held[stage] for stage in mine))
         where = first.move(room * JOINT_SLACK // (JOINT_SLACK + 1))
@@ -247,8 +248,8 @@ class _Hosting:
         kept = min(self.here + max(0, room), self.whole - 1) // BLOCK * BLOCK
         if kept <= 0:
             return beyond(self.work.machine)
-        # Half a block more, so that rounding the product down gives `kept`.
-        return Placement("split", min(1.0, (kept + BLOCK / 2) / self.whole))
+        # Half a block more, or of what is left: rounding the product down gives `kept`.
+        return Placement("split", (kept + min(BLOCK, self.whole - kept) / 2) / self.whole)
 
 
 def _won(array: ArraySpec, nbytes: int, held: Mapping[Stage, int]) -> int:

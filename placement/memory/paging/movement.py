@@ -28,7 +28,7 @@ class PageBudget:
     device : int
         Those of the device.
     later : int
-        Those of the host that coarse levels may need at once.
+        Those of the host that coarse levels may need at once, and arrays that are split.
     """
 
     device: int

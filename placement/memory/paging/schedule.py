@@ -56,7 +56,8 @@ class Schedule(Movement):
     ) -> Span:
         """Return pages for an array: of the device if possible, all on one side unless `cold`.
 
-        With `here`, so many bytes of it are the device's as planned.
+        With `here`, as many whole pages as so many bytes hold are the device's, if it has them, and
+        all others the host's.
         """
         count = -(-max(nbytes, 1) // self.pool.size)
         wanted = count if here is None else here // self.pool.size

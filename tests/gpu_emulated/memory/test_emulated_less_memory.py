@@ -37,9 +37,9 @@ from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement import arena_spec
+from louvain_um.placement import arena_spec, layout
 from louvain_um.placement.arena_spec import device_bytes
-from louvain_um.placement.memory import cuda_calls, free_list
+from louvain_um.placement.memory import allocator, cuda_calls, free_list
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.paging import pages
 from louvain_um.placement.memory.paging.span import Span
@@ -403,8 +403,32 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
     assert here == device_bytes(planned, spec.capacity) // plan_page(plan)
     assert there == -(-spec.capacity // plan_page(plan)) - here
     assert not unplanned
+    # What libraries sort or copy when labels are fetched never is, nor is anything in name only.
+    split = [s for s in plan.layout if s.on_demand]
+    fetched = {array.name for array in plan.arrays if "fetch" in array.stages}
+    assert not any(s.name in fetched or s.placement.fraction >= 1 for s in split)
     # Nor does it take anything of other stages: labels and totals are on the device.
     assert plan.placement_of("labels").on_device == plan.placement_of("totals").on_device == 1
+
+
+def test_what_would_be_split_lies_beyond_a_device_without_pages(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    graph = stencil((90, 90)).graph
+    one, options = squeezed(monkeypatch, graph, "leiden", "13%")
+    for module in (arena_spec, hosting, layout):
+        monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
+    monkeypatch.setattr(arena_spec, "SLACK", 512)
+    monkeypatch.setattr(allocator, "supported", lambda device: False)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert any(spec.on_demand for spec in run.plan.layout)
+        assert run.memory.schedule is None
+        assert run.memory.resident_bytes <= run.plan.limit
+    assert np.array_equal(found.labels, one.labels)
 
 
 def plan_page(plan: Plan) -> int:
