@@ -253,8 +253,9 @@ def charge(s, block, more):
     """
     row = s.blocks[block]
     whole = row[PAGES] == BLOCK_PAGES
-    if whole:
-        more = BLOCK_PAGES - row[CHARGED]
+    left = row[PAGES] - row[CHARGED]
+    # Pages that left one by one kept their memory.
+    more = left if whole else min(more, left)
     if more > 0:
         make_room(s, more, block)
         row[CHARGED] += more

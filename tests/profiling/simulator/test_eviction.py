@@ -27,6 +27,19 @@ def one_page_a_block(blocks: list[int]) -> list[Launch]:
     return [touch(block * PAGES) for block in blocks]
 
 
+def test_a_small_block_takes_no_more_memory_than_its_pages():
+    small = Array(name="a0", group="graph", nbytes=305 * 4096, starts="host")
+    steps = [
+        HostTouches(touches=Touches.runs(0, 0, 208)),
+        Prefetch(array=0, to="gpu"),
+        Prefetch(array=0, to="gpu"),
+        touch(0),
+    ]
+    found = run(small, steps, placements={"a0": "prefetched"}, capacity=BLOCK)
+    assert found.peak_bytes == small.nbytes
+    assert found.total("evictions") == 0
+
+
 @pytest.mark.parametrize("room", [2, 5, 7])
 def test_a_cyclic_scan_that_does_not_fit_never_hits(room):
     steps = one_page_a_block(list(range(8)) * 4)
