@@ -7,13 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from numpy.typing import NDArray
+
 from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
-from louvain_um.gpu.runtime.preflight import device_errors, device_of, refuse_high_degrees
+from louvain_um.gpu.runtime.preflight import (
+    device_errors,
+    device_of,
+    is_several,
+    refuse_high_degrees,
+)
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
-from louvain_um.options import Options
+from louvain_um.options import ObjectiveName, Options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.results.communities import Communities
 
@@ -210,10 +217,6 @@ def run(
 ) -> Communities:
     """Detect communities with the options and the device of `options`, or on a cluster."""
     from louvain_um.core.hierarchy import detect
-    from louvain_um.distributed.devices import detect_on_devices, is_several
-    from louvain_um.distributed.files.reading import PartitionedGraph, refuse_without_cluster
-    from louvain_um.dynamic.graph import DynamicGraph
-    from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick
 
     observer = observer or ignore
@@ -222,23 +225,14 @@ def run(
         return detect_on_cluster(clustered, there, options, observer)
     options = replace(options, memory=find_policy(options.memory))
     if is_several(options.device):
+        from louvain_um.distributed.devices import detect_on_devices
+        from louvain_um.gpu.graph import DeviceGraph
+
         given = graph if isinstance(graph, DeviceGraph) else host_graph(graph)
         return detect_on_devices(given, options, observer)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
-    names = None
-    if isinstance(graph, PartitionedGraph):
-        refuse_without_cluster()
-    if isinstance(graph, DeviceGraph):
-        if chosen.kind == "cpu":
-            graph = graph.to_host()
-    elif isinstance(graph, DynamicGraph):
-        names = graph.names
-        graph = graph.view() if chosen.kind == "cpu" else graph.snapshot()
-    elif not isinstance(graph, Graph):
-        from louvain_um.formats.reading import graph_of
-
-        graph = graph_of(graph, options.objective)
+    graph, names = graph_on(chosen.kind, graph, options.objective)
     if chosen.kind == "cpu" and options.ballast_bytes:
         raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
     if chosen.kind == "cpu":
@@ -259,6 +253,27 @@ def run(
             return found if names is None else replace(found, vertex_names=names)
 
 
+def graph_on(
+    kind: Literal["cpu", "cuda"], graph: Any, objective: ObjectiveName
+) -> tuple[Any, NDArray[Any] | None]:
+    """Return a graph as the engine of a kind of device takes it, and names that it lacks."""
+    if isinstance(graph, Graph):  # the most common case imports nothing
+        return graph, None
+    from louvain_um.distributed.files.reading import PartitionedGraph, refuse_without_cluster
+    from louvain_um.dynamic.graph import DynamicGraph
+    from louvain_um.gpu.graph import DeviceGraph
+
+    if isinstance(graph, PartitionedGraph):
+        refuse_without_cluster()
+    if isinstance(graph, DeviceGraph):
+        return graph.to_host() if kind == "cpu" else graph, None
+    if isinstance(graph, DynamicGraph):
+        return graph.view() if kind == "cpu" else graph.snapshot(), graph.names
+    from louvain_um.formats.reading import graph_of
+
+    return graph_of(graph, objective), None
+
+
 def graph_for(clustered: ClusterRun, graph: Any) -> Graph | PartitionedGraph | None:
     """Return a graph as a cluster takes it: from the host; None in processes that follow."""
     from louvain_um.distributed.files.reading import PartitionedGraph
@@ -273,6 +288,8 @@ def graph_for(clustered: ClusterRun, graph: Any) -> Graph | PartitionedGraph | N
 
 def host_graph(graph: Any) -> Graph:
     """Return any kind of graph as one in host memory."""
+    if isinstance(graph, Graph):
+        return graph
     from louvain_um.dynamic.graph import DynamicGraph
     from louvain_um.formats.reading import graph_of
     from louvain_um.gpu.graph import DeviceGraph
@@ -281,4 +298,4 @@ def host_graph(graph: Any) -> Graph:
         return graph.to_host()
     if isinstance(graph, DynamicGraph):
         return graph.host_snapshot()
-    return graph if isinstance(graph, Graph) else graph_of(graph)
+    return graph_of(graph)

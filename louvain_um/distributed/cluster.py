@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from louvain_um.distributed.communicator import Exchange
-from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Observer, ignore
-from louvain_um.graph.graph import Graph
-from louvain_um.options import Options
-from louvain_um.results.communities import Communities
 
 if TYPE_CHECKING:
+    from louvain_um.distributed.files.reading import PartitionedGraph
     from louvain_um.distributed.files.writing import PartitionedLabels
+    from louvain_um.graph.graph import Graph
+    from louvain_um.options import Options
+    from louvain_um.results.communities import Communities
 
 Found = TypeVar("Found", "Communities", "PartitionedLabels")
 
@@ -148,6 +148,8 @@ def detect_on_cluster(
     LouvainUmError
         The cluster cannot be reached, or runs another version.
     """
+    from louvain_um.results.communities import Communities
+
     found = started(run, graph, options, observer)
     assert isinstance(found, Communities)
     return told(found, observer)
@@ -164,6 +166,7 @@ def write_on_cluster(
     Raises as `detect_on_cluster` does, and a LouvainUmError if the folder cannot be written to.
     """
     from louvain_um.distributed.files.writing import PartitionedLabels
+    from louvain_um.results.communities import Communities
 
     found = started(run, graph, options, observer)
     return told(PartitionedLabels.of(found) if isinstance(found, Communities) else found, observer)

@@ -280,18 +280,6 @@ def devices_of(device: str) -> list[int]:
     return numbers
 
 
-def is_several(device: str) -> bool:
-    """Return whether an option names several devices.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.devices import is_several
-    >>> is_several("cuda:0,1"), is_several("cuda:all"), is_several("cuda:1")
-    (True, True, False)
-    """
-    return "," in device or device == "cuda:all"
-
-
 def detect_on_devices(
     graph: Graph | DeviceGraph, options: Options, observer: Observer
 ) -> Communities:

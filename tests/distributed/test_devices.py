@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.distributed.devices import DevicesEngine, cut_evenly, is_several
+from louvain_um.distributed.devices import DevicesEngine, cut_evenly
 from louvain_um.errors import DeviceUnavailableError, OptionError
 from louvain_um.generators import stencil
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.ranks.loading import SharedRows
 from louvain_um.gpu.runtime.device import pick
+from louvain_um.gpu.runtime.preflight import is_several
 from louvain_um.placement.arena_spec import BLOCK
 from tests.distributed.runs import graph_named
 from tests.placement.fake_cuda import FakeCuda, install

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
 
 from louvain_um.formats.edge_list.edges import EdgeList
 
@@ -37,6 +36,8 @@ def matrix_of_entries(
     u: NDArray[np.uint32], v: NDArray[np.uint32], w: NDArray[Any] | None, n: int
 ) -> Any:
     """Return the n × n matrix of a list of entries; repeated entries stay apart."""
+    from scipy.sparse import coo_array  # lists of edges need none
+
     entries = coo_array((_values(w, len(u)), (_signed(u, n), _signed(v, n))), shape=(n, n))
     # Otherwise tocsr() sums repeated entries.
     entries.has_canonical_format = True
@@ -47,6 +48,8 @@ def matrix_of_rows(
     offsets: NDArray[np.int64], columns: NDArray[np.uint32], values: NDArray[Any] | None
 ) -> Any:
     """Return the matrix with these compressed rows."""
+    from scipy.sparse import csr_array
+
     n = len(offsets) - 1
     data = _values(values, len(columns)), _signed(columns, n), offsets
     return csr_array(data, shape=(n, n))

@@ -13,15 +13,27 @@ from louvain_um.errors import (
     MemoryBudgetError,
     OptionError,
 )
+from louvain_um.graph.graph import Graph
 
 if TYPE_CHECKING:
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import Choice
-    from louvain_um.graph.graph import Graph
     from louvain_um.placement.planner import Plan
 
 MAX_DEGREE: Final = 1 << 30
 """Arcs of a vertex: hash tables have at least twice as many slots, counted in 32 bits."""
+
+
+def is_several(device: str) -> bool:
+    """Return whether an option names several devices.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.runtime.preflight import is_several
+    >>> is_several("cuda:0,1"), is_several("cuda:all"), is_several("cuda:1")
+    (True, True, False)
+    """
+    return "," in device or device == "cuda:all"
 
 
 def device_of(graph: object, device: str) -> str:
@@ -34,10 +46,12 @@ def device_of(graph: object, device: str) -> str:
     OptionError
         Another device was requested.
     """
+    if device == "cpu" or isinstance(graph, Graph):
+        return device
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.runtime.device import pick
 
-    if device == "cpu" or not isinstance(graph, DeviceGraph):
+    if not isinstance(graph, DeviceGraph):
         return device
     here = f"cuda:{graph.offsets.device.id}"
     if device == "auto":
