@@ -168,6 +168,10 @@ class Decision:
         return min(there, max(0, self.limit - others)) / mine if mine else 1.0
 
     @cached_property
+    def _by_name(self) -> dict[str, ArraySpec]:
+        return {array.name: array for array in self.arrays}
+
+    @cached_property
     def bytes_by_stage(self) -> dict[Stage, int]:
         """Bytes of all arrays that are alive in each stage, wherever they live."""
         return {s: sum(a.nbytes for a in self.arrays if s in a.stages) for s in STAGES}
@@ -208,7 +212,7 @@ class Decision:
 
     def placement_of(self, name: str) -> Placement:
         """Return where an array goes, by the name it was declared with."""
-        return placed({array.name: array for array in self.arrays}[name], self.chosen)
+        return placed(self._by_name[name], self.chosen)
 
     def is_host_resident(self, name: str) -> bool:
         """Whether an array, or some of it, stays on the host: the paper's isHostResident."""

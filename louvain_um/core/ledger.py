@@ -71,9 +71,11 @@ class Ledger:
             self.listener("array", name, group, address, nbytes)
         self.entries[name] = Entry(group, nbytes, address)
         live = self.live_bytes[group] = self.live_bytes[group] + nbytes
-        self.peak_bytes[group] = max(self.peak_bytes[group], live)
+        if live > self.peak_bytes[group]:
+            self.peak_bytes[group] = live
         self.live_total += nbytes
-        self.peak_total = max(self.peak_total, self.live_total)
+        if self.live_total > self.peak_total:
+            self.peak_total = self.live_total
 
     def remove(self, name: str) -> None:
         """Remove a freed array."""

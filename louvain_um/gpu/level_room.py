@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -44,12 +44,24 @@ class LevelRoom:
         What bounds the memory of aggregation.
     low_scratch : bool
         Whether moving and refinement queue one sub-round at a time.
+
+    Attributes
+    ----------
+    hosted : dict of step to int
+        Bytes of what a step on level 0 works with that pages leave on the host.
     """
 
     memory: Allocator
     plan: Plan | None
     limits: Limits
     low_scratch: bool
+    hosted: dict[Phase, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Before the run: it waits for what the host does between two steps.
+        steps: tuple[Phase, ...] = ("move", "refine", "aggregate")
+        paged = self.plan if self.memory.schedule else None
+        self.hosted = {step: hosted_work_bytes(paged, step) if paged else 0 for step in steps}
 
     def settle(self, level: GpuLevel, step: Phase, *, backs_up: bool) -> None:
         """Place a level's graph anew, for a step that begins: what it works with goes first.
@@ -95,7 +107,7 @@ class LevelRoom:
         if self.memory.schedule is None or self.plan is None:
             return 0
         found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
-        return found if level.number else max(0, found - hosted_work_bytes(self.plan, step))
+        return found if level.number else max(0, found - self.hosted[step])
 
     def queued(self, level: GpuLevel, step: Phase) -> int:
         """Return how many sub-rounds to queue at a time: in pages, as many as there is room for."""

@@ -153,7 +153,7 @@ class Allocator(PagedArrays):
         nbytes = shape * kind.itemsize
         if name in self.allocations:
             raise KeyError(f"array {name!r} is live already")
-        part = self._part_for(name)
+        part = self._part_for(name) if self.parts else None
         if part:
             allocation = self._paged(name, group, nbytes, cold=False, part=part)
             return self.keep(name, group, allocation, shape, kind)
@@ -284,7 +284,7 @@ class Allocator(PagedArrays):
                 name, group, nbytes, cold=cold, most=most, head=head, here=here
             )
         planned = len(span.mapped) if here is None else here // self.page_bytes
-        if not cold and len(span.on("device")) < planned:
+        if not cold and span.here < planned:
             self.overflowed[name] = "pinned" if self.peer is None else "peer"
         address = span.take(nbytes)
         assert address is not None

@@ -43,15 +43,17 @@ class FreeList:
 
         If `high`, the block is cut from the end of the last hole that is large enough.
         """
-        wanted = rounded(nbytes)
-        fitting = [(size, offset) for offset, size in self.holes if size >= wanted]
+        holes, wanted = self.holes, rounded(nbytes)
+        fitting = [i for i, hole in enumerate(holes) if hole[1] >= wanted]
         if not fitting:
             return None
-        size, offset = fitting[-1] if high else min(fitting)
-        self.holes.remove((offset, size))
+        at = fitting[-1] if high else min(fitting, key=lambda i: holes[i][1])
+        offset, size = holes[at]
         left = size - wanted
-        if left:
-            insort(self.holes, (offset if high else offset + wanted, left))
+        if left:  # which stays in its place among the others
+            holes[at] = (offset if high else offset + wanted), left
+        else:
+            del holes[at]
         offset += left if high else 0
         self.taken[offset] = wanted
         self._count(wanted)
@@ -119,17 +121,21 @@ class FreeList:
 
     def _count(self, change: int) -> None:
         self.in_use += change
-        self.peak = max(self.peak, self.in_use)
+        if self.in_use > self.peak:
+            self.peak = self.in_use
 
     def _hole(self, offset: int, size: int) -> None:
         """Add a hole, joined with those that it touches."""
-        at = bisect_left(self.holes, (offset, 0))
-        if at < len(self.holes) and offset + size == self.holes[at][0]:
-            size += self.holes.pop(at)[1]
-        if at and sum(self.holes[at - 1]) == offset:
-            offset, before = self.holes.pop(at - 1)
-            size += before
-        insort(self.holes, (offset, size))
+        holes = self.holes
+        at = bisect_left(holes, (offset, 0))
+        if at < len(holes) and offset + size == holes[at][0]:
+            size += holes.pop(at)[1]
+        if at:
+            before, length = holes[at - 1]
+            if before + length == offset:
+                holes[at - 1] = before, length + size
+                return
+        holes.insert(at, (offset, size))
 
 
 def rounded(nbytes: int) -> int:

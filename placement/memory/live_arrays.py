@@ -142,6 +142,9 @@ class LiveArrays:
         """
         if name not in self.allocations:
             return 0.0
+        arena = self.allocations[name].arena
+        if isinstance(arena, Span) and not arena.away:
+            return 0.0
         parts = self.sides(name)
         there = sum(nbytes for _, nbytes, side in parts if side in ("host", "peer"))
         return there / max(sum(nbytes for _, nbytes, _ in parts), 1)

@@ -36,6 +36,9 @@ def watch(monkeypatch):
     def count(self):
         here = sum(page.side == "device" for page in self.pool.made)
         seen.most = max(seen.most, here * self.pool.size)
+        for span in (self.shared, *self.inputs, *self.rows, *self.looked_up):
+            assert span.away == sum(page.side == "host" for page in span.mapped)
+        assert self.pool.made_there == sum(page.side == "host" for page in self.pool.made)
 
     def settled(self, spans, least, **more):
         spans = list(spans)

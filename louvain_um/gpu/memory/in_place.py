@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from louvain_um.core.array_spec import ArraySpec, Stage
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.core.hierarchy import MoveStats
+from louvain_um.core.ledger import Group
 from louvain_um.core.rules import CYCLES
 from louvain_um.events import Event, Observer, Phase
 from louvain_um.gpu.level import GpuLevel
@@ -24,6 +25,19 @@ COUNTED: Final = ("targets", "weights", "labels", "refined")
 
 TARGETS24: Final = 3
 """Bytes of a packed target."""
+
+
+def declared_reads(arrays: Sequence[ArraySpec]) -> dict[Stage, list[tuple[str, Group, float]]]:
+    """Return, by stage, the arrays that kernels do not count, and the bytes that they read."""
+    found = {stage: list[tuple[str, Group, float]]() for stage in STAGES}
+    for array in arrays:
+        if array.role in COUNTED or array.level not in (0, None) or array.estimated:
+            continue
+        for stage in STAGES:
+            count = sum(n for (where, _), n in array.accesses.items() if where == stage)
+            if count:
+                found[stage].append((array.name, array.group, count * array.itemsize))
+    return found
 
 
 class InPlace:
@@ -47,7 +61,7 @@ class InPlace:
     ) -> None:
         self.memory = memory
         self.observer = observer
-        self.arrays = arrays
+        self.declared = declared_reads(arrays)
         self.cycles = CYCLES["leiden" if method == "leiden" else "louvain"]
         self.nbytes: defaultdict[tuple[str, Phase, int], int] = defaultdict(int)
         self.planned = memory.schedule is not None or any(
@@ -114,14 +128,9 @@ class InPlace:
 
     def _declared(self, level: GpuLevel, stage: Stage, share: float) -> None:
         """Count arrays that kernels do not count, as declared for level 0."""
-        for array in self.arrays:
-            if array.role in COUNTED or array.level not in (0, None) or array.estimated:
-                continue
-            count = sum(n for (where, _), n in array.accesses.items() if where == stage)
-            if count:
-                nbytes = int(share * count * array.itemsize)
-                there = self.memory.placed_on_host(array.name, array.group)
-                self._add(array.name, stage, level, nbytes, there)
+        for name, group, nbytes in self.declared[stage]:
+            there = self.memory.placed_on_host(name, group)
+            self._add(name, stage, level, int(share * nbytes), there)
 
     def _read(self, name: str, phase: Any, level: GpuLevel, nbytes: int) -> None:
         self._add(name, phase, level, nbytes, self.memory.host_share(name))

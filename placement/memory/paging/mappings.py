@@ -71,7 +71,7 @@ class Mappings:
             fresh = dict[int, Page]()
             for number, page in enumerate(pages):
                 at = address + number * self.size
-                if self.stale.get(at) == page:
+                if self.stale.get(at) is page:
                     self.live[at] = self.stale.pop(at)
                 else:
                     fresh[at] = page

@@ -129,7 +129,7 @@ class Movement:
 
     def _leaving_pages(self) -> int:
         """Return how many device pages of arcs have a copy on the host."""
-        inputs = sum(len(span.on("device")) for span in self.leaving)
+        inputs = sum(span.here for span in self.leaving)
         return inputs + sum(len(span.backed_up) for span in self.rows if span.address)
 
     def _back_up(self, spans: Sequence[Span], count: int) -> None:
@@ -160,7 +160,7 @@ class Movement:
                 numbers = span.on("host")
                 if planned:
                     share = device_bytes(span.spec.placement, span.spec.capacity)
-                    share = -(-share // self.pool.size) - len(span.on("device"))
+                    share = -(-share // self.pool.size) - span.here
                     numbers = numbers[: max(share, 0)]
                 numbers = numbers[: max(count, 0)]
                 if numbers:

@@ -107,6 +107,7 @@ class Pages:
         self.copied: dict[PageSide, int] = {"device": 0, "host": 0}
         self.free: dict[PageSide, list[Page]] = {"device": [], "host": []}
         self.made: list[Page] = []
+        self.made_there = 0
         self.bases = dict[PageSide, tuple[int, int]]()
         self.mappings, self.beside = Mappings(device, size), False
         self.lock = threading.Condition()
@@ -231,6 +232,7 @@ class Pages:
         page = Page(handle, address, side)
         with self.lock:
             self.made.append(page)
+            self.made_there += side == "host"
         open_to(address, self.size, place("device", self.device))
         if side == "host" and self.peer is None:
             open_to(address, self.size, place("host", 0))
@@ -265,7 +267,7 @@ class Pages:
 
     def _coming(self) -> int:
         """Return how many host pages the thread is still to make."""
-        return min(self.wanted, self.most) - sum(page.side == "host" for page in self.made)
+        return min(self.wanted, self.most) - self.made_there
 
     def _wait_for(self, count: int) -> None:
         """Wait until there are so many free host pages."""
@@ -275,7 +277,7 @@ class Pages:
             self.wanted += unforeseen
             self.lock.notify_all()
         while len(self.free["host"]) < count:
-            held = sum(page.side == "host" for page in self.made) - len(self.free["host"])
+            held = self.made_there - len(self.free["host"])
             if self.failure or held + count > self.most:
                 raise self.failure or MemoryBudgetError(
                     count * self.size, (self.most - held) * self.size,

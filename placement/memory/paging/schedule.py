@@ -143,7 +143,7 @@ class Schedule(Movement):
         """
         self.pool.unmap_released()
         self.dress(span for span, _ in finals)
-        if not any(span.on("host") for span, _ in finals):
+        if not any(span.away for span, _ in finals):
             return
         count = self._window - self.pool.ready("device") - self._leaving_pages()
         for span, used in finals:
@@ -178,7 +178,7 @@ class Schedule(Movement):
         count = len(self.shared.aside_on("device"))
         leaving = self._leaving_pages()
         if self.unread:
-            unread = sum(len(span.on("device")) for span in self.leaving)
+            unread = sum(span.here for span in self.leaving)
             count, leaving = count + unread, leaving - unread
         # What is read leaves a window at a time: while it stays, it is not read over the bus.
         window = self._window
@@ -226,7 +226,7 @@ class Schedule(Movement):
         if short > 0:
             numbers = self.shared.missing(self.shared.blocks.largest + short)
             count = -(-short // self.pool.size)
-            arcs = sum(len(span.on("device")) for span in self.leaving)
+            arcs = sum(span.here for span in self.leaving)
             if len(numbers) > min(FAR * count, self.pool.ready("device") + arcs):
                 # None is beside the largest hole, or others would have to leave for one: a step's
                 # arrays fit into several holes, too.
@@ -240,7 +240,7 @@ class Schedule(Movement):
             if self.reading:
                 self._bring_to_stay(nbytes, least)
             return
-        missing = sum(len(span.on("host")) for span in wanted)
+        missing = sum(span.away for span in wanted)
         self._free_up(missing, rows="none")
         if missing > self.pool.ready("device"):
             self.shared.lend(missing - self.pool.ready("device"), least)
@@ -269,13 +269,13 @@ class Schedule(Movement):
 
     def beside(self, least: int) -> int:
         """Return the bytes of the device for new rows, beside those of the level before."""
-        inputs = sum(len(span.on("device")) for span in self.leaving)
+        inputs = sum(span.here for span in self.leaving)
         aside = len(self.shared.aside_on("device"))
         return max(0, self.spare() - least) + (inputs + aside) * self.pool.size
 
     def _bring_to_stay(self, nbytes: int, least: int) -> None:
         """Bring of the input what need not leave soon for rows of so many bytes; map the others."""
-        missing = sum(len(span.on("host")) for span in self.inputs)
+        missing = sum(span.away for span in self.inputs)
         kept = nbytes // STAYING // self.pool.size + LEAST_WINDOW
         if missing + kept > self.pool.ready("device"):
             self.shared.lend(missing + kept - self.pool.ready("device"), least)
@@ -288,7 +288,7 @@ class Schedule(Movement):
         self.pool.finish()
         self._wait()
         self.settle([], least)
-        missing = sum(len(span.on("host")) for span in self.inputs)
+        missing = sum(span.away for span in self.inputs)
         if missing > self.pool.ready("device"):
             self.shared.lend(missing - self.pool.ready("device"), least)
         self._bring(self.pool.ready("device"))

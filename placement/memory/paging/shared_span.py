@@ -56,12 +56,14 @@ class SharedSpan(Span):
         self.blocks.give(offset)
         self.aside.discard(offset)
         self.in_order.discard(offset)
-        if numbers:
-            cuda_calls.synchronize()
+        if not numbers:
+            return
+        cuda_calls.synchronize()
         for first, last in runs(numbers, lambda i: 0):
             self.pool.mappings.unmap(self.address + first * self.pool.size, last - first + 1)
             self.pool.give(self.mapped[first : last + 1])
             self._lend(range(first, last + 1))
+            self.away -= last - first + 1
 
     def set_aside(self, address: int, *, in_order: bool = False) -> None:
         """Let the pages of a block leave the device when others need room, or lack it."""
@@ -139,8 +141,10 @@ class SharedSpan(Span):
 
     def _whole(self, offset: int) -> range:
         """Return the numbers of the pages that a block fills."""
-        size = self.pool.size
-        return range(-(-offset // size), (offset + self.blocks.taken[offset]) // size)
+        size, nbytes = self.pool.size, self.blocks.taken[offset]
+        if nbytes < size:
+            return range(0)
+        return range(-(-offset // size), (offset + nbytes) // size)
 
     def _lend(self, numbers: Iterable[int]) -> None:
         """Note pages that are not mapped."""
@@ -155,4 +159,4 @@ class SharedSpan(Span):
 
     def _give_back(self, first: int) -> None:
         self.pool.give([page for page in self.mapped[first:] if page is not NO_PAGE])
-        del self.mapped[first:]
+        self._cut(first)

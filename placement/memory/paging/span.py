@@ -37,6 +37,8 @@ class Span:
     ----------
     address : int
         Stays the same, whichever pages are mapped.
+    away : int
+        Pages of the host.
     """
 
     managed = False
@@ -55,7 +57,7 @@ class Span:
         self.mapped: list[Page] = []
         self.twins: dict[int, Page] = {}
         self.bare = set[int]()
-        self.in_use = self.peak = 0
+        self.in_use = self.peak = self.away = 0
         self.address = pages.mappings.reserve(self.reserved)
         try:
             self.extend(sides)
@@ -79,6 +81,7 @@ class Span:
             if taken is None:
                 raise ValueError(f"array {self.spec.name!r} wants more pages than there are")
             self.mapped += taken
+            self.away += count if side == "host" else 0
             self.pool.mappings.map(at, taken)
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
@@ -107,7 +110,14 @@ class Span:
 
     def on(self, side: PageSide) -> list[int]:
         """Return the numbers of the pages on a side."""
+        if self.away == (0 if side == "host" else len(self.mapped)):
+            return []
         return [i for i, page in enumerate(self.mapped) if page.side == side]
+
+    @property
+    def here(self) -> int:
+        """Pages of the device."""
+        return len(self.mapped) - self.away
 
     def final(self, used: int) -> list[int]:
         """Return the device pages of which all bytes are among the first `used`, not the head."""
@@ -165,6 +175,7 @@ class Span:
             pages = [new.get(i) or self.twins.pop(i) for i in range(first, last + 1)]
             for i, page in zip(range(first, last + 1), pages, strict=True):
                 old, self.mapped[i] = self.mapped[i], page
+                self.away += (page.side == "host") - (old.side == "host")
                 if keep and side == "device":
                     self.twins[i] = old
                 else:
@@ -249,11 +260,10 @@ class Span:
     @property
     def placement(self) -> Placement:
         """Where its pages are now."""
-        here = len(self.on("device"))
-        if here in (0, len(self.mapped)):
+        if self.away in (0, len(self.mapped)):
             there: Kind = "pinned" if self.pool.peer is None else "peer"
-            return Placement("device" if here or not self.mapped else there)
-        return Placement("split", here / len(self.mapped))
+            return Placement(there if self.away else "device")
+        return Placement("split", self.here / len(self.mapped))
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -286,6 +296,10 @@ class Span:
         gone = [self.twins.pop(i) for i in list(self.twins) if i >= first]
         self.bare = {i for i in self.bare if i < first}
         self.pool.give([*self.mapped[first:], *gone])
+        self._cut(first)
+
+    def _cut(self, first: int) -> None:
+        self.away -= sum(page.side == "host" for page in self.mapped[first:])
         del self.mapped[first:]
 
 
