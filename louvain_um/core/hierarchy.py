@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from louvain_um.core import rules
 from louvain_um.core.objectives.objective import Objective, Sums
 from louvain_um.core.objectives.problem import Problem
-from louvain_um.events import Event, Observer, Phase
+from louvain_um.events import Event, Observer, Phase, ignore
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities, Level
@@ -114,11 +114,14 @@ class Stopwatch:
 
     def run(self, phase: Phase, step: Any, *args: Any, **where: Any) -> Any:
         """Call ``step(*args)`` as a phase."""
-        self.observer(Event(kind="start", phase=phase, **where))
+        observed = self.observer is not ignore
+        if observed:
+            self.observer(Event(kind="start", phase=phase, **where))
         since = time.perf_counter()
         result = step(*args)
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - since
-        self.observer(Event(kind="end", phase=phase, **where))
+        if observed:
+            self.observer(Event(kind="end", phase=phase, **where))
         return result
 
 

@@ -27,6 +27,7 @@ from tests.gpu_dry.dry_script import recorded
 TURNS = {
     *("first", "start_totals", "start_used", "parents"),
     *("aggregate", "aggregate_numbers", "aggregate_ranks", "through"),
+    *("moving", "refining"),
 }
 """Undeclared arrays: they fit where other arrays of their stage were freed."""
 

@@ -21,8 +21,8 @@ from louvain_um.gpu.aggregate.limits import (
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory import targets24, weights8
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import THREADS, grid_for
-from louvain_um.gpu.runtime.structs import Struct, address, layout, pointers
+from louvain_um.gpu.runtime.launch import THREADS, carve, grid_for
+from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.memory.allocator import Allocator
 
 STATE: Final = np.dtype(
@@ -76,9 +76,6 @@ EXPECTED_SPARE: Final = 1.03
 EVERY_ARC: Final = 1 << 62
 """More arcs than there are: all are where they belong."""
 
-ALIGNED: Final = 256
-"""Bytes to whose multiples parts of an array are aligned."""
-
 
 class Aggregation:
     """One aggregation: arguments of its kernels, scratch arrays, launches.
@@ -119,13 +116,8 @@ class Aggregation:
 
     def carve(self, **sizes: int) -> None:
         """Set arguments to parts of one array, each of so many bytes, allocated until `close`."""
-        rounded = {name: -(-size // ALIGNED) * ALIGNED for name, size in sizes.items()}
-        whole = self.memory.empty("aggregate", "scratch", sum(rounded.values()), np.uint8)
+        self.set(**carve(self.memory, "aggregate", sizes))
         self.names.append("aggregate")
-        at = address(whole)
-        for name, size in rounded.items():
-            self.set(**{name: at})
-            at += size
 
     def drop(self, *names: str) -> None:
         """Free arrays before the end."""

@@ -17,9 +17,11 @@ from louvain_um.gpu.move.extended import MoveArrays, types_of
 from louvain_um.gpu.move.structs import SWEEPS, move_rule
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import (
+    CARVED,
     CONTROL,
     THREADS,
     HubTables,
+    carve,
     grid_for,
     new_control,
     queue_entries,
@@ -40,13 +42,21 @@ class Sweep:
 MOVE_ARRAYS: Final = ("sizes", "queue", "proposed", "active", "next_active")
 """Arrays that exist while vertices move."""
 
+MOVING: Final = "moving"
+"""All of them, of a small level."""
+
 
 def move_arrays(
-    memory: Allocator, options: Options, level: GpuLevel, queued: int = rules.SUB_ROUNDS
+    memory: Allocator,
+    options: Options,
+    level: GpuLevel,
+    queued: int = rules.SUB_ROUNDS,
+    *,
+    joined: bool = False,
 ) -> tuple[Any, ...]:
     """Allocate a level's labels and totals; return `MOVE_ARRAYS`, for the caller to free.
 
-    So many sub-rounds are queued at a time.
+    So many sub-rounds are queued at a time. If `joined`, they are addresses of parts of `MOVING`.
     """
     n, empty = level.vertices, memory.empty
     # For Louvain, labels become the level's map; for Leiden, sub-communities do.
@@ -55,8 +65,11 @@ def move_arrays(
     level.labels = empty(name, "community", n, np.uint32, short_lived=leiden)
     level.totals = empty("totals", "community", n, level.sums, short_lived=True)
     words = -(-n // 4) if level.byte_sizes else n
-    sizes = empty("sizes", "community", words, np.uint32, short_lived=True)
     entries = queue_entries(n, queued)
+    if joined:
+        lengths = 4 * words, 4 * entries, 4 * entries, n, n
+        return tuple(carve(memory, MOVING, dict(zip(MOVE_ARRAYS, lengths, strict=True))).values())
+    sizes = empty("sizes", "community", words, np.uint32, short_lived=True)
     queue, proposed = (empty(name, "scratch", entries, np.uint32) for name in MOVE_ARRAYS[1:3])
     active, next_active = (empty(name, "scratch", n, np.uint8) for name in MOVE_ARRAYS[3:])
     return sizes, queue, proposed, active, next_active
@@ -79,7 +92,9 @@ def move(
     sub-rounds are queued at a time. `meanwhile` is called while the device is at work; what moving
     worked with is free then, for kernels launched later.
     """
-    sizes, queue, proposed, active, next_active = move_arrays(memory, options, level, queued)
+    joined = bool(level.number) and level.vertices <= CARVED
+    arrays = move_arrays(memory, options, level, queued, joined=joined)
+    sizes, queue, proposed, active, next_active = arrays
     types = types_of(level) if problem.extended else level.types
     kernel = kernels.get("move", "move", types)
     blocks = grid_for(kernels, kernel, level)
@@ -102,7 +117,7 @@ def move(
     hubs.free()
     if extended is not None:
         extended.free()
-    memory.free(*MOVE_ARRAYS)
+    memory.free(*([MOVING] if joined else MOVE_ARRAYS))
     meanwhile()
     found = control.get().view(CONTROL)[0]
     memory.free("control")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from louvain_um.gpu.move.structs import refine_rule
 from louvain_um.gpu.relabel.relabel import new_sums
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import (
+    CARVED,
     THREADS,
     HubTables,
+    carve,
     grid_for,
     new_control,
     queue_entries,
@@ -29,6 +31,9 @@ REFINE_ARRAYS: Final = (
 )  # fmt: skip
 """Arrays that exist during refinement."""
 
+REFINING: Final = "refining"
+"""All of them, of a small level."""
+
 
 def start_refinement(
     memory: Allocator,
@@ -36,25 +41,33 @@ def start_refinement(
     options: Options,
     total: int,
     queued: int = rules.SUB_ROUNDS,
+    *,
+    joined: bool = False,
 ) -> Struct:
     """Allocate a level's `refined`, and `REFINE_ARRAYS` for the caller to free; return the rule.
 
-    So many sub-rounds are queued at a time.
+    So many sub-rounds are queued at a time. If `joined`, the arrays are parts of `REFINING`.
     """
     n, empty = level.vertices, memory.empty
     entries = queue_entries(n, queued)
     name = f"refined.{level.cycle}.{level.number}"
     level.refined = empty(name, "community", n, np.uint32)
-    return refine_rule(
-        level,
-        options,
-        total,
-        parts=empty("refined_totals", "community", 2 * n, level.sums, short_lived=True),
-        sub_sizes=empty("refined_sizes", "community", n, np.uint8, short_lived=True),
-        queue=empty("queue", "scratch", entries, np.uint32),
-        proposed=empty("proposed", "scratch", entries, np.uint32),
-        weight_to_target=empty("weight_to_target", "scratch", entries, level.sums),
-    )
+    if joined:
+        width = np.dtype(level.sums).itemsize
+        lengths = 2 * width * n, n, 4 * entries, 4 * entries, width * entries
+        arrays: tuple[Any, ...] = tuple(
+            carve(memory, REFINING, dict(zip(REFINE_ARRAYS, lengths, strict=True))).values()
+        )
+    else:
+        arrays = (
+            empty("refined_totals", "community", 2 * n, level.sums, short_lived=True),
+            empty("refined_sizes", "community", n, np.uint8, short_lived=True),
+            empty("queue", "scratch", entries, np.uint32),
+            empty("proposed", "scratch", entries, np.uint32),
+            empty("weight_to_target", "scratch", entries, level.sums),
+        )
+    names = "parts", "sub_sizes", *REFINE_ARRAYS[2:]
+    return refine_rule(level, options, total, **dict(zip(names, arrays, strict=True)))
 
 
 def refine(
@@ -72,7 +85,8 @@ def refine(
     Each arc inside a community is weighed, so that the sums of the communities come for nothing:
     `found_sums`, but by the extended rule.
     """
-    rule = start_refinement(memory, level, options, total, queued)
+    joined = bool(level.number) and level.vertices <= CARVED
+    rule = start_refinement(memory, level, options, total, queued, joined=joined)
     names: list[str] = []
     if problem.extended:
         rule, names = refine_arrays(memory, problem, level, rule)
@@ -89,4 +103,4 @@ def refine(
     kernel((blocks,), (THREADS,), arguments)
     memory.work_beside()
     hubs.free()
-    memory.free(*REFINE_ARRAYS, *names, "refine_control")
+    memory.free(*([REFINING] if joined else REFINE_ARRAYS), *names, "refine_control")

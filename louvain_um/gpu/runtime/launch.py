@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
-from louvain_um.gpu.runtime.structs import Struct, layout, pointers
+from louvain_um.gpu.runtime.structs import Struct, address, layout, pointers
 from louvain_um.placement.memory.allocator import Allocator
 
 THREADS: Final = 256
@@ -198,6 +199,24 @@ class HubTables:
     def free(self) -> None:
         """Free the memory."""
         self.memory.free(*self.names)
+
+
+CARVED: Final = 1 << 16
+"""Vertices of a level above the first up to which arrays that come and go together are one: their
+allocation takes longer than kernels run."""
+
+PART: Final = 256
+"""Bytes to whose multiples parts of an array are aligned."""
+
+
+def carve(memory: Allocator, name: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the addresses of parts, of so many bytes each, of one array of scratch memory."""
+    found, end = {}, 0
+    for part, nbytes in sizes.items():
+        found[part] = end
+        end += -(-nbytes // PART) * PART
+    begin = address(memory.empty(name, "scratch", end, np.uint8))
+    return {part: begin + at for part, at in found.items()}
 
 
 def new_control(memory: Allocator, name: str = "control") -> Any:
