@@ -97,6 +97,7 @@ def plain_data(
                 "bytes": spec.capacity,
                 "placement": str(spec.placement),
                 "members": None if spec.members is None else list(spec.members),
+                "on_demand": spec.on_demand,
             }
             for spec in plan.layout
         ],

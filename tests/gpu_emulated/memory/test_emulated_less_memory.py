@@ -399,6 +399,9 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
     assert 0 < planned.on_device < 1
     (spec,) = (s for s in plan.layout if s.name == "refined_totals")
     assert spec.on_demand
+    told = {arena["name"]: arena["on_demand"] for arena in plan.to_dict()["layout"]}
+    assert told["refined_totals"]
+    assert not told["targets.0"]
     here, there, unplanned = taken[0]
     assert here == device_bytes(planned, spec.capacity) // plan_page(plan)
     assert there == -(-spec.capacity // plan_page(plan)) - here
