@@ -40,7 +40,7 @@ namespace explorer {
 
 using namespace ouroboros;
 
-constexpr int MOST_THREADS = 3, MOST_HELD = 8, SAVED = 8 << 10, MEMORY = 1 << 16;
+constexpr int MOST_THREADS = 4, MOST_HELD = 8, SAVED = 8 << 10, MEMORY = 1 << 16;
 
 alignas(256) static char memory[MEMORY];
 
@@ -106,6 +106,16 @@ void act(Heap heap, int thread, char letter) {
   if (owned(page, 16)) world.broken = true;
   held[count++] = page;
 }
+
+// A semaphore alone, used like a heap: a unit is the page, which no thread can bring but by `free`.
+struct Units {
+  Semaphore* semaphore;
+  void* malloc(u64) const {
+    const bool got = semaphore->acquire(1, 1, [] { return 0ull; }, [] { return false; });
+    return got ? memory + sizeof(Semaphore) : nullptr;
+  }
+  void free(void*) const { semaphore->release_one(); }
+};
 
 struct Snapshot {
   std::vector<char> bytes;
@@ -200,7 +210,9 @@ static void advance(int thread) {
 }
 
 // Whether a heap that no thread uses is whole: each page is held, in a queue or parked, once.
-static std::string unsound(const Control& control, bool by_chunk) {
+template <class Queues>
+static std::string unsound(Ouroboros<Queues> heap, bool by_chunk) {
+  const Control& control = *heap.control;
   const Chunks& chunks = control.chunks;
   const u64 cut = chunks.cut < chunks.count ? chunks.cut : chunks.count;
   u64 free_chunks = 0, queue_chunks = 0;
@@ -243,13 +255,21 @@ static std::string unsound(const Control& control, bool by_chunk) {
   return "";
 }
 
+static std::string unsound(Units heap, bool) {
+  i64 held = 0;
+  for (int t = 0; t < world.threads; ++t) held += world.count[t];
+  const Semaphore& units = *heap.semaphore;
+  if (units.grants || units.orders) return "semaphore";
+  return (i64)units.value + held == 1 ? "" : "units";
+}
+
 struct Found {
   long long states, steps, ends, most_nulls, least_nulls;
   char fault[64];
 };
 
 template <class Heap>
-void explore(Heap heap, bool by_chunk, const char* texts, long long most, Found* found) {
+void begin_scripts(Heap heap, const char* texts) {
   // The first script is run alone, before the others; its pages are the first thread's.
   std::string text = texts;
   scripts.clear();
@@ -275,7 +295,11 @@ void explore(Heap heap, bool by_chunk, const char* texts, long long most, Found*
     const int own = fibres::current;
     for (size_t i = 0; i < scripts[own + 1].size(); ++i) act(heap, own, scripts[own + 1][i]);
   };
-  const Control& control = *(Control*)memory;
+}
+
+template <class Heap>
+void explore(Heap heap, bool by_chunk, const char* texts, long long most, Found* found) {
+  begin_scripts(heap, texts);
   *found = {0, 0, 0, 0, 1 << 30, ""};
   struct Frame {
     Snapshot snapshot;
@@ -304,7 +328,7 @@ void explore(Heap heap, bool by_chunk, const char* texts, long long most, Found*
       ++found->ends;
       found->most_nulls = std::max<long long>(found->most_nulls, world.nulls);
       found->least_nulls = std::min<long long>(found->least_nulls, world.nulls);
-      const std::string what = unsound(control, by_chunk);
+      const std::string what = unsound(heap, by_chunk);
       if (!what.empty()) fault(what);
       return;
     }
@@ -372,4 +396,41 @@ extern "C" void explore(int kind, int by_chunk, int chunks, int ring, const char
   if (kind == 1 && by_chunk) run<OuroVAC>(true, scripts, most, found);
   if (kind == 2 && !by_chunk) run<OuroVLP>(false, scripts, most, found);
   if (kind == 2 && by_chunk) run<OuroVLC>(true, scripts, most, found);
+}
+
+// Lets threads of a semaphore of one unit take turns at random, so many times.
+extern "C" void wander(const char* scripts, long long times, explorer::Found* found) {
+  using namespace explorer;
+  used = sizeof(Semaphore);
+  const Units units{(Semaphore*)memory};
+  memset(memory, 0, MEMORY);
+  units.semaphore->begin(1);
+  begin_scripts(units, scripts);
+  *found = {0, 0, 0, 0, 0, ""};
+  Snapshot first;
+  save(first);
+  unsigned random = 1;
+  for (; times && !found->fault[0]; --times) {
+    restore(first);
+    std::string fault;
+    for (int able = 1, step = 0; able && fault.empty(); ++step) {
+      int ready[MOST_THREADS], left = 0;
+      able = 0;
+      for (int t = 0; t < world.threads; ++t) {
+        left += !world.ended[t];
+        if (!world.ended[t] && !world.asleep[t]) ready[able++] = t;
+      }
+      random = random * 1664525u + 1013904223u;
+      if (able) {
+        advance(ready[(random >> 16) % able]);
+        ++found->steps;
+      } else {
+        fault = left ? "all threads wait" : unsound(units, false);
+      }
+      if (world.broken) fault = "a unit is given twice";
+      if (step > 100000) fault = "threads go on for ever";
+    }
+    ++found->ends;
+    strncpy(found->fault, fault.c_str(), sizeof found->fault - 1);
+  }
 }

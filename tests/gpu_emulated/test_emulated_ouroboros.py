@@ -248,6 +248,19 @@ def test_the_last_memory_is_given_in_every_interleaving(variant, scripts, least,
 
 
 @pytest.mark.parametrize(
+    ("scripts", "times"),
+    [("m fm m m m", 250_000), ("m fm mf m", 50_000), ("m fmfm m m mfm", 50_000)],
+)
+def test_a_semaphore_gives_its_unit_once(scripts, times, emulated):
+    """Threads take and bring the only unit while others give up; none waits for ever."""
+    found = Explored()
+    emulated["interleavings"].wander(
+        scripts.encode(), ctypes.c_longlong(times), ctypes.byref(found)
+    )
+    assert found.fault == b"", f"{found.fault.decode()} in run {found.ends}"
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ((MIB, "s-x"), "variant must be one of"),

@@ -34,9 +34,7 @@ struct alignas(128) Semaphore {
   __device__ bool try_acquire(u64 units) {
     if (units == 1) {
       if ((i64)load(&value) <= 0) return false;
-      if ((i64)add_together(&value, -1) > 0) return true;
-      withdraw(1);
-      return false;
+      return (i64)add_together(&value, -1) > 0 || withdraw(1) == 0;
     }
     u64 seen = load(&value);
     while ((i64)seen >= (i64)units) {
@@ -55,51 +53,50 @@ struct alignas(128) Semaphore {
   // was at it; then all that wait give up.
   template <class F, class G>
   __device__ bool acquire(u64 units, u64 batch, F grow, G other) {
+    const u64 seen = load(&failures);
+    const i64 before =
+        units == 1 ? (i64)add_together(&value, -1) : (i64)atomicAdd(&value, -units);
+    u64 lacking = units - least(units, before);
+    if (lacking == 0) return true;
+    const u64 ahead = before < 0 ? (u64)-before : 0;
+    u64 due = batch * (batches(ahead + lacking, batch) - batches(ahead, batch));
+    u64 number = load(&begun), at_it = due ? add_together(&orders, 1) : 0;
+    bool gave_up = false, helped;
+    Wait wait;
     while (true) {
-      const u64 seen = load(&failures);
-      const i64 before =
-          units == 1 ? (i64)add_together(&value, -1) : (i64)atomicAdd(&value, -units);
-      u64 lacking = units - least(units, before);
-      if (lacking == 0) return true;
-      const u64 ahead = before < 0 ? (u64)-before : 0;
-      u64 due = batch * (batches(ahead + lacking, batch) - batches(ahead, batch));
-      u64 number = load(&begun), at_it = due ? add_together(&orders, 1) : 0;
-      bool gave_up = false, helped;
-      Wait wait;
-      while (true) {
-        lacking -= claim(lacking);
-        helped = lacking && other();
-        if (due) {
-          add_together(&begun, 1);
-          while (due && lacking && !helped) {
-            const u64 brought = grow();
-            if (brought == 0) break;
-            due -= due < brought ? due : brought;
-          }
-          const bool none = due && lacking && !helped && at_it == 0 && load(&begun) == number + 1;
-          if (none) add_together(&failures, 1);
-          add_together(&orders, -1);
-          due = 0;
-          if (lacking && !helped) {
-            lacking -= claim(lacking);
-            helped = lacking && other();
-          }
+      lacking -= claim(lacking);
+      helped = lacking && other();
+      if (due) {
+        add_together(&begun, 1);
+        while (due && lacking && !helped) {
+          const u64 brought = grow();
+          if (brought == 0) break;
+          due -= due < brought ? due : brought;
         }
-        if (lacking == 0 || helped || gave_up) break;
-        gave_up = load(&failures) != seen;
-        if (gave_up) continue;  // having looked once more
-        wait();
-        number = load(&begun);
-        if (load(&orders) == 0 && atomicCAS(&orders, 0ull, 1ull) == 0) {
-          due = batch;
-          at_it = 0;
+        const bool none = due && lacking && !helped && at_it == 0 && load(&begun) == number + 1;
+        if (none) add_together(&failures, 1);
+        add_together(&orders, -1);
+        due = 0;
+        if (lacking && !helped) {
+          lacking -= claim(lacking);
+          helped = lacking && other();
         }
       }
-      if (lacking == 0) return true;
-      const bool served = withdraw(lacking) == 0;
-      if (units > lacking) release(units - lacking);
-      if (helped || !served) return false;
+      if (lacking == 0 || helped || gave_up) break;
+      gave_up = load(&failures) != seen;
+      if (gave_up) continue;  // having looked once more
+      wait();
+      number = load(&begun);
+      if (load(&orders) == 0 && atomicCAS(&orders, 0ull, 1ull) == 0) {
+        due = batch;
+        at_it = 0;
+      }
     }
+    if (lacking == 0) return true;
+    const u64 missing = withdraw(lacking);
+    if (missing == 0 && !helped) return true;
+    if (units > missing) release(units - missing);
+    return false;
   }
 
  private:
@@ -124,17 +121,34 @@ struct alignas(128) Semaphore {
     return got;
   }
 
-  // Waits for units no longer; returns how many of them it was not granted. Those that it was
-  // granted meanwhile are left to others.
+  // Waits no longer for units that nobody has been granted; returns how many of these it was. While
+  // none are lacking, each that waits has a grant, or is about to: its units are this thread's.
+  // Whoever left without it, and brought the units back, would leave a grant for nothing.
   __device__ u64 withdraw(u64 units) {
-    const u64 missing = least(units, -(i64)atomicAdd(&value, units));
-    u64 granted = units - missing;
+    u64 missing = 0;
     Wait wait;
-    while (granted) {
-      granted -= claim(granted);
-      if (granted) wait();
+    while (true) {
+      units -= claim(units);
+      if (units == 0) return missing;
+      const i64 seen = (i64)load(&value);
+      u64 left = 0;
+      if (seen >= 0) {
+        wait();
+      } else if (units > 1) {
+        left = least(units, -seen);
+        if ((i64)atomicCAS(&value, seen, seen + left) != seen) left = 0;
+      } else {
+        const Peers peers((u64)&value);
+        u32 leaving = 0;
+        if (peers.leads()) {
+          leaving = (u32)least(peers.count, -seen);
+          if ((i64)atomicCAS(&value, seen, seen + leaving) != seen) leaving = 0;
+        }
+        left = peers.rank < peers.from_leader(leaving);
+      }
+      missing += left;
+      units -= left;
     }
-    return missing;
   }
 };
 
