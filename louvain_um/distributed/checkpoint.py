@@ -7,6 +7,7 @@ how many ranks found it, so that any number of ranks can go on.
 from __future__ import annotations
 
 import json
+import threading
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,10 @@ U32 = NDArray[np.uint32]
 RUN: Final = "run.json"
 DECISIVE: Final = ("method", "resolution", "threshold", "max_level", "seed")
 """Options on which labels depend."""
+
+READING: Final = threading.Lock()
+"""Held while a file is read, of ranks that are threads: `numpy.load` parses a header as Python, and
+CPython 3.11 raises SystemError if two threads parse at once (python/cpython#106905)."""
 
 
 def graph_digest(ranks: Communicator, graph: RankGraph) -> str:
@@ -119,7 +124,8 @@ class Checkpoint:
         parts = []
         for name, crc in seal["slices"]:
             try:
-                part = np.load(self.folder / name, allow_pickle=False)
+                with READING:
+                    part = np.load(self.folder / name, allow_pickle=False)
             except (OSError, *DAMAGED):
                 return None
             if part.dtype != np.uint32 or part.ndim != 1 or zlib.crc32(part.tobytes()) != crc:

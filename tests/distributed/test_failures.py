@@ -71,6 +71,27 @@ def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method: str, tmp_
     assert {0} < replays
 
 
+def test_ranks_of_one_process_do_not_parse_files_at_once(tmp_path: Path) -> None:
+    """CPython 3.11 raises SystemError if they do."""
+    run("louvain", tmp_path)
+    load, inside, most = np.load, [0], [0]
+
+    def slow(*args: Any, **more: Any) -> Any:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.002)
+        try:
+            return load(*args, **more)
+        finally:
+            inside[0] -= 1
+
+    with mock.patch.object(np, "load", slow):
+        resumed = run("louvain", tmp_path)
+    assert_equal(resumed, one_process("lfr", "louvain"))
+    assert resumed.provenance["replayed"]
+    assert most == [1]
+
+
 def test_a_finished_run_is_replayed_on_more_ranks(tmp_path: Path) -> None:
     run("leiden", tmp_path)
     again = run("leiden", tmp_path, ranks=5)
