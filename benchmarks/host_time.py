@@ -13,25 +13,18 @@ import argparse
 import copy
 import gc
 import itertools
-import json
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from common import machine
+from common import machine, save
 
 from louvain_um.core.hierarchy import detect
 from louvain_um.events import ignore
-from louvain_um.gpu import engine
-from louvain_um.gpu.memory import loading
-from louvain_um.gpu.runtime.compile import using
 from louvain_um.options import Options
-from louvain_um.placement.memory import live_arrays
-from tests.gpu_dry import dry_device
+from tests.gpu_dry.dry_device import DryKernels, dry_engine, run_dry
 from tests.gpu_dry.dry_levels import scale, zoo_run
-from tests.placement.fake_cuda import FakeCuda, install
 
 SHRINK = 16
 BUDGETS = (None, 90, 50)
@@ -39,17 +32,9 @@ BUDGETS = (None, 90, 50)
 
 def launches(patch: pytest.MonkeyPatch, graph: Any, script: Any, options: Options) -> list[float]:
     """Return when kernels were launched from loading on, and the end, less what they took."""
-    values: dict[int, Any] = {}
     found, spent = list[float](), 0.0
 
-    def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Any:
-        values.pop(address, None)
-        return dry_device.Sized(values, address, 0, shape, dtype)
-
-    def fill(sides: Any, source: Any, device: int) -> None:
-        values.update({sides[0][0]: source} if source is graph.offsets else {})
-
-    class Kernels(dry_device.DryKernels):
+    class Kernels(DryKernels):
         def get(self, *names: Any, **more: Any) -> Any:
             kernel = super().get(*names)
 
@@ -62,16 +47,7 @@ def launches(patch: pytest.MonkeyPatch, graph: Any, script: Any, options: Option
 
             return launch
 
-    install(patch, FakeCuda(free=dry_device.H200_FREE))
-    dry_device._pose_as_cupy(patch)
-    patch.setattr(live_arrays, "view", view)
-    patch.setattr(live_arrays, "fill", fill)
-    patch.setattr(live_arrays, "fetch", lambda sides, values: None)
-    patch.setattr(engine, "check_host_room", lambda layout: None)
-    still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
-    patch.setattr(loading, "Residency", lambda *_, **__: still)
-    patch.setattr(engine, "survey", lambda _: script.survey)
-    with using(Kernels(script, values)), engine.GpuEngine(options, ignore) as run:
+    with dry_engine(patch, graph, script, options, ignore, Kernels) as run:
         load = run.load
 
         def loaded(graph: Any) -> Any:
@@ -79,7 +55,7 @@ def launches(patch: pytest.MonkeyPatch, graph: Any, script: Any, options: Option
             found[:] = [time.perf_counter() - spent]
             return level
 
-        run.load = loaded
+        patch.setattr(run, "load", loaded)
         detect(run, graph, options, ignore)
         found.append(time.perf_counter() - spent)
     return found
@@ -90,15 +66,14 @@ def measured(kind: str, method: str, runs: int) -> list[dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
         scale(patch, SHRINK)
         graph, script = zoo_run(kind, method, SHRINK)
-        _, whole = dry_device.run_dry(patch, graph, copy.deepcopy(script), Options(method=method))
+        _, whole = run_dry(patch, graph, copy.deepcopy(script), Options(method=method))
         rows = []
         for percent in BUDGETS:
             budget = percent and whole.ledger.peak_total * percent // 100
             options = Options(method=method, device_budget=budget)
             times = []
             for _ in range(runs):
-                with patch.context() as inner:
-                    times.append(launches(inner, graph, copy.deepcopy(script), options))
+                times.append(launches(patch, graph, copy.deepcopy(script), options))
             gaps = [
                 min(b - a for a, b in pairs)
                 for pairs in zip(*map(itertools.pairwise, times), strict=True)
@@ -123,9 +98,7 @@ def main() -> None:
         for method in ("louvain", "leiden")
         for row in measured(kind, method, options.runs)
     ]
-    if options.out:
-        record = {"machine": machine(), "results": rows}
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+    save("host_time", {"machine": machine(), "results": rows}, options.out)
 
 
 if __name__ == "__main__":

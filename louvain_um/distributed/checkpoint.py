@@ -33,8 +33,8 @@ DECISIVE: Final = ("method", "resolution", "threshold", "max_level", "seed")
 """Options on which labels depend."""
 
 READING: Final = threading.Lock()
-"""Held while a file is read, of ranks that are threads: `numpy.load` parses a header as Python, and
-CPython 3.11 raises SystemError if two threads parse at once (python/cpython#106905)."""
+"""Held while a file is read, for ranks that are threads: `numpy.load` parses headers as Python. The
+parser of CPython 3.11 counts its depth for all threads together, and may raise SystemError."""
 
 
 def graph_digest(ranks: Communicator, graph: RankGraph) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from louvain_um.core.hierarchy import detect
-from louvain_um.events import Event
+from louvain_um.events import Event, Observer
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.aggregate.limits import BOUNDS
@@ -287,11 +287,46 @@ class Watched(allocator.Allocator):
         super().close()
 
 
+@contextmanager
+def dry_engine(
+    patch: pytest.MonkeyPatch,
+    graph: Any,
+    script: Script,
+    options: Options,
+    observer: Observer,
+    kernels: type[DryKernels] = DryKernels,
+) -> Iterator[engine.GpuEngine]:
+    """Pose as a device for an engine that is to run on a graph."""
+    values: dict[int, Any] = {}
+
+    def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Sized:
+        values.pop(address, None)
+        return Sized(values, address, 0, shape, dtype)
+
+    def fill(sides: Any, source: Any, device: int) -> None:
+        values.update({sides[0][0]: source} if source is graph.offsets else {})
+
+    with patch.context() as patch:
+        install(patch, FakeCuda(free=H200_FREE))
+        _pose_as_cupy(patch)
+        patch.setattr(live_arrays, "view", view)
+        patch.setattr(live_arrays, "fill", fill)
+        patch.setattr(live_arrays, "fetch", lambda sides, values: None)
+        # What is laid out exists nowhere: the memory of this host sets no limit.
+        patch.setattr(engine, "check_host_room", lambda layout: None)
+        still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
+        patch.setattr(loading, "Residency", lambda *_, **__: still)
+        skew = script.survey or loading.survey(graph)
+        patch.setattr(engine, "survey", lambda _: skew)
+        own: Any = kernels(script, values)
+        with using(own), engine.GpuEngine(options, observer) as run:
+            yield run
+
+
 def run_dry(
     monkeypatch: pytest.MonkeyPatch, graph: Any, script: Script, options: Options
 ) -> tuple[Any, Watched]:
     """Run the engine on a graph; return its plan and what it asked of its allocator."""
-    values: dict[int, Any] = {}
     plans: list[Any] = []
 
     def observe(event: Event) -> None:
@@ -299,28 +334,8 @@ def run_dry(
             plans.append(event.plan)
 
     with monkeypatch.context() as patch:
-        install(patch, FakeCuda(free=H200_FREE))
-        _pose_as_cupy(patch)
-
-        def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Sized:
-            values.pop(address, None)
-            return Sized(values, address, 0, shape, dtype)
-
-        def fill(sides: Any, source: Any, device: int) -> None:
-            values.update({sides[0][0]: source} if source is graph.offsets else {})
-
-        patch.setattr(live_arrays, "view", view)
-        patch.setattr(live_arrays, "fill", fill)
-        patch.setattr(live_arrays, "fetch", lambda sides, values: None)
         patch.setattr(engine, "Allocator", Watched)
-        # What is laid out exists nowhere: the memory of this host sets no limit.
-        patch.setattr(engine, "check_host_room", lambda layout: None)
-        still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
-        patch.setattr(loading, "Residency", lambda *_, **__: still)
-        skew = script.survey or loading.survey(graph)
-        patch.setattr(engine, "survey", lambda _: skew)
-        kernels: Any = DryKernels(script, values)
-        with using(kernels), engine.GpuEngine(options, observe) as dry:
+        with dry_engine(patch, graph, script, options, observe) as dry:
             detect(dry, graph, options, dry.observer)
             memory: Any = dry.memory
         assert not script.steps

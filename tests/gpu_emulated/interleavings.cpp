@@ -4,6 +4,8 @@
 // visited once, by depth-first search: a state is restored and one of its threads makes a step. A
 // thread that waits for the second time is not tried again before another one has written something
 // since it waited for the first time.
+//
+// A semaphore alone, of more threads than that, is tried in turns drawn at random (`wander`).
 #include <setjmp.h>
 
 #include <utility>

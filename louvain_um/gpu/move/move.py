@@ -17,12 +17,12 @@ from louvain_um.gpu.move.extended import MoveArrays, types_of
 from louvain_um.gpu.move.structs import SWEEPS, move_rule
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import (
-    CARVED,
     CONTROL,
     THREADS,
     HubTables,
     carve,
     grid_for,
+    joins,
     new_control,
     queue_entries,
 )
@@ -92,7 +92,7 @@ def move(
     sub-rounds are queued at a time. `meanwhile` is called while the device is at work; what moving
     worked with is free then, for kernels launched later.
     """
-    joined = bool(level.number) and level.vertices <= CARVED
+    joined = joins(level)
     arrays = move_arrays(memory, options, level, queued, joined=joined)
     sizes, queue, proposed, active, next_active = arrays
     types = types_of(level) if problem.extended else level.types

@@ -121,9 +121,9 @@ struct alignas(128) Semaphore {
     return got;
   }
 
-  // Waits no longer for units that nobody has been granted; returns how many of these it was. While
-  // none are lacking, each that waits has a grant, or is about to: its units are this thread's.
-  // Whoever left without it, and brought the units back, would leave a grant for nothing.
+  // Stops waiting for units, but takes those that it is granted first; returns how many it was not.
+  // It may leave without only while units are lacking. Else each thread that waits has a grant, or is
+  // about to get one: if it left, that grant would give another thread a unit that there is not.
   __device__ u64 withdraw(u64 units) {
     u64 missing = 0;
     Wait wait;

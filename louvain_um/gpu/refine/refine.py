@@ -14,11 +14,11 @@ from louvain_um.gpu.move.structs import refine_rule
 from louvain_um.gpu.relabel.relabel import new_sums
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import (
-    CARVED,
     THREADS,
     HubTables,
     carve,
     grid_for,
+    joins,
     new_control,
     queue_entries,
 )
@@ -85,7 +85,7 @@ def refine(
     Each arc inside a community is weighed, so that the sums of the communities come for nothing:
     `found_sums`, but by the extended rule.
     """
-    joined = bool(level.number) and level.vertices <= CARVED
+    joined = joins(level)
     rule = start_refinement(memory, level, options, total, queued, joined=joined)
     names: list[str] = []
     if problem.extended:

@@ -201,12 +201,17 @@ class HubTables:
         self.memory.free(*self.names)
 
 
-CARVED: Final = 1 << 16
-"""Vertices of a level above the first up to which arrays that come and go together are one: their
-allocation takes longer than kernels run."""
+JOINED: Final = 1 << 16
+"""Vertices of a level above the first up to which arrays that come and go together are one: such
+levels are many, and the device waits while the host allocates."""
 
 PART: Final = 256
 """Bytes to whose multiples parts of an array are aligned."""
+
+
+def joins(level: GpuLevel) -> bool:
+    """Return whether arrays of a level that come and go together are parts of one (`carve`)."""
+    return level.number > 0 and level.vertices <= JOINED
 
 
 def carve(memory: Allocator, name: str, sizes: Mapping[str, int]) -> dict[str, int]:

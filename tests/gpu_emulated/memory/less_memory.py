@@ -1,0 +1,54 @@
+"""Graphs for devices that are too small for them, and such devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from louvain_um.core.hierarchy import detect
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.events import ignore
+from louvain_um.generators import lfr, stencil
+from louvain_um.gpu import engine
+from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.gpu.runtime import launch
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.placement.memory.paging import pages
+from louvain_um.placement.model import remote_access
+from louvain_um.placement.policy import auto
+from louvain_um.results.communities import Communities
+
+GRAPHS = {
+    "lfr": lambda: lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph,
+    "mesh": lambda: stencil((50, 50)).graph,
+}
+
+
+def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use for small graphs what is for larger ones."""
+    # Host memory is a second device's here. Pages, queues of single sub-rounds and offsets of 32
+    # bits are for larger graphs.
+    for module in (pages, auto):
+        monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
+    monkeypatch.setattr(remote_access, "WAITING", 0)  # as arcs do for the host
+    for module in (array_specs, coarse_bytes, planning):
+        monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
+    small = replace(engine.LIMITS, small=1 << 10)
+    for module in (engine, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", small)
+    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 10)
+    monkeypatch.setattr(launch, "QUEUE_BLOCK", 1 << 8)
+    monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
+
+
+def squeezed(
+    monkeypatch: pytest.MonkeyPatch, graph: Graph, method: str, budget: str
+) -> tuple[Communities, Options]:
+    """Return what the CPU finds, and options of a device that lacks memory for the graph."""
+    plain: Any = Options(method=method, seed=3)
+    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+    as_if_larger(monkeypatch)
+    return one, replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)

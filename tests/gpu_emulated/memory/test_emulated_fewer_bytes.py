@@ -1,0 +1,228 @@
+"""The engine with arrays in fewer bytes, and short queues, where there is too little memory."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from louvain_um.core import rules
+from louvain_um.core.hierarchy import detect
+from louvain_um.events import ignore
+from louvain_um.generators import lfr
+from louvain_um.gpu.aggregate import kernel_arguments
+from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
+from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
+from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.memory import (
+    shape,
+    targets24,
+    weights8,
+)
+from louvain_um.gpu.relabel import relabel
+from louvain_um.gpu.runtime import launch
+from louvain_um.graph.graph import Graph
+from louvain_um.placement.memory.allocator import Allocator
+from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
+from tests.gpu_emulated.memory.less_memory import GRAPHS, squeezed
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "budget"),
+    [
+        ("lfr", "louvain", "30%"),
+        ("lfr", "leiden", "25%"),
+        ("mesh", "louvain", "30%"),
+        ("mesh", "leiden", "35%"),
+    ],
+)
+def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], name: str, method: str,
+    budget: str,
+) -> None:  # fmt: skip
+    graph = GRAPHS[name]()
+    one, options = squeezed(monkeypatch, graph, method, budget)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        plan = run.plan
+    assert np.array_equal(found.labels, one.labels)
+    assert plan.in_pages
+    assert plan.compact
+    assert not plan.targets24
+    sizes = {array.name: array.size for array in plan.arrays}
+    # Sizes of communities take a byte where no vertex has more than 255 arcs.
+    widths = {array.name: array.itemsize for array in plan.arrays}
+    assert widths["sizes"] == (1 if np.diff(graph.offsets).max() < 256 else 4)
+    assert "degrees.0" not in sizes
+    assert sizes["queue"] == launch.queue_entries(graph.n_vertices, 1) < graph.n_vertices
+    assert any("32 bits" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    ("method", "weights", "refined", "most"),
+    [
+        ("louvain", "", False, 1 << 24),
+        ("leiden", "", True, 1 << 24),
+        ("leiden", "", False, 1 << 24),
+        ("leiden", "heavy", True, 1 << 24),
+        ("leiden", "wide", True, 1 << 24),
+        ("leiden", "", True, 1 << 8),
+    ],
+)
+def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, weights: str,
+    refined: bool, most: int,
+) -> None:  # fmt: skip
+    """A random graph, whose levels keep nearly all arcs; some of them heavy, or their sums wide."""
+    random, n, m = np.random.default_rng(1), 1 << 12, 1 << 15
+    if refined:
+        monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level
+    given = None
+    if weights:
+        given = np.where(random.random(m) < 0.005, 1000, random.integers(1, 5, m))
+    graph = Graph.from_edges(*random.integers(0, n, (2, m)), given, n_vertices=n)
+    if weights == "wide":
+        assert graph.weights is not None
+        graph = replace(graph, weights=graph.weights.astype(np.int64))
+    budget = "55%" if weights and method == "leiden" else "45%"
+    one, options = squeezed(monkeypatch, graph, method, budget)
+    monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 12)
+    monkeypatch.setattr(targets24, "MOST_VERTICES", most)
+    levels, grown = list[tuple[str, int, int, int]](), list[bool]()
+    aggregate, grow = GpuEngine.aggregate, CoarseRows.grow
+    split, real_split = list[str](), relabel.split
+
+    def aggregating(run: GpuEngine, level: GpuLevel) -> GpuLevel:
+        coarse = aggregate(run, level)
+        heavy = 0
+        if coarse.weights.dtype == np.uint8:
+            heavy = np.count_nonzero(coarse.weights.get() == weights8.WIDE)
+        levels.append((coarse.types, coarse.vertices, coarse.arcs, heavy))
+        return coarse
+
+    def growing(rows: CoarseRows, capacity: int, used: int) -> None:
+        grow(rows, capacity, used)
+        grown.append(rows.targets24)
+
+    def splitting(kernels: Any, memory: Allocator, level: GpuLevel, labels: Any) -> None:
+        split.append(level.types)
+        real_split(kernels, memory, level, labels)
+
+    monkeypatch.setattr(relabel, "split", splitting)
+    monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
+    monkeypatch.setattr(CoarseRows, "grow", growing)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert run.plan.in_pages
+    assert np.array_equal(found.labels, one.labels)
+    assert found.modularity == one.modularity
+    short = [level for level in levels if level[0].startswith("Weights8Targets24, ")]
+    assert all(vertices <= most for _, vertices, *_ in short)
+    if most < n:
+        assert len(short) < len(levels)
+        return
+    assert max(arcs for _, _, arcs, _ in short) > graph.n_arcs // 2
+    assert any(grown)
+    assert any(types == short[0][0] for types in split) == (method == "leiden")
+    assert any(heavy for *_, heavy in short) or (method == "leiden" and not weights)
+
+
+def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:
+    """Sampled from what was counted for all blocks; a salt permutes the blocks."""
+    random = np.random.default_rng(1)
+    for block in random.integers(0, (1 << 32) // launch.QUEUE_BLOCK, 40):
+        x = np.arange(launch.QUEUE_BLOCK, dtype=np.uint32) + np.uint32(block * launch.QUEUE_BLOCK)
+        assert rules.mix32(int(x[7])) == mixed(x)[7]
+        assert np.bincount(mixed(x) & 7).max() <= launch.MOST_QUEUED
+
+
+def mixed(x: Any) -> Any:
+    """`rules.mix32` of an array."""
+    x = x ^ x >> 16
+    x = x * np.uint32(0x7FEB352D)
+    x = x ^ x >> 15
+    x = x * np.uint32(0x846CA68B)
+    return x ^ x >> 16
+
+
+@pytest.mark.parametrize(
+    ("method", "budget", "there"),
+    [
+        ("louvain", "60%", False),
+        ("louvain", "30%", False),
+        ("leiden", "35%", False),
+        ("louvain", "30%", True),
+    ],
+)
+def test_labels_do_not_depend_on_weights_of_16_bits(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, budget: str,
+    there: bool,
+) -> None:  # fmt: skip
+    """Also of a graph that is on a device: kernels sum its degrees from what was packed."""
+    graph = lfr(
+        2500, max_degree=300, min_community=50, max_community=300, weights="uniform", seed=3
+    ).graph
+    one, options = squeezed(monkeypatch, graph, method, budget)
+    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 24)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, DeviceGraph.from_host(graph) if there else graph, options, ignore)
+        plan, shares = run.plan, run.in_place.nbytes
+    assert np.array_equal(found.labels, one.labels)
+    assert plan.in_pages
+    assert plan.targets24
+    widths = {array.name: array.itemsize for array in plan.arrays}
+    assert (widths["weights.0"], widths["sizes"]) == (2, 4)
+    assert "degrees.0" in widths
+    assert shares
+
+
+def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A kernel of more blocks than those before takes room for more partial sums."""
+    left, found = list[str](), list[tuple[int, int]]()
+    blocks = {"number_labels": 2, "sum_arcs": 8}
+
+    def empty(name: str, group: Any, size: int, dtype: Any) -> Any:
+        if size == 8:
+            left.append(name)
+        return np.zeros(size, dtype).view(HostArray)
+
+    memory: Any = SimpleNamespace(
+        schedule=True, empty=empty, free=lambda *names: None,
+        apart=lambda name: (1 << 20, 1 << 30) if left and name == "targets.0" else (0, 0),
+    )  # fmt: skip
+
+    def get(source: str, name: str, types: str) -> Any:
+        def launch(*_: Any) -> None:
+            found.append((aggregation.value("near"), aggregation.value("far_targets")))
+
+        launch.blocks = blocks[name]  # type: ignore[attr-defined]
+        return launch
+
+    kernels: Any = SimpleNamespace(get=get, resident_blocks=lambda kernel, *_: kernel.blocks)
+    level = GpuLevel(
+        cycle=0, number=0, vertices=1 << 20, arcs=1 << 24, sums=np.uint32, offsets=None,
+        targets=None, weights=None, loops=None, degrees=None,
+    )  # fmt: skip
+    with emulated_devices(monkeypatch, {}, 1):
+        aggregation = Aggregation(kernels, memory, level)
+        for name in blocks:
+            aggregation.launch(name)
+    assert left == ["aggregate_partials"]
+    assert found == [(EVERY_ARC, 0), (1 << 18, 1 << 30)]
