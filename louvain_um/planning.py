@@ -24,6 +24,8 @@ from louvain_um.placement.program import Program, ProgramPlan, plan_program
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.declared import DynamicSize
+    from louvain_um.gpu.graph import DeviceGraph
+    from louvain_um.graph.graph import Graph
 
 
 @overload
@@ -161,15 +163,16 @@ def plan(
     if n_vertices is not None or n_arcs is not None:
         raise OptionError(remedy="give a graph or n_vertices and n_arcs, not both")
     measured = measure(graph, method)
-    return plan_shape(
-        measured.shape,
-        memory,
-        budget,
-        machine,
-        kind=kind,
-        skew=measured.skew,
-        source=measured.source,
-    )
+    about: Any = {"kind": kind, "skew": measured.skew, "source": measured.source}
+    found = plan_shape(measured.shape, memory, budget, machine, **about)
+    if found.compact:  # how many bytes that takes is known of a graph at hand
+        from louvain_um.gpu.memory.packed import Packer
+
+        shape = measured.shape
+        width = Packer(measured.graph).target_bytes(sort=shape.sorts)
+        shape = replace(shape, target_bytes=width)
+        found = plan_shape(shape, memory, budget, machine, **about)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,7 @@ class Measured:
     shape: Shape
     skew: float
     source: Source
+    graph: Graph | DeviceGraph
 
 
 def measure(graph: Any, method: Method) -> Measured:
@@ -195,7 +199,7 @@ def measure(graph: Any, method: Method) -> Measured:
     degrees = graph_stats(graph)
     source: Source = "device" if isinstance(graph, DeviceGraph) else "host"
     shape = shape_of(graph, Options(method=method), degrees)
-    return Measured(shape, degrees.degree_squares / max(graph.n_arcs, 1), source)
+    return Measured(shape, degrees.degree_squares / max(graph.n_arcs, 1), source, graph)
 
 
 def shape_of_size(

@@ -14,7 +14,6 @@ from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.memory.paging.movement import PageBudget
 from louvain_um.placement.model.cost import blocking_factor
 from louvain_um.placement.model.forecast import Forecast
-from louvain_um.placement.model.remote_access import has_targets24
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import no_more_arrays
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
@@ -110,11 +109,6 @@ class Decision:
     like: str = ""
     planning_seconds: float = 0.0
     in_pages: bool = False
-
-    @property
-    def targets24(self) -> bool:
-        """Whether targets of level 0's arcs are stored in 24 bits."""
-        return any(map(has_targets24, self.arrays))
 
     @property
     def policy(self) -> str:
@@ -234,7 +228,7 @@ class Decision:
         # Two levels, each with as many arcs as level 1 at most, while one is made of the other.
         kept = self.request.kept[2] if self.request.kept else 1.0
         arcs = [a for a in self.arrays if a.holds_coarse_arcs and a.level == 1]
-        whole = 2 * int(kept * self.work.arcs) * sum(a.itemsize for a in arcs)
+        whole = int(2 * int(kept * self.work.arcs) * sum(a.itemsize for a in arcs))
         device = self.limit - fixed
         # Members of communities may leave for the rows that are made of them.
         aside = sum(a.nbytes for a in self.arrays if a.role == "members")

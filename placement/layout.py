@@ -74,7 +74,7 @@ def aligned(nbytes: int, to: int) -> int:
 def device_part(array: ArraySpec, policy: Policy) -> ArraySpec:
     """Return an array as long as the part of it that a policy leaves on the device."""
     here = device_bytes(placed(array, policy), array.nbytes)
-    return array if here >= array.nbytes else replace(array, size=here // array.itemsize)
+    return array if here >= array.nbytes else replace(array, size=int(here // array.itemsize))
 
 
 def can_be_split(array: ArraySpec) -> bool:
@@ -116,11 +116,12 @@ def lay_out(
     """Return the arenas of a policy.
 
     Each group has an arena. Arrays with a placement of their own have one each; so have level 0's
-    arcs if they are out of core. Arrays that must be on the device although their group is not
-    share one. If `joint`, everything on the device shares one arena; if also `in_pages`, except
-    the input's arcs, whose pages change sides, and what is placed when its size is known. That
-    arena is large enough for some `stages`; what others need beyond it takes the place of the
-    input's arcs. It also has the pages that a split array takes of the device while it exists.
+    arcs if they are out of core, and, in pages, what stays on the device throughout. Arrays that
+    must be on the device although their group is not share one. If `joint`, everything on the
+    device shares one arena; if also `in_pages`, except the input's arcs, whose pages change sides,
+    and what is placed when its size is known. That arena is large enough for some `stages`; what
+    others need beyond it takes the place of the input's arcs. It also has the pages that a split
+    array takes of the device while it exists.
 
     Examples
     --------
@@ -145,7 +146,10 @@ def lay_out(
             here = is_made_first(array) and placement.on_device == 1
             if in_pages and array.estimated and not here:
                 continue
-            if in_pages and joint and placement.kind == "split" and can_be_split(array):
+            if in_pages and array.device_only and len(array.stages) == len(STAGES):
+                # In the shared arena, it would keep a page from ever serving others.
+                specs.append(_spec(array.name, group, placement, [array], named=True))
+            elif in_pages and joint and placement.kind == "split" and can_be_split(array):
                 spec = _spec(array.name, group, placement, [array], named=True)
                 specs.append(replace(spec, on_demand=True))
                 together.append(device_part(array, policy))

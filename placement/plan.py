@@ -34,7 +34,8 @@ device waits meanwhile."""
 
 EARLIER_NAMES: Final[Mapping[str, str]] = {
     "tight": "low_scratch",
-    "packed": "targets24",
+    "packed": "compact",
+    "targets24": "compact",
     "paged": "out_of_core",
     "paged_by": "transfer_mode",
 }
@@ -77,7 +78,7 @@ class Plan(Decision):
         return Remaining(work=self.work, limit=limit, arc_bytes=self._arc_bytes, found=found)
 
     @property
-    def _arc_bytes(self) -> int:
+    def _arc_bytes(self) -> float:
         """Bytes of an arc of a coarse level."""
         return sum(a.itemsize for a in self.arrays if a.holds_coarse_arcs and a.level == 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ def plain_data(
             for group, reason in reasons.items()
         },
         "tight": plan.low_scratch,
-        "packed": plan.targets24,
+        "packed": plan.compact,
         "blocks": plan.blocks,
         "blocking": plan.blocking,
         "paged": dict(plan.out_of_core),
@@ -105,7 +106,7 @@ def plain_data(
             {
                 "name": array.name,
                 "group": array.group,
-                "dtype": INTEGERS.get(array.itemsize, f"V{array.itemsize}"),
+                "dtype": _dtype(array.itemsize),
                 "bytes": array.nbytes,
                 "phases": list(array.stages),
                 "placement": str(placed(array, plan.chosen)),
@@ -115,6 +116,12 @@ def plain_data(
         "notes": list(notes(plan)),
         "verdict": verdict(plan),
     }
+
+
+def _dtype(itemsize: float) -> str:
+    """Return the type of an array's elements; of packed targets, as wide as any may be."""
+    width = math.ceil(round(itemsize, 2))  # blocks may end with some to spare
+    return INTEGERS.get(width, f"V{width}")
 
 
 def frame_of_arrays(plan: Mapping[str, Any]) -> pd.DataFrame:

@@ -62,7 +62,7 @@ def estimate(
     for array in arrays:
         remote = remote_seconds(array, hosted, machine, work.mean_degree, scales)
         bus = {stage: work.bus_scale * s for stage, s in remote.items()}
-        phi = exposed(core, bus, targets24=overlaps(array, machine))
+        phi = exposed(core, bus, sorted_rows=overlaps(array, machine))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
         copies, extra, rate = (1.0 if given else 0.0), 0, copying_rate(machine)
         if array.holds_input_arcs and in_pages:
@@ -205,11 +205,14 @@ def _compact(plan: Decision) -> tuple[str, ...]:
     """Return how the input takes fewer bytes."""
     if not plan.compact:
         return ()
-    if plan.targets24:
-        weights = next((a for a in plan.arrays if a.role == "weights" and a.level == 0), None)
-        also = ", and weights 16" if weights else ""
-        return (f"targets of level 0 take 24 bits instead of 32{also}",)
-    return ("offsets of level 0 take 32 bits instead of 64, and degrees follow from them",)
+    own = [a for a in plan.arrays if a.level == 0]
+    width = next(a.itemsize for a in own if a.role == "targets")
+    text = f"targets of level 0 take {width:.2g} bytes instead of 4"
+    if any(a.role == "weights" for a in own):
+        text += ", and weights 2"
+    if any(a.role == "offsets" and a.itemsize == 4 for a in own):
+        text += ", and offsets 4 instead of 8; degrees follow from them"
+    return (text,)
 
 
 def _beyond(plan: Decision) -> tuple[str, ...]:

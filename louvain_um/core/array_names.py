@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypedDict
 
 Role = Literal[
     "offsets",
+    "heads",
     "targets",
     "weights",
     "loops",
@@ -39,7 +40,7 @@ start, refined), sums by community, work of a sweep, hash tables, members of com
 arcs before each, rows of a chunk of communities."""
 
 _SAME: Final[tuple[Role, ...]] = (
-    *("offsets", "targets", "weights", "loops", "degrees"),
+    *("offsets", "heads", "targets", "weights", "loops", "degrees"),
     *("labels", "start", "refined", "totals", "sizes"),
     *("queue", "proposed", "active", "next_active"),
 )

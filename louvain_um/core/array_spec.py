@@ -6,6 +6,7 @@ level, never by name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -31,8 +32,10 @@ class ArraySpec:
     name : str
         The name that the engine allocates it under.
     group : {"graph", "hash", "community", "scratch"}
-    itemsize, size : int
-        Bytes of an element, and elements.
+    itemsize : float
+        Bytes of an element; on average, where these differ.
+    size : int
+        Elements.
     stages : tuple of str
         Stages in which it is alive.
     role : str
@@ -45,6 +48,8 @@ class ArraySpec:
         Small, and every block of a grid waits for it: always on the device.
     estimated : bool
         Its size depends on what the run finds: it is placed when that is known.
+    by_length : bool
+        It holds rows that are sorted by length, the longest last.
 
     Examples
     --------
@@ -55,7 +60,7 @@ class ArraySpec:
 
     name: str
     group: Group
-    itemsize: int
+    itemsize: float
     size: int
     stages: tuple[Stage, ...]
     role: Role = "other"
@@ -63,11 +68,12 @@ class ArraySpec:
     accesses: Mapping[tuple[Stage, Use], float] = field(default_factory=dict)
     device_only: bool = False
     estimated: bool = False
+    by_length: bool = False
 
     @property
     def nbytes(self) -> int:
         """Bytes of the array."""
-        return self.itemsize * self.size
+        return math.ceil(self.itemsize * self.size)
 
     @property
     def holds_input_arcs(self) -> bool:

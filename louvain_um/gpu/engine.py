@@ -30,6 +30,7 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.level_room import LevelRoom, settling
 from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
+from louvain_um.gpu.memory.packed import Packer
 from louvain_um.gpu.memory.planning import (
     check_host_room,
     plan_run,
@@ -118,11 +119,14 @@ class GpuEngine:
             kernels.prepare([("relabel", "")], self.observer)
         device = cupy.cuda.runtime.getDevice()
         machine, peer = machine_for(device), peer_for(self.options.peer_memory, device)
+        packer = Packer(graph)
         if peer is not None:
-            self.plan, shape = plan_run(graph, self.options, machine.with_peer(), survey=survey)
+            self.plan, shape = plan_run(
+                graph, self.options, machine.with_peer(), survey=survey, packer=packer
+            )
             peer = peer if peer_room(peer) >= self.plan.beyond_bytes else None
         if peer is None:
-            self.plan, shape = plan_run(graph, self.options, machine, survey=survey)
+            self.plan, shape = plan_run(graph, self.options, machine, survey=survey, packer=packer)
         self.peer, self.shape = peer, shape
         self.observer(Event(kind="plan", phase="load", plan=self.plan))
         if extended and self.plan.out_of_core:
@@ -164,7 +168,7 @@ class GpuEngine:
         if given:
             level = adopt(self.memory, given)
         else:
-            level = upload(self.memory, graph, compact=compact, extended=extended)
+            level = upload(self.memory, graph, packer=packer, compact=compact, extended=extended)
         if extended and isinstance(graph, Graph):
             load_masses(self.memory, graph, self.problem, level)
         prepare(kernels, self.memory, level)
@@ -496,7 +500,8 @@ class GpuEngine:
             **self.forecast.summary,
             "kept": self.plan.request.kept,
             "device_bytes": self.plan.device_bytes,
-            "packed": self.plan.targets24,
+            "packed": self.plan.compact,
+            "target_bytes": self.shape.target_bytes if self.plan.compact else 4,
             "pages_a_warp": self.blocks.touch.factor if self.blocks else None,
         }
         overflowed = dict(self.memory.overflowed)

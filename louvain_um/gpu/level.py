@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from louvain_um.gpu.runtime.kernel_list import TARGETS24, WEIGHTS16
+from louvain_um.gpu.memory.packed import HEADER
 
 if TYPE_CHECKING:
     import cupy
@@ -40,7 +40,7 @@ class GpuLevel:
         weights are no wider, else uint64.
     offsets : int64[n + 1]
     targets : uint32[arcs]
-        With `compact`, as `louvain_um.gpu.memory.targets24` says, or offsets uint32[n + 1]. On a
+        With `compact`, packed, as `louvain_um.gpu.memory.packed` says, and offsets, too. On a
         coarse level also uint8: targets take 24 bits, offsets are as ever.
     weights : uint32[arcs], uint64[arcs], uint16[arcs], uint8[arcs] or None
         Bytes are those of `louvain_um.gpu.memory.weights8`.
@@ -68,6 +68,10 @@ class GpuLevel:
         Whether sizes of communities take a byte while vertices move (`move_rule.cuh`).
     compact : str
         Template arguments of the kernels that read an input in fewer bytes; empty for others.
+    heads : int64[…] or None
+        Heads of blocks of packed targets, with `compact`.
+    lines : uint32[…], optional
+        The line of 128 bytes that each of these blocks begins in, in host memory.
     second, members, fixed : uint64[n] or None
         Under the extended rule: second masses (signed), vertices of the input in each vertex, and
         how many of them may not move; None where not in use.
@@ -106,6 +110,8 @@ class GpuLevel:
     read_again: int = 0
     region: int = 0
     compact: str = ""
+    heads: Any = None
+    lines: Any = None
     tag: str = "0"
     byte_sizes: bool = False
     second: Any = None
@@ -119,10 +125,22 @@ class GpuLevel:
 
     @property
     def targets24(self) -> bool:
-        """Whether targets take 24 bits."""
+        """Whether targets take 24 bits, of a coarse level."""
         if self.compact:
-            return self.compact in (TARGETS24, *WEIGHTS16)
+            return False
         return self.targets is not None and self.targets.dtype == np.uint8
+
+    @property
+    def target_bytes(self) -> float:
+        """Bytes of a target, on average."""
+        if self.compact:
+            return float(self.targets.nbytes / max(self.arcs, 1))
+        return 3 if self.targets24 else 4
+
+    @property
+    def weights_argument(self) -> Any:
+        """What kernels take as weights: of packed targets, the heads of their blocks."""
+        return self.weights if self.heads is None else self.heads[HEADER:]
 
     @property
     def types(self) -> str:

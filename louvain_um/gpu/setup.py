@@ -11,7 +11,7 @@ from louvain_um.gpu.aggregate.limits import Limits, limits_within, low_scratch_l
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, sum_type
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24, WEIGHTS16
+from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_WEIGHTS16
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import MANAGED
@@ -56,8 +56,8 @@ def compact_types(plan: Plan, shape: Shape) -> str:
     if not plan.compact:
         return ""
     if shape.weight_bytes:
-        return WEIGHTS16[shape.sum_bytes // 8]
-    return TARGETS24 if plan.targets24 else OFFSETS32
+        return PACKED_WEIGHTS16[shape.sum_bytes // 8]
+    return PACKED if shape.sorts else PACKED_OFFSETS32
 
 
 def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Options) -> Limits:

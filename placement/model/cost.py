@@ -163,28 +163,30 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
     return nbytes / (fault_rate(machine) if kind == "managed" else machine.prefetch_duplicate)
 
 
-def together(core: float, remote: float, targets24: float = 0.0) -> float:
+def together(core: float, remote: float, sorted_rows: float = 0.0) -> float:
     """Return seconds of a stage that computes and reads over the bus at the same time.
 
     Parameters
     ----------
-    core, remote, packed : float
-        Seconds of computing, of the bus for packed rows (`packed`), and for all else (`remote`).
+    core, remote, sorted_rows : float
+        Seconds of computing, of the bus for rows sorted by length, and for all else (`remote`).
     """
-    both = max(core, targets24)
-    if targets24:
-        both *= (1 + (min(core, targets24) / both) ** BESIDE) ** (1 / BESIDE)
+    both = max(core, sorted_rows)
+    if sorted_rows:
+        both *= (1 + (min(core, sorted_rows) / both) ** BESIDE) ** (1 / BESIDE)
     return max(both, remote) + (1 - HIDDEN) * min(both, remote)
 
 
 def exposed(
-    core: Mapping[Stage, float], remote: Mapping[Stage, float], *, targets24: bool = False
+    core: Mapping[Stage, float], remote: Mapping[Stage, float], *, sorted_rows: bool = False
 ) -> float:
     """Return φ: what reading over the bus adds to stages that compute for so long."""
     found = 0.0
     for stage, seconds in remote.items():
         alone = core.get(stage, 0.0)
-        found += (together(alone, 0.0, seconds) if targets24 else together(alone, seconds)) - alone
+        found += (
+            together(alone, 0.0, seconds) if sorted_rows else together(alone, seconds)
+        ) - alone
     return found
 
 

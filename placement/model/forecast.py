@@ -26,7 +26,7 @@ from louvain_um.placement.model.graph_kinds import sweeps
 from louvain_um.placement.model.remote_access import (
     TAKEN,
     WHOLE,
-    has_targets24,
+    has_packed_arcs,
     overlaps,
     remote_seconds,
 )
@@ -50,8 +50,8 @@ class Forecast:
         Computing, with everything in device memory.
     remote : mapping of stage to float
         Reads and writes in place over the bus; they hardly overlap with computing.
-    targets24 : mapping of stage to float
-        Part of `remote` due to 24-bit targets; much of it is hidden.
+    sorted_rows : mapping of stage to float
+        Part of `remote` due to rows sorted by length; much of it is hidden.
     out_of_core : mapping of stage to float
         Transfers of vertex blocks, out of core.
     arrival : mapping of stage to float
@@ -62,7 +62,7 @@ class Forecast:
 
     core: Mapping[Stage, float]
     remote: Mapping[Stage, float] = field(default_factory=dict)
-    targets24: Mapping[Stage, float] = field(default_factory=dict)
+    sorted_rows: Mapping[Stage, float] = field(default_factory=dict)
     out_of_core: Mapping[Stage, float] = field(default_factory=dict)
     arrival: Mapping[Stage, float] = field(default_factory=dict)
     blocks: int = 1
@@ -79,9 +79,9 @@ class Forecast:
         }
 
     def _at_work(self, stage: Stage) -> float:
-        targets24 = self.targets24.get(stage, 0.0)
+        sorted_rows = self.sorted_rows.get(stage, 0.0)
         return together(
-            self.core.get(stage, 0.0), self.remote.get(stage, 0.0) - targets24, targets24
+            self.core.get(stage, 0.0), self.remote.get(stage, 0.0) - sorted_rows, sorted_rows
         )
 
     @property
@@ -123,7 +123,7 @@ def forecast(
         return {stage: work.bus_scale * seconds for stage, seconds in found.items()}
 
     remote = add(map(remote_of, arrays))
-    targets24 = add(remote_of(array) for array in arrays if overlaps(array, machine))
+    sorted_rows = add(remote_of(array) for array in arrays if overlaps(array, machine))
     moved, blocks = dict[Stage, float](), 1
     if in_blocks:
         # Every second pass goes backwards, so that the last blocks of a pass are reused.
@@ -147,17 +147,16 @@ def forecast(
         _arrival(spec, _given(spec, arrays, apart), work, out_of_core=spec.name in out_of_core)
         for spec in layout
     )
-    if any(map(has_targets24, arrays)):
-        arrival = add((arrival, {"load": _packing_seconds(arrays, work)}))
     core = dict(work.core)
-    if any(map(has_targets24, arrays)):
+    if any(map(has_packed_arcs, arrays)):
+        arrival = add((arrival, {"load": _packing_seconds(arrays, work)}))
         core |= {s: PACKED_MOVE * core.get(s, 0.0) for s in ("move", "refine")}
     if low_scratch:
         core["aggregate"] = LOW_SCRATCH_AGGREGATE * core.get("aggregate", 0.0)
     return Forecast(
         core=core,
         remote=remote,
-        targets24=targets24,
+        sorted_rows=sorted_rows,
         out_of_core=moved,
         arrival=arrival,
         blocks=blocks,
@@ -198,12 +197,12 @@ def _changing_bytes(arrays: Sequence[ArraySpec], limit: int) -> float:
 
 def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:
     """Return seconds of packing, on the host; a graph on the device is copied there and back."""
-    declare_targets24 = work.arcs / PACKING
+    packing = work.arcs / PACKING
     if work.source == "host":
-        return declare_targets24
+        return packing
     coming = sum(a.nbytes for a in arrays if a.group == "graph" and "load" in a.stages)
-    going = coming + work.arcs * (WHOLE - 3)
-    return declare_targets24 + (going + coming) / copying_rate(work.machine)
+    going = coming + sum((WHOLE - a.itemsize) * a.size for a in arrays if has_packed_arcs(a))
+    return packing + (going + coming) / copying_rate(work.machine)
 
 
 def _given(spec: ArenaSpec, arrays: Sequence[ArraySpec], apart: Collection[str]) -> int:

@@ -132,7 +132,7 @@ class Remaining:
     limit : int, optional
         Bytes of the device, of a run in pages, whose arrays change sides. Otherwise coarse levels
         lie where level 0 does.
-    arc_bytes : int
+    arc_bytes : float
         Bytes of an arc of a coarse level.
     found : Found
     rates : Rates
@@ -140,7 +140,7 @@ class Remaining:
 
     work: Workload
     limit: int | None
-    arc_bytes: int
+    arc_bytes: float
     found: Found
     rates: Rates = Rates()
 

@@ -209,11 +209,11 @@ def remote_seconds(
 def overlaps(array: ArraySpec, machine: Machine) -> bool:
     """Whether reading arcs overlaps with computing on others, as `cost.together` says.
 
-    That is so of 24-bit targets, whose rows are sorted by length, over a link that arcs wait for.
+    That is so of rows sorted by length, over a link that arcs wait for.
     """
-    return has_targets24(array) and exposed_share(machine) == 1
+    return array.by_length and exposed_share(machine) == 1
 
 
-def has_targets24(array: ArraySpec) -> bool:
+def has_packed_arcs(array: ArraySpec) -> bool:
     """Whether an array holds level 0's arcs in fewer bytes than they came in."""
     return array.holds_input_arcs and array.itemsize < WHOLE

@@ -53,7 +53,7 @@ class TimeRange:
 
 
 def time_range(
-    expected: Forecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: int
+    expected: Forecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: float
 ) -> TimeRange:
     """Return how long a run may take.
 
@@ -64,7 +64,7 @@ def time_range(
     kept : (float, float, float)
     limit : int, optional
         Bytes of the device, of a run in pages.
-    arc_bytes : int
+    arc_bytes : float
         Bytes of an arc of a coarse level.
     """
     level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))

@@ -10,7 +10,7 @@ from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.arena_spec import guarded_bytes
 from louvain_um.placement.layout import capacity, with_slack
 from louvain_um.placement.memory.paging.pages import LEAST_PAGE
-from louvain_um.placement.model.remote_access import exposed_share, has_targets24
+from louvain_um.placement.model.remote_access import exposed_share
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import (
     Candidate,
@@ -42,20 +42,20 @@ def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
     arcs = max((a.size for a in known if a.role == "targets" and a.level == 0), default=0)
     rows = [a for a in known if a.estimated and a.holds_coarse_arcs]
     more = [max(0, arcs - a.size) * a.itemsize for a in rows]
-    return sum(more) + max(
-        (arcs * a.itemsize for a, out in zip(rows, more, strict=True) if out), default=0
-    )
+    copied = (arcs * a.itemsize for a, out in zip(rows, more, strict=True) if out)
+    return int(sum(more) + max(copied, default=0))
 
 
 def leaves_often(arrays: Sequence[ArraySpec], compact: Iterable[ArraySpec], limit: int) -> bool:
     """Return whether so much of the input is expected to leave that it is to take fewer bytes.
 
     Where expected levels have no room beside its arcs, some leave: of fewer bytes, less. Unpacking
-    targets takes time. It pays where later levels are made of them, too, or where much leaves.
+    targets takes time. It pays where later levels are made of them, too, where much leaves, or
+    where offsets take fewer bytes, too.
     """
     short = with_slack(capacity(arrays)) + wasted_bytes(limit, arrays) - limit
     again = any(a.holds_input_arcs and ("coarse", "stream") in a.accesses for a in arrays)
-    return short > (0 if again or not any(map(has_targets24, compact)) else limit // MUCH)
+    return short > (0 if again or not any(a.by_length for a in compact) else limit // MUCH)
 
 
 def choose(

@@ -214,7 +214,7 @@ class _Hosting:
         self.array = array
         self.whole = self.here = aligned(array.nbytes, ALIGNED)
         self.small = array.nbytes < BLOCK
-        self.targets24 = overlaps(array, work.machine)
+        self.sorted_rows = overlaps(array, work.machine)
         pieces = PIECES if array.holds_input_arcs or "load" in array.stages else 1
         self.most = max(aligned(self.whole // pieces, BLOCK), BLOCK)
         self.work, self.scales = work, scales
@@ -239,7 +239,11 @@ class _Hosting:
         degree, machine = self.work.mean_degree, self.work.machine
         found = remote_seconds(self.array, placement, machine, degree, self.scales)
         bus = {stage: self.work.bus_scale * seconds for stage, seconds in found.items()}
-        return exposed(self.work.core, bus, targets24=True) if self.targets24 else sum(bus.values())
+        return (
+            exposed(self.work.core, bus, sorted_rows=True)
+            if self.sorted_rows
+            else sum(bus.values())
+        )
 
     def move(self, room: int) -> Placement:
         """Move the next piece to the host, except for as many whole blocks as `room` holds."""

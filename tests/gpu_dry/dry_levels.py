@@ -17,6 +17,7 @@ from louvain_um.gpu.aggregate import kernel_arguments, limits
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.gpu.memory.degree_stats import DegreeStats
+from louvain_um.gpu.memory.packed_rows import PACKED_ARCS
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.memory.paging import pages
@@ -204,7 +205,7 @@ def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
     monkeypatch.setattr(limits, "LOW_SCRATCH", low)
     monkeypatch.setattr(limits, "REFINED_CHUNK", limits.REFINED_CHUNK // shrink)
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", kernel_arguments.LEAST_ROWS // shrink)
-    monkeypatch.setattr(shape, "MOST_VERTICES", shape.MOST_VERTICES // shrink)
+    monkeypatch.setattr(shape, "MOST_SORTED", shape.MOST_SORTED // shrink)
     for name in ("QUEUE_BLOCK", "MOST_QUEUED"):
         monkeypatch.setattr(launch, name, getattr(launch, name) // shrink)
 
@@ -276,7 +277,8 @@ def made_of(
         script.sums += [Sums(0, 0, k)] if method == "leiden" else []
     ends = np.linspace(0, arcs, n + 1).astype(np.int64)
     weights = np.full(arcs, MEAN_WEIGHT, np.uint32) if weighted else None
-    targets = np.empty(arcs, np.uint32)
+    targets = np.zeros(arcs, np.uint32)
+    targets[::PACKED_ARCS] = n - 1  # packed, they take as many bytes as any
     return Graph(ends, targets, weights, np.zeros(n, np.int64), check=False), script
 
 

@@ -193,7 +193,7 @@ def test_runs_by_the_extended_rule_ask_for_what_was_declared(monkeypatch, method
         threads=2,
     )
     plan, memory = run_dry(monkeypatch, graph, recorded(graph, options), options)
-    assert not plan.targets24
+    assert not plan.compact
     assert {("members", "community"), ("fixed", "community")} <= {
         (name.partition(".")[0], group) for name, group in memory.asked
     }

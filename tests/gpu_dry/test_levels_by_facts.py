@@ -150,12 +150,11 @@ LEIDEN_BYTES = 2_530_000_000
 def test_few_arcs_per_vertex_leave_what_is_looked_up_on_the_device(monkeypatch, watch, percent):
     shrink = 8
     graph, script = made_up("road", "louvain", shrink)
-    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 20)  # so small a graph has more as well
+    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 20)  # so small a graph has more as well
     budget = ROAD_BYTES // shrink * percent // 100
     plan, memory = run_dry(monkeypatch, graph, script, Options(device_budget=budget))
     assert plan.in_pages
     assert plan.compact
-    assert not plan.targets24
     assert watch.most <= plan.limit
     spans = {spec.name: spec for spec in plan.layout if spec.in_pages}
     assert spans["offsets.0"].kept
@@ -178,7 +177,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
     """What is looked up once per vertex, or not at all, makes room for it."""
     shrink = 8
     graph, script = made_up("road", "leiden", shrink)
-    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 20)
+    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 20)
     hosted, away = set[str](), set[str]()
     free = Allocator.free
     looked_up = {
@@ -211,7 +210,7 @@ def test_labels_of_finished_levels_leave_for_rows_and_are_back_before_they_are_r
 ):
     shrink = 8
     graph, script = made_up("road" if method == "louvain" else "rmat24", method, shrink)
-    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 20)
+    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 20)
     left, read = set[str](), list[float]()
     settle, compose = Allocator.settle, relabel.compose
 

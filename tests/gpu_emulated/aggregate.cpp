@@ -26,6 +26,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   // Some arcs are read elsewhere.
   args.near = arcs / 3, args.near_weights = arcs / 2;
   args.far_targets = targets, args.far_weights = weights;
+  if constexpr (same<W, PackedWeights16>) args.far_weights = (const W*)weights_of(weights);
   args.numbers = numbers, args.map = numbers;
   args.ranks = args.members = members.data();
   args.starts = starts.data(), args.low = low.data(), args.whole = whole.data();
@@ -65,8 +66,8 @@ extern "C" void aggregate_level(int blocks, int kind, i64 n, const i64* offsets,
                  new_weights, new_loops, new_degrees, counts);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
-  if (kind == 1) run((const Targets24*)nullptr);
+  if (kind == 1) run((const Packed*)weights);
   if (kind == 2) run(weights);
-  if (kind == 3) run((const Offsets32*)nullptr);
-  if (kind == 4) run((const Weights16*)weights);
+  if (kind == 3) run((const PackedOffsets32*)weights);
+  if (kind == 4) run((const PackedWeights16*)weights);
 }

@@ -301,6 +301,10 @@ T __ldcs(const T* at) {
   return *at;
 }
 template <class T>
+T __ldg(const T* at) {
+  return *at;
+}
+template <class T>
 T __ldcv(const T* at) {
   return SHARED(__atomic_load_n(at, __ATOMIC_SEQ_CST));
 }

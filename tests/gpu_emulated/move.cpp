@@ -83,8 +83,8 @@ void refine_as(int blocks, i64 n, const i64* offsets, const u32* targets, const 
 
 }  // namespace
 
-// kind: 0 unweighted, 1 targets of 24 bits, 2 weights of 32 bits, 3 offsets of 32 bits,
-// 4 targets of 24 bits and weights of 16. rules: salt,
+// kind: 0 unweighted, 1 packed, 2 weights of 32 bits, 3 packed with offsets of 32 bits, 4 packed
+// with weights of 16 bits; of packed targets, `weights` are the heads. rules: salt,
 // cycle, sub-rounds, most sweeps, full sweeps, least sweeps, sub-rounds queued at a time.
 extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                            const u32* weights, const u32* degrees, const u32* start, u32* labels,
@@ -95,10 +95,10 @@ extern "C" void move_level(int blocks, int kind, i64 n, const i64* offsets, cons
             tolerance, counts);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
-  if (kind == 1) run((const Targets24*)nullptr);
+  if (kind == 1) run((const Packed*)weights);
   if (kind == 2) run(weights);
-  if (kind == 3) run((const Offsets32*)nullptr);
-  if (kind == 4) run((const Weights16*)weights);
+  if (kind == 3) run((const PackedOffsets32*)weights);
+  if (kind == 4) run((const PackedWeights16*)weights);
 }
 
 extern "C" void refine_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
@@ -110,10 +110,10 @@ extern "C" void refine_level(int blocks, int kind, i64 n, const i64* offsets, co
               loops, sums);
   };
   if (kind == 0) run((const Unweighted*)nullptr);
-  if (kind == 1) run((const Targets24*)nullptr);
+  if (kind == 1) run((const Packed*)weights);
   if (kind == 2) run(weights);
-  if (kind == 3) run((const Offsets32*)nullptr);
-  if (kind == 4) run((const Weights16*)weights);
+  if (kind == 3) run((const PackedOffsets32*)weights);
+  if (kind == 4) run((const PackedWeights16*)weights);
 }
 
 // kind: 0 unweighted, 1 weights of 32 bits, 2 of 64.

@@ -26,18 +26,19 @@ extern "C" void sum_level(int blocks, int kind, i64 n, const i64* offsets, const
                           const u32* weights, const u32* degrees, const u32* start, u64* counts) {
   auto run = [&](auto* w) { sums_as(blocks, n, offsets, targets, w, degrees, start, counts); };
   if (kind == 0) run((const Unweighted*)nullptr);
-  if (kind == 1) run((const Targets24*)nullptr);
+  if (kind == 1) run((const Packed*)weights);
   if (kind == 2) run(weights);
-  if (kind == 3) run((const Offsets32*)nullptr);
-  if (kind == 4) run((const Weights16*)weights);
+  if (kind == 3) run((const PackedOffsets32*)weights);
+  if (kind == 4) run((const PackedWeights16*)weights);
 }
 
 extern "C" void split_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
-                            const u64* fixed, u32* labels) {
+                            const void* weights, const u64* fixed, u32* labels) {
   std::vector<u32> parents(n), first(n);
   RelabelResult result = {};
   fibres::launch(blocks, [&] {
-    split_communities(n, offsets, targets, kind == 1 || kind == 4 ? 24 : kind == 3 ? 32 : 0, fixed, first.data(), labels, parents.data(),
+    const u32 form = kind == 1 || kind == 4 ? SORTED_ROWS : kind == 3 ? SHORT_OFFSETS : 0;
+    split_communities(n, offsets, targets, weights, form, fixed, first.data(), labels, parents.data(),
                       &result);
   });
 }

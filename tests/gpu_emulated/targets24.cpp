@@ -1,4 +1,4 @@
-// Targets of 24 bits: written by warps beside each other, read by lanes and by whole warps.
+// Targets in fewer bytes: those of 24 bits written by warps beside each other, read by lanes and by whole warps.
 #include "cuda.h"  // first: it stands in for CUDA
 
 #include "walk_arcs.cuh"
@@ -20,19 +20,28 @@ extern "C" void pack_targets(int blocks, i64 n, i64 stretch, const u32* given, u
 }
 
 // Reads the targets of arcs low..high - 1 one by one, and by lines.
-extern "C" void read_packed(const u32* packed, i64 low, i64 high, u32* single, u32* lines) {
-  const auto* type = (const Weights8Targets24*)nullptr;
+template <class W>
+static void read(const u32* targets, const W* type, i64 low, i64 high, u32* single, u32* lines) {
   fibres::launch(1, [=] {
     for (i64 j = low + grid_thread(); j < high; j += grid_threads())
-      single[j] = target_at(packed, type, j);
+      single[j] = target_at(targets, type, j);
     const i64 step = grid_threads() / WARP * LINE;
     for (i64 j = (low & -line_of(type)) + warp_index() * LINE; j < high; j += step) {
       u32 target[AHEAD];
-      read_targets(packed, type, j, low, high, target);
+      read_targets(targets, type, j, low, high, target);
       for (int q = 0; q < AHEAD; ++q) {
         const i64 k = j + q * WARP + lane_index();
         if (k >= low && k < high) lines[k] = target[q];
       }
     }
   });
+}
+
+extern "C" void read_short(const u32* targets, i64 low, i64 high, u32* single, u32* lines) {
+  read(targets, (const Weights8Targets24*)nullptr, low, high, single, lines);
+}
+
+extern "C" void read_packed(const u32* targets, const void* heads, i64 low, i64 high, u32* single,
+                            u32* lines) {
+  read(targets, (const Packed*)heads, low, high, single, lines);
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from louvain_um.core import rules
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
-from louvain_um.gpu.memory.targets24 import MOST_VERTICES, pack, words_for
+from louvain_um.gpu.memory.packed import HEADER, Packer
+from louvain_um.gpu.memory.targets24 import MOST_VERTICES
 from louvain_um.gpu.runtime.launch import BLOCK_MAX
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
-KINDS = {"unweighted": 0, "targets24": 1, "weighted": 2, "offsets32": 3, "weighted, 16 bits": 4}
+KINDS = {"unweighted": 0, "packed": 1, "weighted": 2, "offsets32": 3, "weighted, packed": 4}
 SEED = 3
 
 
@@ -37,6 +39,7 @@ class Device:
     targets: Any
     weights: Any
     degrees: Any
+    kept: Any = None
     queued: int = rules.SUB_ROUNDS
     read_again: int = 0
 
@@ -78,16 +81,18 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 
 def device_of(graph: Graph, kind: int, blocks: int) -> Device:
-    offsets, targets, weights = graph.offsets, graph.targets, None
-    if kind in (1, 4):
-        offsets, targets, weights = pack(offsets, targets, graph.weights)
-    if kind == 3:
-        offsets = offsets.astype(np.uint32)
+    offsets, targets, weights, kept = graph.offsets, graph.targets, None, None
+    if kind in (1, 3, 4):
+        packed = Packer(graph).pack(sort=kind != 3)
+        offsets, targets, weights = packed.offsets, packed.targets, packed.heads[HEADER:]
+        kept = packed.heads, packed.weights
+        if packed.weights is not None:
+            packed.heads[HEADER - 1] = packed.weights.ctypes.data
     if kind == 2:
         assert graph.weights is not None
         weights = graph.weights.astype(np.uint32)
     degrees = None if kind in (1, 3) else graph.degrees.astype(np.uint32)
-    return Device(blocks, kind, graph, offsets, targets, weights, degrees)
+    return Device(blocks, kind, graph, offsets, targets, weights, degrees, kept)
 
 
 def on_cpu(graph: Graph) -> tuple[CpuEngine, Any]:
@@ -221,7 +226,7 @@ def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: De
     assert counts == [moved.iterations, moved.moves, moved.arcs_visited, moved.gain]
 
 
-@pytest.mark.parametrize("kind", ["targets24", "offsets32"])
+@pytest.mark.parametrize("kind", ["packed", "offsets32"])
 @pytest.mark.parametrize("members", [256, 257, 258, 513])
 def test_sizes_in_bytes_tell_one_vertex_from_one_more_than_256(
     emulated: dict[str, ctypes.CDLL], kind: str, members: int
@@ -270,7 +275,7 @@ def test_warps_write_targets_of_24_bits_beside_each_other(
     given = random.integers(0, MOST_VERTICES, 3001, dtype=np.uint32)
     bytes_of = given.view(np.uint8).reshape(-1, 4)[:, :3].ravel()
     for n in (1, 2, 3, 4, 5, 31, 33, 127, 129, 3001):
-        packed = np.full(words_for(n), 0xA5A5A5A5, np.uint32)
+        packed = np.full(-(-3 * n // 4) + 1, 0xA5A5A5A5, np.uint32)
         sizes = ctypes.c_int64(n), ctypes.c_int64(stretch)
         emulated["targets24"].pack_targets(2, *sizes, address(given), address(packed))
         found = packed.view(np.uint8)
@@ -279,9 +284,35 @@ def test_warps_write_targets_of_24_bits_beside_each_other(
         low = n // 3
         single, lines = np.zeros((2, n), np.uint32)
         ends = ctypes.c_int64(low), ctypes.c_int64(n)
-        emulated["targets24"].read_packed(address(packed), *ends, address(single), address(lines))
+        emulated["targets24"].read_short(address(packed), *ends, address(single), address(lines))
         np.testing.assert_array_equal(single[low:], given[low:n])
         np.testing.assert_array_equal(lines[low:], given[low:n])
+
+
+@pytest.mark.parametrize("most", [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32])
+@pytest.mark.parametrize("alike", [False, True])
+def test_packed_targets_are_read_as_they_were(
+    emulated: dict[str, ctypes.CDLL], most: int, alike: bool
+) -> None:
+    random = np.random.default_rng(SEED)
+    for n in (1, 5, 31, 127, 128, 129, 3001):
+        # Blocks begin anywhere, and some are narrower than others.
+        vertices = most if alike else 1 << 32
+        base = np.repeat(random.integers(0, vertices - most + 1, n // 128 + 1), 128)[:n]
+        apart = random.integers(0, np.repeat(random.integers(1, most + 1, len(base)), 1))
+        given = (base + apart).astype(np.uint32)
+        rows = SimpleNamespace(
+            offsets=np.array([0, n]), targets=given, weights=None, n_arcs=n, n_vertices=vertices
+        )
+        packed = Packer(rows).pack(sort=True)
+        assert packed.heads[0] or not alike
+        single, lines = np.zeros((2, n), np.uint32)
+        for low in (0, n // 3):
+            ends = ctypes.c_int64(low), ctypes.c_int64(n), address(single), address(lines)
+            arrays = address(packed.targets), address(packed.heads[HEADER:])
+            emulated["targets24"].read_packed(*arrays, *ends)
+            np.testing.assert_array_equal(single[low:], given[low:n])
+            np.testing.assert_array_equal(lines[low:], given[low:n])
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
@@ -306,12 +337,12 @@ def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: De
     labels = level.start.copy()
     engine.split_disconnected(level)
     before = labels.copy()
-    emulated["relabel"].split_level(*device.arguments[:5], None, address(labels))
+    emulated["relabel"].split_level(*device.arguments[:6], None, address(labels))
     np.testing.assert_array_equal(labels, level.start)
     fixed = (np.arange(n) % 5 == 0).astype(np.uint64)
     level.start, level.fixed = before.copy(), fixed.astype(np.uint8)
     engine.split_disconnected(level)
-    emulated["relabel"].split_level(*device.arguments[:5], address(fixed), address(before))
+    emulated["relabel"].split_level(*device.arguments[:6], address(fixed), address(before))
     np.testing.assert_array_equal(before, level.start)
     assert len(np.unique(before)) < len(np.unique(labels))
     assert len(np.unique(labels)) > sums.communities

@@ -16,7 +16,7 @@ from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
 from louvain_um.gpu.dynamic import batch_arrays, follow_arrays
-from louvain_um.gpu.memory import targets24, targets24_rows, weights8
+from louvain_um.gpu.memory import packed_rows, targets24, weights8
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
@@ -38,7 +38,7 @@ HOSTED = ("bfs", "pagerank", "spmv")
 
 STRUCTS = {
     (MOVING, "MoveRule<Unweighted, u32>"): MOVE_RULE,
-    (MOVING, "MoveRule<Targets24, u32>"): MOVE_RULE,
+    (MOVING, "MoveRule<Packed, u32>"): MOVE_RULE,
     (MOVING, "MoveRule<u64, u64>"): MOVE_RULE,
     (MOVING, "RefineRule<u32, u32>"): REFINE_RULE,
     (MOVING, "RefineRule<Weights8, u64>"): REFINE_RULE,
@@ -83,7 +83,8 @@ CONSTANTS = {
         "Table<u32>::block_max": launch.BLOCK_MAX[4],
         "Table<u64>::block_max": launch.BLOCK_MAX[8],
         "TARGET_MASK + 1": targets24.MOST_VERTICES,
-        "START_BITS": targets24_rows.START_BITS,
+        "START_BITS": packed_rows.START_BITS,
+        "PACKED_ARCS": packed_rows.PACKED_ARCS,
         "HEAVY": weights8.WIDE,
         "sizeof(HeavyWeight)": weights8.ENTRY,
     },

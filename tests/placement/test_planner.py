@@ -214,7 +214,8 @@ def test_a_pinned_group_is_told_at_what_page_locked_memory_costs():
 
 def test_attributes_of_earlier_versions_warn_and_work():
     found = plan()
-    for old, now in (("tight", "low_scratch"), ("packed", "targets24"), ("paged", "out_of_core")):
+    renamed = {"tight": "low_scratch", "packed": "compact", "targets24": "compact"}
+    for old, now in {**renamed, "paged": "out_of_core"}.items():
         with pytest.warns(DeprecationWarning, match=f"Plan.{now}"):
             assert getattr(found, old) == getattr(found, now)
     with pytest.raises(AttributeError, match="nothing"):

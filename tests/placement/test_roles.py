@@ -11,7 +11,7 @@ from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.shape import Shape
 
 SHAPES = [
-    Shape(vertices=n, arcs=m, weight_bytes=w, loops=True, method=method, targets24=False)
+    Shape(vertices=n, arcs=m, weight_bytes=w, loops=True, method=method, sorted_rows=False)
     for n, m in ((100, 400), (1 << 22, 1 << 26))
     for w in (0, 4)
     for method in ("louvain", "leiden")

@@ -105,7 +105,13 @@ struct Arguments {
     return target_at(j < near ? targets : far_targets, weights, j);
   }
   __device__ __forceinline__ auto weight(i64 j) const {
-    return weight_at(j < near_weights ? weights : far_weights, j);
+    if constexpr (same<W, PackedWeights16>) {
+      // The host's copy has no heads.
+      const auto* far = (const unsigned short*)far_weights;
+      return (u32)__ldcs((j < near_weights ? weights_of(weights) : far) + j);
+    } else {
+      return weight_at(j < near_weights ? weights : far_weights, j);
+    }
   }
   // Where the room of community c begins, in a chunk that begins with `first`.
   __device__ __forceinline__ i64 room_of(i64 c, i64 first) const {

@@ -19,7 +19,7 @@ from louvain_um.gpu.aggregate.limits import (
     tables,
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.memory import targets24, weights8
+from louvain_um.gpu.memory import packed, targets24, weights8
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, carve, grid_for
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
@@ -95,8 +95,9 @@ class Aggregation:
         self.arguments = Struct(ARGUMENTS, **dict.fromkeys(ARGUMENTS.names or (), 0))
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
-        graph = ("offsets", "targets", "weights", "loops", "degrees")
+        graph = ("offsets", "targets", "loops", "degrees")
         self.set(n=level.vertices, parts=1, **{name: getattr(level, name) for name in graph})
+        self.set(weights=level.weights_argument)
         self.set(near=EVERY_ARC, near_weights=EVERY_ARC)
 
     def set(self, **values: Any) -> None:
@@ -151,12 +152,18 @@ class Aggregation:
     def find_arcs(self) -> None:
         """Let arcs of the input that are not mapped be read in the host's copy (`Arguments`)."""
         near, far = self.memory.apart(f"targets.{self.level.tag}")
-        arcs = targets24.whole_targets(near) if self.level.targets24 else near // 4
-        self.set(near=arcs if far else EVERY_ARC, far_targets=far)
+        arcs = self.whole_arcs(near) if far else EVERY_ARC
+        self.set(near=arcs, far_targets=far)
         if self.level.weights is not None:
             near, far = self.memory.apart(f"weights.{self.level.tag}")
             arcs = near // self.level.weights.itemsize
             self.set(near_weights=arcs if far else EVERY_ARC, far_weights=far)
+
+    def whole_arcs(self, nbytes: int) -> int:
+        """Return how many of the level's targets are whole in the first bytes of their array."""
+        if self.level.compact:
+            return packed.whole_arcs(self.level.lines, nbytes)
+        return targets24.whole_targets(nbytes) if self.level.targets24 else nbytes // 4
 
     def read(self) -> Any:
         """Wait for the device and return its `State`."""

@@ -2,7 +2,7 @@
 // consecutive arcs and finds the row of each, so that no lane waits for a longer row.
 #pragma once
 #include "sums.cuh"
-#include "targets24.cuh"
+#include "packed.cuh"
 
 // Arcs that a lane loads at a time.
 #define DEPTH 4

@@ -1,13 +1,17 @@
 // Reading part of a row by a warp: each line of 128 bytes once, whatever the bytes per arc.
 //
 // The bus counts requests, and a request brings a line or less: 128 arcs are four lines of targets,
-// three lines of targets of 24 bits, and one line of weights of 8 bits.
+// three lines of targets of 24 bits, one to four of packed ones, and one line of weights of 8 bits.
 #pragma once
-#include "targets24.cuh"
+#include "packed.cuh"
 
 // Arcs that a warp reads at a time, and how many of them a lane reads: j + lane, j + 32 + lane, ….
 #define LINE 128
 #define AHEAD (LINE / WARP)
+
+// Whether lines hold targets in fewer bytes.
+template <class W>
+constexpr bool short_targets = packed<W> || same<W, Weights8Targets24>;
 
 // Reading begins at a multiple of so many arcs, so that lines of targets are aligned.
 template <class W>
@@ -18,13 +22,52 @@ __device__ __forceinline__ i64 line_of(const W*) {
 // The functions below read arcs j..j + 127: entry q is that of arc j + 32q + lane, if that is in
 // low..high - 1. j is a multiple of line_of. Whole warps call.
 
-// Returns word `index` of three lines, of which each lane holds one word per line. For all lanes it
-// is in line `line` or `last`, which are the same or neighbours.
-__device__ __forceinline__ u32 word_of(const u32 (&words)[3], u32 line, u32 last, u32 index) {
-  u32 word = __shfl_sync(FULL, words[line], index % WARP);
+// Returns the word of a line; `line` is the same for all lanes.
+template <u32 N>
+__device__ __forceinline__ u32 pick(const u32 (&words)[N], u32 line) {
+  u32 word = words[0];
+#pragma unroll
+  for (u32 k = 1; k < N; ++k)
+    if (line == k) word = words[k];
+  return word;
+}
+
+// Returns word `index` of N lines, of which each lane holds one word per line. For all lanes it is in
+// line `line` or `last`, which are the same or neighbours.
+template <u32 N>
+__device__ __forceinline__ u32 word_of(const u32 (&words)[N], u32 line, u32 last, u32 index) {
+  u32 word = __shfl_sync(FULL, pick(words, line), index % WARP);
   if (last == line) return word;
-  u32 next = __shfl_sync(FULL, words[last], index % WARP);
+  u32 next = __shfl_sync(FULL, pick(words, last), index % WARP);
   return index / WARP == line ? word : next;
+}
+
+// Reads a block of packed targets; j is its first arc.
+template <class W>
+__device__ __forceinline__ void read_block(const u32* targets, const W* heads, i64 j, i64 low,
+                                           i64 high, u32 (&target)[AHEAD]) {
+  static_assert(LINE == PACKED_ARCS, "a line is a block");
+  const u32 lane = threadIdx.x % WARP;
+  const PackedBlock block = block_of(heads, j);
+  const u32 width = block.width();
+  const u32* begin = block.words(targets);
+  const u32 first = (u32)max(low - j, 0ll) * width / 4;
+  const u32 last = ((u32)min(high - j, (i64)LINE) * width - 1) / 4;
+  u32 words[4];
+#pragma unroll
+  for (u32 line = 0; line < 4; ++line) {
+    const u32 word = line * WARP + lane;
+    words[line] = word >= first && word <= last ? __ldcs(begin + word) : 0;
+  }
+  const u32 in_group = width * lane / 4, byte = width * lane % 4;
+#pragma unroll
+  for (u32 q = 0; q < AHEAD; ++q) {
+    // 8 * width words hold 32 arcs, of which the last one does not reach into the next word.
+    const u32 before = 8 * width * q, index = before + in_group;
+    const u32 line = before / WARP, end = (before + 8 * width - 1) / WARP;
+    const u32 next = width == 3 ? word_of(words, line, end, index + 1) : 0;
+    target[q] = block.target(word_of(words, line, end, index), next, byte);
+  }
 }
 
 __device__ __forceinline__ void read_targets24(const u32* targets, i64 j, i64 low, i64 high,
@@ -48,9 +91,10 @@ __device__ __forceinline__ void read_targets24(const u32* targets, i64 j, i64 lo
 }
 
 template <class W>
-__device__ __forceinline__ void read_targets(const u32* targets, const W*, i64 j, i64 low, i64 high,
-                                             u32 (&target)[AHEAD]) {
-  if constexpr (short_targets<W>) return read_targets24(targets, j, low, high, target);
+__device__ __forceinline__ void read_targets(const u32* targets, const W* weights, i64 j, i64 low,
+                                             i64 high, u32 (&target)[AHEAD]) {
+  if constexpr (packed<W>) return read_block(targets, weights, j, low, high, target);
+  if constexpr (same<W, Weights8Targets24>) return read_targets24(targets, j, low, high, target);
 #pragma unroll
   for (u32 q = 0; q < AHEAD; ++q) {
     const i64 k = j + q * WARP + threadIdx.x % WARP;

@@ -26,8 +26,9 @@ from louvain_um.gpu.memory.coarse_bytes import (
     summing,
 )
 from louvain_um.gpu.memory.coarse_memory import CoarseRegion
+from louvain_um.gpu.memory.packed import heads_of
+from louvain_um.gpu.memory.packed_rows import PACKED_ARCS
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.gpu.memory.targets24 import words_for
 from louvain_um.gpu.runtime.launch import (
     CONTROL,
     HUB_CHOICE,
@@ -143,13 +144,17 @@ def _graph(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         # Rows are weighed, and decided for while their vertices are alone.
         rows["refine", "gather"] = 2 * CYCLES[shape.method] * n
     yield _array("offsets.0", "graph", 4 if shape.offsets32 else 8, n + 1, ALWAYS, rows)
-    if shape.targets24:
-        yield _array("targets.0", "graph", 3, -(-4 * words_for(arcs) // 3), ALWAYS, passes)
+    if shape.compact:
+        heads = heads_of(n, arcs, shape.target_bytes)
+        yield _array("heads.0", "graph", 8, heads, ALWAYS, small=True)
+        width, by_length = shape.packed_bytes, shape.sorted_rows
+        yield _array("targets.0", "graph", width, arcs + PACKED_ARCS, ALWAYS, passes, by_length)
+        if shape.weight_bytes:
+            yield _array("weights.0", "graph", 2, arcs, ALWAYS, passes, by_length)
     else:
         yield _array("targets.0", "graph", 4, arcs, ALWAYS, passes)
-    if shape.weight_bytes:
-        width = 2 if shape.targets24 else shape.weight_bytes
-        yield _array("weights.0", "graph", width, arcs, ALWAYS, passes)
+        if shape.weight_bytes:
+            yield _array("weights.0", "graph", shape.weight_bytes, arcs, ALWAYS, passes)
     if shape.loops:
         yield _array("loops.0", "graph", shape.sum_bytes, n, ALWAYS)
     for number, region in enumerate(shape.coarse_regions, start=1):
@@ -357,10 +362,11 @@ def _tables(shape: Shape, visited: float) -> Iterator[ArraySpec]:
 def _array(
     name: str,
     group: Group,
-    itemsize: int,
+    itemsize: float,
     size: int,
     stages: tuple[Stage, ...],
     accesses: dict[tuple[Stage, Use], float] | None = None,
+    by_length: bool = False,
     *,
     small: bool = False,
 ) -> ArraySpec:
@@ -372,4 +378,5 @@ def _array(
         stages=stages,
         accesses=accesses or {},
         device_only=small,
+        by_length=by_length,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from louvain_um.gpu.memory.clustering import sampled_clustering
-from louvain_um.gpu.memory.targets24 import MOST_WEIGHT
+from louvain_um.gpu.memory.packed import MOST_WEIGHT
 
 
 class DegreeStats(NamedTuple):

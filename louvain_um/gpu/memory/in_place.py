@@ -23,9 +23,6 @@ from louvain_um.placement.memory.allocator import Allocator
 COUNTED: Final = ("targets", "weights", "labels", "refined")
 """Roles that are counted, not declared."""
 
-TARGETS24: Final = 3
-"""Bytes of a packed target."""
-
 
 def declared_reads(arrays: Sequence[ArraySpec]) -> dict[Stage, list[tuple[str, Group, float]]]:
     """Return, by stage, the arrays that kernels do not count, and the bytes that they read."""
@@ -106,7 +103,7 @@ class InPlace:
         if not self.possible:
             return
         for name, share in before.items():
-            self._add(name, "aggregate", level, self._width(level, name) * level.arcs, share)
+            self._add(name, "aggregate", level, int(self._width(level, name) * level.arcs), share)
         stem = (
             "refined" if f"refined.{level.cycle}.{level.number}" in self.memory.live else "labels"
         )
@@ -119,11 +116,11 @@ class InPlace:
 
     def _rows(self, level: GpuLevel, phase: Phase, targets: int, weights: int) -> None:
         for name, arcs in ((f"targets.{level.tag}", targets), (f"weights.{level.tag}", weights)):
-            self._read(name, phase, level, self._width(level, name) * arcs)
+            self._read(name, phase, level, int(self._width(level, name) * arcs))
 
-    def _width(self, level: GpuLevel, name: str) -> int:
+    def _width(self, level: GpuLevel, name: str) -> float:
         if name.startswith("targets"):
-            return TARGETS24 if level.targets24 else 4
+            return level.target_bytes
         return 0 if level.weights is None else int(level.weights.dtype.itemsize)
 
     def _declared(self, level: GpuLevel, stage: Stage, share: float) -> None:

@@ -8,14 +8,14 @@ import numpy as np
 
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
-from louvain_um.gpu.memory import targets24
 from louvain_um.gpu.memory.degree_stats import DegreeStats, fit16, graph_stats
+from louvain_um.gpu.memory.packed import HEADER, Packer
 from louvain_um.gpu.move.move import add_degrees
 from louvain_um.gpu.out_of_core.page_toucher import PageToucher
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.kernel_list import OFFSETS32
+from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.lru.residency import Residency, Span, cut_rows
 from louvain_um.placement.memory.allocator import Allocator
@@ -37,10 +37,14 @@ def upload(
     memory: Allocator,
     graph: Graph | DeviceGraph,
     *,
+    packer: Packer | None = None,
     compact: str = "",
     extended: bool = False,
 ) -> GpuLevel:
-    """Fill arrays of the run's own with a graph, as it is or for kernels of `compact` types."""
+    """Fill arrays of the run's own with a graph, as it is or packed for kernels of `compact` types.
+
+    A packer of the graph that measured it has some work behind it.
+    """
 
     def put(name: str, group: Any, array: Any) -> Any:
         there = memory.empty(f"{name}.0", group, len(array), array.dtype)
@@ -48,11 +52,10 @@ def upload(
         return there
 
     sums, weights, loops = sum_type(graph, extended=extended), graph.weights, None
-    offsets, targets = graph.offsets, graph.targets
-    if compact == OFFSETS32:
-        offsets = offsets.astype(np.uint32)
-    elif compact:
-        offsets, targets, weights = targets24.pack(*targets24.on_host(graph))
+    offsets, targets, packed = graph.offsets, graph.targets, None
+    if compact:
+        packed = (packer or Packer(graph)).pack(sort=compact != PACKED_OFFSETS32)
+        offsets, targets, weights = packed.offsets, packed.targets, packed.weights
     elif weights is not None:
         weights = weights.view(np.uint32 if weights.dtype == np.uint32 else np.uint64)
     if weights is not None:
@@ -67,8 +70,12 @@ def upload(
         loops=loops,
     )
     level.sums, level.compact = sums, compact
+    if packed is not None:
+        if weights is not None:
+            packed.heads[HEADER - 1] = weights.data.ptr
+        level.heads, level.lines = put("heads", "graph", packed.heads), packed.lines
     if compact and weights is None:
-        return level  # which has no degrees: `targets24.cuh`
+        return level  # which has no degrees: `packed.cuh`
     if isinstance(graph, Graph):
         level.degrees = put("degrees", "community", graph.degrees.astype(sums))
     else:

@@ -21,6 +21,7 @@ from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.coarse_bytes import SMALL, at_once_bytes
 from louvain_um.gpu.memory.degree_stats import DegreeStats
+from louvain_um.gpu.memory.packed import Packer
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once
 from louvain_um.options import Options
@@ -67,12 +68,18 @@ def holds_small(vertices: int, options: Options) -> bool:
 
 
 def plan_run(
-    graph: Any, options: Options, machine: Machine, *, survey: Survey
+    graph: Any,
+    options: Options,
+    machine: Machine,
+    *,
+    survey: Survey,
+    packer: Packer | None = None,
 ) -> tuple[Plan, Shape]:
     """Return the plan of a run on a graph at hand, and the graph's shape.
 
     Where coarse levels may keep all but the device lacks the memory for that, they are taken to
-    keep what those of modularity keep; what is then too large overflows.
+    keep what those of modularity keep; what is then too large overflows. How many bytes packed
+    targets take is measured where these are planned, if there is a packer of the graph.
 
     Raises
     ------
@@ -92,7 +99,11 @@ def plan_run(
             if not plan.out_of_core:
                 return plan, shape
         shape = replace(shape, keeps_all=False)
-    return plan_shape(graph, options, machine, shape, degrees, skew), shape
+    plan = plan_shape(graph, options, machine, shape, degrees, skew)
+    if plan.compact and packer:
+        shape = replace(shape, target_bytes=packer.target_bytes(sort=shape.sorts))
+        plan = plan_shape(graph, options, machine, shape, degrees, skew)
+    return plan, shape
 
 
 def plan_shape(
@@ -150,7 +161,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
     ratio = arcs / max(shape.arcs, 1)
     larger = replace(
         shape,
-        targets24=False,
+        sorted_rows=False,
         offsets32=False,
         arcs=arcs,
         vertices=max(1, round(shape.vertices * ratio)),

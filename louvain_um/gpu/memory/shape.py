@@ -16,7 +16,7 @@ from louvain_um.gpu.memory.coarse_memory import (
     coarse_shares,
     shares_from_facts,
 )
-from louvain_um.gpu.memory.targets24 import MOST_VERTICES
+from louvain_um.gpu.memory.packed import MOST_ARCS, MOST_LENGTH, MOST_SORTED, most_bytes
 from louvain_um.options import Method
 from louvain_um.placement.model.graph_kinds import named_kind
 
@@ -30,7 +30,9 @@ MOST_BYTE: Final = 255
 """Most arcs of a vertex with which a community of one is told by its size modulo 256: with 257
 vertices, it has more arcs."""
 
-EARLIER_FIELDS: Final = {"widest": "max_degree", "wide": "hub_arcs"}
+EARLIER_FIELDS: Final = {
+    "widest": "max_degree", "wide": "hub_arcs", "targets24": "sorted_rows",
+}  # fmt: skip
 """Fields of a shape in records of earlier versions, and what they are called now."""
 
 
@@ -65,10 +67,13 @@ class Shape:
         Scratch of minimal size, for runs that do not fit otherwise.
     weights16 : bool
         No weight takes more than 16 bits, as far as known.
-    targets24 : bool
-        The input's targets take 24 bits (`targets24.py`) and its weights 16, for the same runs.
+    sorted_rows : bool
+        The input's targets are packed in rows sorted by length (`packed.py`), its weights take 16
+        bits, and there are no degrees without weights: for the same runs.
     offsets32 : bool
-        The input's offsets take 32 bits, and there are no degrees, where targets do not fit 24.
+        The same in rows that keep their order: its offsets take 32 bits.
+    target_bytes : float, optional
+        Bytes of a packed target on average, if known.
     extended, second, members, fixed : bool
         Vertices move by the extended rule, and which of its arrays there are
         (`louvain_um.gpu.move.extended`).
@@ -90,8 +95,9 @@ class Shape:
     kind: str = "unknown"
     low_scratch: bool = False
     weights16: bool = False
-    targets24: bool = False
+    sorted_rows: bool = False
     offsets32: bool = False
+    target_bytes: float | None = None
     extended: bool = False
     second: bool = False
     members: bool = False
@@ -111,16 +117,29 @@ class Shape:
 
         Where all arcs weigh 1, degrees and their sums take 32 bits.
         """
-        if self.extended or self.loops or not self.vertices:
+        if self.extended or self.loops or not self.vertices or self.arcs > MOST_ARCS:
             return False
         if self.weight_bytes:
-            return self.weights16 and self.vertices <= MOST_VERTICES
+            return self.weights16 and self.sorts
         return self.sum_bytes == 4
+
+    @property
+    def sorts(self) -> bool:
+        """Whether rows of an input in fewer bytes are sorted by length."""
+        longest = self.vertices - 1 if self.max_degree is None else self.max_degree
+        few = self.vertices <= MOST_SORTED or self.weight_bytes > 0
+        return few and longest < MOST_LENGTH
+
+    @property
+    def packed_bytes(self) -> float:
+        """Bytes of a packed target on average, as far as known."""
+        most = most_bytes(self.vertices)
+        return most if self.target_bytes is None else self.target_bytes
 
     @property
     def compact(self) -> bool:
         """Whether the input takes fewer bytes."""
-        return self.targets24 or self.offsets32
+        return self.sorted_rows or self.offsets32
 
     @property
     def byte_sizes(self) -> bool:
@@ -130,9 +149,8 @@ class Shape:
 
     def compacted(self) -> Shape:
         """Return the shape with the input in fewer bytes, if that is possible."""
-        short = self.vertices <= MOST_VERTICES
-        allowed = self.allows_compact
-        return replace(self, targets24=allowed and short, offsets32=allowed and not short)
+        allowed, sorts = self.allows_compact, self.sorts
+        return replace(self, sorted_rows=allowed and sorts, offsets32=allowed and not sorts)
 
     @property
     def coarse_shares(self) -> CoarseShares:

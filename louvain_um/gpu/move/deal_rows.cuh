@@ -2,7 +2,7 @@
 #pragma once
 #include "bins.cuh"
 #include "search.cuh"
-#include "targets24.cuh"
+#include "packed.cuh"
 
 // Arcs of a unit.
 #define DEALT_ARCS 4096

@@ -5,7 +5,7 @@
 // exchange what they read. No table is needed: lanes compare what they hold.
 #pragma once
 #include "bins.cuh"
-#include "targets24.cuh"
+#include "packed.cuh"
 
 #define ARCS_A_LANE 4
 

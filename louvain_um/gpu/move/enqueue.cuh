@@ -5,7 +5,7 @@
 // are never queued.
 #pragma once
 #include "bins.cuh"
-#include "targets24.cuh"
+#include "packed.cuh"
 
 // Queues the vertices of low..high - 1 that have arcs, from queue[at] on; fills shared.starts and
 // adds their arcs, arcs_of(v), to control->visited. round_of(v, first) returns the sub-round of v,

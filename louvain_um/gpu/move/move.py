@@ -153,6 +153,11 @@ def tell_sweeps(
 def add_degrees(kernels: Kernels, level: GpuLevel) -> None:
     """Fill the degrees of level 0 from its weights and loops."""
     kernel = kernels.get("move", "add_degrees", level.types)
-    arguments = (level.offsets, or_null(level.weights), or_null(level.loops), level.degrees)
+    arguments = (
+        level.offsets,
+        or_null(level.weights_argument),
+        or_null(level.loops),
+        level.degrees,
+    )
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))

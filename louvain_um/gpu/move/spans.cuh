@@ -2,7 +2,7 @@
 //
 // Where kernels take offsets, they get pairs: entry 2v is where v's row begins, 2v + 1 its end.
 #pragma once
-#include "targets24.cuh"
+#include "packed.cuh"
 
 // Weight type of such graphs; the weights themselves are of type W.
 template <class W>

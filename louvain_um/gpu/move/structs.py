@@ -44,7 +44,7 @@ def move_rule(
     """Return the rule of moving on a level that has labels and totals."""
     return Struct(
         MOVE_RULE,
-        offsets=level.offsets, targets=level.targets, weights=level.weights,
+        offsets=level.offsets, targets=level.targets, weights=level.weights_argument,
         degrees=level.degrees, labels=level.labels, totals=level.totals, sizes=sizes, queue=queue,
         proposed=proposed, rate=options.resolution / total, total=float(total), seed=options.seed,
         byte_sizes=level.byte_sizes,
@@ -55,7 +55,7 @@ def refine_rule(level: GpuLevel, options: Options, total: int, **arrays: Any) ->
     """Return the rule of refinement on a level that has `refined`."""
     return Struct(
         REFINE_RULE,
-        offsets=level.offsets, targets=level.targets, weights=level.weights,
+        offsets=level.offsets, targets=level.targets, weights=level.weights_argument,
         degrees=level.degrees, labels=level.labels, totals=level.totals, refined=level.refined,
         rate=options.resolution / total, seed=options.seed,
         salt=rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed),

@@ -32,7 +32,7 @@ __device__ __forceinline__ void visit_rows(i64 n, const i64* offsets, const W* w
 template <class W, class F>
 __device__ __forceinline__ void visit_all_arcs(i64 n, const i64* offsets, const W* weights,
                                                F visit) {
-  if constexpr (lengths_in_offsets<W> || same<W, Offsets32>)
+  if constexpr (lengths_in_offsets<W> || same<W, PackedOffsets32>)
     return visit_rows(n, offsets, weights, visit);
   const i64 arcs = offsets[n], stretch = stretch_of(arcs, STRETCH_ARCS);
   for (i64 low = grid_thread() / WARP * stretch; low < arcs;
@@ -122,6 +122,11 @@ __global__ void BOUNDS add_masses(i64 n, const u64* masses, const u32* numbers, 
   }
 }
 
+// How a level's targets are kept, other than in 32 bits each.
+#define SORTED_ROWS 1    // Packed, PackedWeights16
+#define SHORT_OFFSETS 2  // PackedOffsets32
+#define SHORT_TARGETS 3  // Weights8Targets24
+
 // Joins the two ends of every arc inside a community.
 template <class W>
 __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W* weights,
@@ -137,19 +142,19 @@ __device__ void join_ends(i64 n, const i64* offsets, const u32* targets, const W
 // Gives each connected part of a community its smallest member as label, in place. A vertex without
 // arcs is a part of its own. Parents are never greater than their children, so that the root of a
 // part is its smallest member. Parts that hold fixed vertices stay one; `fixed` may be null, and
-// `first` is scratch with one entry per vertex. `bits` is 24 for targets of 24 bits, 8 for those
-// beside weights of a byte, 32 for offsets of 32 bits, else 0. Cooperative.
+// `first` is scratch with one entry per vertex. `form` says how targets are kept (FORMS of
+// relabel.py); `heads` are those of packed ones. Cooperative.
 __global__ void BOUNDS split_communities(i64 n, const i64* offsets, const u32* targets,
-                                         u32 bits, const u64* fixed, u32* first, u32* labels,
-                                         u32* parents, RelabelResult* result) {
+                                         const void* heads, u32 form, const u64* fixed, u32* first,
+                                         u32* labels, u32* parents, RelabelResult* result) {
   for (i64 v = grid_thread(); v < n; v += grid_threads()) parents[v] = v;
   grid_sync(&result->barrier);
-  if (bits == 24)
-    join_ends(n, offsets, targets, (const Targets24*)0, labels, parents);
-  else if (bits == 8)
+  if (form == SORTED_ROWS)
+    join_ends(n, offsets, targets, (const Packed*)heads, labels, parents);
+  else if (form == SHORT_OFFSETS)
+    join_ends(n, offsets, targets, (const PackedOffsets32*)heads, labels, parents);
+  else if (form == SHORT_TARGETS)
     join_ends(n, offsets, targets, (const Weights8Targets24*)0, labels, parents);
-  else if (bits == 32)
-    join_ends(n, offsets, targets, (const Offsets32*)0, labels, parents);
   else
     join_ends(n, offsets, targets, (const Unweighted*)0, labels, parents);
   if (fixed) {

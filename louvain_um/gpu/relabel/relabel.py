@@ -17,15 +17,19 @@ from louvain_um.gpu.level import NULL, GpuLevel, or_null
 from louvain_um.gpu.memory.clustering import wedge_draws
 from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
-from louvain_um.gpu.runtime.kernel_list import OFFSETS32, TARGETS24, WEIGHTS8_TARGETS24, WEIGHTS16
+from louvain_um.gpu.runtime.kernel_list import (
+    PACKED,
+    PACKED_OFFSETS32,
+    PACKED_WEIGHTS16,
+    WEIGHTS8_TARGETS24,
+)
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory.allocator import Allocator
 
-BITS: Final = {
-    TARGETS24: 24,
-    **dict.fromkeys(WEIGHTS16, 24),
-    **dict.fromkeys(WEIGHTS8_TARGETS24, 8),
-    OFFSETS32: 32,
+FORMS: Final = {
+    **dict.fromkeys((PACKED, *PACKED_WEIGHTS16), 1),
+    PACKED_OFFSETS32: 2,
+    **dict.fromkeys(WEIGHTS8_TARGETS24, 3),
 }
 """How `split_communities` tells levels in fewer bytes apart."""
 
@@ -110,7 +114,7 @@ def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums
         (grid_for(kernels, kernel, level),),
         (THREADS,),
         (
-            np.int64(n), level.offsets, level.targets, or_null(level.weights),
+            np.int64(n), level.offsets, level.targets, or_null(level.weights_argument),
             or_null(level.loops), or_null(level.degrees), level.start, totals, used, result,
         ),
     )  # fmt: skip
@@ -124,11 +128,12 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel, labels: Any) -> 
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     result = new_result(memory)
     kernel = kernels.get("relabel", "split_communities")
-    bits, first = np.uint32(BITS.get(level.types, 0)), None
+    form, first = np.uint32(FORMS.get(level.types, 0)), None
     if level.fixed is not None:
         first = memory.empty("first", "scratch", level.vertices, np.uint32)
     fixed = or_null(level.fixed), or_null(first)
-    arguments = (level.offsets, level.targets, bits, *fixed, labels, parents, result)
+    heads = or_null(level.weights_argument if level.compact else None)
+    arguments = (level.offsets, level.targets, heads, form, *fixed, labels, parents, result)
     blocks = grid_for(kernels, kernel, level)
     kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
     memory.free("parents", "relabel_result", *(["first"] if first is not None else []))

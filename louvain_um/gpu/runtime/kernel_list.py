@@ -9,16 +9,16 @@ from typing import Final
 INPUT32: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", "u64, u64")
 """Types of weights and of sums, for inputs whose targets take 32 bits."""
 
-TARGETS24: Final = "Targets24, u32"
+PACKED: Final = "Packed, u32"
 """The same for unweighted inputs whose targets take 24 bits (`louvain_um.gpu.memory.targets24`)."""
 
-OFFSETS32: Final = "Offsets32, u32"
+PACKED_OFFSETS32: Final = "PackedOffsets32, u32"
 """The same for unweighted inputs whose offsets take 32 bits, and which have no array of degrees."""
 
-WEIGHTS16: Final = ("Weights16, u32", "Weights16, u64")
+PACKED_WEIGHTS16: Final = ("PackedWeights16, u32", "PackedWeights16, u64")
 """The same for inputs whose targets take 24 bits and whose weights take 16."""
 
-INPUT: Final = (*INPUT32, TARGETS24, *WEIGHTS16, OFFSETS32)
+INPUT: Final = (*INPUT32, PACKED, *PACKED_WEIGHTS16, PACKED_OFFSETS32)
 """The same for any input."""
 
 WEIGHTS8_TARGETS24: Final = ("Weights8Targets24, u32", "Weights8Targets24, u64")

@@ -39,7 +39,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(engine.LIMITS, small=1 << 10)
     for module in (engine, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", small)
-    monkeypatch.setattr(shape, "MOST_VERTICES", 1 << 10)
+    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 10)
     monkeypatch.setattr(launch, "QUEUE_BLOCK", 1 << 8)
     monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
 

@@ -125,7 +125,7 @@ def test_packed_rows_hide_much_of_the_bus_and_more_the_less_of_them_are_away():
     assert 0.1 < whole < 0.3
     assert quarter < whole / 16
     assert cost.together(1.0, 0.5, 0.25) > 1 + quarter + 0.4
-    alone = cost.exposed({"move": 1.0}, {"move": 0.5}, targets24=True)
+    alone = cost.exposed({"move": 1.0}, {"move": 0.5}, sorted_rows=True)
     assert alone < cost.exposed({"move": 1.0}, {"move": 0.5}) / 4
 
 

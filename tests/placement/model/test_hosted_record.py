@@ -20,7 +20,7 @@ RECORD = json.loads((RESULTS / "hosted_arrays_h200.json").read_text())
 
 def predicted(row):
     known = Shape.from_record(RECORD["shapes"][row["graph"]])
-    shape = replace(known, method=row["method"], low_scratch=True, targets24=True)
+    shape = replace(known, method=row["method"], low_scratch=True, sorted_rows=True)
     arrays = declare(shape)
     hosted = {
         name: Placement("split", there) if there else Placement("host_mapped")

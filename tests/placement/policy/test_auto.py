@@ -42,31 +42,31 @@ def test_scratch_shrinks_before_anything_leaves_the_device():
     assert "as small as" in found.verdict
 
 
-def targets24(low_scratch=False):
+def packed(low_scratch=False):
     return tuple(
-        replace(array, itemsize=3) if array.name == "targets.0" else array
+        replace(array, itemsize=3, by_length=True) if array.name == "targets.0" else array
         for array in arrays(low_scratch)
     )
 
 
 def test_arcs_are_packed_before_scratch_shrinks_and_both_before_anything_leaves():
-    tried = [(arrays(), {}), (targets24(), {}), (arrays(True), {"joint": True})]
-    for declared, how in (*tried, (targets24(True), {"joint": True})):
-        found = plan(budget=device_bytes_in_core(declared, **how), compact=targets24)
+    tried = [(arrays(), {}), (packed(), {}), (arrays(True), {"joint": True})]
+    for declared, how in (*tried, (packed(True), {"joint": True})):
+        found = plan(budget=device_bytes_in_core(declared, **how), compact=packed)
         less = next(a for a in found.arrays if a.name == "targets.0").itemsize == 3
-        assert found.targets24 == less == (declared in (targets24(), targets24(True)))
+        assert found.compact == less == (declared in (packed(), packed(True)))
         assert found.low_scratch == bool(how)
         assert found.in_core
-        assert any("24 bits" in note for note in found.notes) == less
+        assert any("3 bytes instead of 4" in note for note in found.notes) == less
         assert json.loads(json.dumps(found.to_dict()))["packed"] == less
 
 
 def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
-    least = device_bytes_in_core(targets24(True), joint=True)
+    least = device_bytes_in_core(packed(True), joint=True)
     for share in (0.9, 0.7, 0.5):
-        found, whole = (plan(budget=int(share * least), **m) for m in ({"compact": targets24}, {}))
-        assert found.targets24
-        assert not whole.targets24
+        found, whole = (plan(budget=int(share * least), **m) for m in ({"compact": packed}, {}))
+        assert found.compact
+        assert not whole.compact
         assert not found.in_core
         assert found.seconds <= whole.seconds
 
@@ -74,7 +74,7 @@ def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
 def test_what_somebody_placed_is_not_packed():
     for name in POLICY_NAMES:
         if name != "auto":
-            assert not plan(name, "100%", compact=targets24).targets24
+            assert not plan(name, "100%", compact=packed).compact
 
 
 @pytest.mark.parametrize("skew", SKEWS)
