@@ -34,6 +34,7 @@ from common import machine, save
 
 from louvain_um.api import run
 from louvain_um.errors import LouvainUmError
+from louvain_um.gpu.memory import packed
 from louvain_um.options import Options
 from louvain_um.planning import measure
 
@@ -179,8 +180,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=540, help="seconds for everything")
     parser.add_argument("--claims", type=Path, help="folder in which processes share the kinds")
+    parser.add_argument("--rows", choices=("sorted", "in-order"), help="of packed inputs")
     parser.add_argument("-o", "--out", type=Path, required=True)
     chosen = parser.parse_args()
+    if chosen.rows:
+        packed.OFFSETS_SHARE = 0 if chosen.rows == "sorted" else 1 << 62
     import cupy
 
     begun, longest, ready = time.perf_counter(), 0.0, False

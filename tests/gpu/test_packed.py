@@ -10,7 +10,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.memory.packed import MOST_SORTED
+from louvain_um.gpu.memory.packed import sorts
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.graph.graph import Graph
 
@@ -68,12 +68,15 @@ def test_labels_with_packed_targets(gpu: Choice, name: str, method: str) -> None
 
 
 def test_rows_are_sorted_by_length_or_keep_their_order(gpu: Choice) -> None:
-    for more in (0, 1):
-        n = MOST_SORTED + more
+    for reach, n in ((20, 60_000), (20, 1 << 24), (1, (1 << 24) + 1)):
+        # Numbers of vertices take up to four bytes, packed ones but where the ring closes one.
         ring = n - 1 - np.arange(60_000)
-        graph = Graph.from_edges(ring, np.roll(ring, 1), n_vertices=n)
+        ends = [np.roll(ring, step) for step in range(1, reach + 1)]
+        graph = Graph.from_edges(np.tile(ring, reach), np.concatenate(ends), n_vertices=n)
+        assert sorts(n, graph.n_arcs) == (reach == 20 and n == 60_000)
         found = lu.louvain(graph, device="cuda", device_budget="70%")
         assert found.provenance["plan"]["packed"]
+        assert found.provenance["plan"]["target_bytes"] < 1.1
         want = lu.louvain(graph, device="cuda", memory="device")
         np.testing.assert_array_equal(found.labels, want.labels)
         assert found.modularity > 0.9

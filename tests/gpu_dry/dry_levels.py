@@ -205,7 +205,6 @@ def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
     monkeypatch.setattr(limits, "LOW_SCRATCH", low)
     monkeypatch.setattr(limits, "REFINED_CHUNK", limits.REFINED_CHUNK // shrink)
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", kernel_arguments.LEAST_ROWS // shrink)
-    monkeypatch.setattr(shape, "MOST_SORTED", shape.MOST_SORTED // shrink)
     for name in ("QUEUE_BLOCK", "MOST_QUEUED"):
         monkeypatch.setattr(launch, name, getattr(launch, name) // shrink)
 

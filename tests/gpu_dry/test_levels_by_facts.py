@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.memory import shape
 from louvain_um.gpu.relabel import relabel
 from louvain_um.options import Options
 from louvain_um.placement.memory.allocator import Allocator
@@ -150,7 +149,6 @@ LEIDEN_BYTES = 2_530_000_000
 def test_few_arcs_per_vertex_leave_what_is_looked_up_on_the_device(monkeypatch, watch, percent):
     shrink = 8
     graph, script = made_up("road", "louvain", shrink)
-    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 20)  # so small a graph has more as well
     budget = ROAD_BYTES // shrink * percent // 100
     plan, memory = run_dry(monkeypatch, graph, script, Options(device_budget=budget))
     assert plan.in_pages
@@ -177,7 +175,6 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
     """What is looked up once per vertex, or not at all, makes room for it."""
     shrink = 8
     graph, script = made_up("road", "leiden", shrink)
-    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 20)
     hosted, away = set[str](), set[str]()
     free = Allocator.free
     looked_up = {
@@ -210,7 +207,6 @@ def test_labels_of_finished_levels_leave_for_rows_and_are_back_before_they_are_r
 ):
     shrink = 8
     graph, script = made_up("road" if method == "louvain" else "rmat24", method, shrink)
-    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 20)
     left, read = set[str](), list[float]()
     settle, compose = Allocator.settle, relabel.compose
 

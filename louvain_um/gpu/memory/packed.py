@@ -8,8 +8,8 @@ the graph fits, targets keep 32 bits: packing takes time, and reading them in co
 
 Rows are sorted by length, short ones first. So the longest rows stay on the host if not all fit:
 the bus reads these as one range of bytes, while each short row costs one or two requests. Offsets
-then take 8 bytes; unweighted graphs of more than `MOST_SORTED` vertices keep the order of their
-rows, and have offsets of 4.
+then take 8 bytes. Where that would be much beside the targets, rows of unweighted graphs keep their
+order, and offsets take 4 bytes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from louvain_um.gpu.memory.packed_rows import (
     WIDTH_BITS,
 )
 
-MOST_SORTED: Final = 1 << 24
-"""Vertices up to which rows of unweighted graphs are sorted by length."""
+OFFSETS_SHARE: Final = 8
+"""Offsets of 8 bytes that take more than 1 / 8 of the bytes of targets are too much: with 30 % of
+the memory, Louvain took .81 to .88 times as long with rows in order on three kinds of graph above
+that, 1.05 times on one, and 1.02 times on one below (`rows_in_order_h200.json`)."""
 
 MOST_LENGTH: Final = 1 << 64 - START_BITS
 """Arcs that no sorted row may have."""
@@ -48,6 +50,18 @@ weights."""
 WORTH: Final = 0.9
 """Bytes of packed targets, by those that the largest number needs, below which blocks have heads:
 with these, runs on block models at 30 to 70 % took 5 to 10 % longer than without."""
+
+
+def sorts(vertices: int, arcs: int) -> bool:
+    """Say whether rows of an unweighted graph are sorted by length.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.memory.packed import sorts
+    >>> sorts(1_000_000, 30_000_000), sorts(1_000_000, 3_000_000)
+    (True, False)
+    """
+    return OFFSETS_SHARE * 8 * vertices <= most_bytes(vertices) * arcs
 
 
 def heads_of(vertices: int, arcs: int, target_bytes: float | None) -> int:

@@ -16,7 +16,7 @@ from louvain_um.gpu.memory.coarse_memory import (
     coarse_shares,
     shares_from_facts,
 )
-from louvain_um.gpu.memory.packed import MOST_ARCS, MOST_LENGTH, MOST_SORTED, most_bytes
+from louvain_um.gpu.memory.packed import MOST_ARCS, MOST_LENGTH, most_bytes, sorts
 from louvain_um.options import Method
 from louvain_um.placement.model.graph_kinds import named_kind
 
@@ -127,8 +127,8 @@ class Shape:
     def sorts(self) -> bool:
         """Whether rows of an input in fewer bytes are sorted by length."""
         longest = self.vertices - 1 if self.max_degree is None else self.max_degree
-        few = self.vertices <= MOST_SORTED or self.weight_bytes > 0
-        return few and longest < MOST_LENGTH
+        pays = self.weight_bytes > 0 or sorts(self.vertices, self.arcs)
+        return pays and longest < MOST_LENGTH
 
     @property
     def packed_bytes(self) -> float:

@@ -12,7 +12,14 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, stencil
 from louvain_um.gpu import engine
-from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.gpu.memory import (
+    array_specs,
+    coarse_bytes,
+    coarse_memory,
+    packed,
+    planning,
+    shape,
+)
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -39,7 +46,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(engine.LIMITS, small=1 << 10)
     for module in (engine, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", small)
-    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 10)
+    monkeypatch.setattr(packed, "OFFSETS_SHARE", 1 << 40)
     monkeypatch.setattr(launch, "QUEUE_BLOCK", 1 << 8)
     monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
 

@@ -21,7 +21,6 @@ from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import (
-    shape,
     targets24,
     weights8,
 )
@@ -174,7 +173,6 @@ def test_labels_do_not_depend_on_weights_of_16_bits(
         2500, max_degree=300, min_community=50, max_community=300, weights="uniform", seed=3
     ).graph
     one, options = squeezed(monkeypatch, graph, method, budget)
-    monkeypatch.setattr(shape, "MOST_SORTED", 1 << 24)
     with (
         emulated_devices(monkeypatch, emulated, 2),
         GpuEngine(options, ignore) as run,
