@@ -9,6 +9,7 @@ import numpy as np
 
 from louvain_um.events import Phase
 from louvain_um.gpu.aggregate.limits import Limits
+from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.planning import (
     ahead_bytes,
@@ -16,7 +17,6 @@ from louvain_um.gpu.memory.planning import (
     queued_within,
     work_bytes,
 )
-from louvain_um.gpu.memory.targets24 import MOST_VERTICES
 from louvain_um.gpu.runtime.launch import queued_at_once
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.planner import Plan

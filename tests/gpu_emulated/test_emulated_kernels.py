@@ -18,8 +18,8 @@ from louvain_um.core import rules
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
+from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
 from louvain_um.gpu.memory.packed import HEADER, Packer
-from louvain_um.gpu.memory.targets24 import MOST_VERTICES
 from louvain_um.gpu.runtime.launch import BLOCK_MAX
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options

@@ -12,11 +12,11 @@ from louvain_um.core import rules
 from louvain_um.dynamic import ouroboros
 from louvain_um.dynamic.stores.on_device import pages
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.aggregate import limits
+from louvain_um.gpu.aggregate import limits, targets24
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
 from louvain_um.gpu.dynamic import batch_arrays, follow_arrays
-from louvain_um.gpu.memory import packed_rows, targets24, weights8
+from louvain_um.gpu.memory import packed_rows, weights8
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS

@@ -12,7 +12,7 @@ from louvain_um.gpu.memory import weights8
 from louvain_um.placement.memory.allocator import Allocator
 
 SPARE24: Final = 8
-"""Bytes beside targets of 24 bits: the last read may reach there (`targets24.words_for`)."""
+"""Bytes beside targets of 24 bits: the last read may reach there."""
 
 
 class CoarseRows:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.ledger import Group
+from louvain_um.gpu.aggregate import targets24
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.limits import (
     BOUNDS,
@@ -19,7 +20,7 @@ from louvain_um.gpu.aggregate.limits import (
     tables,
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.memory import packed, targets24, weights8
+from louvain_um.gpu.memory import packed, weights8
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, carve, grid_for
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers

@@ -10,13 +10,13 @@ INPUT32: Final = ("Unweighted, u32", "u32, u32", "Unweighted, u64", "u32, u64", 
 """Types of weights and of sums, for inputs whose targets take 32 bits."""
 
 PACKED: Final = "Packed, u32"
-"""The same for unweighted inputs whose targets take 24 bits (`louvain_um.gpu.memory.targets24`)."""
+"""The same for unweighted inputs with packed targets in sorted rows (`packed.cuh`)."""
 
 PACKED_OFFSETS32: Final = "PackedOffsets32, u32"
-"""The same for unweighted inputs whose offsets take 32 bits, and which have no array of degrees."""
+"""The same in rows that keep their order, with offsets of 32 bits."""
 
 PACKED_WEIGHTS16: Final = ("PackedWeights16, u32", "PackedWeights16, u64")
-"""The same for inputs whose targets take 24 bits and whose weights take 16."""
+"""The same for inputs with packed targets in sorted rows and weights of 16 bits."""
 
 INPUT: Final = (*INPUT32, PACKED, *PACKED_WEIGHTS16, PACKED_OFFSETS32)
 """The same for any input."""

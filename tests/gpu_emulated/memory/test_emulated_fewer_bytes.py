@@ -14,16 +14,13 @@ from louvain_um.core import rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.events import ignore
 from louvain_um.generators import lfr
-from louvain_um.gpu.aggregate import kernel_arguments
+from louvain_um.gpu.aggregate import kernel_arguments, targets24
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import (
-    targets24,
-    weights8,
-)
+from louvain_um.gpu.memory import weights8
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph

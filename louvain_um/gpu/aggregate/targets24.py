@@ -13,7 +13,7 @@ def whole_targets(nbytes: int) -> int:
 
     Examples
     --------
-    >>> from louvain_um.gpu.memory.targets24 import whole_targets
+    >>> from louvain_um.gpu.aggregate.targets24 import whole_targets
     >>> [whole_targets(nbytes) for nbytes in (0, 8, 12, 16)]
     [0, 1, 2, 3]
     """
