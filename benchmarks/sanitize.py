@@ -31,7 +31,7 @@ PREFETCHED = Policy(
 """Level 0 is out of core."""
 
 CASES = (("device", None), ("auto", "70%"), ("auto", "50%"), ("base", None))
-"""At 70 % scratch is small; at 50 % targets take 24 bits and some arrays are on the host."""
+"""At 70 % scratch is small; at 50 % targets are packed and some arrays are on the host."""
 MESH = 40, 40, 40
 SHEET = (60, 60)
 HEAVY = 1 << 22

@@ -82,7 +82,8 @@ class Decision:
     low_scratch : bool
         Scratch has its minimal size.
     compact : bool
-        The input takes fewer bytes: targets of 24 bits, or offsets of 32 bits and no degrees.
+        The input takes fewer bytes: its targets, weights and, where rows keep their order, offsets;
+        without weights, there are no degrees.
     expected : Forecast
         Seconds by stage and cause.
     work : Workload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -119,9 +118,10 @@ def plain_data(
 
 
 def _dtype(itemsize: float) -> str:
-    """Return the type of an array's elements; of packed targets, as wide as any may be."""
-    width = math.ceil(round(itemsize, 2))  # blocks may end with some to spare
-    return INTEGERS.get(width, f"V{width}")
+    """Return the type of an array's elements; of targets that take more bytes or fewer, none."""
+    if itemsize % 1:
+        return "packed"
+    return INTEGERS.get(int(itemsize), f"V{int(itemsize)}")
 
 
 def frame_of_arrays(plan: Mapping[str, Any]) -> pd.DataFrame:

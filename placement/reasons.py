@@ -207,12 +207,15 @@ def _compact(plan: Decision) -> tuple[str, ...]:
         return ()
     own = [a for a in plan.arrays if a.level == 0]
     width = next(a.itemsize for a in own if a.role == "targets")
-    text = f"targets of level 0 take {width:.2g} bytes instead of 4"
+    found = [f"targets {min(width, 4):.1f} instead of 4"] if width < 4 else []
     if any(a.role == "weights" for a in own):
-        text += ", and weights 2"
+        found.append("weights 2")
     if any(a.role == "offsets" and a.itemsize == 4 for a in own):
-        text += ", and offsets 4 instead of 8; degrees follow from them"
-    return (text,)
+        found.append("offsets 4 instead of 8")
+    text = f"bytes on level 0: {', '.join(found)}"
+    return (
+        text if any(a.role == "degrees" for a in own) else f"{text}; degrees follow from offsets",
+    )
 
 
 def _beyond(plan: Decision) -> tuple[str, ...]:

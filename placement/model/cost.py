@@ -42,25 +42,26 @@ PAGEABLE: Final = 7.5e9
 """Bytes/s at which a graph's arrays are copied to the device at most, since they are not in
 page-locked memory: LFR 24's 2.7 GB took .34 s, R-MAT 24's 2.2 GB .32 (`policies_h200`)."""
 
-PACKING: Final = 1.2e9
-"""Arcs/s that several threads pack: with packing, LFR and R-MAT 24 loaded in .7 s instead of .3
-(`policies_h200`)."""
+PACKING: Final = 5e8
+"""Arcs/s that several threads pack: LFR and R-MAT 24 loaded in .7 s instead of .3 with targets of
+24 bits (`policies_h200`), graphs of 112 M arcs take .13 s longer since targets take as many bytes
+as their neighbours need (`zoo_packed_h200`)."""
 
 FRESH: Final = 0.083
 """Rate at which prefetching creates empty pages on the device, relative to its bandwidth: 362 of
 4,360 GB/s on an H200."""
 
 BESIDE: Final = 3.5
-"""Exponent p of ``(compute^p + bus^p)^(1/p)``, the time of both with 24-bit targets. They overlap
+"""Exponent p of ``(compute^p + bus^p)^(1/p)``, the time of both with sorted rows. They overlap
 because rows are sorted by length, the hosted ones are the longest, and half of the blocks begin
 with the shortest. Fitted to LFR 24 and R-MAT 24 with 25, 50, 75, 88 and 100 % of the arcs hosted
 (`hosted_arrays_h200.json`).
 """
 
 PACKED_MOVE: Final = 1.15
-"""Factor on the time of moving and refining with 24-bit targets, wherever these are: with all of
-level 0 on the device, moving on it took 1.10 times as long on LFR 24, 1.20 times on R-MAT 24
-(`as_beside_the_host` in `peer_h200.json`)."""
+"""Factor on the time of moving and refining with packed targets, wherever these are: with all of
+level 0 on the device and targets of 24 bits, moving on it took 1.10 times as long on LFR 24, 1.20
+times on R-MAT 24 (`as_beside_the_host` in `peer_h200.json`)."""
 
 REMAPPED: Final = 400e-6
 """Seconds for each page that changes sides while level 0 is aggregated, what waits for it included;

@@ -26,7 +26,6 @@ from louvain_um.placement.model.graph_kinds import sweeps
 from louvain_um.placement.model.remote_access import (
     TAKEN,
     WHOLE,
-    has_packed_arcs,
     overlaps,
     remote_seconds,
 )
@@ -148,7 +147,7 @@ def forecast(
         for spec in layout
     )
     core = dict(work.core)
-    if any(map(has_packed_arcs, arrays)):
+    if any(a.role == "heads" for a in arrays):
         arrival = add((arrival, {"load": _packing_seconds(arrays, work)}))
         core |= {s: PACKED_MOVE * core.get(s, 0.0) for s in ("move", "refine")}
     if low_scratch:
@@ -201,7 +200,8 @@ def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:
     if work.source == "host":
         return packing
     coming = sum(a.nbytes for a in arrays if a.group == "graph" and "load" in a.stages)
-    going = coming + sum((WHOLE - a.itemsize) * a.size for a in arrays if has_packed_arcs(a))
+    targets = [a for a in arrays if a.holds_input_arcs and a.role == "targets"]
+    going = coming + sum((WHOLE - a.itemsize) * a.size for a in targets)
     return packing + (going + coming) / copying_rate(work.machine)
 
 

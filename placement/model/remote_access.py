@@ -212,8 +212,3 @@ def overlaps(array: ArraySpec, machine: Machine) -> bool:
     That is so of rows sorted by length, over a link that arcs wait for.
     """
     return array.by_length and exposed_share(machine) == 1
-
-
-def has_packed_arcs(array: ArraySpec) -> bool:
-    """Whether an array holds level 0's arcs in fewer bytes than they came in."""
-    return array.holds_input_arcs and array.itemsize < WHOLE

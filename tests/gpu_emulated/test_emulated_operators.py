@@ -42,7 +42,7 @@ SOURCE = """
 #include "common.cu"
 
 template <class R>
-using weights_of = std::remove_const_t<std::remove_pointer_t<decltype(R::weights)>>;
+using weight_type = std::remove_const_t<std::remove_pointer_t<decltype(R::weights)>>;
 
 template <class C>
 static void follow_any(int blocks, int bytes, const void* view, const u32* frontier, i64 items,
@@ -50,7 +50,7 @@ static void follow_any(int blocks, int bytes, const void* view, const u32* front
   std::vector<i64> before(items + 1), partials(blocks);
   auto run = [&](auto rows) {{
     fibres::launch(blocks, [&] {{
-      combine_along<weights_of<decltype(rows)>, C>(rows, frontier, items, xs, ys, into,
+      combine_along<weight_type<decltype(rows)>, C>(rows, frontier, items, xs, ys, into,
                                                    before.data(), partials.data(), state);
     }});
   }};

@@ -9,7 +9,7 @@ the graph fits, targets keep 32 bits: packing takes time, and reading them in co
 Rows are sorted by length, short ones first. So the longest rows stay on the host if not all fit:
 the bus reads these as one range of bytes, while each short row costs one or two requests. Offsets
 then take 8 bytes. Where that would be much beside the targets, rows of unweighted graphs keep their
-order, and offsets take 4 bytes.
+order, and offsets take 4 bytes (`sorts`).
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ with these, runs on block models at 30 to 70 % took 5 to 10 % longer than withou
 
 def sorts(vertices: int, arcs: int) -> bool:
     """Say whether rows of an unweighted graph are sorted by length.
+
+    Targets are taken to have the bytes of the largest number: a graph's plan tells how its rows lie
+    before these are measured.
 
     Examples
     --------
@@ -136,7 +139,7 @@ class Packer:
 
     def __init__(self, graph: Any) -> None:
         self.graph = graph
-        self.arrays: tuple[Any, Any, Any] | None = None
+        self.arrays: tuple[Any, Any] | None = None
         self.found: dict[bool, tuple[Any, ...]] = {}
 
     def target_bytes(self, *, sort: bool) -> float:
@@ -151,7 +154,7 @@ class Packer:
         from louvain_um.gpu.memory.packed_rows import pack_blocks, pack_weights
 
         placed, order, begins, bases, widths = self._blocks(sort)
-        offsets, targets, weights = self._on_host()
+        offsets, targets = self._on_host()
         lines = np.zeros(len(bases) + 1, np.uint32)
         np.cumsum(widths, out=lines[1:])
         own = lines.astype(np.int64) << LINE_BITS
@@ -162,13 +165,18 @@ class Packer:
             heads[HEADER:] = own
         else:
             heads[0] = most_bytes(self.graph.n_vertices)
-        packed = np.zeros(int(lines[-1]) * LINE_BYTES // 4, np.uint32)
         threads, short = default_threads(), None
-        rows = offsets, targets, order, begins
-        run(pack_blocks, threads, np.zeros(1, np.int64), *rows, own, packed.view(np.uint8))
+        if heads[0] == targets.itemsize and not sort:
+            packed = targets  # as it is
+        else:
+            packed = np.zeros(int(lines[-1]) * LINE_BYTES // 4, np.uint32)
+            rows = offsets, targets, order, begins
+            run(pack_blocks, threads, np.zeros(1, np.int64), *rows, own, packed.view(np.uint8))
+        weights = on_host(self.graph.weights)
         if weights is not None:
             short = np.empty(len(weights), np.uint16)
             run(pack_weights, threads, np.zeros(1, np.int64), offsets, weights, placed, short)
+        self.arrays, self.found = None, {}
         return Packed(placed, heads, lines, packed, short)
 
     def _blocks(self, sort: bool) -> tuple[Any, ...]:
@@ -178,7 +186,7 @@ class Packer:
         from louvain_um.core.parallel import default_threads, run
         from louvain_um.gpu.memory.packed_rows import measure_blocks, place_rows
 
-        offsets, targets, _ = self._on_host()
+        offsets, targets = self._on_host()
         if sort:
             placed, begins = np.zeros(len(offsets), np.int64), np.empty(len(offsets), np.int64)
             order = np.empty(len(offsets) - 1, np.uint32)
@@ -195,16 +203,16 @@ class Packer:
         self.found[sort] = placed, order, begins, bases, widths
         return self.found[sort]
 
-    def _on_host(self) -> tuple[Any, Any, Any]:
-        """Return offsets, targets and weights in host memory, wherever they are."""
+    def _on_host(self) -> tuple[Any, Any]:
+        """Return offsets and targets in host memory, wherever they are."""
         if self.arrays is None:
-            graph = self.graph
-            offsets, targets, weights = (
-                a if a is None or isinstance(a, np.ndarray) else a.get()
-                for a in (graph.offsets, graph.targets, graph.weights)
-            )
-            self.arrays = offsets, targets, weights
+            self.arrays = on_host(self.graph.offsets), on_host(self.graph.targets)
         return self.arrays
+
+
+def on_host(array: Any) -> Any:
+    """Return an array in host memory, wherever it is; None for None."""
+    return array if array is None or isinstance(array, np.ndarray) else array.get()
 
 
 def whole_arcs(lines: NDArray[np.uint32], nbytes: int) -> int:

@@ -124,16 +124,23 @@ def pack_blocks(
                 v = order[i] if len(order) else i
                 source = offsets[v] - begins[i]
                 last = min(end, begins[i + 1])
-                for j in range(source + at, source + last):
-                    value = np.int64(targets[j]) - base
-                    parts[to] = value & 0xFF
-                    if width > 1:
-                        parts[to + 1] = value >> 8 & 0xFF
-                    if width > 2:
+                if width == 1:
+                    for j in range(source + at, source + last):
+                        parts[to] = np.int64(targets[j]) - base
+                        to += 1
+                elif width == 2:
+                    for j in range(source + at, source + last):
+                        value = np.int64(targets[j]) - base
+                        parts[to], parts[to + 1] = value & 0xFF, value >> 8
+                        to += 2
+                else:
+                    for j in range(source + at, source + last):
+                        value = np.int64(targets[j]) - base
+                        parts[to], parts[to + 1] = value & 0xFF, value >> 8 & 0xFF
                         parts[to + 2] = value >> 16 & 0xFF
-                    if width > 3:
-                        parts[to + 3] = value >> 24
-                    to += width
+                        if width == 4:
+                            parts[to + 3] = value >> 24
+                        to += width
                 at = last
         first = take(taken, STRETCH)
 

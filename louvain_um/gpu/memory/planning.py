@@ -21,7 +21,7 @@ from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.coarse_bytes import SMALL, at_once_bytes
 from louvain_um.gpu.memory.degree_stats import DegreeStats
-from louvain_um.gpu.memory.packed import Packer
+from louvain_um.gpu.memory.packed import WORTH, Packer, most_bytes
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once
 from louvain_um.options import Options
@@ -159,10 +159,13 @@ def declared_at(shape: Shape, policy: str | Policy, arcs: int) -> tuple[ArraySpe
 def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
     """Return the shape of a larger or smaller graph of the same kind, with low scratch."""
     ratio = arcs / max(shape.arcs, 1)
+    width, most = shape.target_bytes, most_bytes(shape.vertices)
     larger = replace(
         shape,
         sorted_rows=False,
         offsets32=False,
+        # Neighbours are as far apart as they were; where that is any distance, it grows.
+        target_bytes=width if width and width <= WORTH * most else None,
         arcs=arcs,
         vertices=max(1, round(shape.vertices * ratio)),
         isolated=int(shape.isolated * ratio),

@@ -126,9 +126,8 @@ class Shape:
     @property
     def sorts(self) -> bool:
         """Whether rows of an input in fewer bytes are sorted by length."""
-        longest = self.vertices - 1 if self.max_degree is None else self.max_degree
         pays = self.weight_bytes > 0 or sorts(self.vertices, self.arcs)
-        return pays and longest < MOST_LENGTH
+        return pays and (self.max_degree or 0) < MOST_LENGTH
 
     @property
     def packed_bytes(self) -> float:

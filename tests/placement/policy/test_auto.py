@@ -57,7 +57,7 @@ def test_arcs_are_packed_before_scratch_shrinks_and_both_before_anything_leaves(
         assert found.compact == less == (declared in (packed(), packed(True)))
         assert found.low_scratch == bool(how)
         assert found.in_core
-        assert any("3 bytes instead of 4" in note for note in found.notes) == less
+        assert any("targets 3.0 instead of 4" in note for note in found.notes) == less
         assert json.loads(json.dumps(found.to_dict()))["packed"] == less
 
 
