@@ -45,7 +45,7 @@ page-locked memory: LFR 24's 2.7 GB took .34 s, R-MAT 24's 2.2 GB .32 (`policies
 PACKING: Final = 5e8
 """Arcs/s that several threads pack: LFR and R-MAT 24 loaded in .7 s instead of .3 with targets of
 24 bits (`policies_h200`), graphs of 112 M arcs take .13 s longer since targets take as many bytes
-as their neighbours need (`zoo_packed_h200`)."""
+as their neighbours need (`zoo_split_h200`, `zoo_packed_h200`; two hosts)."""
 
 FRESH: Final = 0.083
 """Rate at which prefetching creates empty pages on the device, relative to its bandwidth: 362 of

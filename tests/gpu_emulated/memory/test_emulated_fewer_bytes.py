@@ -206,10 +206,11 @@ def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(
         def launch(*_: Any) -> None:
             found.append((aggregation.value("near"), aggregation.value("far_targets")))
 
-        launch.blocks = blocks[name]  # type: ignore[attr-defined]
+        wanted[launch] = blocks[name]
         return launch
 
-    kernels: Any = SimpleNamespace(get=get, resident_blocks=lambda kernel, *_: kernel.blocks)
+    wanted = dict[Any, int]()
+    kernels: Any = SimpleNamespace(get=get, resident_blocks=lambda kernel, *_: wanted[kernel])
     level = GpuLevel(
         cycle=0, number=0, vertices=1 << 20, arcs=1 << 24, sums=np.uint32, offsets=None,
         targets=None, weights=None, loops=None, degrees=None,
