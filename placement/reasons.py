@@ -207,15 +207,14 @@ def _compact(plan: Decision) -> tuple[str, ...]:
         return ()
     own = [a for a in plan.arrays if a.level == 0]
     width = next(a.itemsize for a in own if a.role == "targets")
-    found = [f"targets {min(width, 4):.1f} instead of 4"] if width < 4 else []
+    found = [f"targets {width:.1f} instead of 4"] if width < 4 else []
     if any(a.role == "weights" for a in own):
         found.append("weights 2")
     if any(a.role == "offsets" and a.itemsize == 4 for a in own):
         found.append("offsets 4 instead of 8")
-    text = f"bytes on level 0: {', '.join(found)}"
-    return (
-        text if any(a.role == "degrees" for a in own) else f"{text}; degrees follow from offsets",
-    )
+    if not any(a.role == "degrees" for a in own):
+        found.append("no degrees, which follow from offsets")
+    return (f"level 0 takes fewer bytes: {', '.join(found)}",)
 
 
 def _beyond(plan: Decision) -> tuple[str, ...]:

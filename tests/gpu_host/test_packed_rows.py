@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import louvain_um as lu
 from louvain_um.generators import rmat
 from louvain_um.gpu.memory.packed import HEADER, Packed, Packer, most_bytes, whole_arcs
 from louvain_um.gpu.memory.packed_rows import PACKED_ARCS, START_BITS
@@ -122,3 +123,25 @@ def test_neighbours_along_a_ring_take_a_byte_each():
         arcs = whole_arcs(packed.lines, nbytes)
         assert lines[arcs // PACKED_ARCS] * 128 <= nbytes
         assert arcs >= 2 * n or lines[arcs // PACKED_ARCS + 1] * 128 > nbytes
+
+
+@pytest.mark.parametrize(
+    ("vertices", "arcs", "told"),
+    [
+        (3_000_000, 90_000_000, "targets 3.0 instead of 4, no degrees"),
+        (30_000_000, 900_000_000, "bytes: no degrees"),
+        (30_000_000, 90_000_000, "bytes: offsets 4 instead of 8, no degrees"),
+    ],
+)
+def test_a_plan_tells_what_takes_fewer_bytes(vertices, arcs, told):
+    plan = lu.plan(n_vertices=vertices, n_arcs=arcs, machine="h200", device_budget="30%")
+    assert [told in note for note in plan.notes if "fewer bytes" in note] == [True]
+
+
+def test_a_plan_of_a_graph_at_hand_measures_how_its_targets_pack():
+    n = 400_000
+    ring = np.arange(n)
+    ends = [np.roll(ring, step) for step in range(1, 9)]
+    graph = lu.Graph.from_edges(np.tile(ring, 8), np.concatenate(ends), n_vertices=n)
+    plan = lu.plan(graph, machine="h200", device_budget="30%")
+    assert any("targets 1.0 instead of 4" in note for note in plan.notes)
