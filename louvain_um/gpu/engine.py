@@ -421,6 +421,7 @@ class GpuEngine:
         if level.start is None:
             sums = Sums(level.inside, level.squares, level.vertices)
         else:
+            self.memory.dress(*settling(level))
             sums = relabel.community_sums(kernels, self.memory, level)
             if not self.problem.extended:
                 level.start_sums = sums
@@ -432,6 +433,7 @@ class GpuEngine:
             # The next level gained nothing, and was built in this one's memory.
             before = self.path[: level.number]
             reaggregate.restore(kernels, self.memory, before, level, self.limits, self.settle_input)
+            self.memory.dress(*settling(level))
         level.start_sums = None
         if level.start is not None:
             relabel.split(kernels, self.memory, level, level.start)

@@ -212,6 +212,11 @@ def wait_for(stream: int) -> None:
     _cupy("streamSynchronize", stream)
 
 
+def is_busy(stream: int) -> bool:
+    """Whether anything in a stream has not ended."""
+    return _pending("streamQuery", stream)
+
+
 def drop_stream(stream: int) -> None:
     """Undo `new_stream`."""
     _cupy("streamDestroy", stream)
@@ -222,10 +227,15 @@ def has_ended(event: int) -> bool:
 
     CuPy's events themselves call a failed device one that has not ended.
     """
-    status = int(_cupy("eventQuery", event))
+    return not _pending("eventQuery", event)
+
+
+def _pending(query: str, what: int) -> bool:
+    """Ask CUDA whether something has not ended; a failed device is an error."""
+    status = int(_cupy(query, what))
     if status not in (0, NOT_READY):
         _cupy("check_status", status)
-    return status == 0
+    return status != 0
 
 
 def free_memory() -> tuple[int, int]:

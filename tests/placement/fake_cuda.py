@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,6 +63,8 @@ class FakeCuda:
         self.next = 1 << 42
         self.handles = 0
         self.device = 0
+        # A kernel still runs when this is asked first, and has ended then.
+        self.queries = cycle([cuda_calls.NOT_READY, 0])
         self.bindings = self._bindings(toolkit)
         self.driver = self._driver()
         self.runtime = SimpleNamespace(
@@ -82,6 +85,7 @@ class FakeCuda:
             deviceSynchronize=lambda: self.log.append(("synchronize",)),
             streamCreateWithFlags=lambda flags: 7,
             streamSynchronize=lambda stream: self.log.append(("synchronize", stream)),
+            streamQuery=lambda stream: next(self.queries),
             streamDestroy=lambda stream: None,
         )
 
@@ -237,6 +241,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     monkeypatch.setattr(cuda_calls, "cupy_runtime", lambda: fake.runtime)
     monkeypatch.setattr(guard, "ranges", {})
     monkeypatch.setattr(guard, "permitted", {})
+    monkeypatch.setattr(cuda_calls, "kernel_stream", lambda: 0)
 
     def view(address, shape, dtype, arena, owner=None):
         kind = np.dtype(dtype)

@@ -104,9 +104,25 @@ class CoarseRows:
 
         It is `least` at least, whatever that takes; the first `used` arcs are final.
         """
-        page, width = self.memory.page_bytes, self.target_bytes + self.dtype.itemsize
-        reach = self.memory.reach(self.finals(used)) - len(self.names) * page
-        return min(wanted, max(self.capacity + max(reach, 0) // width, least))
+        reach = self.arcs_in(self.memory.reach(self.finals(used)))
+        return min(wanted, max(self.capacity + reach, least))
+
+    def arcs_in(self, nbytes: int) -> int:
+        """Return how many arcs so many bytes of pages hold: either array wastes part of one."""
+        width = self.target_bytes + self.dtype.itemsize
+        return max(nbytes - len(self.names) * self.memory.page_bytes, 0) // width
+
+    def grow_beside(self, wanted: int, used: int) -> None:
+        """Enlarge the arrays while a kernel fills them, if they are to hold more.
+
+        What it does not write, the first `used` arcs, leaves the device where it has to.
+        """
+        self.memory.work_beside(self.finals(used))
+        if wanted > self.capacity:
+            more = self.arcs_in(self.memory.leave_beside(*self.names))
+            if more:
+                self.grow(min(wanted, self.capacity + more), used)
+        self.memory.dress_beside(*self.names)
 
     def finals(self, used: int) -> dict[str, int]:
         """Return, for each array, the bytes up to the end of the first `used` arcs."""
@@ -138,13 +154,15 @@ class CoarseRows:
         self.capacity = capacity
 
     def cut(self, arcs: int) -> tuple[Any, Any]:
-        """Free what so many arcs do not need; return their targets and weights."""
+        """Free what so many arcs do not need; return their targets and weights.
+
+        In pages, parts of them may be read only once the level has settled, or after `dress`.
+        """
         if arcs < self.capacity:
             for i, (name, size, _) in enumerate(self.shapes(arcs)):
                 self.arrays[i] = None
                 self.arrays[i] = self.memory.shrink(name, size)
             self.capacity = arcs
-        self.memory.dress(*self.names)
         return self.targets, self.weights
 
     def free(self) -> None:

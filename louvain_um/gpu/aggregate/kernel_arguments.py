@@ -216,7 +216,7 @@ class Aggregation:
 
         Where the rows outgrow their arrays, these grow and the kernel resumes.
         """
-        first, most, begin, resume = base, base + room, 0, 0
+        first, most, begin, resume, expected = base, base + room, 0, 0, 0
         while True:
             self.set(
                 base=base, new_capacity=rows.capacity, begin=begin, resume=resume,
@@ -225,7 +225,8 @@ class Aggregation:
                 new_targets=rows.targets, new_weights=rows.weights,
             )  # fmt: skip
             self.launch("sum_arcs")
-            self.memory.work_beside(rows.finals(base))
+            capacity = rows.capacity
+            rows.grow_beside(min(most, expected), base)
             state = self.read()
             if int(state["next_chunk"]) == BOUNDS:
                 return state
@@ -237,8 +238,10 @@ class Aggregation:
                 wanted = rows.within(max(so_far, expected), so_far, int(state["written"]))
             else:
                 wanted = 2 * max(so_far, rows.capacity)
+            grown = rows.capacity > capacity
             base = int(state["written"])
-            rows.grow(min(most, wanted), base)
+            if so_far > rows.capacity or not grown:
+                rows.grow(min(most, wanted), base)
 
 
 def new_rows(

@@ -107,6 +107,24 @@ class PagedArrays(LiveArrays):
             with cuda_calls.current(self.device):
                 self.schedule.work_beside(self._growing(finals or {}))
 
+    def leave_beside(self, *names: str) -> int:
+        """Let what growing arrays have a copy of leave, beside the kernel that fills them.
+
+        Return the bytes by which they can grow meanwhile: 0 if that is not worth a launch.
+        """
+        rows = [span for span, _ in self._growing(dict.fromkeys(names, 0))]
+        if self.schedule is None or len(rows) < len(names) or not any(span.away for span in rows):
+            return 0
+        with cuda_calls.current(self.device):
+            return self.schedule.leave_beside(rows)
+
+    def dress_beside(self, *names: str) -> None:
+        """Map, as long as a kernel runs, what left of arrays that grow."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                rows = [span for span, _ in self._growing(dict.fromkeys(names, 0))]
+                self.schedule.dress_beside(rows)
+
     def dress(self, *names: str) -> None:
         """Let kernels read arrays that have grown."""
         if self.schedule:

@@ -117,7 +117,7 @@ class Schedule(Movement):
     ) -> None:
         """Let up to `count` pages of growing rows go that are final, or have a copy already.
 
-        They are mapped beside the next kernel, which does not read them (`work_beside`).
+        They are mapped once no kernel has to wait for it (`dress_beside`), before they are read.
         """
         copies = list[tuple[Page, Page]]()
         for span, _, used in rows:
@@ -132,9 +132,9 @@ class Schedule(Movement):
     def work_beside(self, finals: Sequence[tuple[Span, int]] = ()) -> None:
         """Do beside a kernel that runs what would take time between kernels.
 
-        That is to unmap pages of the host where arrays are gone, to map growing rows that left the
-        device, and, where these rows do not fit, to copy others to the host, so that as many pages
-        as a window has leave for nothing when the kernel has filled all that there are.
+        That is to unmap pages of the host where arrays are gone, and, where growing rows do not
+        fit, to copy them to the host, so that as many pages as a window has leave for nothing when
+        the kernel has filled all that there are.
 
         Parameters
         ----------
@@ -142,7 +142,6 @@ class Schedule(Movement):
             Growing rows, and their bytes that the kernel does not change.
         """
         self.pool.unmap_released()
-        self.dress(span for span, _ in finals)
         if not any(span.away for span, _ in finals):
             return
         count = self._window - self.pool.ready("device") - self._leaving_pages()
@@ -153,6 +152,20 @@ class Schedule(Movement):
                 span.back_up(numbers, self._stream())
                 self.coming = True
                 count -= len(numbers)
+
+    def leave_beside(self, rows: Iterable[Span]) -> int:
+        """Let growing rows that have a copy leave beside the kernel that writes what follows them.
+
+        Return the bytes of free pages of the device: 0 if these are much less than a window.
+        """
+        self._leave([(span, 0, 0) for span in rows], self.pool.count, copied=True)
+        return self.room() if 2 * self.pool.ready("device") >= self._window else 0
+
+    def dress_beside(self, rows: Iterable[Span]) -> None:
+        """Map pages of growing rows that left the device, as long as a kernel runs."""
+        for span in rows:
+            while span.bare and cuda_calls.is_busy(cuda_calls.kernel_stream()):
+                span.dress(1)
 
     def dress(self, rows: Iterable[Span]) -> None:
         """Map pages of rows that left the device while these grew."""
@@ -247,8 +260,10 @@ class Schedule(Movement):
         cuda_calls.synchronize()
         copies = list[tuple[Page, Page]]()
         for span in wanted:
-            numbers = span.on("host")[: self.pool.ready("device")]
-            copies += span.remap("device", numbers, keep=True)
+            # Those first that are not mapped: they never need to be, there.
+            numbers = sorted(span.on("host"), key=lambda i, bare=span.bare: i not in bare)
+            copies += span.remap("device", numbers[: self.pool.ready("device")], keep=True)
+        self.dress(wanted)
         self.shared.carry(copies, "device")
         if self.later:
             kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2

@@ -186,9 +186,10 @@ class Span:
                 self.pool.mappings.map(at, pages)
         return copies
 
-    def dress(self) -> None:
-        """Map the pages that were not."""
-        bare, self.bare = sorted(self.bare), set()
+    def dress(self, count: int | None = None) -> None:
+        """Map the pages that were not, or so many of them."""
+        bare = sorted(self.bare)[:count]
+        self.bare.difference_update(bare)
         for first, last in runs(bare, lambda i: 0):
             self.pool.mappings.map(
                 self.address + first * self.pool.size, self.mapped[first : last + 1]

@@ -10,6 +10,7 @@ import pytest
 from fake_cuda import FakeCuda, FakeError
 
 from louvain_um.placement.memory import colocate, cuda_calls, host, staging
+from louvain_um.placement.memory.cuda_calls import kernel_stream
 
 
 @pytest.fixture
@@ -130,6 +131,7 @@ def test_pages_are_copied_behind_kernels_unless_another_stream_is_given(
     found.get_current_stream = lambda: SimpleNamespace(ptr=7)
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     monkeypatch.setitem(sys.modules, "cupy.cuda", found)
+    monkeypatch.setattr(cuda_calls, "kernel_stream", kernel_stream)
     streams = list[int]()
     cuda.runtime.memcpyAsync = lambda to, of, nbytes, kind, stream: streams.append(stream)
     colocate.copy_pages(4096, 8192, 64, 32, given)

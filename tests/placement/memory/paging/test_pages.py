@@ -18,7 +18,7 @@ from louvain_um.placement.memory import cuda_calls, live_arrays
 from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.free_list import FreeList
-from louvain_um.placement.memory.paging import span
+from louvain_um.placement.memory.paging import schedule, span
 from louvain_um.placement.memory.paging.movement import PageBudget
 from louvain_um.placement.memory.paging.pages import Pages
 from louvain_um.placement.policy.policy import Placement
@@ -390,7 +390,7 @@ def test_a_stretch_of_a_free_list_is_taken_where_it_is():
     assert (blocks.holes, blocks.free) == ([(0, 4096)], 4096)
 
 
-def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda):
+def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypatch):
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
         memory.recall()
@@ -408,10 +408,19 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda):
         # The other half is copied beside the kernel that writes it, which then leaves for nothing.
         memory.work_beside({"targets.2": 4 * MIB})
         assert memory.arena_of("targets.2").backed_up == [1]
-        assert not memory.arena_of("targets.2").bare
+        rows_in = memory.arena_of("targets.2")
+        assert rows_in.bare == {0}
+        # That is before it ends: what it does not write makes room for what follows.
+        assert memory.leave_beside("targets.2") == 0
+        monkeypatch.setattr(schedule, "LEAST_WINDOW", 2)  # one page is half of it
+        assert memory.leave_beside("targets.2") == PAGE
+        assert rows_in.on("host") == [0, 1]
+        longest = memory.extend("targets.2", 12 * MIB // 4, 4 * MIB // 4)
+        assert sides(memory, "targets.2") == (4, 2)
+        assert rows_in.bare == {0, 1}
         longer.values[len(fresh) :] = 5
-        longest = memory.extend("targets.2", 12 * MIB // 4, 10 * MIB // 4)
-        assert memory.arena_of("targets.2").on("host") == [0, 1]
+        memory.dress_beside("targets.2")
+        assert rows_in.bare == {1}  # the kernel has ended
         longest.values[10 * MIB // 4 :] = 6
         memory.dress("targets.2")
         cuda_calls.synchronize()
