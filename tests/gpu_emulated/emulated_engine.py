@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import cycle
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -125,6 +126,7 @@ class HostRuntime(SimpleNamespace):
         nothing = lambda *_: None  # noqa: E731
         super().__init__(
             held=dict[int, Any](),
+            queries=cycle([cuda_calls.NOT_READY, cuda_calls.NOT_READY, 0]),
             waiting=list[tuple[int, int, int, int]](),
             files=set[int](),
             taken=[0] * devices,
@@ -142,6 +144,7 @@ class HostRuntime(SimpleNamespace):
             streamCreateWithFlags=lambda flags: 1,
             streamSynchronize=lambda stream: self.end_copies(stream),
             streamWaitEvent=nothing,
+            streamQuery=lambda stream: next(self.queries),
             streamDestroy=nothing,
             memcpy=lambda to, source, nbytes, kind: ctypes.memmove(to, source, nbytes),
             memcpyAsync=lambda to, at, nbytes, kind, stream: ctypes.memmove(to, at, nbytes),
@@ -288,7 +291,7 @@ def cupy_of(runtime: HostRuntime) -> Any:
     cupy: Any = ModuleType("cupy")
     nothing = lambda *_: None  # noqa: E731
     event = SimpleNamespace(record=nothing)
-    stream = SimpleNamespace(wait_event=nothing, synchronize=nothing)
+    stream = SimpleNamespace(ptr=0, wait_event=nothing, synchronize=nothing)
     cupy.cuda = SimpleNamespace(
         runtime=runtime,
         Device=lambda: SimpleNamespace(id=runtime.getDevice()),

@@ -107,22 +107,43 @@ class CoarseRows:
         reach = self.arcs_in(self.memory.reach(self.finals(used)))
         return min(wanted, max(self.capacity + reach, least))
 
+    @property
+    def width(self) -> int:
+        """Bytes of an arc."""
+        return self.target_bytes + self.dtype.itemsize
+
+    @property
+    def wasted(self) -> int:
+        """Bytes of pages that may be wasted: either array wastes part of one."""
+        return len(self.names) * self.memory.page_bytes
+
     def arcs_in(self, nbytes: int) -> int:
-        """Return how many arcs so many bytes of pages hold: either array wastes part of one."""
-        width = self.target_bytes + self.dtype.itemsize
-        return max(nbytes - len(self.names) * self.memory.page_bytes, 0) // width
+        """Return how many arcs so many bytes of pages hold."""
+        return max(nbytes - self.wasted, 0) // self.width
+
+    def missing(self, arcs: int) -> int:
+        """Return the bytes by which the arrays are to grow for so many arcs."""
+        return (arcs - self.capacity) * self.width + self.wasted if arcs > self.capacity else 0
+
+    def free_ahead(self, wanted: int) -> None:
+        """Free some of what `grow_beside` takes, before a kernel is launched."""
+        if missing := self.missing(wanted):
+            self.memory.free_ahead(missing)
 
     def grow_beside(self, wanted: int, used: int) -> None:
         """Enlarge the arrays while a kernel fills them, if they are to hold more.
 
         What it does not write, the first `used` arcs, leaves the device where it has to.
         """
-        self.memory.work_beside(self.finals(used))
-        if wanted > self.capacity:
-            more = self.arcs_in(self.memory.leave_beside(*self.names))
-            if more:
-                self.grow(min(wanted, self.capacity + more), used)
+        missing = self.missing(wanted)
+        self.memory.work_beside(self.finals(used), missing)
+        if missing and (more := self.leave_beside(missing)):
+            self.grow(min(wanted, self.capacity + more), used)
         self.memory.dress_beside(*self.names)
+
+    def leave_beside(self, missing: int) -> int:
+        """Return by how many arcs the arrays can grow meanwhile, of bytes that they are short of."""
+        return self.arcs_in(self.memory.leave_beside(*self.names, nbytes=missing))
 
     def finals(self, used: int) -> dict[str, int]:
         """Return, for each array, the bytes up to the end of the first `used` arcs."""

@@ -238,10 +238,10 @@ class Aggregation:
                 wanted = rows.within(max(so_far, expected), so_far, int(state["written"]))
             else:
                 wanted = 2 * max(so_far, rows.capacity)
-            grown = rows.capacity > capacity
             base = int(state["written"])
-            if so_far > rows.capacity or not grown:
+            if rows.capacity == capacity or so_far > rows.capacity:
                 rows.grow(min(most, wanted), base)
+            rows.free_ahead(min(most, expected))
 
 
 def new_rows(

@@ -135,7 +135,7 @@ class Movement:
     def _back_up(self, spans: Sequence[Span], count: int) -> None:
         """Copy to the host, beside kernels, what the next level's rows will take the place of.
 
-        These may need `count` pages.
+        These may need `count` pages. Kernels that wrote what is copied have run.
         """
         count -= self.pool.ready("device") + self._leaving_pages()
         for span in reversed([span for span in spans if span in self.rows]):
@@ -143,16 +143,19 @@ class Movement:
             room = self.pool.ready("host") - self.pool.count // SPARE_COPIES
             numbers = numbers[: max(0, min(count, room))]
             if numbers:
-                # Kernels that wrote these pages have run.
-                cuda_calls.synchronize()
                 span.back_up(numbers, self._stream())
                 self.coming = True
                 count -= len(numbers)
 
-    def _bring(self, count: int, stream: int = 0) -> None:
-        """Bring up to `count` pages of the input to the device, its arrays' planned shares first.
+    def _bring(self, count: int) -> None:
+        """Bring up to `count` pages of the input to the device, and wait for them."""
+        cuda_calls.synchronize()
+        self.shared.carry(self._map_input(count), "device")
 
-        With a stream, copies may be under way when this returns.
+    def _map_input(self, count: int) -> list[tuple[Page, Page]]:
+        """Map device pages for up to `count` of the input's, its arrays' planned shares first.
+
+        Return what is to be copied. Nothing may use the input, or what was in these pages.
         """
         copies = list[tuple[Page, Page]]()
         for planned in (True, False):
@@ -164,13 +167,15 @@ class Movement:
                     numbers = numbers[: max(share, 0)]
                 numbers = numbers[: max(count, 0)]
                 if numbers:
-                    if not copies:
-                        # What was in these pages may still be read.
-                        cuda_calls.synchronize()
                     copies += span.remap("device", numbers, keep=True)
                     count -= len(numbers)
-        self.shared.carry(copies, "device", stream)
-        self.coming = self.coming or bool(stream and copies)
+        return copies
+
+    def _carry_beside(self, copies: Sequence[tuple[Page, Page]]) -> None:
+        """Copy pages to the device beside kernels."""
+        if copies:
+            self.shared.carry(copies, "device", self._stream())
+            self.coming = True
 
     def _dress(self) -> None:
         """Map the input's pages that were not, but for arcs that are read in the host's copy."""

@@ -95,28 +95,37 @@ class PagedArrays(LiveArrays):
             return 0
         return self.schedule.reach(self._growing(finals))
 
-    def work_beside(self, finals: Mapping[str, int] | None = None) -> None:
+    def work_beside(self, finals: Mapping[str, int] | None = None, nbytes: int = 0) -> None:
         """Do, once a kernel was launched, what would take time between kernels.
 
         Parameters
         ----------
         finals : mapping of str to int, optional
             Arrays that grow, and the first bytes of each that the kernel does not change.
+        nbytes : int
+            Bytes by which they are to grow.
         """
         if self.schedule:
             with cuda_calls.current(self.device):
-                self.schedule.work_beside(self._growing(finals or {}))
+                self.schedule.work_beside(self._growing(finals or {}), nbytes)
 
-    def leave_beside(self, *names: str) -> int:
+    def leave_beside(self, *names: str, nbytes: int) -> int:
         """Let what growing arrays have a copy of leave, beside the kernel that fills them.
 
-        Return the bytes by which they can grow meanwhile: 0 if that is not worth a launch.
+        They are to grow by `nbytes`. Return the bytes by which they can grow meanwhile: 0 if that
+        is not worth a launch.
         """
         rows = [span for span, _ in self._growing(dict.fromkeys(names, 0))]
-        if self.schedule is None or len(rows) < len(names) or not any(span.away for span in rows):
+        if self.schedule is None or len(rows) < len(names):
             return 0
         with cuda_calls.current(self.device):
-            return self.schedule.leave_beside(rows)
+            return self.schedule.leave_beside(rows, nbytes)
+
+    def free_ahead(self, nbytes: int) -> None:
+        """Free bytes for arrays that grow beside the next kernel: of what the host has a copy of."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.free_ahead(nbytes)
 
     def dress_beside(self, *names: str) -> None:
         """Map, as long as a kernel runs, what left of arrays that grow."""

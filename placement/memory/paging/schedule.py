@@ -129,22 +129,22 @@ class Schedule(Movement):
                 count -= len(numbers)
         self.shared.carry(copies, "host")
 
-    def work_beside(self, finals: Sequence[tuple[Span, int]] = ()) -> None:
+    def work_beside(self, finals: Sequence[tuple[Span, int]] = (), nbytes: int = 0) -> None:
         """Do beside a kernel that runs what would take time between kernels.
 
         That is to unmap pages of the host where arrays are gone, and, where growing rows do not
-        fit, to copy them to the host, so that as many pages as a window has leave for nothing when
-        the kernel has filled all that there are.
+        fit, to copy them to the host, so that as many pages as a window has leave for nothing.
 
         Parameters
         ----------
         finals : sequence of (Span, int)
             Growing rows, and their bytes that the kernel does not change.
+        nbytes : int
+            Bytes by which they are to grow.
         """
         self.pool.unmap_released()
-        if not any(span.away for span, _ in finals):
-            return
-        count = self._window - self.pool.ready("device") - self._leaving_pages()
+        count = min(self._window, -(-nbytes // self.pool.size))
+        count -= self.pool.ready("device") + self._leaving_pages()
         for span, used in finals:
             numbers = [i for i in span.final(used) if i not in span.twins]
             numbers = numbers[: max(0, min(count, self.pool.ready("host")))]
@@ -153,13 +153,26 @@ class Schedule(Movement):
                 self.coming = True
                 count -= len(numbers)
 
-    def leave_beside(self, rows: Iterable[Span]) -> int:
+    def leave_beside(self, rows: Iterable[Span], nbytes: int) -> int:
         """Let growing rows that have a copy leave beside the kernel that writes what follows them.
 
-        Return the bytes of free pages of the device: 0 if these are much less than a window.
+        They are to grow by `nbytes`. Return the bytes of free pages of the device: 0 if these are
+        much less than that, and than a window.
         """
-        self._leave([(span, 0, 0) for span in rows], self.pool.count, copied=True)
-        return self.room() if 2 * self.pool.ready("device") >= self._window else 0
+        count = -(-nbytes // self.pool.size)
+        missing = count - self.pool.ready("device")
+        self._leave([(span, 0, 0) for span in rows], missing, copied=True)
+        enough = self.pool.ready("device") >= min(count, self._window // 2)
+        return self.room() if enough else 0
+
+    def free_ahead(self, nbytes: int) -> None:
+        """Free pages for rows that are to grow by `nbytes` beside the next kernel.
+
+        What leaves has a copy on the host.
+        """
+        count = min(self._window, -(-nbytes // self.pool.size))
+        self._demote(count - self.pool.ready("device"))
+        self._spill(count - self.pool.ready("device"), copied=True)
 
     def dress_beside(self, rows: Iterable[Span]) -> None:
         """Map pages of growing rows that left the device, as long as a kernel runs."""
@@ -264,10 +277,12 @@ class Schedule(Movement):
             numbers = sorted(span.on("host"), key=lambda i, bare=span.bare: i not in bare)
             copies += span.remap("device", numbers[: self.pool.ready("device")], keep=True)
         self.dress(wanted)
+        kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
+        # All is mapped before anything is copied; what the step reads comes first.
+        others = self._map_input(self.pool.ready("device") - kept) if self.later else []
         self.shared.carry(copies, "device")
         if self.later:
-            kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
-            self._bring(self.pool.ready("device") - kept, self._stream())
+            self._carry_beside(others)
             self._back_up(wanted if backs_up else [], kept)
 
     def bring_back(self) -> None:

@@ -16,7 +16,9 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
-from louvain_um.gpu.aggregate import reaggregate
+from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate import kernel_arguments, limits, reaggregate
+from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import (
@@ -286,3 +288,31 @@ def plan_page(plan: Plan) -> int:
     """Return the bytes of a page of a run."""
     assert plan.pages
     return pages.page_bytes(plan.pages.device)
+
+
+def test_rows_grow_beside_the_kernel_that_fills_them(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
+) -> None:
+    ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 16))
+    graph = Graph.from_edges(*ends, n_vertices=1 << 12)
+    one, options = squeezed(monkeypatch, graph, "leiden", "30%")
+    monkeypatch.setattr(engine, "LIMITS", replace(engine.LIMITS, chunk=1 << 11))
+    monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, chunk=1 << 11))
+    monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 8)
+    grown, real = list[float](), CoarseRows.leave_beside
+
+    def leave(rows: CoarseRows, missing: int) -> int:
+        arcs = real(rows, missing)
+        if arcs:
+            grown.append(rows.memory.host_share(rows.names[0]))
+        return arcs
+
+    monkeypatch.setattr(CoarseRows, "leave_beside", leave)
+    with (
+        emulated_devices(monkeypatch, emulated, 2, late=True),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+    assert np.array_equal(found.labels, one.labels)
+    # Where the input leaves for them, and where they leave themselves.
+    assert min(grown) == 0 < max(grown)

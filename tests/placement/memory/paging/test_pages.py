@@ -406,14 +406,14 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
         longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
         assert memory.arena_of("targets.2").on("host") == [0]
         # The other half is copied beside the kernel that writes it, which then leaves for nothing.
-        memory.work_beside({"targets.2": 4 * MIB})
+        memory.work_beside({"targets.2": 4 * MIB}, 8 * MIB)
         assert memory.arena_of("targets.2").backed_up == [1]
         rows_in = memory.arena_of("targets.2")
         assert rows_in.bare == {0}
         # That is before it ends: what it does not write makes room for what follows.
-        assert memory.leave_beside("targets.2") == 0
+        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == 0
         monkeypatch.setattr(schedule, "LEAST_WINDOW", 2)  # one page is half of it
-        assert memory.leave_beside("targets.2") == PAGE
+        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == PAGE
         assert rows_in.on("host") == [0, 1]
         longest = memory.extend("targets.2", 12 * MIB // 4, 4 * MIB // 4)
         assert sides(memory, "targets.2") == (4, 2)
