@@ -289,6 +289,8 @@ class GpuEngine:
         accesses are then those of the phase told.
         """
         self.catch_up()
+        if level.number == level.cycle == 0:
+            self.room.prepare(level, "refine" if self.options.method == "leiden" else "aggregate")
         if self.observer is not ignore or self.blocks or self.problem.extended:
             return
         # Those of whole communities take no sums along, as refining does.
@@ -308,7 +310,9 @@ class GpuEngine:
         # Few arcs of many vertices are aggregated by one launch, whose arrays are long then.
         few = level.arcs <= self.limits.small
         most = max(level.vertices, level.arcs) <= self.limits.ahead
-        return level.number > 0 and self.lies_still and most and not few
+        if few or not most or level.number == 0 or not self.keeps_layout:
+            return False
+        return self.room.holds_ahead(level, at_once=False)
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
@@ -357,6 +361,8 @@ class GpuEngine:
         else:
             ahead, self.ahead = self.ahead, None
             if ahead:
+                if not ahead.at_once:
+                    self.settle(level, "aggregate")
                 coarse = ahead.finish()
             else:
                 self.settle(level, "aggregate")

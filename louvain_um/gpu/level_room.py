@@ -81,6 +81,11 @@ class LevelRoom:
             backs_up=backs_up,
         )
 
+    def prepare(self, level: GpuLevel, step: Phase) -> None:
+        """Use the time in which level 0 moves to map what the next step, and new rows, will need."""
+        # Weights of a byte, with heavy arcs in front, and targets of up to four.
+        self.memory.prepare(self.work_bytes(level, step), (level.arcs * 5 // 4, level.arcs * 4))
+
     def settle_input(self, source: GpuLevel, level: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them.
 
@@ -115,10 +120,13 @@ class LevelRoom:
             return queued_at_once(level.vertices, low_scratch=self.low_scratch)
         return queued_within(level, step, self.memory.spare - self.work_bytes(level, step))
 
-    def holds_ahead(self, level: GpuLevel) -> bool:
-        """Return whether nothing leaves for what is launched while a small level's vertices move.
+    def holds_ahead(self, level: GpuLevel, *, at_once: bool = True) -> bool:
+        """Return whether nothing leaves for what is launched while a level's vertices move.
 
-        Without pages nothing ever does.
+        That is its whole aggregation, if `at_once`, or its beginning. Without pages nothing ever
+        leaves.
         """
         hole = self.memory.hole
-        return hole is None or ahead_bytes(level, low_scratch=self.low_scratch) <= hole
+        if hole is None:
+            return True
+        return ahead_bytes(level, low_scratch=self.low_scratch, at_once=at_once) <= hole

@@ -15,6 +15,7 @@ from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
+from louvain_um.gpu.memory.coarse_bytes import at_once_bytes
 from louvain_um.gpu.out_of_core.partial_rows import PartialRows
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
@@ -63,12 +64,23 @@ def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool
     do then: the next one has nearly as many vertices, so that arrays as long as this one are no
     longer than needed.
     """
-    plain = level.number > 0 and memory.schedule is None
-    return level.arcs <= limits.small and (plain or level.vertices <= limits.small)
+    if level.arcs > limits.small or level.vertices <= limits.small:
+        return level.arcs <= limits.small
+    n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
+    needed = at_once_bytes(n, arcs, sums) + (16 + 2 * sums) * n + (4 + sums) * arcs
+    return level.number > 0 and (memory.hole is None or needed <= memory.hole)
 
 
 class Begun:
-    """The aggregation of a level: what it works with, and what it starts the next level in."""
+    """The aggregation of a level: what it works with, and what it starts the next level in.
+
+    Attributes
+    ----------
+    at_once : bool
+        Whether all of it is launched, and takes no more memory.
+    """
+
+    at_once = False
 
     def __init__(
         self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits
@@ -109,6 +121,8 @@ class AtOnce(Begun):
     Its arrays have their largest possible length. The communities that the next level starts in
     are found by a second launch.
     """
+
+    at_once = True
 
     def __init__(
         self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits

@@ -221,16 +221,19 @@ ROUNDING: Final = 1 << 14
 """Bytes of what the kernels of one level count in, and of rounding up each of its arrays."""
 
 
-def ahead_bytes(level: GpuLevel, *, low_scratch: bool = False) -> int:
+def ahead_bytes(level: GpuLevel, *, low_scratch: bool = False, at_once: bool = True) -> int:
     """Return the bytes of all arrays of refining and aggregating a small level, by one launch each.
 
-    As much in one hole is enough, in whichever order they come and go.
+    As much in one hole is enough, in whichever order they come and go. Unless `at_once`, the
+    aggregation only begins: communities are numbered.
     """
     n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
     hubs = hub_table_sizes(
         n, arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
     )
     refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
+    if not at_once:
+        return refining + 4 * (n + 1) + ROUNDING
     # The next level's arrays are as long as this one's; its vertices join communities.
     written = (16 + 2 * sums) * n + (4 + sums) * arcs
     return refining + at_once_bytes(n, arcs, sums) + written + ROUNDING

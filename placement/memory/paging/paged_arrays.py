@@ -179,6 +179,20 @@ class PagedArrays(LiveArrays):
             nbytes = nbytes or found
             self.schedule.settle(own, least, grows=grows, nbytes=nbytes, backs_up=backs_up)
 
+    def prepare(self, least: int, rows: Sequence[int]) -> None:
+        """Map, beside a kernel, what the next step will need, as far as nothing has to leave for it.
+
+        Parameters
+        ----------
+        least : int
+            Bytes that the step works with.
+        rows : sequence of int
+            Bytes that arrays which grow may come to take, in the order in which they are made.
+        """
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.prepare(least, rows)
+
     def lacks(self, *names: str, least: int) -> bool:
         """Return whether the device has no room for as many arcs again beside a coarse level's.
 

@@ -191,9 +191,10 @@ class Pages:
 
     def unmap_released(self) -> None:
         """Let the thread unmap pages of the host: a kernel runs that takes longer."""
-        with self.lock:
-            self.beside = bool(self.mappings.due)
-            self.lock.notify_all()
+        if self.mappings.due:
+            with self.lock:
+                self.beside = True
+                self.lock.notify_all()
 
     @property
     def far(self) -> Side:

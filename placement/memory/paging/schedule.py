@@ -19,7 +19,7 @@ from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.paging.mappings import Page
 from louvain_um.placement.memory.paging.movement import Movement
-from louvain_um.placement.memory.paging.span import Span, sides
+from louvain_um.placement.memory.paging.span import SPARE, Span, sides
 from louvain_um.placement.policy.policy import Placement
 
 IN_PAGES = Placement("split", 0.5)
@@ -248,15 +248,7 @@ class Schedule(Movement):
         """
         wanted = list(spans)
         self.reading, self.growing = self.reading and grows, grows
-        short = least - self.shared.blocks.free
-        if short > 0:
-            numbers = self.shared.missing(self.shared.blocks.largest + short)
-            count = -(-short // self.pool.size)
-            arcs = sum(span.here for span in self.leaving)
-            if len(numbers) > min(FAR * count, self.pool.ready("device") + arcs):
-                # None is beside the largest hole, or others would have to leave for one: a step's
-                # arrays fit into several holes, too.
-                numbers = sorted(self.shared.lent)[:count]
+        if numbers := self._lacking(least):
             self._free_up(len(numbers), begins=True)
             self.shared.reclaim(numbers)
         if not self.later:
@@ -284,6 +276,48 @@ class Schedule(Movement):
         if self.later:
             self._carry_beside(others)
             self._back_up(wanted if backs_up else [], kept)
+
+    def _lacking(self, least: int) -> list[int]:
+        """Return the lent pages that the shared arena lacks for so many bytes to work with."""
+        short = least - self.shared.blocks.free
+        if short <= 0:
+            return []
+        numbers = self.shared.missing(self.shared.blocks.largest + short)
+        count = -(-short // self.pool.size)
+        arcs = sum(span.here for span in self.leaving)
+        if len(numbers) > min(FAR * count, self.pool.ready("device") + arcs):
+            # None is beside the largest hole, or others would have to leave for one: a step's
+            # arrays fit into several holes, too.
+            numbers = sorted(self.shared.lent)[:count]
+        return numbers
+
+    def prepare(self, least: int, rows: Sequence[int]) -> None:
+        """Map free pages beside a kernel: in the shared arena, and where new rows will be.
+
+        Parameters
+        ----------
+        least : int
+            Bytes of the shared arena that the next step works with.
+        rows : sequence of int
+            Bytes that arrays of new rows may take, the smaller ones first, as they are made.
+        """
+        numbers = self._lacking(least)
+        if len(numbers) <= self.pool.ready("device"):
+            self.shared.reclaim(numbers)
+        count, total = self.pool.ready("device"), max(sum(rows), 1)
+        for nbytes in rows:
+            self._map_ahead(nbytes, count * nbytes // total)
+
+    def _map_ahead(self, nbytes: int, count: int) -> None:
+        """Leave free pages mapped where an array of so many bytes will have its addresses."""
+        size, mappings = self.pool.size, self.pool.mappings
+        most = -(-nbytes // size)
+        pages = self.pool.take("device", min(count, most)) or []
+        address = mappings.reserve((most + SPARE) * size)
+        mappings.map(address, pages)
+        mappings.unmap(address, len(pages))
+        self.pool.give(pages)
+        mappings.release(address)
 
     def bring_back(self) -> None:
         """Bring arrays that were set aside back to the device, as far as there is room."""

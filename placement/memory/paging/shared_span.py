@@ -51,8 +51,9 @@ class SharedSpan(Span):
 
     def give(self, address: int) -> None:
         """Free a block; pages of it that left are lent."""
-        offset = address - self.address
-        numbers = [i for i in self._whole(offset) if self.mapped[i].side == "host"]
+        offset, numbers = address - self.address, list[int]()
+        if self.away:
+            numbers = [i for i in self._whole(offset) if self.mapped[i].side == "host"]
         self.blocks.give(offset)
         self.aside.discard(offset)
         self.in_order.discard(offset)
