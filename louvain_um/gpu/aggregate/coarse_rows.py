@@ -125,18 +125,25 @@ class CoarseRows:
         """Return the bytes by which the arrays are to grow for so many arcs."""
         return (arcs - self.capacity) * self.width + self.wasted if arcs > self.capacity else 0
 
-    def free_ahead(self, wanted: int) -> None:
-        """Free some of what `grow_beside` takes, before a kernel is launched."""
+    def free_ahead(self, wanted: int, used: int, *, early: bool) -> None:
+        """Free some of what `grow_beside` takes, before a kernel is launched; parameters alike."""
         if missing := self.missing(wanted):
-            self.memory.free_ahead(missing)
+            self.memory.free_ahead(self.finals(used), missing, early=early)
 
-    def grow_beside(self, wanted: int, used: int) -> None:
+    def grow_beside(self, wanted: int, used: int, *, early: bool) -> None:
         """Enlarge the arrays while a kernel fills them, if they are to hold more.
 
-        What it does not write, the first `used` arcs, leaves the device where it has to.
+        Parameters
+        ----------
+        wanted : int
+            Arcs that they are to hold.
+        used : int
+            Arcs that the kernel does not write: they leave the device where they have to.
+        early : bool
+            Whether most of the arcs that these are made of is still to be read.
         """
         missing = self.missing(wanted)
-        self.memory.work_beside(self.finals(used), missing)
+        self.memory.work_beside(self.finals(used), missing, early=early)
         if missing and (more := self.leave_beside(missing)):
             self.grow(min(wanted, self.capacity + more), used)
         self.memory.dress_beside(*self.names)

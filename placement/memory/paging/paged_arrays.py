@@ -95,7 +95,9 @@ class PagedArrays(LiveArrays):
             return 0
         return self.schedule.reach(self._growing(finals))
 
-    def work_beside(self, finals: Mapping[str, int] | None = None, nbytes: int = 0) -> None:
+    def work_beside(
+        self, finals: Mapping[str, int] | None = None, nbytes: int = 0, *, early: bool = False
+    ) -> None:
         """Do, once a kernel was launched, what would take time between kernels.
 
         Parameters
@@ -104,10 +106,12 @@ class PagedArrays(LiveArrays):
             Arrays that grow, and the first bytes of each that the kernel does not change.
         nbytes : int
             Bytes by which they are to grow.
+        early : bool
+            Whether most of what they are made of is still to be read.
         """
         if self.schedule:
             with cuda_calls.current(self.device):
-                self.schedule.work_beside(self._growing(finals or {}), nbytes)
+                self.schedule.work_beside(self._growing(finals or {}), nbytes, early=early)
 
     def leave_beside(self, *names: str, nbytes: int) -> int:
         """Let what growing arrays have a copy of leave, beside the kernel that fills them.
@@ -121,11 +125,16 @@ class PagedArrays(LiveArrays):
         with cuda_calls.current(self.device):
             return self.schedule.leave_beside(rows, nbytes)
 
-    def free_ahead(self, nbytes: int) -> None:
-        """Free bytes for arrays that grow beside the next kernel: of what the host has a copy of."""
+    def free_ahead(
+        self, finals: Mapping[str, int], nbytes: int, *, early: bool = False
+    ) -> None:
+        """Free bytes for arrays that grow beside the next kernel: of what the host has a copy of.
+
+        Parameters as of `work_beside`.
+        """
         if self.schedule:
             with cuda_calls.current(self.device):
-                self.schedule.free_ahead(nbytes)
+                self.schedule.free_ahead(self._growing(finals), nbytes, early=early)
 
     def dress_beside(self, *names: str) -> None:
         """Map, as long as a kernel runs, what left of arrays that grow."""

@@ -25,9 +25,9 @@ from louvain_um.placement.policy.policy import Placement
 IN_PAGES = Placement("split", 0.5)
 """Stands for the placement of a span, which changes."""
 
-WINDOW: Final = 6
-"""Share of the device, 1 / 6, through which new rows go to the host where they do not fit: a
-smaller one is emptied more often, which takes a launch each time."""
+WINDOW: Final = 10
+"""Share of the device, 1 / 10, by which rows grow at a time, and through which they go to the host:
+a smaller one takes more launches, a larger one more room from what is read meanwhile."""
 
 FAR: Final = 4
 """Pages of one new hole, by those that are short, above which several holes do."""
@@ -129,7 +129,9 @@ class Schedule(Movement):
                 count -= len(numbers)
         self.shared.carry(copies, "host")
 
-    def work_beside(self, finals: Sequence[tuple[Span, int]] = (), nbytes: int = 0) -> None:
+    def work_beside(
+        self, finals: Sequence[tuple[Span, int]] = (), nbytes: int = 0, *, early: bool = False
+    ) -> None:
         """Do beside a kernel that runs what would take time between kernels.
 
         That is to unmap pages of the host where arrays are gone, and, where growing rows do not
@@ -141,10 +143,13 @@ class Schedule(Movement):
             Growing rows, and their bytes that the kernel does not change.
         nbytes : int
             Bytes by which they are to grow.
+        early : bool
+            Whether most of what they are made of is still to be read: then it stays, and rows
+            leave in its place.
         """
         self.pool.unmap_released()
         count = min(self._window, -(-nbytes // self.pool.size))
-        count -= self.pool.ready("device") + self._leaving_pages()
+        count -= self.pool.ready("device") + (0 if early else self._leaving_pages())
         for span, used in finals:
             numbers = [i for i in span.final(used) if i not in span.twins]
             numbers = numbers[: max(0, min(count, self.pool.ready("host")))]
@@ -165,20 +170,34 @@ class Schedule(Movement):
         enough = self.pool.ready("device") >= min(count, self._window // 2)
         return self.room() if enough else 0
 
-    def free_ahead(self, nbytes: int) -> None:
-        """Free pages for rows that are to grow by `nbytes` beside the next kernel.
+    def free_ahead(
+        self, finals: Sequence[tuple[Span, int]], nbytes: int, *, early: bool = False
+    ) -> None:
+        """Free pages for rows that are to grow beside the next kernel.
 
-        What leaves has a copy on the host.
+        What leaves now has a copy on the host. Parameters as of `work_beside`.
         """
         count = min(self._window, -(-nbytes // self.pool.size))
+        if early:
+            # Rows leave beside the kernel, by copies that take less time than reading in place.
+            final = sum(len(span.final(used)) for span, used in finals)
+            count -= min(final, self.pool.ready("host"))
         self._demote(count - self.pool.ready("device"))
         self._spill(count - self.pool.ready("device"), copied=True)
 
     def dress_beside(self, rows: Iterable[Span]) -> None:
-        """Map pages of growing rows that left the device, as long as a kernel runs."""
-        for span in rows:
-            while span.bare and cuda_calls.is_busy(cuda_calls.kernel_stream()):
+        """Map pages of growing rows that will stay on the host, as long as a kernel runs.
+
+        Others come back to the device when the level settles.
+        """
+        spans, shared = list(rows), self.shared
+        used = shared.blocks.in_use // self.pool.size - len(shared.lent)
+        staying = sum(len(span.mapped) for span in spans) - (self.pool.count - used)
+        staying -= sum(span.away - len(span.bare) for span in spans)
+        for span in spans:
+            while span.bare and staying > 0 and cuda_calls.is_busy(cuda_calls.kernel_stream()):
                 span.dress(1)
+                staying -= 1
 
     def dress(self, rows: Iterable[Span]) -> None:
         """Map pages of rows that left the device while these grew."""
@@ -340,7 +359,9 @@ class Schedule(Movement):
     def _bring_to_stay(self, nbytes: int, least: int) -> None:
         """Bring of the input what need not leave soon for rows of so many bytes; map the others."""
         missing = sum(span.away for span in self.inputs)
-        kept = nbytes // STAYING // self.pool.size + LEAST_WINDOW
+        # Half of new rows is written before arcs leave that were brought: while most of these are
+        # still to be read, rows leave instead, through two windows.
+        kept = min(nbytes // STAYING // self.pool.size, 2 * self._window) + LEAST_WINDOW
         if missing + kept > self.pool.ready("device"):
             self.shared.lend(missing + kept - self.pool.ready("device"), least)
         self._bring(self.pool.ready("device") - kept)

@@ -420,6 +420,10 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
         assert rows_in.bare == {0, 1}
         longer.values[len(fresh) :] = 5
         memory.dress_beside("targets.2")
+        assert rows_in.bare == {0, 1}  # they have room when the level settles
+        with monkeypatch.context() as smaller:
+            smaller.setattr(memory.schedule.pool, "count", 4)
+            memory.dress_beside("targets.2")
         assert rows_in.bare == {1}  # the kernel has ended
         longest.values[10 * MIB // 4 :] = 6
         memory.dress("targets.2")
