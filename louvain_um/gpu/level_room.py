@@ -82,7 +82,7 @@ class LevelRoom:
         )
 
     def prepare(self, level: GpuLevel, step: Phase) -> None:
-        """Use the time in which level 0 moves to map what the next step, and new rows, will need."""
+        """Use the time in which level 0 moves to map what the next step and new rows will need."""
         # Weights of a byte, with heavy arcs in front, and targets of up to four.
         self.memory.prepare(self.work_bytes(level, step), (level.arcs * 5 // 4, level.arcs * 4))
 

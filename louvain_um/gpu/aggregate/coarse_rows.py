@@ -149,7 +149,7 @@ class CoarseRows:
         self.memory.dress_beside(*self.names)
 
     def leave_beside(self, missing: int) -> int:
-        """Return by how many arcs the arrays can grow meanwhile, of bytes that they are short of."""
+        """Return by how many arcs the arrays can grow meanwhile, which lack so many bytes."""
         return self.arcs_in(self.memory.leave_beside(*self.names, nbytes=missing))
 
     def finals(self, used: int) -> dict[str, int]:

@@ -125,9 +125,7 @@ class PagedArrays(LiveArrays):
         with cuda_calls.current(self.device):
             return self.schedule.leave_beside(rows, nbytes)
 
-    def free_ahead(
-        self, finals: Mapping[str, int], nbytes: int, *, early: bool = False
-    ) -> None:
+    def free_ahead(self, finals: Mapping[str, int], nbytes: int, *, early: bool = False) -> None:
         """Free bytes for arrays that grow beside the next kernel: of what the host has a copy of.
 
         Parameters as of `work_beside`.
@@ -189,7 +187,7 @@ class PagedArrays(LiveArrays):
             self.schedule.settle(own, least, grows=grows, nbytes=nbytes, backs_up=backs_up)
 
     def prepare(self, least: int, rows: Sequence[int]) -> None:
-        """Map, beside a kernel, what the next step will need, as far as nothing has to leave for it.
+        """Map beside a kernel what the next step will need, as far as nothing has to leave.
 
         Parameters
         ----------

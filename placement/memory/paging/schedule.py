@@ -284,9 +284,8 @@ class Schedule(Movement):
         cuda_calls.synchronize()
         copies = list[tuple[Page, Page]]()
         for span in wanted:
-            # Those first that are not mapped: they never need to be, there.
-            numbers = sorted(span.on("host"), key=lambda i, bare=span.bare: i not in bare)
-            copies += span.remap("device", numbers[: self.pool.ready("device")], keep=True)
+            numbers = span.returning[: self.pool.ready("device")]
+            copies += span.remap("device", numbers, keep=True)
         self.dress(wanted)
         kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
         # All is mapped before anything is copied; what the step reads comes first.

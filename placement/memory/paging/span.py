@@ -115,6 +115,11 @@ class Span:
         return [i for i, page in enumerate(self.mapped) if page.side == side]
 
     @property
+    def returning(self) -> list[int]:
+        """Numbers of the pages on the host: first those not mapped, which need not be then."""
+        return sorted(self.on("host"), key=lambda i: i not in self.bare)
+
+    @property
     def here(self) -> int:
         """Pages of the device."""
         return len(self.mapped) - self.away
