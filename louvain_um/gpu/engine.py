@@ -342,9 +342,10 @@ class GpuEngine:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free(*self.live("totals"))
         free_second_totals(self.memory, level)
-        if level.refined is not None and not self.ahead:
-            # The next level's start is made of them, in order.
-            self.memory.set_aside(*self.live(f"labels.{level.cycle}.{level.number}"))
+        if level.refined is not None and not (self.ahead and self.ahead.at_once):
+            # The next level's start is made of labels, in order; what this one began with is over.
+            tag = f"{level.cycle}.{level.number}"
+            self.memory.set_aside(*self.live(f"labels.{tag}", f"start.{tag}"))
         self.path = [*self.path[: level.number], level]
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()

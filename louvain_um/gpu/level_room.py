@@ -26,6 +26,11 @@ SETTLING: Final = ("offsets", "degrees", "weights", "targets")
 then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
 
 
+ROW_BYTES: Final = 1.25, 4.0
+"""Bytes per arc that addresses of new rows are reserved for: weights of a byte, with heavy arcs in
+front, and targets."""
+
+
 def settling(level: GpuLevel) -> list[str]:
     """Return the names of arrays of a coarse level's graph that may have pages of their own."""
     return [f"{name}.{level.tag}" for name in SETTLING] if level.number else []
@@ -83,8 +88,8 @@ class LevelRoom:
 
     def prepare(self, level: GpuLevel, step: Phase) -> None:
         """Use the time in which level 0 moves to map what the next step and new rows will need."""
-        # Weights of a byte, with heavy arcs in front, and targets of up to four.
-        self.memory.prepare(self.work_bytes(level, step), (level.arcs * 5 // 4, level.arcs * 4))
+        rows = [int(width * level.arcs) for width in ROW_BYTES]
+        self.memory.prepare(self.work_bytes(level, step), rows)
 
     def settle_input(self, source: GpuLevel, level: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them.

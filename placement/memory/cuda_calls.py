@@ -231,11 +231,17 @@ def has_ended(event: int) -> bool:
 
 
 def _pending(query: str, what: int) -> bool:
-    """Ask CUDA whether something has not ended; a failed device is an error."""
+    """Ask CUDA whether something has not ended.
+
+    Raises
+    ------
+    CudaError
+        The device has failed.
+    """
     status = int(_cupy(query, what))
     if status not in (0, NOT_READY):
         _cupy("check_status", status)
-    return status != 0
+    return status == NOT_READY
 
 
 def free_memory() -> tuple[int, int]:

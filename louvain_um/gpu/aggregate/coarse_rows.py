@@ -122,7 +122,7 @@ class CoarseRows:
         return max(nbytes - self.wasted, 0) // self.width
 
     def missing(self, arcs: int) -> int:
-        """Return the bytes by which the arrays are to grow for so many arcs."""
+        """Return the bytes by which the arrays are to grow for so many arcs, at most."""
         return (arcs - self.capacity) * self.width + self.wasted if arcs > self.capacity else 0
 
     def free_ahead(self, wanted: int, used: int, *, early: bool) -> None:
@@ -149,7 +149,10 @@ class CoarseRows:
         self.memory.dress_beside(*self.names)
 
     def leave_beside(self, missing: int) -> int:
-        """Return by how many arcs the arrays can grow meanwhile, which lack so many bytes."""
+        """Let what has a copy leave; return how many more arcs the arrays can hold meanwhile.
+
+        They are `missing` so many bytes.
+        """
         return self.arcs_in(self.memory.leave_beside(*self.names, nbytes=missing))
 
     def finals(self, used: int) -> dict[str, int]:
@@ -184,7 +187,7 @@ class CoarseRows:
     def cut(self, arcs: int) -> tuple[Any, Any]:
         """Free what so many arcs do not need; return their targets and weights.
 
-        In pages, parts of them may be read only once the level has settled, or after `dress`.
+        In pages, they may be read only once their level has settled, or after `memory.dress`.
         """
         if arcs < self.capacity:
             for i, (name, size, _) in enumerate(self.shapes(arcs)):

@@ -222,10 +222,11 @@ ROUNDING: Final = 1 << 14
 
 
 def ahead_bytes(level: GpuLevel, *, low_scratch: bool = False, at_once: bool = True) -> int:
-    """Return the bytes of all arrays of refining and aggregating a small level, by one launch each.
+    """Return the bytes of all arrays of what is launched ahead for a level.
 
-    As much in one hole is enough, in whichever order they come and go. Unless `at_once`, the
-    aggregation only begins: communities are numbered.
+    That is its refinement and its aggregation, by one launch each, or, unless `at_once`, what
+    aggregation begins with: communities are numbered. As much in one hole is enough, in whichever
+    order they come and go.
     """
     n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
     hubs = hub_table_sizes(

@@ -130,9 +130,10 @@ class PagedArrays(LiveArrays):
 
         Parameters as of `work_beside`.
         """
-        if self.schedule:
+        rows = self._growing(finals)
+        if self.schedule and len(rows) == len(finals):
             with cuda_calls.current(self.device):
-                self.schedule.free_ahead(self._growing(finals), nbytes, early=early)
+                self.schedule.free_ahead(rows, nbytes, early=early)
 
     def dress_beside(self, *names: str) -> None:
         """Map, as long as a kernel runs, what left of arrays that grow."""

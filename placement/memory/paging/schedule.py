@@ -117,7 +117,8 @@ class Schedule(Movement):
     ) -> None:
         """Let up to `count` pages of growing rows go that are final, or have a copy already.
 
-        They are mapped once no kernel has to wait for it (`dress_beside`), before they are read.
+        They are mapped beside kernels (`dress_beside`), or when their level settles, before it is
+        read.
         """
         copies = list[tuple[Page, Page]]()
         for span, _, used in rows:
@@ -147,7 +148,8 @@ class Schedule(Movement):
             Whether most of what they are made of is still to be read: then it stays, and rows
             leave in its place.
         """
-        self.pool.unmap_released()
+        if not nbytes:  # it would hold up what is mapped for rows
+            self.pool.unmap_released()
         count = min(self._window, -(-nbytes // self.pool.size))
         count -= self.pool.ready("device") + (0 if early else self._leaving_pages())
         for span, used in finals:
@@ -162,7 +164,7 @@ class Schedule(Movement):
         """Let growing rows that have a copy leave beside the kernel that writes what follows them.
 
         They are to grow by `nbytes`. Return the bytes of free pages of the device: 0 if these are
-        much less than that, and than a window.
+        less than that, and than half a window.
         """
         count = -(-nbytes // self.pool.size)
         missing = count - self.pool.ready("device")
@@ -183,6 +185,8 @@ class Schedule(Movement):
             final = sum(len(span.final(used)) for span, used in finals)
             count -= min(final, self.pool.ready("host"))
         self._demote(count - self.pool.ready("device"))
+        rows = [(span, 0, used) for span, used in finals]
+        self._leave(rows, count - self.pool.ready("device"), copied=True)
         self._spill(count - self.pool.ready("device"), copied=True)
 
     def dress_beside(self, rows: Iterable[Span]) -> None:

@@ -12,6 +12,7 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, stencil
 from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.memory import (
     array_specs,
     coarse_bytes,
@@ -43,6 +44,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_access, "WAITING", 0)  # as arcs do for the host
     for module in (array_specs, coarse_bytes, planning):
         monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
+    monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, small=1 << 10))
     small = replace(engine.LIMITS, small=1 << 10)
     for module in (engine, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", small)
