@@ -118,7 +118,7 @@ def plain_data(
 
 
 def _dtype(itemsize: float) -> str:
-    """Return the type of an array's elements; of targets that take more bytes or fewer, none."""
+    """Return the type of an array's elements; packed targets have none, of different widths."""
     if itemsize % 1:
         return "packed"
     return INTEGERS.get(int(itemsize), f"V{int(itemsize)}")

@@ -15,7 +15,7 @@ from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.memory.coarse_bytes import at_once_bytes
+from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
 from louvain_um.gpu.out_of_core.partial_rows import PartialRows
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
@@ -66,8 +66,7 @@ def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool
     """
     if level.arcs > limits.small or level.vertices <= limits.small:
         return level.arcs <= limits.small
-    n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
-    needed = at_once_bytes(n, arcs, sums) + (16 + 2 * sums) * n + (4 + sums) * arcs
+    needed = begun_at_once_bytes(level.vertices, level.arcs, np.dtype(level.sums).itemsize)
     return level.number > 0 and (memory.hole is None or needed <= memory.hole)
 
 

@@ -6,6 +6,8 @@ The sizes of coarse levels are not known in advance: they are estimated from the
 
 from __future__ import annotations
 
+from typing import Final
+
 from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, slots_of, tables
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes
@@ -26,6 +28,18 @@ def at_once_bytes(vertices: int, arcs: int, sums: int) -> int:
     block_bin, hubs, slots = tables(sums, vertices, vertices, arcs, arcs)
     listed = 16 * vertices + (vertices >> 7) + 4 * (block_bin + hubs)
     return listed + (4 + sums) * (arcs + slots) + SMALL // 4
+
+
+ROUNDING: Final = 1 << 14
+"""Bytes of what the kernels of one level count in, and of rounding up each of its arrays."""
+
+
+def begun_at_once_bytes(n: int, arcs: int, sums: int) -> int:
+    """Return the bytes of all arrays of aggregating a level by one launch.
+
+    The next level's arrays are as long as this one's; its vertices join communities.
+    """
+    return at_once_bytes(n, arcs, sums) + (16 + 2 * sums) * n + (4 + sums) * arcs + ROUNDING
 
 
 def summing(shape: Shape, communities: int, arcs: int) -> tuple[int, int, int]:

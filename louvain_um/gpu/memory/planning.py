@@ -19,7 +19,7 @@ from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
-from louvain_um.gpu.memory.coarse_bytes import SMALL, at_once_bytes
+from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
 from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.memory.packed import WORTH, Packer, most_bytes
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
@@ -217,10 +217,6 @@ def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
     return found
 
 
-ROUNDING: Final = 1 << 14
-"""Bytes of what the kernels of one level count in, and of rounding up each of its arrays."""
-
-
 def ahead_bytes(level: GpuLevel, *, low_scratch: bool = False, at_once: bool = True) -> int:
     """Return the bytes of all arrays of what is launched ahead for a level.
 
@@ -235,9 +231,7 @@ def ahead_bytes(level: GpuLevel, *, low_scratch: bool = False, at_once: bool = T
     refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
     if not at_once:
         return refining + 4 * (n + 1) + ROUNDING
-    # The next level's arrays are as long as this one's; its vertices join communities.
-    written = (16 + 2 * sums) * n + (4 + sums) * arcs
-    return refining + at_once_bytes(n, arcs, sums) + written + ROUNDING
+    return refining + begun_at_once_bytes(n, arcs, sums)
 
 
 LASTING: Final = ("targets", "weights", "offsets", "loops", "degrees", "start")

@@ -321,3 +321,28 @@ def test_rows_grow_beside_the_kernel_that_fills_them(
     assert np.array_equal(found.labels, one.labels)
     # Where the input leaves for them, and where they leave themselves.
     assert min(grown) == 0 < max(grown)
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_few_arcs_of_many_vertices_take_one_launch_where_a_hole_holds_it(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], room: bool
+) -> None:
+    cliques, inside = np.arange(0, 2400, 12), np.array(np.triu_indices(12, 1))
+    ends = (cliques[:, None, None] + inside).transpose(1, 0, 2).reshape(2, -1)
+    ring = np.stack([cliques, np.roll(cliques, 1) + 1])
+    # Most vertices have no arcs.
+    graph = Graph.from_edges(*np.concatenate([ends, ring], axis=1), n_vertices=1 << 12)
+    one, options = squeezed(monkeypatch, graph, "louvain", "90%")
+    if not room:
+        monkeypatch.setattr(Allocator, "hole", 0)
+    with (
+        emulated_devices(monkeypatch, emulated, 2) as kernels,
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        assert run.plan.in_pages
+    assert np.array_equal(found.labels, one.labels)
+    few = [level for level in found.levels if level.arcs <= 1 << 10 < level.vertices]
+    assert few
+    launched = [kernel for _, kernel in kernels.launched]
+    assert (launched.count("aggregate_small") > 0) == room

@@ -2,177 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
 import time
 from threading import Event
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_cuda import FakeCuda, Status, install
+from fake_cuda import Status, install
 
-from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory import cuda_calls, live_arrays
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.free_list import FreeList
-from louvain_um.placement.memory.paging import schedule, span
-from louvain_um.placement.memory.paging.movement import PageBudget
 from louvain_um.placement.memory.paging.pages import Pages
-from louvain_um.placement.policy.policy import Placement
-
-MIB = 1 << 20
-PAGE = 2 * MIB
-
-libc = ctypes.CDLL(None, use_errno=True)
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-NONE, FIXED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0x10
-
-
-class Mapped(FakeCuda):
-    """A driver that maps real memory: a page is a stretch of a file in memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.file = os.memfd_create("pages")
-        self.sizes: dict[int, int] = {}
-        self.mapped = set[int]()
-
-    def _driver(self) -> SimpleNamespace:
-        driver = super()._driver()
-        driver.cuMemMap = self._step("cuMemMap", self._map)
-        driver.cuMemUnmap = self._unmap
-        driver.cuMemAddressFree = self._step("cuMemAddressFree", self._free_addresses)
-        return driver
-
-    def _reserve(self, nbytes: int, *_: int) -> int:
-        address = libc.mmap(None, nbytes + PAGE, 0, NONE, -1, 0)
-        address = -(-address // PAGE) * PAGE
-        self.alive[address] = ("reserved", nbytes)
-        return address
-
-    def _create(self, nbytes: int, wanted: object, flags: int) -> int:
-        handle = super()._create(nbytes, wanted, flags)
-        self.sizes[handle] = nbytes
-        os.ftruncate(self.file, (self.handles + 1) * PAGE)
-        return handle
-
-    def _map(self, address: int, nbytes: int, offset: int, handle: int, flags: int) -> None:
-        assert nbytes == self.sizes[handle] == PAGE
-        both = mmap.PROT_READ | mmap.PROT_WRITE
-        where = libc.mmap(address, nbytes, both, mmap.MAP_SHARED | FIXED, self.file, handle * PAGE)
-        assert where == address
-        assert address not in self.mapped
-        self.mapped.add(address)
-
-    def _unmap(self, address: int, nbytes: int) -> tuple[Status]:
-        """Unmap pages of one range of addresses; refuse others, as the driver may."""
-        reserved = ((a, n) for a, (kind, n) in [*self.alive.items()] if kind == "reserved")
-        begin, whole = max((a, n) for a, n in reserved if a <= address)
-        pages = set(range(address, address + nbytes, PAGE))
-        if not pages <= self.mapped or address + nbytes > begin + whole:
-            return (Status(1),)
-        self.mapped -= pages
-        assert libc.mmap(address, nbytes, 0, NONE | FIXED, -1, 0) == address
-        return (Status(0),)
-
-    def _free_addresses(self, address: int, nbytes: int) -> None:
-        assert not self.mapped & set(range(address, address + nbytes, PAGE))
-        assert self.alive.pop(address) == ("reserved", nbytes)
-
-
-@pytest.fixture(params=["at once", "late"])
-def cuda(monkeypatch, request):
-    fake = install(monkeypatch, Mapped())
-    late = Late() if request.param == "late" else None
-    fake.late = late
-
-    def view(address, shape, dtype, arena, owner=None):
-        kind = np.dtype(dtype)
-        raw = (ctypes.c_uint8 * max(shape * kind.itemsize, 1)).from_address(address)
-        array = np.ctypeslib.as_array(raw)[: shape * kind.itemsize].view(kind)
-        return Viewed(array, address, late)
-
-    monkeypatch.setattr(live_arrays, "view", view)
-
-    def copy_pages(to, of, nbytes, page, stream=0):
-        if late is None:
-            ctypes.memmove(to, of, nbytes)
-        else:
-            late.waiting.append((stream, to, of, nbytes))
-
-    monkeypatch.setattr(span, "copy_pages", copy_pages)
-    if late is not None:
-        synchronize, wait_for = cuda_calls.synchronize, cuda_calls.wait_for
-        monkeypatch.setattr(cuda_calls, "synchronize", lambda: late.end() or synchronize())
-        monkeypatch.setattr(cuda_calls, "wait_for", lambda s: late.end(s) or wait_for(s))
-    for call in ("copy", "copy_later"):
-        monkeypatch.setattr(
-            cuda_calls, call, lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
-        )
-    yield fake
-    os.close(fake.file)
-
-
-class Late:
-    """Copies between pages that end no sooner than something waits for their stream."""
-
-    def __init__(self):
-        self.waiting = []
-
-    def end(self, *streams):
-        ended = [copy for copy in self.waiting if not streams or copy[0] in streams]
-        self.waiting = [copy for copy in self.waiting if copy not in ended]
-        for _, to, of, nbytes in ended:
-            ctypes.memmove(to, of, nbytes)
-
-
-class Viewed:
-    """Values at an address, and what the allocator asks of CuPy's arrays.
-
-    Who reads or writes them does as a kernel: behind copies of the first stream.
-    """
-
-    def __init__(self, values, address, late):
-        self.late, self.held, self.size, self.dtype = late, values, values.size, values.dtype
-        self.itemsize, self.nbytes = values.itemsize, values.nbytes
-        self.data = SimpleNamespace(ptr=address)
-
-    @property
-    def values(self):
-        if self.late is not None:
-            self.late.end(0)
-        return self.held
-
-
-def layout(arcs):
-    here = Placement("device")
-    return (
-        ArenaSpec(
-            name="targets.0", group="graph", capacity=arcs, placement=here, members=("targets.0",),
-            in_pages=True,
-        ),
-        ArenaSpec(name="device", group=None, capacity=5 * MIB, placement=Placement("device")),
-    )  # fmt: skip
-
-
-def memory_of(cuda, arcs=12 * MIB):
-    budget = PageBudget(device=22 * MIB, later=24 * MIB)
-    return Allocator(layout(arcs), 0, budget=budget.device, pages=budget)
-
-
-def filled(memory, name, nbytes, **more):
-    array = memory.empty(name, "graph", nbytes // 4, np.uint32, **more)
-    array.values[:] = np.random.default_rng(nbytes).integers(0, 1 << 31, array.size, np.uint32)
-    return array, array.values.copy()
-
-
-def sides(memory, name):
-    arena = memory.arena_of(name)
-    return len(arena.on("device")), len(arena.on("host"))
+from tests.placement.memory.paging.mapped_memory import (
+    MIB,
+    PAGE,
+    Mapped,
+    filled,
+    memory_of,
+    sides,
+)  # fmt: skip
 
 
 def test_the_input_is_loaded_on_the_host_and_comes_to_the_device(cuda):
@@ -233,25 +82,6 @@ def test_free_memory_of_the_shared_arena_is_lent_and_comes_back(cuda):
         assert memory.schedule.shared.blocks.free >= 5 * MIB
         memory.empty("labels.1.0", "community", 5 * MIB // 4, np.uint32)
         assert not memory.overflowed
-
-
-def test_new_rows_grow_in_place_and_are_cut(cuda):
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        arcs, values = filled(memory, "targets.1", 7 * MIB, cold=True, most=5 * MIB)
-        longer = memory.extend("targets.1", 18 * MIB // 4, arcs.size)
-        # The input has left; then rows that are finished went to the host, not those to come.
-        assert sides(memory, "targets.0") == (0, 6)
-        assert memory.arena_of("targets.1").on("host") == [0]
-        memory.dress("targets.1")
-        assert longer.data.ptr == arcs.data.ptr
-        assert np.array_equal(longer.values[: len(values)], values)
-        shorter = memory.shrink("targets.1", 4 * MIB // 4)
-        assert sum(sides(memory, "targets.1")) == 2
-        assert np.array_equal(shorter.values, values[: shorter.size])
-        assert memory.extend("targets.1", 100 * MIB, 0) is None
-        assert memory.extend("targets.0", 100 * MIB, 0) is None
 
 
 def test_scratch_of_level_0_sends_the_end_of_the_input_away(cuda):
@@ -390,50 +220,6 @@ def test_a_stretch_of_a_free_list_is_taken_where_it_is():
     assert (blocks.holes, blocks.free) == ([(0, 4096)], 4096)
 
 
-def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypatch):
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        before, values = filled(memory, "targets.1", 22 * MIB, cold=True)
-        memory.settle("targets.1", least=0)
-        memory.settle("targets.1", least=2 * MIB, grows=True)
-        assert memory.schedule.room() >= 4 * PAGE
-        rows, fresh = filled(memory, "targets.2", 4 * MIB, cold=True, most=6 * MIB)
-        assert sides(memory, "targets.2") == (2, 0)
-        # Half of what is final leaves through these pages, and what follows is written there.
-        reach = memory.reach({"targets.2": 4 * MIB})
-        assert reach == 3 * PAGE
-        longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
-        assert memory.arena_of("targets.2").on("host") == [0]
-        # The other half is copied beside the kernel that writes it, which then leaves for nothing.
-        memory.work_beside({"targets.2": 4 * MIB}, 8 * MIB)
-        assert memory.arena_of("targets.2").backed_up == [1]
-        rows_in = memory.arena_of("targets.2")
-        assert rows_in.bare == {0}
-        # That is before it ends: what it does not write makes room for what follows.
-        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == 0
-        monkeypatch.setattr(schedule, "LEAST_WINDOW", 2)  # one page is half of it
-        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == PAGE
-        assert rows_in.on("host") == [0, 1]
-        longest = memory.extend("targets.2", 12 * MIB // 4, 4 * MIB // 4)
-        assert sides(memory, "targets.2") == (4, 2)
-        assert rows_in.bare == {0, 1}
-        longer.values[len(fresh) :] = 5
-        memory.dress_beside("targets.2")
-        assert rows_in.bare == {0, 1}  # they have room when the level settles
-        with monkeypatch.context() as smaller:
-            smaller.setattr(memory.schedule.pool, "count", 4)
-            memory.dress_beside("targets.2")
-        assert rows_in.bare == {1}  # the kernel has ended
-        longest.values[10 * MIB // 4 :] = 6
-        memory.dress("targets.2")
-        cuda_calls.synchronize()
-        assert (longest.values[10 * MIB // 4 :] == 6).all()
-        assert (longest.values[len(fresh) : 10 * MIB // 4] == 5).all()
-        assert np.array_equal(longer.values[: len(fresh)], fresh)
-        assert np.array_equal(before.values, values)
-
-
 def test_the_shared_arena_widens_for_what_a_step_works_with(cuda):
     with memory_of(cuda, arcs=MIB) as memory:
         filled(memory, "targets.0", MIB)
@@ -548,72 +334,6 @@ def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
         memory.free("queue")
         memory.recall()
         assert sides(memory, "targets.0") == (6, 0)
-        assert np.array_equal(array.values, values)
-
-
-def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
-    with memory_of(cuda, arcs=MIB) as memory:
-        filled(memory, "targets.0", MIB)
-        memory.recall()
-        before, values = filled(memory, "targets.1", 16 * MIB, cold=True, most=4 * MIB)
-        memory.settle("targets.1", least=0)
-        rows, pool = memory.arena_of("targets.1"), memory.schedule.pool
-        assert sides(memory, "targets.1") == (8, 0)
-        assert memory.schedule.coming
-        # The next level has as many rows at most, and there is no other room for them.
-        assert rows.backed_up == list(range(8))
-        copied = pool.copied["host"]
-        memory.settle("targets.1", least=2 * MIB, grows=True)
-        fresh, first = filled(memory, "targets.2", 4 * MIB, cold=True, most=4 * MIB)
-        assert memory.reach({"targets.2": 4 * MIB}) >= 8 * MIB
-        memory.make_room({"targets.2": (3 * MIB, fresh.size)})
-        longer = memory.extend("targets.2", 3 * MIB, fresh.size)
-        assert sides(memory, "targets.2") == (6, 0)
-        assert sides(memory, "targets.1")[1] > 0
-        assert pool.copied["host"] == copied
-        assert not memory.schedule.coming
-        assert np.array_equal(before.values, values)
-        assert np.array_equal(longer.values[: len(first)], first)
-        memory.free("targets.1")
-        assert rows.twins == {}
-        memory.free("targets.2")
-        assert pool.ready("host") == sum(page.side == "host" for page in pool.made) - 1
-
-
-def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        filled(memory, "targets.1", 13 * MIB, cold=True)
-        memory.settle("targets.1", least=0)
-        arena = memory.arena_of("targets.0")
-        before = len(arena.on("host"))
-        filled(memory, "queue", 7 * MIB)
-        assert len(arena.on("host")) > before
-        assert len(arena.bare) == len(arena.on("host")) - before
-        assert np.array_equal(memory.fetch("targets.0"), values)
-        memory.recall()  # with less room than before
-        assert sides(memory, "targets.0")[1] > 0
-        assert not arena.bare
-        assert np.array_equal(array.values, values)
-    assert {kind for kind, _ in cuda.alive.values()} <= set()
-
-
-def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        assert memory.apart("targets.0") == (0, 0)
-        memory.settle(least=0, later=False, grows=True)
-        filled(memory, "targets.1", 13 * MIB, cold=True)
-        near, far = memory.apart("targets.0")
-        assert (sides(memory, "targets.0"), near) == ((1, 5), 2 * MIB)
-        assert np.array_equal(array.values[: near // 4], values[: near // 4])
-        copy = (ctypes.c_uint32 * (3 * MIB)).from_address(far)
-        assert np.array_equal(np.ctypeslib.as_array(copy), values)
-        memory.free("targets.1")
-        memory.recall()
-        assert memory.apart("targets.0") == (0, 0)
         assert np.array_equal(array.values, values)
 
 

@@ -1,0 +1,180 @@
+"""Rows of a new level grow, leave the device and come back, in pages on real memory."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.paging import growth
+from tests.placement.memory.paging.mapped_memory import (
+    MIB,
+    PAGE,
+    filled,
+    memory_of,
+    sides,
+)  # fmt: skip
+
+
+def test_new_rows_grow_in_place_and_are_cut(cuda):
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        arcs, values = filled(memory, "targets.1", 7 * MIB, cold=True, most=5 * MIB)
+        longer = memory.extend("targets.1", 18 * MIB // 4, arcs.size)
+        # The input has left; then rows that are finished went to the host, not those to come.
+        assert sides(memory, "targets.0") == (0, 6)
+        assert memory.arena_of("targets.1").on("host") == [0]
+        memory.dress("targets.1")
+        assert longer.data.ptr == arcs.data.ptr
+        assert np.array_equal(longer.values[: len(values)], values)
+        shorter = memory.shrink("targets.1", 4 * MIB // 4)
+        assert sum(sides(memory, "targets.1")) == 2
+        assert np.array_equal(shorter.values, values[: shorter.size])
+        assert memory.extend("targets.1", 100 * MIB, 0) is None
+        assert memory.extend("targets.0", 100 * MIB, 0) is None
+
+
+def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypatch):
+    with memory_of(cuda) as memory:
+        filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        before, values = filled(memory, "targets.1", 22 * MIB, cold=True)
+        memory.settle("targets.1", least=0)
+        memory.settle("targets.1", least=2 * MIB, grows=True)
+        assert memory.schedule.room() >= 4 * PAGE
+        rows, fresh = filled(memory, "targets.2", 4 * MIB, cold=True, most=6 * MIB)
+        assert sides(memory, "targets.2") == (2, 0)
+        # Half of what is final leaves through these pages, and what follows is written there.
+        reach = memory.reach({"targets.2": 4 * MIB})
+        assert reach == 3 * PAGE
+        longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
+        assert memory.arena_of("targets.2").on("host") == [0]
+        # The other half is copied beside the kernel that writes it, which then leaves for nothing.
+        memory.work_beside({"targets.2": 4 * MIB}, 8 * MIB)
+        assert memory.arena_of("targets.2").backed_up == [1]
+        rows_in = memory.arena_of("targets.2")
+        assert rows_in.bare == {0}
+        # That is before it ends: what it does not write makes room for what follows.
+        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == 0
+        monkeypatch.setattr(growth, "LEAST_WINDOW", 2)  # one page is half of it
+        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == PAGE
+        assert rows_in.on("host") == [0, 1]
+        longest = memory.extend("targets.2", 12 * MIB // 4, 4 * MIB // 4)
+        assert sides(memory, "targets.2") == (4, 2)
+        assert rows_in.bare == {0, 1}
+        longer.values[len(fresh) :] = 5
+        memory.dress_beside("targets.2")
+        assert rows_in.bare == {0, 1}  # they have room when the level settles
+        with monkeypatch.context() as smaller:
+            smaller.setattr(memory.schedule.pool, "count", 4)
+            memory.dress_beside("targets.2")
+        assert rows_in.bare == {1}  # the kernel has ended
+        longest.values[10 * MIB // 4 :] = 6
+        memory.dress("targets.2")
+        cuda_calls.synchronize()
+        assert (longest.values[10 * MIB // 4 :] == 6).all()
+        assert (longest.values[len(fresh) : 10 * MIB // 4] == 5).all()
+        assert np.array_equal(longer.values[: len(fresh)], fresh)
+        assert np.array_equal(before.values, values)
+
+
+def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
+    with memory_of(cuda, arcs=MIB) as memory:
+        filled(memory, "targets.0", MIB)
+        memory.recall()
+        before, values = filled(memory, "targets.1", 16 * MIB, cold=True, most=4 * MIB)
+        memory.settle("targets.1", least=0)
+        rows, pool = memory.arena_of("targets.1"), memory.schedule.pool
+        assert sides(memory, "targets.1") == (8, 0)
+        assert memory.schedule.coming
+        # The next level has as many rows at most, and there is no other room for them.
+        assert rows.backed_up == list(range(8))
+        copied = pool.copied["host"]
+        memory.settle("targets.1", least=2 * MIB, grows=True)
+        fresh, first = filled(memory, "targets.2", 4 * MIB, cold=True, most=4 * MIB)
+        assert memory.reach({"targets.2": 4 * MIB}) >= 8 * MIB
+        memory.make_room({"targets.2": (3 * MIB, fresh.size)})
+        longer = memory.extend("targets.2", 3 * MIB, fresh.size)
+        assert sides(memory, "targets.2") == (6, 0)
+        assert sides(memory, "targets.1")[1] > 0
+        assert pool.copied["host"] == copied
+        assert not memory.schedule.coming
+        assert np.array_equal(before.values, values)
+        assert np.array_equal(longer.values[: len(first)], first)
+        memory.free("targets.1")
+        assert rows.twins == {}
+        memory.free("targets.2")
+        assert pool.ready("host") == sum(page.side == "host" for page in pool.made) - 1
+
+
+def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        filled(memory, "targets.1", 13 * MIB, cold=True)
+        memory.settle("targets.1", least=0)
+        arena = memory.arena_of("targets.0")
+        before = len(arena.on("host"))
+        filled(memory, "queue", 7 * MIB)
+        assert len(arena.on("host")) > before
+        assert len(arena.bare) == len(arena.on("host")) - before
+        assert np.array_equal(memory.fetch("targets.0"), values)
+        memory.recall()  # with less room than before
+        assert sides(memory, "targets.0")[1] > 0
+        assert not arena.bare
+        assert np.array_equal(array.values, values)
+    assert {kind for kind, _ in cuda.alive.values()} <= set()
+
+
+def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        assert memory.apart("targets.0") == (0, 0)
+        memory.settle(least=0, later=False, grows=True)
+        filled(memory, "targets.1", 13 * MIB, cold=True)
+        near, far = memory.apart("targets.0")
+        assert (sides(memory, "targets.0"), near) == ((1, 5), 2 * MIB)
+        assert np.array_equal(array.values[: near // 4], values[: near // 4])
+        copy = (ctypes.c_uint32 * (3 * MIB)).from_address(far)
+        assert np.array_equal(np.ctypeslib.as_array(copy), values)
+        memory.free("targets.1")
+        memory.recall()
+        assert memory.apart("targets.0") == (0, 0)
+        assert np.array_equal(array.values, values)
+
+
+def test_new_rows_find_pages_that_were_mapped_ahead(cuda):
+    with memory_of(cuda, arcs=4 * MIB) as memory:
+        filled(memory, "targets.0", 4 * MIB)
+        memory.recall()
+        free = memory.schedule.pool.ready("device")
+        memory.prepare(0, (4 * MIB, 8 * MIB))
+        assert memory.schedule.pool.ready("device") == free == 6
+        mapped = set(cuda.mapped)
+        weights, _ = filled(memory, "weights.1", 4 * MIB, cold=True, most=MIB)
+        targets, values = filled(memory, "targets.1", 8 * MIB, cold=True, most=2 * MIB)
+        assert cuda.mapped == mapped
+        weights.values[:] = 3
+        assert np.array_equal(targets.values, values)
+
+
+@pytest.mark.parametrize(("early", "stays"), [(True, 4), (False, 2)])
+def test_rows_rather_than_what_they_are_made_of_leave_while_most_is_to_be_read(cuda, early, stays):
+    with memory_of(cuda) as memory:
+        _, arcs = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        memory.settle(least=0, later=False, grows=True)
+        filled(memory, "targets.1", 4 * MIB, cold=True, most=6 * MIB)
+        assert sides(memory, "targets.0") == (6, 0)
+        assert memory.schedule.room() == 0
+        memory.free_ahead({"targets.1": 4 * MIB}, 8 * MIB, early=early)
+        assert sides(memory, "targets.0") == (stays, 6 - stays)
+        memory.work_beside({"targets.1": 4 * MIB}, 8 * MIB, early=early)
+        # The kernel leaves the first pages alone: what they hold leaves in time for the next one.
+        assert memory.arena_of("targets.1").backed_up == ([0, 1] if early else [])
+        assert memory.leave_beside("targets.1", nbytes=8 * MIB) == 4 * PAGE
+        assert np.array_equal(memory.fetch("targets.0"), arcs)
