@@ -61,7 +61,7 @@ def candidate(
     """
     layout = lay_out(arrays, policy, joint=joint, in_pages=in_pages)
     fitted = fit(layout, limit, work.max_degree)
-    if in_pages and not fitted.within(limit):
+    if in_pages and not fitted.within(limit - wasted_bytes(limit, arrays)):
         layout = lay_out(arrays, policy, joint=joint, in_pages=True, stages=FIRST_STAGES)
         fitted = fit(layout, limit, work.max_degree)
     if in_pages:

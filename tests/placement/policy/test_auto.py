@@ -14,10 +14,13 @@ from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.options import Budget
 from louvain_um.placement.layout import JOINT_SLACK, device_bytes_in_core
 from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.planner import make_plan
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement
+from louvain_um.planning import plan_shape
 
 OVERSUBSCRIBED = (0, 10, 30, 50, 70, 90)
 SKEWS = (40, 340, 4000)
@@ -250,3 +253,15 @@ def test_what_is_hot_in_several_stages_stays_where_others_can_leave_one_each():
     assert {name: found.placement_of(name).on_device for name in ("hot", read[0].name)} == {
         "hot": 1, read[0].name: 0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("target_bytes", [2.0, 3.0])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_scratch_does_not_shrink_with_more_memory(method, target_bytes):
+    """What pages waste is no reason to: only the input and the first stages need room at once."""
+    size = {"vertices": 41_473_600, "arcs": 112_793_762, "max_degree": 4, "sum_bytes": 4}
+    shape = Shape(**size, hub_arcs=0, clustering=0.0, method=method, target_bytes=target_bytes)
+    limits = range(1 << 30, 4 << 30, 1 << 24)
+    small = [plan_shape(shape, "auto", Budget(nbytes), "h200").low_scratch for nbytes in limits]
+    assert small == sorted(small, reverse=True)
+    assert not small[-1]
