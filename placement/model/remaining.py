@@ -19,7 +19,7 @@ from louvain_um.core.rules import CYCLES, MOST_KEPT
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model.workload import Workload
 
-LEVELS: Final = 3
+LEVELS: Final = 4
 """Levels above 0 whose arcs take time: those after them are small, or the run ends."""
 
 CLEAR: Final = 0.85
@@ -85,7 +85,7 @@ class Rates:
     vertex: float = 0.43
     level: float = 0.9
     back: float = 0.26
-    again: float = 0.73
+    again: float = 0.6
     doubt: float = 0.55
 
 

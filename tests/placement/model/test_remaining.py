@@ -11,7 +11,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
-from louvain_um.placement.model.remaining import CLEAR, Found, Rates, Remaining
+from louvain_um.placement.model.remaining import CLEAR, LEVELS, Found, Rates, Remaining
 from louvain_um.planning import plan_shape
 from tests.paths import BENCHMARKS
 
@@ -67,7 +67,7 @@ def test_isolated_vertices_are_no_small_communities():
 
 def test_levels_keep_no_more_than_the_level_before():
     assert 0 < known().shrinks < 1
-    assert known(arcs=ARCS).arcs == 3 * ARCS
+    assert known(arcs=ARCS).arcs == LEVELS * ARCS
     assert known().arcs < known(arcs=ARCS).arcs / 2
     # Arcs of hubs fall together, and those of vertices that begin in communities.
     assert known(skew=100.0).shrinks < known().shrinks
