@@ -2,7 +2,7 @@
 
     python benchmarks/stores_papers_shown.py
 
-Prints the tables; `tests/test_recorded_dynamic_figures.py` looks for them in the guide.
+Prints the tables; `tests/recorded/test_recorded_dynamic_figures.py` looks for them in the guide.
 """
 
 from __future__ import annotations

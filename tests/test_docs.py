@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.guide_tables import DOCS, rows_of
 from tests.paths import ROOT
+from tests.recorded.guide_tables import DOCS, rows_of
 
 HOUSE = ROOT
 PAGES = sorted(path for folder in ("", "howto", "guide") for path in (DOCS / folder).glob("*.md"))

@@ -7,8 +7,8 @@ import json
 import re
 import statistics
 
-from tests.guide_tables import DOCS, close
 from tests.paths import ROOT
+from tests.recorded.guide_tables import DOCS, close
 
 HOUSE = ROOT
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.guide_tables import DOCS, close, rows_of
 from tests.paths import ROOT
+from tests.recorded.guide_tables import DOCS, close, rows_of
 
 
 def stores_in(name: str) -> tuple[dict[str, Any], dict[tuple[str, str, int], dict[str, float]]]:

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from tests.guide_tables import DOCS, close, rows_of, table_under
 from tests.paths import ROOT
+from tests.recorded.guide_tables import DOCS, close, rows_of, table_under
 
 HOUSE = ROOT
 
