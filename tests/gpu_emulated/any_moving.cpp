@@ -9,7 +9,7 @@
 static const std::map<std::string, Launch>& kernels() {
   static const std::map<std::string, Launch> all = {
       PACKED(move),        PACKED(add_degrees), PACKED(refine),       TYPED(begin_shared),
-      TYPED(queue_own),   TYPED(move_round),  TYPED(apply_round),  TYPED(pack_active), TYPED(merge_active),
+      TYPED(queue_own),   TYPED(move_round),  TYPED(apply_round),  TYPED(merge_active),
       TYPED(weigh_own),   TYPED(refine_round), TYPED(join_round),  PLAIN(shift_offsets)};
   return all;
 }

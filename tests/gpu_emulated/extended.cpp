@@ -41,7 +41,8 @@ void move_as(int blocks, const Input& in, const W* weights, const u32* start, u3
              u64* totals, u64* second_totals, const u32* rules, i64 tolerance, u64* counts) {
   const i64 n = in.n;
   std::vector<u32> sizes(n), queue(n), proposed(n), champions(n);
-  std::vector<u8> active(n), next_active(n), pinned(n);
+  std::vector<u32> active((n + 31) / 32), next_active((n + 31) / 32);
+  std::vector<u8> pinned(n);
   std::vector<u64> member_totals(n), incoming(n);
   std::vector<i64> gains(n);
   Tables tables(n);

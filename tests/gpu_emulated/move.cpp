@@ -26,7 +26,7 @@ void move_typed(int blocks, i64 n, const i64* offsets, const u32* targets, const
              const u32* degrees, const u32* start, u32* labels, u32* totals, double total, u32 seed,
              const u32* rules, i64 tolerance, u64* counts) {
   std::vector<u32> sizes(n), queue(n), proposed(n);
-  std::vector<u8> active(n), next_active(n);
+  std::vector<u32> active((n + 31) / 32), next_active((n + 31) / 32);
   Tables tables(n);
   Control control = {};
   // As the engine has it: inputs in fewer bytes have sizes in bytes, where degrees allow it.

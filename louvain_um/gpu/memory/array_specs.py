@@ -253,12 +253,12 @@ def _scratch(shape: Shape, visited: float) -> Iterator[ArraySpec]:
     scans = 2 * SUB_ROUNDS // queued
     again = (READ_AGAIN - 1) * visited * shape.arcs
     gone_over: dict[tuple[Stage, Use], float] = {
-        ("move", "stream"): scans * visited * n,
+        ("move", "stream"): scans * visited * n / 32,
         ("move", "gather"): again,  # whether a neighbour is queued anyway
     }
-    yield _array("active", "scratch", 1, n, ("move",), gone_over)
+    yield _array("active", "scratch", 4, -(-n // 32), ("move",), gone_over)
     activated: dict[tuple[Stage, Use], float] = {("move", "gather"): visited * n + again}
-    yield _array("next_active", "scratch", 1, n, ("move",), activated)
+    yield _array("next_active", "scratch", 4, -(-n // 32), ("move",), activated)
     yield _array("control", "scratch", 1, CONTROL.itemsize, ("move",), small=True)
     yield _array("refine_control", "scratch", 1, CONTROL.itemsize, ("refine",), small=True)
     k = shape.communities

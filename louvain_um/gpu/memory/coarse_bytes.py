@@ -77,7 +77,7 @@ def coarse_scratch_bytes(shape: Shape, empty: int) -> int:
     region, after = shape.coarse_regions
     n, k, arcs = region.vertices, min(after.vertices, region.vertices), region.arcs
     moving, adding_tables = coarse_table_bytes(shape)
-    moving += 10 * n + (sums * n if shape.method == "leiden" else 0)
+    moving += 8 * n + n // 4 + (sums * n if shape.method == "leiden" else 0)
     adding = at_once_bytes(min(n, LIMITS.small), min(arcs, LIMITS.small), sums)
     if max(n, arcs) > LIMITS.small:
         room = (4 + sums) * room_for(shape, arcs, k)

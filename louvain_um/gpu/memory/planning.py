@@ -203,8 +203,8 @@ def work_bytes(
     entries = queue_entries(n, queued_at_once(n, low_scratch=True))
     if step == "refine":
         return (5 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
-    labels_and_flags = 7 if level.byte_sizes else 10
-    return (labels_and_flags + sums) * n + 8 * entries + tables + 4 * SMALL
+    labels = 5 if level.byte_sizes else 8
+    return (labels + sums) * n + n // 4 + 8 * entries + tables + 4 * SMALL
 
 
 def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:

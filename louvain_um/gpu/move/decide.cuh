@@ -18,7 +18,7 @@
 //                       taken: labels that cannot win are then not scored, which saves most reads of
 //                       what scores are made of
 //   floor(x, own_weight)   that score, of a bounded rule
-//   sorted              whether rows are sorted by length (targets24.cuh)
+//   sorted              whether rows are sorted by length (packed.cuh)
 //   extended            whether it is an extended rule (extended_rule.cuh)
 #pragma once
 #include "hubs.cuh"

@@ -132,7 +132,7 @@ __device__ void begin_extended(const S& s, i64 n, i64 thread, i64 threads, Barri
 // do not all fit, only the first of them joins, in the order of hashes, which differ; the others
 // decide once more in the next sweep. Ends with a barrier.
 template <class S>
-__device__ void admit(const S& s, u32 begin, u32 end, bool prunes, u8* next_active, i64 thread,
+__device__ void admit(const S& s, u32 begin, u32 end, bool prunes, u32* next_active, i64 thread,
                       i64 threads, Barrier* barrier, Tally& tally) {
   for (i64 i = begin + thread; i < end; i += threads) {
     const u32 target = s.proposed[i], v = s.queue[i];
@@ -149,7 +149,7 @@ __device__ void admit(const S& s, u32 begin, u32 end, bool prunes, u8* next_acti
     tally.gain -= s.gains[i];
     --tally.moves;
     s.gains[i] = REFUSED;
-    if (prunes) next_active[v] = 1;
+    if (prunes) flag(next_active, v);
   }
   grid_sync(barrier);
   for (i64 i = begin + thread; i < end; i += threads) {

@@ -12,7 +12,7 @@
 // itself; the host reads back once per level.
 //
 // Write ownership: labels, totals and sizes change in `apply` only; proposed[i] belongs to the
-// group that decides for queue[i]; a byte of next_active is only ever set to 1 while a sweep runs.
+// group that decides for queue[i]; flags of next_active are only ever set while a sweep runs.
 //
 // A vertex of degree 0 is never queued and stays where it starts. No result depends on the order of
 // a queue, of atomics, or of blocks.
@@ -26,8 +26,8 @@ struct Sweeps {
   i64 n;
   const u32* start;
   const u8* awake;
-  u8* active;
-  u8* next_active;
+  u32* active;
+  u32* next_active;
   Control* control;
   i64 tolerance;
   u32 seed_salt;
@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(THREADS, 5)
     const bool prunes = iteration >= full_sweeps;
     // Told from `iteration`, the two arrays take no registers from what a sweep calls.
     const bool swapped = prunes && (iteration - full_sweeps) % 2;
-    u8* active = swapped ? sweeps.next_active : sweeps.active;
-    u8* next_active = swapped ? sweeps.active : sweeps.next_active;
+    u32* active = swapped ? sweeps.next_active : sweeps.active;
+    u32* next_active = swapped ? sweeps.active : sweeps.next_active;
     if (thread == 0) control->gain[slot] = 0, control->moves[slot] = 0;
     Tally tally = {0, 0};
     u32 moved = EMPTY;  // the sub-round whose moves were applied last
@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(THREADS, 5)
         enqueue(
             0, n, arcs_by(s.offsets, s.weights), queued, 0,
             [=](i64 v, bool counting) {
-              if (counting && r == 0 && iteration > full_sweeps) next_active[v] = 0;
-              if (!active[v]) return EMPTY;
+              if (counting && r == 0 && iteration > full_sweeps) clear_flags(next_active, v);
+              if (!is_flagged(active, v)) return EMPTY;
               const u32 own = bucket(v, salt, sub_rounds) - r;
               return own < queued ? own : EMPTY;
             },

@@ -67,11 +67,13 @@ def move_arrays(
     words = -(-n // 4) if level.byte_sizes else n
     entries = queue_entries(n, queued)
     if joined:
-        lengths = 4 * words, 4 * entries, 4 * entries, n, n
+        flags = 4 * -(-n // 32)
+        lengths = 4 * words, 4 * entries, 4 * entries, flags, flags
         return tuple(carve(memory, MOVING, dict(zip(MOVE_ARRAYS, lengths, strict=True))).values())
     sizes = empty("sizes", "community", words, np.uint32, short_lived=True)
     queue, proposed = (empty(name, "scratch", entries, np.uint32) for name in MOVE_ARRAYS[1:3])
-    active, next_active = (empty(name, "scratch", n, np.uint8) for name in MOVE_ARRAYS[3:])
+    words = -(-n // 32)  # of flags, a bit each
+    active, next_active = (empty(name, "scratch", words, np.uint32) for name in MOVE_ARRAYS[3:])
     return sizes, queue, proposed, active, next_active
 
 

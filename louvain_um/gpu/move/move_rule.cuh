@@ -115,11 +115,21 @@ struct MoveRule {
 };
 static_assert(sizeof(MoveRule<u32, u32>) == 96, "mirrored by MOVE_RULE in gpu/move/structs.py");
 
+// Flags of vertices, a bit each: v's is bit v % 32 of word v / 32.
+__device__ __forceinline__ bool is_flagged(const u32* flags, u32 v) {
+  return flags[v / 32] >> v % 32 & 1;
+}
+__device__ __forceinline__ void flag(u32* flags, u32 v) { atomicOr(flags + v / 32, 1u << v % 32); }
+// Clears the flags of v's word, where v is the first of these.
+__device__ __forceinline__ void clear_flags(u32* flags, i64 v) {
+  if (v % 32 == 0) flags[v / 32] = 0;
+}
+
 // Whether u is to be marked for the next sweep: unless it is, or is queued in this one for a
-// sub-round still to come. Both bytes are read at once: what takes time is to wait.
+// sub-round still to come. Both words are read at once: what takes time is to wait.
 __device__ __forceinline__ bool is_missed(u32 u, u32 sub_round, u32 sub_rounds, u32 salt,
-                                          const u8* active, const u8* next_active) {
-  const bool marked = next_active[u], waits = active[u];
+                                          const u32* active, const u32* next_active) {
+  const bool marked = is_flagged(next_active, u), waits = is_flagged(active, u);
   return !marked && !(waits && bucket(u, salt, sub_rounds) > sub_round);
 }
 
@@ -128,11 +138,11 @@ __device__ __forceinline__ bool is_missed(u32 u, u32 sub_round, u32 sub_rounds, 
 template <u32 G, class S>
 __device__ __forceinline__ void activate_row(const S& s, i64 low, i64 high, u32 rank, u32 target,
                                              u32 sub_round, u32 sub_rounds, u32 salt,
-                                             const u8* active, u8* next_active) {
+                                             const u32* active, u32* next_active) {
   for (i64 j = low + rank; j < high; j += G) {
     u32 u = target_at(s.targets, s.weights, j);
     if (s.labels[u] != target && is_missed(u, sub_round, sub_rounds, salt, active, next_active))
-      next_active[u] = 1;
+      flag(next_active, u);
   }
 }
 
@@ -140,7 +150,7 @@ __device__ __forceinline__ void activate_row(const S& s, i64 low, i64 high, u32 
 // arcs that this thread's groups read, to the first thread of each.
 template <u32 G, class S>
 __device__ u64 activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds, u32 salt,
-                         const u8* active, u8* next_active) {
+                         const u32* active, u32* next_active) {
   const u32 groups = gridDim.x * (THREADS / G), rank = threadIdx.x % G;
   u64 arcs = 0;
   for (u32 i = begin + blockIdx.x * (THREADS / G) + threadIdx.x / G; i < end; i += groups) {
@@ -158,7 +168,7 @@ __device__ u64 activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_r
 // Labels are read last: more of the bytes are in cache.
 template <u32 T, class S>
 __device__ u64 activate_short_rows(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds,
-                                   u32 salt, const u8* active, u8* next_active) {
+                                   u32 salt, const u32* active, u32* next_active) {
   constexpr u32 G = T / ARCS_A_LANE, step = WARP / G;
   const u32 lane = threadIdx.x % WARP;
   u64 arcs = 0;
@@ -181,7 +191,7 @@ __device__ u64 activate_short_rows(const S& s, u32 begin, u32 end, u32 sub_round
     }
 #pragma unroll
     for (u32 q = 0; q < ARCS_A_LANE; ++q)
-      if (missed[q] && s.labels[target[q]] != community) next_active[target[q]] = 1;
+      if (missed[q] && s.labels[target[q]] != community) flag(next_active, target[q]);
   }
   return arcs;
 }
@@ -190,7 +200,7 @@ __device__ u64 activate_short_rows(const S& s, u32 begin, u32 end, u32 sub_round
 // `read_again`. All threads of the block call it.
 template <class S, class A>
 __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 sub_rounds, u32 salt,
-                              const u8* active, u8* next_active, u64* read_again,
+                              const u32* active, u32* next_active, u64* read_again,
                               Shared<A>& shared) {
   u64 arcs = 0;
   deal_rows(
@@ -238,7 +248,7 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
 // only where `awake` says so. `summed`: totals and sizes are those of `start` already.
 // Ends with a barrier of the grid.
 template <class S>
-__device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8* next_active,
+__device__ void begin_level(const S& s, i64 n, const u32* start, u32* active, u32* next_active,
                             i64 thread, i64 threads, Barrier* barrier,
                             const u8* awake = nullptr, bool summed = false) {
   using A = typename S::Accumulator;
@@ -248,8 +258,13 @@ __device__ void begin_level(const S& s, i64 n, const u32* start, u8* active, u8*
       s.totals[v] = start ? 0 : s.degree(v);
       s.set_size(v, start ? 0 : 1);
     }
-    active[v] = awake ? awake[v] : 1;
-    next_active[v] = 0;
+  }
+  for (i64 w = thread; w < (n + 31) / 32; w += threads) {
+    u32 flags = awake ? 0 : FULL;
+    if (awake)
+      for (i64 v = w * 32; v < min(w * 32 + 32, n); ++v) flags |= (u32)(awake[v] != 0) << v % 32;
+    active[w] = flags;
+    next_active[w] = 0;
   }
   grid_sync(barrier);
   if (!start || summed) return;

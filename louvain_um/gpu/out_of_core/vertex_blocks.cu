@@ -19,8 +19,8 @@ struct VertexBlocks {
   i64 n;
   u64 count;
   const u32* begins;  // first vertex of each block, and n
-  u8* active;
-  u8* next_active;
+  u32* active;
+  u32* next_active;
   u32* spans;
   u8* present;  // per block and sub-round: whether an active vertex is there
   Control* control;
@@ -58,8 +58,8 @@ __global__ void begin_sweep(MoveRule<W, A> s, VertexBlocks blocks) {
     control->moves[0] = 0;
   }
   for (i64 v = thread; v < blocks.n; v += threads) {
-    blocks.next_active[v] = 0;
-    if (!blocks.active[v] || s.offsets[v] == s.offsets[v + 1]) continue;
+    clear_flags(blocks.next_active, v);
+    if (!is_flagged(blocks.active, v) || s.offsets[v] == s.offsets[v + 1]) continue;
     u32 round = bucket(v, blocks.salt, blocks.sub_rounds);
     blocks.present[last_at_most(blocks.begins, (u32)blocks.count, (u32)v) * blocks.sub_rounds +
                    round] = 1;
@@ -89,10 +89,12 @@ __global__ void __launch_bounds__(THREADS, 5)
   if (round == EMPTY) return;
   const u32 tail = *(volatile u32*)&control->tail, salt = blocks.salt;
   const u32 sub_rounds = blocks.sub_rounds;
-  const u8* active = blocks.active;
+  const u32* active = blocks.active;
   enqueue(
       blocks.begins[block], blocks.begins[block + 1], arcs_by(s.offsets, s.weights), 1, tail,
-      [=](i64 v, bool) { return active[v] && bucket(v, salt, sub_rounds) == round ? 0 : EMPTY; },
+      [=](i64 v, bool) {
+        return is_flagged(active, v) && bucket(v, salt, sub_rounds) == round ? 0 : EMPTY;
+      },
       s.queue, control, shared);
   write_span(blocks, round, block, shared.starts);
   Tally tally = {0, 0};

@@ -6,8 +6,9 @@
 // kernel waits for another device, and none writes another's memory.
 //
 // A sweep: `queue_own`; then for each sub-round `move_round` and, once all devices have decided,
-// `apply_round`; `move_round` once more to activate the neighbours of the last moves; `pack_active`;
-// and, once all devices are there, `merge_active`. A sub-round's part of the queue is the same for all kernels of a sweep.
+// `apply_round`; `move_round` once more to activate the neighbours of the last moves; and, once all
+// devices are there, `merge_active`. A sub-round's part of the queue is the same for all kernels of
+// a sweep.
 
 #include "move_rule.cuh"
 #include "refine_rule.cuh"
@@ -18,8 +19,8 @@
 struct Own {
   i64 n;
   i64 first, last;
-  u8* active;
-  u8* next_active;
+  u32* active;
+  u32* next_active;
   u32* starts;
   Control* control;
   u32 salt;
@@ -27,8 +28,8 @@ struct Own {
 };
 static_assert(sizeof(Own) == 64, "mirrored by OWN in ranks/steps.py");
 
-// What a device shows the others: bit v % 32 of activated[v / 32] is vertex v's, an eighth of what
-// bytes would take on the links. weight_to_target is null while vertices move.
+// What a device shows the others; `activated` is its next_active. weight_to_target is null while
+// vertices move.
 template <class A>
 struct Shown {
   const u32* queue;
@@ -70,11 +71,12 @@ template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5) queue_own(MoveRule<W, A> s, Own own) {
   __shared__ Shared<A> shared;
   const u32 salt = own.salt, sub_rounds = own.sub_rounds;
-  const u8* active = own.active;
+  const u32* active = own.active;
   if (grid_thread() == 0) own.control->gain[0] = 0, own.control->moves[0] = 0;
-  for (i64 v = grid_thread(); v < own.n; v += grid_threads()) own.next_active[v] = 0;
-  queue_rounds(own, s.offsets, s.weights, s.queue, shared,
-               [=](i64 v, bool) { return active[v] ? bucket(v, salt, sub_rounds) : EMPTY; });
+  for (i64 v = grid_thread(); v < own.n; v += grid_threads()) clear_flags(own.next_active, v);
+  queue_rounds(own, s.offsets, s.weights, s.queue, shared, [=](i64 v, bool) {
+    return is_flagged(active, v) ? bucket(v, salt, sub_rounds) : EMPTY;
+  });
 }
 
 // Activates the neighbours of own vertices that moved in sub-round `moved` (EMPTY: none did), then
@@ -116,41 +118,13 @@ __global__ void __launch_bounds__(THREADS, 5)
   }
 }
 
-constexpr u64 BIT_OF_BYTE = 0x8040201008040201;
-constexpr u64 ONE_A_BYTE = 0x0101010101010101;
-
-// Returns the lowest bits of eight bytes, each 0 or 1.
-__device__ u32 packed8(u64 flags) { return u32(flags * 0x0102040810204080 >> 56); }
-
-// Returns eight bytes, each 0 or 1, from the lowest bits.
-__device__ u64 spread8(u32 bits) {
-  u64 apart = (bits & 0xff) * ONE_A_BYTE & BIT_OF_BYTE;
-  return apart + 0x7f * ONE_A_BYTE >> 7 & ONE_A_BYTE;
-}
-
-// Packs which vertices this device has activated.
-template <class W, class A>
-__global__ void pack_active(i64 n, const u8* next_active, u32* activated) {
-  for (i64 i = grid_thread(); i < (n + 31) / 32; i += grid_threads()) {
-    u32 bits = 0;
-    if (i * 32 + 32 <= n)
-      for (u32 k = 0; k < 4; ++k) bits |= packed8(((const u64*)next_active)[i * 4 + k]) << k * 8;
-    else
-      for (i64 v = i * 32; v < n; ++v) bits |= (u32)next_active[v] << v % 32;
-    activated[i] = bits;
-  }
-}
-
 // Makes active what any device has activated.
 template <class W, class A>
-__global__ void merge_active(i64 n, u8* active, const Shown<A>* shown, u32 devices) {
+__global__ void merge_active(i64 n, u32* active, const Shown<A>* shown, u32 devices) {
   for (i64 i = grid_thread(); i < (n + 31) / 32; i += grid_threads()) {
-    u32 bits = 0;
-    for (u32 d = 0; d < devices; ++d) bits |= shown[d].activated[i];
-    if (i * 32 + 32 <= n)
-      for (u32 k = 0; k < 4; ++k) ((u64*)active)[i * 4 + k] = spread8(bits >> k * 8);
-    else
-      for (i64 v = i * 32; v < n; ++v) active[v] = bits >> v % 32 & 1;
+    u32 flags = 0;
+    for (u32 d = 0; d < devices; ++d) flags |= shown[d].activated[i];
+    active[i] = flags;
   }
 }
 

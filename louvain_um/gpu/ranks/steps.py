@@ -77,12 +77,6 @@ class Worker:
         self.names.append(name)
         return self.share.memory.empty(name, "scratch", size, np.uint32)
 
-    def pack(self) -> None:
-        """Show the others which vertices this device has activated."""
-        activated = self.share.memory.live["activated"]
-        next_active = np.uint64(self.own.value("next_active"))
-        self.launch("pack_active", np.int64(self.share.level.vertices), next_active, activated)
-
     def close(self) -> None:
         """Free the arrays."""
         self.hubs.free()
@@ -112,9 +106,7 @@ def move_shared(
 
     With a link, other processes hold the other shares.
     """
-    names = (
-        "begin_shared", "queue_own", "move_round", "apply_round", "pack_active", "merge_active",
-    )  # fmt: skip
+    names = "begin_shared", "queue_own", "move_round", "apply_round", "merge_active"
     level = shares[0].level
     workers, shown = list[Worker](), list[dict[str, Any]]()
     for share in turns(shares):
@@ -129,7 +121,7 @@ def move_shared(
                 "queue": queue,
                 "proposed": proposed,
                 "starts": worker.starts,
-                "activated": worker.scratch("activated", -(-level.vertices // 32)),
+                "activated": flags[1],
             }
         )
     gate: Gate | LinkGate = Gate(shares, waits) if link is None else LinkGate(shares[0], link)
@@ -156,7 +148,6 @@ def move_shared(
             worker.apply("apply_round", devices, rules.SUB_ROUNDS - 1)
             if prunes:
                 worker.run("move_round", worker.hubs.argument, NONE, moved)
-                worker.pack()
         if prunes:
             gate.activated()
             for worker, _ in zip(workers, turns(shares), strict=True):

@@ -79,7 +79,6 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "queue_own",
                     "move_round",
                     "apply_round",
-                    "pack_active",
                     "merge_active",
                     "weigh_own",
                     "refine_round",
