@@ -125,12 +125,12 @@ class CoarseRows:
         """Return the bytes by which the arrays are to grow for so many arcs, at most."""
         return (arcs - self.capacity) * self.width + self.wasted if arcs > self.capacity else 0
 
-    def free_ahead(self, wanted: int, used: int, *, early: bool) -> None:
+    def free_ahead(self, wanted: int, used: int) -> None:
         """Free some of what `grow_beside` takes, before a kernel is launched; parameters alike."""
         if missing := self.missing(wanted):
-            self.memory.free_ahead(self.finals(used), missing, early=early)
+            self.memory.free_ahead(self.finals(used), missing)
 
-    def grow_beside(self, wanted: int, used: int, *, early: bool) -> None:
+    def grow_beside(self, wanted: int, used: int) -> None:
         """Enlarge the arrays while a kernel fills them, if they are to hold more.
 
         Parameters
@@ -139,11 +139,9 @@ class CoarseRows:
             Arcs that they are to hold.
         used : int
             Arcs that the kernel does not write: they leave the device where they have to.
-        early : bool
-            Whether most of the arcs that these are made of is still to be read.
         """
         missing = self.missing(wanted)
-        self.memory.work_beside(self.finals(used), missing, early=early)
+        self.memory.work_beside(self.finals(used), missing)
         if missing and (more := self.leave_beside(missing)):
             self.grow(min(wanted, self.capacity + more), used)
         self.memory.dress_beside(*self.names)

@@ -71,10 +71,6 @@ ARGUMENTS: Final = layout(
 LEAST_ROWS: Final = 1 << 20
 """Arcs that new rows hold at first, where no page is free for them."""
 
-EARLY: Final = 2 / 3
-"""Share of a level's arcs up to which these stay, rather than the rows that are made of them: rows
-leave and come back by copies, each byte once, while arcs that left are read in pieces of lines."""
-
 EXPECTED_SPARE: Final = 1.03
 """Arcs that new rows get in pages, relative to what chunks so far let expect."""
 
@@ -220,7 +216,7 @@ class Aggregation:
 
         Where the rows outgrow their arrays, these grow and the kernel resumes.
         """
-        first, most, begin, resume, expected, seen = base, base + room, 0, 0, 0, 0.0
+        first, most, begin, resume, expected = base, base + room, 0, 0, 0
         while True:
             self.set(
                 base=base, new_capacity=rows.capacity, begin=begin, resume=resume,
@@ -230,7 +226,7 @@ class Aggregation:
             )  # fmt: skip
             self.launch("sum_arcs")
             capacity = rows.capacity
-            rows.grow_beside(min(most, expected), base, early=seen < EARLY)
+            rows.grow_beside(min(most, expected), base)
             state = self.read()
             if int(state["next_chunk"]) == BOUNDS:
                 return state
@@ -245,7 +241,7 @@ class Aggregation:
             base = int(state["written"])
             if rows.capacity == capacity or so_far > rows.capacity:
                 rows.grow(min(most, wanted), base)
-            rows.free_ahead(min(most, expected), base, early=seen < EARLY)
+            rows.free_ahead(min(most, expected), base)
 
 
 def new_rows(

@@ -67,9 +67,7 @@ class Growth(Movement):
                 count -= len(numbers)
         self.shared.carry(copies, "host")
 
-    def work_beside(
-        self, finals: Sequence[tuple[Span, int]] = (), nbytes: int = 0, *, early: bool = False
-    ) -> None:
+    def work_beside(self, finals: Sequence[tuple[Span, int]] = (), nbytes: int = 0) -> None:
         """Do beside a kernel that runs what would take time between kernels.
 
         That is to unmap pages of the host where arrays are gone, and, where growing rows do not
@@ -81,14 +79,11 @@ class Growth(Movement):
             Growing rows, and their bytes that the kernel does not change.
         nbytes : int
             Bytes by which they are to grow.
-        early : bool
-            Whether most of what they are made of is still to be read: then it stays, and rows
-            leave in its place.
         """
         if not nbytes:  # it would hold up what is mapped for rows
             self.pool.unmap_released()
         count = min(self._window, -(-nbytes // self.pool.size))
-        count -= self.pool.ready("device") + (0 if early else self._leaving_pages())
+        count -= self.pool.ready("device") + self._leaving_pages()
         for span, used in finals:
             numbers = [i for i in span.final(used) if i not in span.twins]
             numbers = numbers[: max(0, min(count, self.pool.ready("host")))]
@@ -109,18 +104,12 @@ class Growth(Movement):
         enough = self.pool.ready("device") >= min(count, self._window // 2)
         return self.room() if enough else 0
 
-    def free_ahead(
-        self, finals: Sequence[tuple[Span, int]], nbytes: int, *, early: bool = False
-    ) -> None:
+    def free_ahead(self, finals: Sequence[tuple[Span, int]], nbytes: int) -> None:
         """Free pages for rows that are to grow beside the next kernel.
 
         What leaves now has a copy on the host. Parameters as of `work_beside`.
         """
         count = min(self._window, -(-nbytes // self.pool.size))
-        if early:
-            # Rows leave beside the kernel, by copies that take less time than reading in place.
-            final = sum(len(span.final(used)) for span, used in finals)
-            count -= min(final, self.pool.ready("host"))
         self._demote(count - self.pool.ready("device"))
         rows = [(span, 0, used) for span, used in finals]
         self._leave(rows, count - self.pool.ready("device"), copied=True)

@@ -95,9 +95,7 @@ class PagedArrays(LiveArrays):
             return 0
         return self.schedule.reach(self._growing(finals))
 
-    def work_beside(
-        self, finals: Mapping[str, int] | None = None, nbytes: int = 0, *, early: bool = False
-    ) -> None:
+    def work_beside(self, finals: Mapping[str, int] | None = None, nbytes: int = 0) -> None:
         """Do, once a kernel was launched, what would take time between kernels.
 
         Parameters
@@ -106,12 +104,10 @@ class PagedArrays(LiveArrays):
             Arrays that grow, and the first bytes of each that the kernel does not change.
         nbytes : int
             Bytes by which they are to grow.
-        early : bool
-            Whether most of what they are made of is still to be read.
         """
         if self.schedule:
             with cuda_calls.current(self.device):
-                self.schedule.work_beside(self._growing(finals or {}), nbytes, early=early)
+                self.schedule.work_beside(self._growing(finals or {}), nbytes)
 
     def leave_beside(self, *names: str, nbytes: int) -> int:
         """Let what growing arrays have a copy of leave, beside the kernel that fills them.
@@ -125,7 +121,7 @@ class PagedArrays(LiveArrays):
         with cuda_calls.current(self.device):
             return self.schedule.leave_beside(rows, nbytes)
 
-    def free_ahead(self, finals: Mapping[str, int], nbytes: int, *, early: bool = False) -> None:
+    def free_ahead(self, finals: Mapping[str, int], nbytes: int) -> None:
         """Free bytes for arrays that grow beside the next kernel: of what the host has a copy of.
 
         Parameters as of `work_beside`.
@@ -133,7 +129,7 @@ class PagedArrays(LiveArrays):
         rows = self._growing(finals)
         if self.schedule and len(rows) == len(finals):
             with cuda_calls.current(self.device):
-                self.schedule.free_ahead(rows, nbytes, early=early)
+                self.schedule.free_ahead(rows, nbytes)
 
     def dress_beside(self, *names: str) -> None:
         """Map, as long as a kernel runs, what left of arrays that grow."""
