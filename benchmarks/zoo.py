@@ -41,8 +41,8 @@ from louvain_um.planning import measure
 KINDS = (*zoo_kinds.KINDS, *zoo_kinds.GENERATED)
 
 SHAPE = (
-    "weight_bytes", "sum_bytes", "max_degree", "isolated", "hub_arcs", "clustering", "skew",
-    "weights16",
+    "weight_bytes", "sum_bytes", "total_weight", "max_degree", "isolated", "hub_arcs",
+    "clustering", "skew", "weights16",
 )  # fmt: skip
 """What a plan needs to know of a graph besides its size."""
 

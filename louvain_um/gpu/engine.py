@@ -143,8 +143,6 @@ class GpuEngine:
         self.compile(compact or types, *coarse)
         self.forecast.plan(self.plan)
         self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
-        if extended:
-            self.limits = replace(self.limits, weights8=False)
         self.reaggregates = shape.reaggregates
         unchanged = self.plan.in_core and not compact and not self.plan.pages
         given = graph if isinstance(graph, DeviceGraph) and unchanged else None

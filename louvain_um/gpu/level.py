@@ -20,11 +20,13 @@ NULL = np.uint64(0)
 
 CXX = {
     np.dtype(np.uint8): "Weights8",
+    np.dtype(np.uint16): "Weights16",
     np.dtype(np.uint32): "u32",
     np.dtype(np.uint64): "u64",
     np.dtype(np.int64): "u64",
 }
-"""C++ types by dtype; non-negative int64 weights are read as u64, bytes as `weights8.cuh` says."""
+"""C++ types by dtype; non-negative int64 weights are read as u64, short ones as
+`short_weights.cuh` says."""
 
 
 @dataclass(slots=True)
@@ -43,7 +45,7 @@ class GpuLevel:
         With `compact`, packed, as `louvain_um.gpu.memory.packed` says, and offsets, too. On a
         coarse level also uint8: targets take 24 bits, offsets are as ever.
     weights : uint32[arcs], uint64[arcs], uint16[arcs], uint8[arcs] or None
-        Bytes are those of `louvain_um.gpu.memory.weights8`.
+        Those of 8 or 16 bits are those of `louvain_um.gpu.memory.short_weights`, but in an input.
     loops : sums[n] or None
         None where no vertex has one.
     degrees : sums[n] or None

@@ -26,9 +26,8 @@ SETTLING: Final = ("offsets", "degrees", "weights", "targets")
 then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
 
 
-ROW_BYTES: Final = 1.25, 4.0
-"""Bytes per arc that addresses of new rows are reserved for: weights of a byte, with heavy arcs in
-front, and targets."""
+HEAVY_BYTES: Final = 0.25
+"""Bytes per arc that addresses of new rows are reserved for in front of short weights."""
 
 
 def settling(level: GpuLevel) -> list[str]:
@@ -88,7 +87,8 @@ class LevelRoom:
 
     def prepare(self, level: GpuLevel, step: Phase) -> None:
         """Use the time in which level 0 moves to map what the next step and new rows will need."""
-        rows = [int(width * level.arcs) for width in ROW_BYTES]
+        short = 1 if level.weights is None else 2
+        rows = [int(width * level.arcs) for width in (short + HEAVY_BYTES, 4)]
         self.memory.prepare(self.work_bytes(level, step), rows)
 
     def settle_input(self, source: GpuLevel, level: GpuLevel) -> None:
@@ -101,10 +101,12 @@ class LevelRoom:
         level : GpuLevel
             The level that is aggregated; the next one has no more vertices and arcs.
         """
-        if self.limits.weights8:  # targets that may not fit take 24 bits (`new_rows`)
-            width = 4 if level.vertices <= MOST_VERTICES else 5
-        else:
+        if not self.limits.short_weights:
             width = 4 + np.dtype(source.sums).itemsize
+        elif source.weights is not None:
+            width = 6
+        else:  # targets that may not fit take 24 bits (`new_rows`)
+            width = 4 if level.vertices <= MOST_VERTICES else 5
         self.memory.settle(
             least=self.work_bytes(source, "aggregate"),
             grows=True,

@@ -10,6 +10,7 @@ from typing import Any
 from louvain_um.gpu.aggregate.limits import Limits, limits_within, low_scratch_limits
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import CXX, sum_type
+from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_WEIGHTS16
 from louvain_um.graph.graph import Graph
@@ -28,7 +29,7 @@ def kernel_types(
     ----------
     graph : Graph or DeviceGraph
     small : int
-        Arcs of an input up to which no coarse level has weights of 8 bits.
+        Arcs of an input up to which no coarse level has short weights.
     extended : bool
         Whether vertices move by the extended rule.
     pages : bool
@@ -46,6 +47,8 @@ def kernel_types(
     coarse = [f"{sums}, {sums}"]
     if graph.n_arcs > small and not extended:
         coarse.append(f"Weights8, {sums}")
+        if graph.weights is not None:
+            coarse.append(f"Weights16, {sums}")
         if pages:
             coarse.append(f"Weights8Targets24, {sums}")
     return f"{weights}, {sums}", coarse
@@ -64,6 +67,8 @@ def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Option
     """Return what bounds the memory of aggregation, as planned."""
     near, far = shape.out_of_core_regions if plan.out_of_core else shape.coarse_regions
     found = low_scratch_limits(shape.arcs) if plan.low_scratch else limits
+    widths = () if shape.extended else short_weights.widths(weighted=shape.weight_bytes > 0)
+    found = replace(found, short_weights=widths)
     if plan.pages:  # rows take what they need
         return limits_within(found, plan.pages.device, shape.sum_bytes)
     found = replace(found, region_arcs=(near.arcs, far.arcs))

@@ -142,7 +142,7 @@ def aggregation_waits(
     chunks = 1
     if not small:
         rooms = int(np.minimum(arcs, k).sum())
-        chunks = max(1, -(-rooms // chunk_for(total, LIMITS, leiden=False)))
+        chunks = max(1, -(-rooms // chunk_for(total, LIMITS, width=sum_bytes, leiden=False)))
     limit = SLOTS[sum_bytes] // 4 * 3
     hub = (arcs > BLOCK_ARCS) | (kept > limit)
     block_bin = int(((arcs > limit // WARPS * 2) & (arcs <= BLOCK_ARCS)).sum())

@@ -13,7 +13,7 @@ from louvain_um.events import ignore
 from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits, aggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory.array_specs import SORTING
-from louvain_um.gpu.memory.weights8 import widened
+from louvain_um.gpu.memory.short_weights import widened
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.options import Options
@@ -26,7 +26,7 @@ CHUNKED = Limits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
 WAYS = {
     "at once": LIMITS,
     "in chunks": CHUNKED,
-    "wide": replace(CHUNKED, weights8=False, kept=1.0),
+    "wide": replace(CHUNKED, short_weights=(), kept=1.0),
     "growing": replace(CHUNKED, kept=0.01),
 }
 """How a level is aggregated; weights are bytes where that saves, or never."""
@@ -82,8 +82,8 @@ def rows(offsets: Any, targets: Any, weights: Any) -> tuple[np.ndarray, np.ndarr
 
 def arcs_of(level: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows of a level on the device."""
-    narrow = level.weights.dtype == np.uint8
-    weights = widened(level.weights) if narrow else level.weights.get()
+    short = level.weights.dtype.itemsize < 4
+    weights = widened(level.weights) if short else level.weights.get()
     return rows(level.offsets.get(), level.targets.get(), weights)
 
 

@@ -15,7 +15,7 @@ from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory.weights8 import widened
+from louvain_um.gpu.memory.short_weights import widened
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
@@ -60,8 +60,8 @@ def always(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 def arcs_of(level: GpuLevel) -> list[np.ndarray]:
     offsets = level.offsets.get()
-    narrow = level.weights.dtype == np.uint8
-    weights = widened(level.weights) if narrow else level.weights.get()
+    short = level.weights.dtype.itemsize < 4
+    weights = widened(level.weights) if short else level.weights.get()
     source, targets = np.repeat(np.arange(level.vertices), np.diff(offsets)), level.targets.get()
     order = np.lexsort((targets, source))
     found = [offsets, targets[order], weights[order], level.loops.get(), level.degrees.get()]

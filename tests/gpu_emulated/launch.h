@@ -24,7 +24,7 @@ Launch launch_of(void (*kernel)(P...)) {
       {#kernel "<u32, u32>", launch_of(kernel<u32, u32>)}, \
       {#kernel "<u32, u64>", launch_of(kernel<u32, u64>)}, \
       {#kernel "<u64, u64>", launch_of(kernel<u64, u64>)}
-// The same for kernels that also run on inputs in fewer bytes and on weights of a byte.
+// The same for kernels that also run on inputs in fewer bytes and on short weights.
 #define PACKED(kernel)                                                       \
   TYPED(kernel), {#kernel "<Packed, u32>", launch_of(kernel<Packed, u32>)}, \
       {#kernel "<PackedOffsets32, u32>", launch_of(kernel<PackedOffsets32, u32>)}, \
@@ -32,6 +32,8 @@ Launch launch_of(void (*kernel)(P...)) {
       {#kernel "<PackedWeights16, u64>", launch_of(kernel<PackedWeights16, u64>)}, \
       {#kernel "<Weights8, u32>", launch_of(kernel<Weights8, u32>)}, \
       {#kernel "<Weights8, u64>", launch_of(kernel<Weights8, u64>)}, \
+      {#kernel "<Weights16, u32>", launch_of(kernel<Weights16, u32>)}, \
+      {#kernel "<Weights16, u64>", launch_of(kernel<Weights16, u64>)}, \
       {#kernel "<Weights8Targets24, u32>", launch_of(kernel<Weights8Targets24, u32>)}, \
       {#kernel "<Weights8Targets24, u64>", launch_of(kernel<Weights8Targets24, u64>)}
 

@@ -45,8 +45,8 @@ template <class W, class A>
 __global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
   State* state = args.state;
   Barrier* barrier = &state->barrier;
-  if (args.weights8 && !args.resume && !args.base) {
-    HeavyWeight* table = heavy_table((Weights8*)args.new_weights, args.heavy_slots);
+  if (args.weight_bytes && !args.resume && !args.base) {
+    HeavyWeight* table = heavy_table(args.new_weights, args.heavy_slots);
     for (u64 s = grid_thread(); s < args.heavy_slots; s += grid_threads()) table[s].arc = ~0ull;
     if (grid_thread() == 0) ((u64*)args.new_weights)[-1] = args.heavy_slots;
   }

@@ -55,7 +55,7 @@ struct Arguments {
   i64 base;             // arcs that are written before the first chunk at work
   i64 chunk_arcs;       // room of a chunk begins within one multiple of so many arcs
   i64 new_capacity;     // arcs that new_targets and new_weights have room for
-  i64 weights8;         // whether new weights take a byte (weights8.cuh)
+  i64 weight_bytes;     // bytes of new weights, if these are short (short_weights.cuh), or 0
   i64 targets24;        // whether new targets take 24 bits, too (targets24.cuh)
   i64 partial;          // whether inner arcs stay in new rows and loops are left alone
   i64 stretch_shift;    // of ArcsBefore
@@ -63,7 +63,7 @@ struct Arguments {
   i64 part, parts;      // of so many parts of the arcs, the one whose communities are summed
   i64 near, near_weights;  // arcs whose targets and weights are where they belong; see target
   u64 table_slots;      // of keys and sums, together
-  u64 heavy_slots;      // entries for heavy arcs in front of new weights of a byte
+  u64 heavy_slots;      // entries for heavy arcs in front of new short weights
   // The level whose arcs are summed; loops and degrees may be null (row_of, degree_of).
   const i64* offsets;
   const u32* targets;

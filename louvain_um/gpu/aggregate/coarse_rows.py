@@ -8,11 +8,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.core.ledger import Group
-from louvain_um.gpu.memory import weights8
+from louvain_um.gpu.memory import short_weights
 from louvain_um.placement.memory.allocator import Allocator
 
 SPARE24: Final = 8
 """Bytes beside targets of 24 bits: the last read may reach there."""
+
+
+WIDE: Final = 0, 0
+"""Weights of the type of sums: bytes of a short weight, and entries for heavy arcs."""
 
 
 class CoarseRows:
@@ -27,13 +31,14 @@ class CoarseRows:
     capacity : int
         Arcs that the arrays hold at first.
     sums : dtype
-        Of the weights, unless they take a byte.
-    heavy_slots : int
-        Entries for heavy arcs (`louvain_um.gpu.memory.weights8`); 0: weights are of type `sums`.
+        Of the weights, unless these are short.
+    weights : (int, int)
+        Bytes of a weight, and entries for heavy arcs (`louvain_um.gpu.memory.short_weights`);
+        without entries, weights are of type `sums`.
     most : int
         Arcs that the arrays may come to hold. In pages, these are used whole.
     targets24 : bool
-        Whether targets take 24 bits (`targets24.cuh`), which requires heavy_slots.
+        Whether targets take 24 bits (`targets24.cuh`), which requires weights of a byte.
     """
 
     def __init__(
@@ -43,7 +48,7 @@ class CoarseRows:
         group: Group,
         capacity: int,
         sums: DTypeLike,
-        heavy_slots: int,
+        weights: tuple[int, int],
         most: int = 0,
         *,
         targets24: bool = False,
@@ -51,21 +56,21 @@ class CoarseRows:
         self.memory = memory
         self.group: Group = group
         self.names = f"targets.{tag}", f"weights.{tag}"
-        self.dtype = np.dtype(np.uint8 if heavy_slots else sums)
-        self.heavy_slots = heavy_slots
-        self.head = weights8.head_bytes(heavy_slots) if heavy_slots else 0
+        width, self.heavy_slots = weights
+        self.dtype = np.dtype(f"u{width}" if self.heavy_slots else sums)
+        self.short_bytes = width if self.heavy_slots else 0
+        head = short_weights.head_bytes(self.heavy_slots) if self.heavy_slots else 0
+        self.head = head // self.dtype.itemsize
         self.targets24 = targets24
         self.target_bytes = 3 if targets24 else 4
         self.target_type = np.dtype(np.uint8 if targets24 else np.uint32)
         self.most = most
         self.capacity = capacity = self.filling(capacity)
-        targets, weights = self.shapes(capacity)
+        own, others = self.shapes(capacity)
         most_targets, most_weights = (size if most else 0 for _, size, _ in self.shapes(most))
         # The larger array comes last: what `cut` frees of it joins the free memory after it.
-        last = memory.empty(
-            weights[0], group, *weights[1:], cold=True, most=most_weights, head=self.head
-        )
-        first = memory.empty(targets[0], group, *targets[1:], cold=True, most=most_targets)
+        last = memory.empty(others[0], group, *others[1:], cold=True, most=most_weights, head=head)
+        first = memory.empty(own[0], group, *own[1:], cold=True, most=most_targets)
         self.arrays = [first, last]
 
     def shapes(self, arcs: int) -> list[tuple[str, int, Any]]:

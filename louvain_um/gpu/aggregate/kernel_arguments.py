@@ -13,14 +13,14 @@ from louvain_um.gpu.aggregate.limits import (
     BOUNDS,
     Limits,
     chunk_for,
-    heavy_slots,
     reserved,
     slots_of,
     stretch_for,
     tables,
+    weights_for,
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
-from louvain_um.gpu.memory import packed, weights8
+from louvain_um.gpu.memory import packed, short_weights
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, carve, grid_for
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
@@ -53,7 +53,7 @@ ARGUMENTS: Final = layout(
     **dict.fromkeys(
         (
             "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
-            "weights8", "targets24", "partial", "stretch_shift", "begin", "resume", "part",
+            "weight_bytes", "targets24", "partial", "stretch_shift", "begin", "resume", "part",
             "parts", "near", "near_weights",
         ),
         np.int64,
@@ -186,7 +186,8 @@ class Aggregation:
     def lay_out(self, limits: Limits) -> Any:
         """Lay out room for the new rows, in chunks; return the state."""
         arcs, k = self.level.arcs, self.value("k")
-        self.set(chunk_arcs=chunk_for(arcs, limits, leiden=self.level.refined is not None))
+        width, leiden = np.dtype(self.level.sums).itemsize, self.level.refined is not None
+        self.set(chunk_arcs=chunk_for(arcs, limits, width=width, leiden=leiden))
         self.scratch("rooms", k + 1, np.uint32)
         self.launch("lay_out")
         state = self.read()
@@ -220,7 +221,7 @@ class Aggregation:
         while True:
             self.set(
                 base=base, new_capacity=rows.capacity, begin=begin, resume=resume,
-                weights8=int(rows.heavy_slots > 0), heavy_slots=rows.heavy_slots,
+                weight_bytes=rows.short_bytes, heavy_slots=rows.heavy_slots,
                 targets24=int(rows.targets24),
                 new_targets=rows.targets, new_weights=rows.weights,
             )  # fmt: skip
@@ -251,20 +252,20 @@ def new_rows(
 
     There are at most `room` arcs, of total weight `total`.
     """
-    width, short = np.dtype(level.sums).itemsize, False
+    sums, short = np.dtype(level.sums).itemsize, False
     if memory.schedule:
         # At most `room` arcs: pages that are free hold the first of them, and more are added.
-        slots = heavy_slots(total, room, width, limits)
-        spare = memory.schedule.room() - weights8.head_bytes(slots) - 4 * memory.schedule.pool.size
-        if slots:
-            # What may not fit takes fewer bytes.
-            short, width = 5 * room > spare and vertices <= targets24.MOST_VERTICES, 1
+        weights = width, slots = weights_for(total, room, sums, limits.short_weights)
+        head = short_weights.head_bytes(slots)
+        spare = memory.schedule.room() - head - 4 * memory.schedule.pool.size
+        if width == 1:  # what may not fit takes fewer bytes
+            short = 5 * room > spare and vertices <= targets24.MOST_VERTICES
         capacity = min(room, max(spare // ((3 if short else 4) + width), LEAST_ROWS))
     else:
         capacity = min(room_after(level, limits), room)
-        slots = heavy_slots(total, capacity, width, limits)
+        weights = weights_for(total, capacity, sums, limits.short_weights)
     tag = tag_after(level)
-    return CoarseRows(memory, tag, "graph", capacity, level.sums, slots, room, targets24=short)
+    return CoarseRows(memory, tag, "graph", capacity, level.sums, weights, room, targets24=short)
 
 
 def room_after(level: GpuLevel, limits: Limits) -> int:

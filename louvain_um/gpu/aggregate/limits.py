@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from louvain_um.gpu.memory import weights8
+from louvain_um.gpu.memory import short_weights
 
 BOUNDS: Final = 65
 """One more than the most chunks (BOUND_COUNT of arguments.cuh)."""
@@ -42,7 +42,8 @@ class Limits:
         otherwise.
     chunk, chunks : int
         Arcs of a chunk: at least `chunk`, or the level's divided by `chunks`, which is at most
-        64; by half of it for refined communities, unless that exceeds `REFINED_CHUNK`.
+        64; by half of it for refined communities, unless that exceeds `REFINED_CHUNK`. Of sums
+        of 64 bits, two thirds of that, which take as many bytes.
     arcs_a_slot, most_slots : int
         The tables of hubs have one slot per `arcs_a_slot` arcs of the level, at most
         `most_slots`, and at least what the largest community needs.
@@ -54,8 +55,9 @@ class Limits:
     coarse_share : float
         Share of the arcs of level 1 or later that the next level's arrays hold, if both
         regions together have that much: 0 unless they are adjacent.
-    weights8 : bool
-        Whether weights may take a byte (`louvain_um.gpu.memory.weights8`).
+    short_weights : tuple of int
+        Bytes that weights may take (`louvain_um.gpu.memory.short_weights`), instead of those
+        of sums.
     most_chunk : int
         Most arcs of a chunk, if there are not too many chunks then.
     """
@@ -69,7 +71,7 @@ class Limits:
     kept: float | None = None
     region_arcs: tuple[int, int] | None = None
     coarse_share: float = 0.0
-    weights8: bool = True
+    short_weights: tuple[int, ...] = short_weights.widths(weighted=False)
     most_chunk: int = 1 << 62
 
 
@@ -141,16 +143,18 @@ def reserved(arcs: int, number: int, *, leiden: bool, kept: float | None = None)
     return int(arcs * kept)
 
 
-def chunk_for(arcs: int, limits: Limits, *, leiden: bool) -> int:
+def chunk_for(arcs: int, limits: Limits, *, width: int, leiden: bool) -> int:
     """Return the arcs of a chunk; a chunk may exceed this by the arcs of one community.
 
-    Chunks cost barriers and idle blocks: on an H200, eight instead of four cost Louvain .5 to
-    1.3 % of its time, but Leiden 5 % of 280 ms (`gpu_chunks.json`, by an earlier version).
+    A sum takes `width` bytes. Chunks cost barriers and idle blocks: on an H200, eight instead of
+    four cost Louvain .5 to 1.3 % of its time, but Leiden 5 % of 280 ms (`gpu_chunks.json`, by an
+    earlier version).
     """
     chunks = min(limits.chunks, BOUNDS - 1)
     even = -(-arcs // chunks)
     if leiden:
         even = max(even, min(-(-arcs // max(chunks // 2, 1)), REFINED_CHUNK))
+    even = -(-even * 8 // (4 + width))
     least = -(-arcs // (BOUNDS - 1))
     return max(min(max(limits.chunk, even), limits.most_chunk), least, 1)
 
@@ -161,19 +165,29 @@ def stretch_for(max_degree: int) -> int:
     return min(STRETCH, ((2**32 - 1) // max(max_degree, 1) + 1).bit_length() - 1)
 
 
-def heavy_slots(total: int, capacity: int, width: int, limits: Limits) -> int:
-    """Return the entries for heavy arcs; 0 where weights of one byte would save nothing.
+def weights_for(total: int, capacity: int, width: int, widths: tuple[int, ...]) -> tuple[int, int]:
+    """Return the bytes of a weight with which all take least, and the entries for heavy arcs.
 
     Parameters
     ----------
     total, capacity : int
         Total weight of the arcs, and the most arcs there may be.
     width : int
-        Bytes of a sum.
+        Bytes of a sum: what weights take that are not short, without entries.
+    widths : tuple of int
+        Bytes that short weights may take.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.aggregate.limits import weights_for
+    >>> [weights_for(total, 1000, 4, (1, 2)) for total in (3000, 300_000, 300_000_000)]
+    [(1, 15), (2, 6), (4, 0)]
     """
-    slots = weights8.slots_for(total)
-    saved = capacity * (width - 1)
-    return slots if limits.weights8 and weights8.head_bytes(slots) < saved else 0
+    ways = [(width * capacity, width, 0)]
+    for short in widths:
+        slots = short_weights.slots_for(total, short)
+        ways.append((short_weights.head_bytes(slots) + short * capacity, short, slots))
+    return min(ways)[1:]
 
 
 def tables(

@@ -226,8 +226,8 @@ __device__ void close_gaps(const Arguments<W, A>& args, const Chunk& chunk) {
                   }
                   if (at[d] < 0) continue;
                   if constexpr (!targets24) args.new_targets[out] = target[d];
-                  if (args.weights8)
-                    put_weight((Weights8*)args.new_weights, out, weight[d]);
+                  if (args.weight_bytes)
+                    put_short_weight(args.new_weights, args.weight_bytes, out, weight[d]);
                   else
                     ((A*)args.new_weights)[out] = weight[d];
                 }

@@ -70,4 +70,4 @@ __device__ __forceinline__ u32 weight_at(const Unweighted*, i64) { return 1; }
 __device__ __forceinline__ u32 weight_at(const u32* weights, i64 j) { return __ldcs(weights + j); }
 __device__ __forceinline__ u64 weight_at(const u64* weights, i64 j) { return __ldcs(weights + j); }
 
-#include "weights8.cuh"
+#include "short_weights.cuh"

@@ -1,7 +1,8 @@
 // Reading part of a row by a warp: each line of 128 bytes once, whatever the bytes per arc.
 //
 // The bus counts requests, and a request brings a line or less: 128 arcs are four lines of targets,
-// three lines of targets of 24 bits, one to four of packed ones, and one line of weights of 8 bits.
+// three lines of targets of 24 bits, one to four of packed ones, and one or two lines of weights of
+// 8 or 16 bits.
 #pragma once
 #include "packed.cuh"
 
@@ -102,25 +103,30 @@ __device__ __forceinline__ void read_targets(const u32* targets, const W* weight
   }
 }
 
-template <class A>
-__device__ __forceinline__ void read_weights8(const Weights8* weights, i64 j, i64 low, i64 high,
-                                              A (&weight)[AHEAD]) {
+template <class W, class A>
+__device__ __forceinline__ void read_short_weights(const W* weights, i64 j, i64 low, i64 high,
+                                                   A (&weight)[AHEAD]) {
+  constexpr u32 bytes = sizeof(W), each = 4 / bytes;  // arcs a word
   const u32 lane = threadIdx.x % WARP;
-  const i64 mine = j + 4 * lane;  // four arcs a word
-  const u32 word = mine + 3 >= low && mine < high ? __ldcs((const u32*)(weights + mine)) : 0;
+  u32 words[AHEAD / each];
+#pragma unroll
+  for (u32 line = 0; line < AHEAD / each; ++line) {
+    const i64 mine = j + each * (line * WARP + lane);
+    words[line] = mine + each > low && mine < high ? __ldcs((const u32*)(weights + mine)) : 0;
+  }
 #pragma unroll
   for (u32 q = 0; q < AHEAD; ++q) {
     const i64 k = j + q * WARP + lane;
-    const u32 four = __shfl_sync(FULL, word, q * (WARP / 4) + lane / 4);
-    const u32 byte = four >> 8 * (lane % 4) & 0xFF;
-    weight[q] = k >= low && k < high ? whole_weight(weights, k, byte) : 0;
+    const u32 word = __shfl_sync(FULL, words[q / each], q % each * (WARP / each) + lane / each);
+    const u32 bits = word >> 8 * bytes * (lane % each) & heavy_bits(bytes);
+    weight[q] = k >= low && k < high ? whole_weight(weights, k, bits) : 0;
   }
 }
 
 template <class W, class A>
 __device__ __forceinline__ void read_weights(const W* weights, i64 j, i64 low, i64 high,
                                              A (&weight)[AHEAD]) {
-  if constexpr (byte_weights<W>) return read_weights8(weights, j, low, high, weight);
+  if constexpr (short_weights<W>) return read_short_weights(weights, j, low, high, weight);
 #pragma unroll
   for (u32 q = 0; q < AHEAD; ++q) {
     const i64 k = j + q * WARP + threadIdx.x % WARP;

@@ -14,8 +14,8 @@ from louvain_um.core.array_names import Role, identity
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
-from louvain_um.gpu.aggregate.limits import LIMITS, heavy_slots, stretch_for
-from louvain_um.gpu.memory import weights8
+from louvain_um.gpu.aggregate.limits import stretch_for, weights_for
+from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.memory.coarse_bytes import (
     SMALL,
     at_once_bytes,
@@ -183,15 +183,16 @@ def _coarse_graph(
 
 def _weights(shape: Shape, region: CoarseRegion) -> tuple[int, int]:
     """Return bytes of an element, and elements, of a region's weights."""
-    sums = shape.sum_bytes
-    # An unweighted arc weighs 1; the total of other weights is not known here.
-    total = shape.arcs + 2 * shape.vertices * shape.loops
-    slots = (
-        0 if shape.weight_bytes or shape.extended else heavy_slots(total, region.arcs, sums, LIMITS)
-    )
+    sums, total, slots, width = shape.sum_bytes, shape.total_weight, 0, 0
+    if not shape.weight_bytes:  # an arc weighs 1
+        total = shape.arcs + 2 * shape.vertices * shape.loops
+    if total is not None and not shape.extended:
+        widths = short_weights.widths(weighted=shape.weight_bytes > 0)
+        width, slots = weights_for(total, region.arcs, sums, widths)
     if not slots:
         return sums, max(region.arcs, region.wide_weights)
-    return 1, max(weights8.head_bytes(slots) + region.arcs, sums * region.wide_weights)
+    head = short_weights.head_bytes(slots) // width
+    return width, max(head + region.arcs, sums // width * region.wide_weights)
 
 
 def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:

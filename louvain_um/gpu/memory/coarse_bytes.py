@@ -18,7 +18,8 @@ SMALL = 1 << 18
 
 def room_for(shape: Shape, arcs: int, communities: int) -> int:
     """Return the most arcs that a chunk of communities has room for."""
-    chunk = chunk_for(arcs, shape.limits, leiden=shape.method == "leiden")
+    leiden = shape.method == "leiden"
+    chunk = chunk_for(arcs, shape.limits, width=shape.sum_bytes, leiden=leiden)
     # The last community of a chunk may have as many neighbours as there are others.
     return min(chunk + min(communities, shape.filled), arcs)
 

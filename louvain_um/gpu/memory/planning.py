@@ -45,6 +45,7 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         arcs=graph.n_arcs,
         weight_bytes=0 if graph.weights is None else graph.weights.dtype.itemsize,
         sum_bytes=sum_type(graph, extended=takes_extended_rule(options)).itemsize,
+        total_weight=None if graph.weights is None else int(graph.total_weight),
         loops=graph.loops is not None and bool(graph.loops.any()),
         max_degree=degrees.max_degree,
         isolated=degrees.isolated,
@@ -160,6 +161,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
     """Return the shape of a larger or smaller graph of the same kind, with low scratch."""
     ratio = arcs / max(shape.arcs, 1)
     width, most = shape.target_bytes, most_bytes(shape.vertices)
+    total = shape.total_weight
     larger = replace(
         shape,
         sorted_rows=False,
@@ -167,6 +169,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
         # Neighbours are as far apart as they were; where that is any distance, it grows.
         target_bytes=width if width and width <= WORTH * most else None,
         arcs=arcs,
+        total_weight=None if total is None else int(total * ratio),
         vertices=max(1, round(shape.vertices * ratio)),
         isolated=int(shape.isolated * ratio),
         hub_arcs=None if shape.hub_arcs is None else int(shape.hub_arcs * ratio),
@@ -191,7 +194,8 @@ def work_bytes(
     """
     n, sums = level.vertices, np.dtype(level.sums).itemsize
     if step == "aggregate":
-        chunk = chunk_for(level.arcs, limits, leiden=level.refined is not None)
+        leiden = level.refined is not None
+        chunk = chunk_for(level.arcs, limits, width=sums, leiden=leiden)
         slots = min(level.arcs // limits.arcs_a_slot, limits.most_slots)
         # The next level has half as many vertices, or fewer: each is a group of some.
         per_vertex = 8 + (16 + 2 * sums) // 2

@@ -47,6 +47,8 @@ class Shape:
         Bytes per weight; 0 where all are 1.
     sum_bytes : {4, 8}
         Bytes of a sum of weights.
+    total_weight : int, optional
+        What all arcs weigh together, if they have weights and it is known.
     loops : bool
         Some vertex has a loop.
     max_degree : int, optional
@@ -85,6 +87,7 @@ class Shape:
     arcs: int
     weight_bytes: int = 0
     sum_bytes: int = 4
+    total_weight: int | None = None
     loops: bool = False
     max_degree: int | None = None
     isolated: int = 0

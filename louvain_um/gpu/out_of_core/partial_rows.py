@@ -16,7 +16,7 @@ import numpy as np
 
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, room_after
-from louvain_um.gpu.aggregate.limits import Limits, heavy_slots
+from louvain_um.gpu.aggregate.limits import Limits, weights_for
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel.relabel import identity
 from louvain_um.gpu.runtime.compile import Kernels
@@ -73,11 +73,11 @@ class PartialRows:
         """Return memory for partial rows, beside those in use."""
         self.buffers += 1
         sums = self.level.sums
-        width = np.dtype(sums).itemsize
-        slots = heavy_slots(self.total, self.capacity, width, self.limits)
+        width, widths = np.dtype(sums).itemsize, self.limits.short_weights
+        weights = weights_for(self.total, self.capacity, width, widths)
         tag = f"partial.{self.buffers}"
         # The plan has the next level's graph twice for them.
-        return CoarseRows(self.memory, tag, "graph", self.capacity, sums, slots)
+        return CoarseRows(self.memory, tag, "graph", self.capacity, sums, weights)
 
     def add(self, first: int, last: int, need: Callable[[int, int], None]) -> None:
         """Append the rows of a range of vertices; `need` brings its arcs."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.gpu.aggregate.aggregate import finish, group_vertices
-from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
+from louvain_um.gpu.aggregate.coarse_rows import WIDE, CoarseRows, copy
 from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, room_after
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits
@@ -76,7 +76,7 @@ def aggregate_shared(
         Called with the arcs of the next level: whether every device is to have it.
     """
     count = len(shares)
-    limits = replace(LIMITS, weights8=False)
+    limits = replace(LIMITS, short_weights=())
     ranks = list(range(count))
     parts = side_by_side(shares, lambda rank: sum_part(kernels, shares[rank], rank, count, limits))
     here = ranks if everywhere(sum(part.arcs for part in parts)) else ranks[:1]
@@ -114,7 +114,7 @@ def sum_part(kernels: Kernels, share: Share, part: int, parts: int, limits: Limi
     aggregation.make_room(state, limits)
     room = int(state["room"])
     capacity = min(int(room_after(level, limits) / parts * SPARE), room)
-    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, 0, room)
+    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, WIDE, room)
     aggregation.set(new_offsets=arrays["offsets"])
     state = aggregation.write(rows, room)
     aggregation.close()
@@ -130,7 +130,7 @@ def sum_own(kernels: Kernels, share: Share, numbers: Any, communities: int) -> t
         Rows of all communities, without arcs inside them, on the host.
     """
     level, memory = share.level, share.memory
-    limits = replace(LIMITS, weights8=False)
+    limits = replace(LIMITS, short_weights=())
     aggregation = Aggregation(kernels, memory, level)
     # Degrees are not summed: communities without arcs here may be neighbours of others.
     aggregation.set(
@@ -144,7 +144,7 @@ def sum_own(kernels: Kernels, share: Share, numbers: Any, communities: int) -> t
     loops = aggregation.scratch("new_loops", communities, level.sums)
     loops.data.memset_async(0, loops.nbytes)
     capacity = min(room_after(level, limits), room)
-    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, 0, room)
+    rows = CoarseRows(memory, "part", "graph", capacity, level.sums, WIDE, room)
     kept = int(aggregation.write(rows, room)["arcs"])
     found = offsets.get(), rows.targets[:kept].get(), rows.weights[:kept].get()
     aggregation.close()
@@ -171,7 +171,7 @@ def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
     """Copy all rows to a device, which is current: its own and, in a stream, the others'."""
     own, level = parts[rank], parts[rank].share.level
     total = sum(part.arcs for part in parts)
-    rows = CoarseRows(own.share.memory, tag_after(level), "graph", total, level.sums, 0)
+    rows = CoarseRows(own.share.memory, tag_after(level), "graph", total, level.sums, WIDE)
 
     def fetch(source: Any, target: Any) -> None:
         if source.nbytes:

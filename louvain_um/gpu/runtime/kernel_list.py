@@ -24,8 +24,11 @@ INPUT: Final = (*INPUT32, PACKED, *PACKED_WEIGHTS16, PACKED_OFFSETS32)
 WEIGHTS8_TARGETS24: Final = ("Weights8Targets24, u32", "Weights8Targets24, u64")
 """The same for coarse levels in pages whose weights take a byte and whose targets take 24 bits."""
 
-ANY_LEVEL: Final = (*INPUT, "Weights8, u32", "Weights8, u64", *WEIGHTS8_TARGETS24)
-"""The same for any level: a coarse level's weights take a byte or have the type of sums."""
+SHORT_WEIGHTS: Final = tuple(f"{w}, {s}" for w in ("Weights8", "Weights16") for s in ("u32", "u64"))
+"""The same for coarse levels whose weights take 8 or 16 bits."""
+
+ANY_LEVEL: Final = (*INPUT, *SHORT_WEIGHTS, *WEIGHTS8_TARGETS24)
+"""The same for any level: a coarse level's weights are short or have the type of sums."""
 
 EXTENDED: Final = tuple(f"{weights}, u64, Extended" for weights in ("Unweighted", "u32", "u64"))
 """The same for the extended rule (`extended_rule.cuh`), on any level."""

@@ -54,7 +54,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def squeezed(
-    monkeypatch: pytest.MonkeyPatch, graph: Graph, method: str, budget: str
+    monkeypatch: pytest.MonkeyPatch, graph: Graph, method: str, budget: str | None
 ) -> tuple[Communities, Options]:
     """Return what the CPU finds, and options of a device that lacks memory for the graph."""
     plain: Any = Options(method=method, seed=3)

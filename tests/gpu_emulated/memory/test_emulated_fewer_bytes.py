@@ -20,7 +20,7 @@ from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import weights8
+from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
@@ -100,7 +100,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
         coarse = aggregate(run, level)
         heavy = 0
         if coarse.weights.dtype == np.uint8:
-            heavy = np.count_nonzero(coarse.weights.get() == weights8.WIDE)
+            heavy = np.count_nonzero(coarse.weights.get() == short_weights.heavy_bits(1))
         levels.append((coarse.types, coarse.vertices, coarse.arcs, heavy))
         return coarse
 
@@ -132,6 +132,49 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
     assert any(grown)
     assert any(types == short[0][0] for types in split) == (method == "leiden")
     assert any(heavy for *_, heavy in short) or (method == "leiden" and not weights)
+
+
+@pytest.mark.parametrize("budget", [None, "55%"])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, wide: bool,
+    budget: str | None,
+) -> None:  # fmt: skip
+    """A random graph of which few arcs are heavy, in core and in pages, by sums of either type."""
+    random, n, m = np.random.default_rng(1), 1 << 12, 1 << 15
+    weights = np.where(random.random(m) < 0.03, 70_000, random.integers(1, 1000, m))
+    graph = Graph.from_edges(*random.integers(0, n, (2, m)), weights, n_vertices=n)
+    if wide:
+        assert graph.weights is not None
+        graph = replace(graph, weights=graph.weights.astype(np.int64))
+    monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level
+    one, options = squeezed(monkeypatch, graph, method, budget)
+    levels = list[tuple[str, int, int]]()
+    aggregate = GpuEngine.aggregate
+
+    def aggregating(run: GpuEngine, level: GpuLevel) -> GpuLevel:
+        coarse = aggregate(run, level)
+        heavy = 0
+        if coarse.weights.dtype == np.uint16:
+            heavy = np.count_nonzero(coarse.weights.get() == short_weights.heavy_bits(2))
+        levels.append((coarse.types, coarse.arcs, heavy))
+        return coarse
+
+    monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
+    with (
+        emulated_devices(monkeypatch, emulated, 2),
+        GpuEngine(options, ignore) as run,
+    ):
+        found = detect(run, graph, options, ignore)
+        planned = {array.name: array.itemsize for array in run.plan.arrays}
+        assert run.plan.in_pages == (budget is not None)
+    assert np.array_equal(found.labels, one.labels)
+    assert found.modularity == one.modularity
+    assert planned["weights.1"] == 2
+    short = [level for level in levels if level[0] == f"Weights16, {'u64' if wide else 'u32'}"]
+    assert max(arcs for _, arcs, _ in short) > graph.n_arcs // 2
+    assert any(heavy for *_, heavy in short)
 
 
 def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:

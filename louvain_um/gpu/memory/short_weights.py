@@ -1,0 +1,71 @@
+"""Weights of 8 or 16 bits: what a coarse level's arcs weigh, where few weigh much.
+
+The twin of `short_weights.cuh`. Heavier arcs are listed in a hash table in front of the weights, in
+the same array: entries of arc and weight, 16 bytes for their number, the weights. All weights of a
+level add up to no more than the input's, which bounds the table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import cupy
+
+ENTRY: Final = 16
+"""Bytes of an entry, and of the number of entries."""
+
+
+def widths(*, weighted: bool) -> tuple[int, ...]:
+    """Return the bytes that weights may take, of coarse levels of inputs with weights or without.
+
+    For these, kernels are not compiled for weights of 16 bits, which seldom take less.
+    """
+    return (1, 2) if weighted else (1,)
+
+
+def heavy_bits(width: int) -> int:
+    """Return what stands for an arc that weighs as much or more, of weights of so many bytes."""
+    return (1 << 8 * width) - 1
+
+
+def slots_for(total: int, width: int) -> int:
+    """Return the table's entries for arcs that weigh so much together.
+
+    Parameters
+    ----------
+    total : int
+    width : int
+        Bytes of a weight.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.memory.short_weights import slots_for
+    >>> slots_for(254, 1), slots_for(255 * 300, 1), slots_for(255 * 300, 2)
+    (1, 401, 2)
+    """
+    return total // heavy_bits(width) * 4 // 3 + 1
+
+
+def head_bytes(slots: int) -> int:
+    """Return the bytes in front of the weights."""
+    return ENTRY * (slots + 1)
+
+
+def widened(weights: cupy.ndarray) -> NDArray[np.uint64]:
+    """Return a level's short weights as they are, on the host."""
+    import cupy
+
+    def before(entries: int, back: int) -> Any:
+        at = weights.data - ENTRY * back
+        return cupy.ndarray((2 * entries,), np.uint64, at).get().reshape(entries, 2)
+
+    wide: NDArray[np.uint64] = weights.get().astype(np.uint64)
+    slots = int(before(1, 1)[0, 1])
+    table = before(slots, slots + 1)
+    arcs, heavy = table[table[:, 0] != np.uint64(2**64 - 1)].T
+    wide[arcs] = heavy
+    return wide
