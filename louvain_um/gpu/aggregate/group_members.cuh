@@ -101,8 +101,8 @@ __device__ void sum_degrees(const Arguments<W, A>& args, i64 k) {
       if (c != first && lane < WARP - 1)
         args.new_degrees[c] = degree;
       else if (degree)
-        atomicAdd(args.new_degrees + c, degree);
-      if (loop) atomicAdd(args.new_loops + c, loop);
+        reduce_add(args.new_degrees + c, degree);
+      if (loop) reduce_add(args.new_loops + c, loop);
     }
   }
   grid_sync(barrier);

@@ -135,7 +135,7 @@ struct GlobalSlots<u32> {
         if (pair == UNUSED) return;
       }
       if (u32(pair >> 32) == community) {
-        atomicAdd((u32*)there, weight);  // the low half
+        reduce_add((u32*)there, weight);  // the low half
         return;
       }
       slot = (slot + 1) & (slots - 1);

@@ -9,6 +9,28 @@ typedef long long i64;
 
 #define EMPTY 0xFFFFFFFFu  // no vertex, no community
 
+// Atomics on global memory whose old value nobody asks for. Of atomicAdd the compiler lets it come
+// back all the same if a fence follows, as one does in kernels with barriers of the grid.
+#ifdef __CUDACC_RTC__
+#define REDUCE(name, type, instruction, constraint)                                      \
+  __device__ __forceinline__ void name(type* at, type value) {                           \
+    asm volatile("red.relaxed.gpu.global." instruction " [%0], %1;" ::"l"(               \
+                     __cvta_generic_to_global(at)),                                      \
+                 constraint(value)                                                       \
+                 : "memory");                                                            \
+  }
+REDUCE(reduce_add, u32, "add.u32", "r")
+REDUCE(reduce_add, u64, "add.u64", "l")
+REDUCE(reduce_or, u32, "or.b32", "r")
+#undef REDUCE
+#else  // as tests run kernels on a CPU
+template <class T>
+void reduce_add(T* at, T value) {
+  atomicAdd(at, value);
+}
+inline void reduce_or(u32* at, u32 value) { atomicOr(at, value); }
+#endif
+
 // Gains are summed as integers in units of 2^-GAIN_BITS of 2m, as core/rules.py says.
 #define GAIN_BITS 50
 #define GAIN_UNIT ((double)(1ull << GAIN_BITS))

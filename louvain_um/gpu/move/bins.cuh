@@ -122,5 +122,5 @@ __device__ __forceinline__ void put_together(u32 index, T value, P put) {
 // Adds value to array[index] for every lane of a full warp; index EMPTY adds nothing.
 template <class T>
 __device__ __forceinline__ void add_together(T* array, u32 index, T value) {
-  put_together(index, value, [=](u32 i, T sum, u32) { atomicAdd(array + i, sum); });
+  put_together(index, value, [=](u32 i, T sum, u32) { reduce_add(array + i, sum); });
 }

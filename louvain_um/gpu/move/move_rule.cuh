@@ -90,10 +90,10 @@ struct MoveRule {
 
   // Adds so many vertices, which have so many arcs together, to a community.
   __device__ __forceinline__ void add(u32 community, A degrees, u32 vertices) const {
-    atomicAdd(totals + community, degrees);
+    reduce_add(totals + community, degrees);
     if constexpr (compact)
       if (byte_sizes) return add_byte(sizes, community, vertices);
-    atomicAdd(sizes + community, vertices);
+    reduce_add(sizes + community, vertices);
   }
 
   // Proposes the best community, unless staying is as good, or two vertices that are each alone
@@ -119,7 +119,7 @@ static_assert(sizeof(MoveRule<u32, u32>) == 96, "mirrored by MOVE_RULE in gpu/mo
 __device__ __forceinline__ bool is_flagged(const u32* flags, u32 v) {
   return flags[v / 32] >> v % 32 & 1;
 }
-__device__ __forceinline__ void flag(u32* flags, u32 v) { atomicOr(flags + v / 32, 1u << v % 32); }
+__device__ __forceinline__ void flag(u32* flags, u32 v) { reduce_or(flags + v / 32, 1u << v % 32); }
 // Clears the flags of v's word, where v is the first of these.
 __device__ __forceinline__ void clear_flags(u32* flags, i64 v) {
   if (v % 32 == 0) flags[v / 32] = 0;

@@ -24,11 +24,11 @@ struct alignas(2 * sizeof(A)) Part {
 
 __device__ __forceinline__ void add_to_part(Part<u32>* part, u32 total, u32 external) {
   // One word: no total becomes too large for its half, and what carries out of the other is lost.
-  atomicAdd((u64*)part, (u64)external << 32 | total);
+  reduce_add((u64*)part, (u64)external << 32 | total);
 }
 __device__ __forceinline__ void add_to_part(Part<u64>* part, u64 total, u64 external) {
-  atomicAdd(&part->total, total);
-  atomicAdd(&part->external, external);
+  reduce_add(&part->total, total);
+  reduce_add(&part->external, external);
 }
 
 // The labels of a vertex's neighbours are the sub-communities of its own community; those of other

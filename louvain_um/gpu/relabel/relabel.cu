@@ -92,7 +92,7 @@ __global__ void BOUNDS sum_communities(i64 n, const i64* offsets, const u32* tar
     if (c == EMPTY) continue;
     if (loops) inside += 2 * (u64)loops[v];
     if (lane_index() != __ffs(peers) - 1) continue;
-    if (sum) atomicAdd(totals + c, sum);
+    if (sum) reduce_add(totals + c, sum);
     used[c] = 1;
   }
   visit_all_arcs(n, offsets, weights, [&](i64 arc, u32 v) {
@@ -184,7 +184,7 @@ __global__ void BOUNDS rank_communities(i64 n, const u32* labels, u32* sizes, u3
     u32 c = v < n ? labels[v] : EMPTY;
     u32 peers = __match_any_sync(FULL, c);
     if (c == EMPTY || lane_index() != __ffs(peers) - 1) continue;
-    atomicAdd(sizes + c, __popc(peers));
+    reduce_add(sizes + c, (u32)__popc(peers));
     if (*(volatile u32*)(first + c) > v) atomicMin(first + c, (u32)v);
   }
   grid_sync(&result->barrier);
