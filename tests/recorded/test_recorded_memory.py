@@ -234,11 +234,6 @@ def test_sums_that_return_nothing_took_as_long_as_said():
     for kind in ("road", "chains"):
         ran = (kind, "louvain", "30%")
         assert close(less, took["after", *ran] / took["before", *ran])
-    later = {
-        row["graph"]: statistics.median(row["algorithm_seconds"])
-        for row in record["later"]["results"]
-    }
-    assert later["rmat22"] < took["before", "rmat22", "louvain"]
     labels = {
         (row.get("graph", row.get("kind")), row["method"], row["labels"])
         for row in (*record["results"], *record["zoo"])
