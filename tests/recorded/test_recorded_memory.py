@@ -234,6 +234,25 @@ def test_sums_that_return_nothing_took_as_long_as_said():
     for kind in ("road", "chains"):
         ran = (kind, "louvain", "30%")
         assert close(less, took["after", *ran] / took["before", *ran])
+    guide = " ".join((DOCS / "guide/memory.md").read_text(encoding="utf-8").split())
+    ends = re.findall(
+        r"unweighted graphs otherwise ([\d.]+) to ([\d.]+) times, and weighted ones, "
+        r"whose shares of less memory are smaller, ([\d.]+) to ([\d.]+) times",
+        guide,
+    )[0]  # fmt: skip
+    ratios = {
+        key[1:]: took["after", *key[1:]] / seconds
+        for key, seconds in took.items()
+        if key[0] == "before" and key[-1] == "30%"
+    }
+    heavy = [ratio for run, ratio in ratios.items() if run[0] in ("nearest", "bipartite")]
+    others = [
+        ratio for run, ratio in ratios.items()
+        if run[0] not in ("nearest", "bipartite")
+        and run[:2] not in (("road", "louvain"), ("chains", "louvain"))
+    ]  # fmt: skip
+    for text, value in zip(ends, (min(others), max(others), min(heavy), max(heavy)), strict=True):
+        assert close(text, value)
     labels = {
         (row.get("graph", row.get("kind")), row["method"], row["labels"])
         for row in (*record["results"], *record["zoo"])
