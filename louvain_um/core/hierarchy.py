@@ -56,6 +56,9 @@ class Engine(Protocol[L]):
     def load(self, graph: Any) -> L:
         """Return level 0; its vertices start where the problem says."""
 
+    def prepare_restart(self, path: list[L]) -> None:
+        """Begin what `restart` will need, beside what is read of a cycle that is over."""
+
     def restart(self, path: list[L]) -> L:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
 
@@ -267,18 +270,23 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
     run.best = run.quality(level)[0]
     path = [level]
     maps, coarse_labels = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
-    for number in range(rules.CYCLES[options.method] if run.objective.total else 0):
+    cycles = rules.CYCLES[options.method] if run.objective.total else 0
+    for number in range(cycles):
         if number:
-            engine.release(path[-1])
             level = engine.restart(path)
         before = run.best
         path = run.cycle(level, number)
         if len(path) == 1:
             break
+        least = options.threshold * rules.cycle_gain_factor(number, given)
+        gained = (run.best - before) / run.objective.unit
+        goes_on = gained > least and run.level_allowed and number + 1 < cycles
+        if goes_on:
+            engine.release(path[-1])
+            engine.prepare_restart(path)
         maps.extend(run.watch.run("fetch", engine.coarse_vertices, path))
         coarse_labels.extend(run.watch.run("fetch", engine.coarse_labels, path))
-        least = options.threshold * rules.cycle_gain_factor(number, given)
-        if (run.best - before) / run.objective.unit <= least or not run.level_allowed:
+        if not goes_on:
             break
     labels = run.watch.run("fetch", engine.labels, path)
     run.watch.seconds["total"] = time.perf_counter() - run.watch.started

@@ -92,6 +92,9 @@ class CpuEngine:
             return np.empty(arcs, np.uint32)
         return np.empty(arcs, np.int64)
 
+    def prepare_restart(self, path: list[CpuLevel]) -> None:
+        """Do nothing: all stays where it is."""
+
     def restart(self, path: list[CpuLevel]) -> CpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
         first = path[0]

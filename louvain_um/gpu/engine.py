@@ -196,6 +196,11 @@ class GpuEngine:
             units = [(s, f"{each}, Extended" if s in moving else each) for s, each in units]
         kernels.prepare([*units, ("relabel", "")], self.observer)
 
+    def prepare_restart(self, path: list[GpuLevel]) -> None:
+        """Begin to bring the input back to the device, beside what is read of a cycle."""
+        start = path[0].vertices * np.dtype(np.uint32).itemsize
+        self.memory.recall_beside(self.room.work_bytes(path[0], "move") + start)
+
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
         first = path[0]

@@ -223,6 +223,12 @@ class PagedArrays(LiveArrays):
             with cuda_calls.current(self.device):
                 self.schedule.bring_back()
 
+    def recall_beside(self, least: int) -> None:
+        """Begin to bring the input's arcs back, beside what the host reads; `recall` ends it."""
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.recall_beside(least)
+
     def recall(self, least: int = 0) -> None:
         """Bring the input's arcs back to the device, except for `least` bytes to work with."""
         if self.schedule:

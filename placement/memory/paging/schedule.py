@@ -209,6 +209,21 @@ class Schedule(Growth):
         self._bring(self.pool.ready("device") - kept)
         self._dress()
 
+    def recall_beside(self, least: int) -> None:
+        """Begin to bring the input's arcs back, beside what the host reads; `recall` ends it.
+
+        `least` bytes of the shared arena stay free, and pages for what was set aside.
+        """
+        if not self.unread:
+            return
+        self._wait()
+        cuda_calls.synchronize()
+        kept = len(self.shared.aside_on("host"))
+        short = sum(span.away for span in self.inputs) + kept - self.pool.ready("device")
+        if short > 0:
+            self.shared.lend(short, least)
+        self._carry_beside(self._map_input(self.pool.ready("device") - kept))
+
     def recall(self, least: int) -> None:
         """Bring the input's arcs to the device; `least` bytes of the shared arena stay free."""
         self.later = self.reading = self.growing = False

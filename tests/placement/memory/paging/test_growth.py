@@ -128,6 +128,29 @@ def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
     assert {kind for kind, _ in cuda.alive.values()} <= set()
 
 
+def test_the_input_returns_beside_what_is_read_of_a_cycle(cuda):
+    with memory_of(cuda) as memory:
+        array, values = filled(memory, "targets.0", 12 * MIB)
+        memory.recall()
+        here, copied = sides(memory, "targets.0"), memory.schedule.pool.copied
+        _, rows = filled(memory, "targets.1", 13 * MIB, cold=True)
+        memory.settle("targets.1", least=0)
+        gone, before = sides(memory, "targets.0"), copied["device"]
+        assert gone[1] > here[1]
+        memory.recall_beside(4 * MIB)  # beside what is still there
+        assert np.array_equal(memory.fetch("targets.1"), rows)
+        memory.free("targets.1")
+        memory.recall_beside(0)
+        assert memory.schedule.coming
+        assert sides(memory, "targets.0") == here
+        came = copied["device"]
+        assert came > before
+        memory.recall()
+        assert not memory.schedule.coming
+        assert copied["device"] == came
+        assert np.array_equal(array.values, values)
+
+
 def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
     with memory_of(cuda) as memory:
         array, values = filled(memory, "targets.0", 12 * MIB)
