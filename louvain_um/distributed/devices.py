@@ -25,6 +25,7 @@ from louvain_um.events import Observer, array_listener, ignore
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import prepare
 from louvain_um.gpu.aggregate.coarse_rows import copy
+from louvain_um.gpu.aggregate.limits import LIMITS
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
@@ -82,7 +83,7 @@ class DevicesEngine(GpuEngine):
         """Deal the rows over the devices; offsets and degrees are whole on each."""
         self.problem = problem_of(graph, self.options)
         self.total = graph.total_weight
-        types, coarse = kernel_types(graph, 0)
+        types, coarse = kernel_types(graph, 0, widths=LIMITS.short_weights)
         for device in dict.fromkeys(self.devices):
             with cuda_calls.current(device):
                 self.compile(types, *coarse)

@@ -21,7 +21,12 @@ from louvain_um.placement.planner import Plan
 
 
 def kernel_types(
-    graph: Graph | DeviceGraph, small: int, *, extended: bool = False, pages: bool = False
+    graph: Graph | DeviceGraph,
+    small: int,
+    *,
+    extended: bool = False,
+    pages: bool = False,
+    widths: tuple[int, ...] | None = None,
 ) -> tuple[str, list[str]]:
     """Return the template arguments of kernels on level 0, and those on coarse levels.
 
@@ -34,6 +39,8 @@ def kernel_types(
         Whether vertices move by the extended rule.
     pages : bool
         Whether targets of coarse levels may take 24 bits: of runs in pages.
+    widths : tuple of int, optional
+        Bytes that short weights may take; without, those that they take in runs on one device.
 
     Examples
     --------
@@ -46,9 +53,9 @@ def kernel_types(
     weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
     coarse = [f"{sums}, {sums}"]
     if graph.n_arcs > small and not extended:
-        coarse.append(f"Weights8, {sums}")
-        if graph.weights is not None:
-            coarse.append(f"Weights16, {sums}")
+        if widths is None:
+            widths = short_weights.widths(weighted=graph.weights is not None)
+        coarse += [f"Weights{8 * width}, {sums}" for width in widths]
         if pages:
             coarse.append(f"Weights8Targets24, {sums}")
     return f"{weights}, {sums}", coarse

@@ -19,14 +19,22 @@ extern "C" void pack_targets(int blocks, i64 n, i64 stretch, const u32* given, u
   });
 }
 
-// Reads the targets of arcs low..high - 1 one by one, and by lines.
+// Reads the targets of arcs low..high - 1 one by one, by lanes that help each other, and by lines.
 template <class W>
-static void read(const u32* targets, const W* type, i64 low, i64 high, u32* single, u32* lines) {
+static void read(const u32* targets, const W* type, i64 low, i64 high, u32* single, u32* beside,
+                 u32* lines) {
   fibres::launch(1, [=] {
     for (i64 j = low + grid_thread(); j < high; j += grid_threads())
       single[j] = target_at(targets, type, j);
+    // Rows of seven arcs.
+    for (i64 first = low + warp_index() * WARP; first < high; first += grid_threads()) {
+      const i64 j = first + lane_index(), end = min(low + (j - low) / 7 * 7 + 7, high);
+      const bool follows = j + 1 < end && lane_index() < WARP - 1;
+      const u32 target = target_beside(targets, type, j, j < high, follows);
+      if (j < high) beside[j] = target;
+    }
     const i64 step = grid_threads() / WARP * LINE;
-    for (i64 j = (low & -line_of(type)) + warp_index() * LINE; j < high; j += step) {
+    for (i64 j = begin_read(type, low, high) + warp_index() * LINE; j < high; j += step) {
       u32 target[AHEAD];
       read_targets(targets, type, j, low, high, target);
       for (int q = 0; q < AHEAD; ++q) {
@@ -37,11 +45,12 @@ static void read(const u32* targets, const W* type, i64 low, i64 high, u32* sing
   });
 }
 
-extern "C" void read_short(const u32* targets, i64 low, i64 high, u32* single, u32* lines) {
-  read(targets, (const Weights8Targets24*)nullptr, low, high, single, lines);
+extern "C" void read_short(const u32* targets, i64 low, i64 high, u32* single, u32* beside,
+                           u32* lines) {
+  read(targets, (const Weights8Targets24*)nullptr, low, high, single, beside, lines);
 }
 
 extern "C" void read_packed(const u32* targets, const void* heads, i64 low, i64 high, u32* single,
-                            u32* lines) {
-  read(targets, (const Packed*)heads, low, high, single, lines);
+                            u32* beside, u32* lines) {
+  read(targets, (const Packed*)heads, low, high, single, beside, lines);
 }

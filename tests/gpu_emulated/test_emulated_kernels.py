@@ -267,6 +267,12 @@ def test_bytes_that_many_add_to_take_few_accesses(
         assert accesses <= 1.1 * n
 
 
+def ends_of(n: int) -> list[tuple[int, int]]:
+    """Return ends of rows of n arcs: all, and short ones in one block of 128 arcs or in two."""
+    pairs = ((0, n), (n // 3, n), (3, 40), (100, 150), (97, 224), (96, 224), (127, 256))
+    return [(low, high) for low, high in pairs if high <= n]
+
+
 @pytest.mark.parametrize("stretch", [1, 2, 3, 31, 32, 33, 61, 64, 1024])
 def test_warps_write_targets_of_24_bits_beside_each_other(
     emulated: dict[str, ctypes.CDLL], stretch: int
@@ -281,12 +287,12 @@ def test_warps_write_targets_of_24_bits_beside_each_other(
         found = packed.view(np.uint8)
         np.testing.assert_array_equal(found[: 3 * n], bytes_of[: 3 * n])
         assert set(found[3 * n :]) == {0xA5}
-        low = n // 3
-        single, lines = np.zeros((2, n), np.uint32)
-        ends = ctypes.c_int64(low), ctypes.c_int64(n)
-        emulated["targets24"].read_short(address(packed), *ends, address(single), address(lines))
-        np.testing.assert_array_equal(single[low:], given[low:n])
-        np.testing.assert_array_equal(lines[low:], given[low:n])
+        for low, high in ends_of(n):
+            ends = ctypes.c_int64(low), ctypes.c_int64(high)
+            read = np.zeros((3, n), np.uint32)
+            emulated["targets24"].read_short(address(packed), *ends, *map(address, read))
+            for way in read:
+                np.testing.assert_array_equal(way[low:high], given[low:high])
 
 
 @pytest.mark.parametrize("most", [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32])
@@ -306,13 +312,13 @@ def test_packed_targets_are_read_as_they_were(
         )
         packed = Packer(rows).pack(sort=True)
         assert packed.heads[0] or not alike
-        single, lines = np.zeros((2, n), np.uint32)
-        for low in (0, n // 3):
-            ends = ctypes.c_int64(low), ctypes.c_int64(n), address(single), address(lines)
+        for low, high in ends_of(n):
+            ends = ctypes.c_int64(low), ctypes.c_int64(high)
             arrays = address(packed.targets), address(packed.heads[HEADER:])
-            emulated["targets24"].read_packed(*arrays, *ends)
-            np.testing.assert_array_equal(single[low:], given[low:n])
-            np.testing.assert_array_equal(lines[low:], given[low:n])
+            read = np.zeros((3, n), np.uint32)
+            emulated["targets24"].read_packed(*arrays, *ends, *map(address, read))
+            for way in read:
+                np.testing.assert_array_equal(way[low:high], given[low:high])
 
 
 @pytest.mark.parametrize("blocks", [1, 3])

@@ -43,7 +43,7 @@ class Limits:
     chunk, chunks : int
         Arcs of a chunk: at least `chunk`, or the level's divided by `chunks`, which is at most
         64; by half of it for refined communities, unless that exceeds `REFINED_CHUNK`. Of sums
-        of 64 bits, two thirds of that, which take as many bytes.
+        of 64 bits, two thirds of what the level's arcs make it, which take as many bytes.
     arcs_a_slot, most_slots : int
         The tables of hubs have one slot per `arcs_a_slot` arcs of the level, at most
         `most_slots`, and at least what the largest community needs.

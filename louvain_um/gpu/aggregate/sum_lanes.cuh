@@ -34,8 +34,7 @@ __device__ __forceinline__ void sum_lanes(const Arguments<W, A>& args, const Chu
       if (__shfl_sync(FULL, upto, owner + step - 1) <= p) owner += step;
     const u32 start = __shfl_sync(FULL, before, owner), length = __shfl_sync(FULL, arcs, owner);
     u32 m = __shfl_sync(FULL, first, owner), stop = __shfl_sync(FULL, last, owner);
-    u32 community = EMPTY;
-    A weight = 0;
+    i64 j = -1;
     if (valid) {
       // Of sums over a few arcs the low halves suffice.
       const u32 position = args.low[m] + (p - start);
@@ -43,12 +42,11 @@ __device__ __forceinline__ void sum_lanes(const Arguments<W, A>& args, const Chu
         const u32 middle = (m + stop) / 2;
         ((int)(position - args.low[middle]) >= 0 ? m : stop) = middle;
       }
-      const i64 j = row_of(args.weights, args.offsets, args.members[m]).low +
-                    (position - args.low[m]);
-      community = args.target(j);
-      weight = args.weight(j);
-      if (args.map) community = args.map[community];
+      j = row_of(args.weights, args.offsets, args.members[m]).low + (position - args.low[m]);
     }
+    u32 community = args.target(j, valid, is_followed<W>(j));
+    const A weight = valid ? args.weight(j) : 0;
+    if (valid && args.map) community = args.map[community];
     const u64 pair = valid ? (u64)owner << 32 | community : ~0ull;
     const u32 peers = __match_any_sync(FULL, pair);
     const A sum = unweighted<W> ? (A)__popc(peers) : sum_of_peers(peers, weight);

@@ -26,6 +26,14 @@ struct Shared {
   u32 unit_at[THREADS + 1];
 };
 
+// Whether the next lane's arc follows j; -1 is none. Whole warps call.
+template <class W>
+__device__ __forceinline__ bool is_followed(i64 j) {
+  if constexpr (!short_targets<W>) return false;
+  const u32 lane = lane_index(), valid = __ballot_sync(FULL, j >= 0) >> lane;
+  return __shfl_down_sync(FULL, (u32)j, 1) == (u32)j + 1 && (valid & 3) == 3;
+}
+
 // Visits a warp's stretch of the arcs of members i..: add(community, weight) for each, which
 // returns false to stop the warp.
 template <class W, class A, class F>
@@ -37,12 +45,8 @@ __device__ __forceinline__ void visit_arcs(const Arguments<W, A>& args, i64 i, i
     A weight[DEPTH];
 #pragma unroll
     for (int d = 0; d < DEPTH; ++d) {
-      community[d] = EMPTY;
-      weight[d] = 0;
-      if (at[d] >= 0) {
-        community[d] = args.target(at[d]);
-        weight[d] = args.weight(at[d]);
-      }
+      community[d] = args.target(at[d], at[d] >= 0, is_followed<W>(at[d]));
+      weight[d] = at[d] >= 0 ? args.weight(at[d]) : 0;
     }
     if (args.map) {
 #pragma unroll

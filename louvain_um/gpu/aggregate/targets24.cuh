@@ -10,13 +10,6 @@ __device__ __forceinline__ u32 extract_target(u32 word, u32 next, u32 byte) {
   return __funnelshift_r(word, next, 8 * byte) & TARGET_MASK;
 }
 
-// Target of arc j: a streaming load (evict-first).
-__device__ __forceinline__ u32 target24_at(const u32* targets, i64 j) {
-  const u64 at = 3 * (u64)j;
-  const u32* word = targets + (at >> 2);
-  return extract_target(__ldcs(word), __ldcs(word + 1), at & 3);
-}
-
 // Writes targets of 24 bits: those of arcs first..first + count - 1, by the lanes 0..count - 1. Whole
 // warps call. Others may write the arcs before and behind: of words that are shared with these,
 // single bytes are written.

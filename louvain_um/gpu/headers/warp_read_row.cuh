@@ -10,18 +10,20 @@
 #define LINE 128
 #define AHEAD (LINE / WARP)
 
-// Whether lines hold targets in fewer bytes.
+// Where reading of arcs low..high - 1 begins: at a multiple of 32 arcs. Lines of targets in fewer bytes
+// begin at multiples of 128, which are taken unless a row takes two reads then, and one else. Blocks
+// of packed targets that take different bytes are read whole.
 template <class W>
-constexpr bool short_targets = packed<W> || same<W, Weights8Targets24>;
-
-// Reading begins at a multiple of so many arcs, so that lines of targets are aligned.
-template <class W>
-__device__ __forceinline__ i64 line_of(const W*) {
-  return short_targets<W> ? LINE : WARP;
+__device__ __forceinline__ i64 begin_read(const W* weights, i64 low, i64 high) {
+  const i64 any = low & -WARP, whole = low & -LINE;
+  if constexpr (!short_targets<W>) return any;
+  if constexpr (packed<W>)
+    if (!bytes_of_all(weights)) return whole;
+  return high > whole + LINE && high <= any + LINE ? any : whole;
 }
 
 // The functions below read arcs j..j + 127: entry q is that of arc j + 32q + lane, if that is in
-// low..high - 1. j is a multiple of line_of. Whole warps call.
+// low..high - 1. j is begin_read's, or 128 arcs later, and so on. Whole warps call.
 
 // Returns the word of a line; `line` is the same for all lanes.
 template <u32 N>
@@ -43,15 +45,15 @@ __device__ __forceinline__ u32 word_of(const u32 (&words)[N], u32 line, u32 last
   return index / WARP == line ? word : next;
 }
 
-// Reads a block of packed targets; j is its first arc.
+// Reads packed targets: a block, or parts of two of the same bytes a target.
 template <class W>
 __device__ __forceinline__ void read_block(const u32* targets, const W* heads, i64 j, i64 low,
                                            i64 high, u32 (&target)[AHEAD]) {
-  static_assert(LINE == PACKED_ARCS, "a line is a block");
+  static_assert(LINE == PACKED_ARCS, "lines of a block hold as many arcs");
   const u32 lane = threadIdx.x % WARP;
   const PackedBlock block = block_of(heads, j);
   const u32 width = block.width();
-  const u32* begin = block.words(targets);
+  const u32* begin = block.words(targets) + (u32)j % PACKED_ARCS * width / 4;
   const u32 first = (u32)max(low - j, 0ll) * width / 4;
   const u32 last = ((u32)min(high - j, (i64)LINE) * width - 1) / 4;
   u32 words[4];

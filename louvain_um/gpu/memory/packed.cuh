@@ -33,6 +33,10 @@ constexpr bool lengths_in_offsets = same<W, Packed> || same<W, PackedWeights16>;
 template <class W>
 constexpr bool packed = lengths_in_offsets<W> || same<W, PackedOffsets32>;
 
+// Whether targets take fewer than four bytes.
+template <class W>
+constexpr bool short_targets = packed<W> || same<W, Weights8Targets24>;
+
 // Whether every arc weighs 1.
 template <class W>
 constexpr bool unweighted = same<W, Unweighted> || same<W, Packed> || same<W, PackedOffsets32>;
@@ -99,26 +103,64 @@ struct PackedBlock {
   }
 };
 
+// Bytes a target, where all blocks take as many; else 0.
+template <class W>
+__device__ __forceinline__ u64 bytes_of_all(const W* heads) {
+  return __ldg((const u64*)heads - 2);
+}
+
 // Returns the block of arc j.
 template <class W>
 __device__ __forceinline__ PackedBlock block_of(const W* heads, i64 j) {
-  const u64 block = (u64)j / PACKED_ARCS, width = __ldg((const u64*)heads - 2);
+  const u64 block = (u64)j / PACKED_ARCS, width = bytes_of_all(heads);
   return {width ? block * width << 34 | (width - 1) << 32 : __ldg((const u64*)heads + block)};
+}
+
+// Where a target of few bytes is: the word that it begins in, and its byte there.
+struct TargetPlace {
+  PackedBlock block;
+  const u32* word;
+  u32 byte;
+  __device__ __forceinline__ bool needs_next() const { return byte + block.width() > 4; }
+  __device__ __forceinline__ u32 target(u32 first, u32 next) const {
+    return block.target(first, next, byte);
+  }
+};
+
+template <class W>
+__device__ __forceinline__ TargetPlace place_of(const u32* targets, const W* weights, i64 j) {
+  if constexpr (packed<W>) {
+    const PackedBlock block = block_of(weights, j);
+    const u32 place = (u32)j % PACKED_ARCS * block.width();
+    return {block, block.words(targets) + place / 4, place % 4};
+  } else {
+    const u64 place = 3 * (u64)j;
+    return {PackedBlock{2ull << 32}, targets + place / 4, (u32)place % 4};
+  }
 }
 
 // Target of arc j: a streaming load (evict-first), as weight_at. Both words are loaded at once, whether
 // or not the second is needed: a branch would make one arc wait for another.
 template <class W>
 __device__ __forceinline__ u32 target_at(const u32* targets, const W* weights, i64 j) {
-  if constexpr (packed<W>) {
-    const PackedBlock block = block_of(weights, j);
-    const u32 width = block.width(), place = (u32)j % PACKED_ARCS * width, byte = place % 4;
-    const u32* word = block.words(targets) + place / 4;
-    const u32 first = __ldcs(word), next = __ldcs(word + (byte + width > 4));
-    return block.target(first, next, byte);
-  } else if constexpr (same<W, Weights8Targets24>) {
-    return target24_at(targets, j);
-  } else {
-    return __ldcs(targets + j);
+  if constexpr (!short_targets<W>) return __ldcs(targets + j);
+  const TargetPlace place = place_of(targets, weights, j);
+  return place.target(__ldcs(place.word), __ldcs(place.word + place.needs_next()));
+}
+
+// Target of arc j, EMPTY where `valid` is false. `follows`: the next lane's arc is j + 1. If a target
+// goes on in another word, the next lane's begins in that one, and has loaded it. Whole warps call.
+template <class W>
+__device__ __forceinline__ u32 target_beside(const u32* targets, const W* weights, i64 j, bool valid,
+                                             bool follows) {
+  if constexpr (!short_targets<W>) return valid ? __ldcs(targets + j) : EMPTY;
+  TargetPlace place = {};
+  u32 first = 0, next = 0;
+  if (valid) {
+    place = place_of(targets, weights, j);
+    first = __ldcs(place.word);
+    if (!follows && place.needs_next()) next = __ldcs(place.word + 1);
   }
+  const u32 beside = __shfl_down_sync(FULL, first, 1);
+  return valid ? place.target(first, follows ? beside : next) : EMPTY;
 }

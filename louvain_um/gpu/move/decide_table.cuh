@@ -14,7 +14,8 @@ __device__ __forceinline__ A fill(const S& s, const typename S::Vertex& x, i64 l
   const u32 lane = rank % WARP;
   A own_weight = 0;
   // Each warp reads LINE consecutive arcs by whole lines, since the bus counts requests.
-  for (i64 j = (low & -line_of(s.weights)) + rank / WARP * LINE; j < high; j += G * (LINE / WARP)) {
+  const i64 begin = begin_read(s.weights, low, high);
+  for (i64 j = begin + rank / WARP * LINE; j < high; j += G * (LINE / WARP)) {
     u32 target[AHEAD], label[AHEAD];
     A weight[AHEAD];
     read_targets(s.targets, s.weights, j, low, high, target);

@@ -47,26 +47,39 @@ __device__ __forceinline__ void exchange(T (&values)[ARCS_A_LANE]) {
   }
 }
 
-// Reads rows of at most T arcs, one for each T / 4 lanes, which give it alike: what read(j) returns for
-// each arc j, `none` for no arc. `exchange` then gives a lane those of its own row. Whole warps call.
+// Reads rows of at most T arcs, one for each T / 4 lanes, which give it alike: what read(j, valid,
+// follows) returns for each arc j. `valid`: it is one; `follows`: so is j + 1, the next lane's.
+// `exchange` then gives a lane those of its own row. Whole warps call.
 template <u32 T, class V, class F>
-__device__ __forceinline__ void read_rows(const Row& row, V (&values)[ARCS_A_LANE], V none, F read) {
+__device__ __forceinline__ void read_rows(const Row& row, V (&values)[ARCS_A_LANE], F read) {
   const u32 lane = threadIdx.x % WARP, arcs = row.arcs();
 #pragma unroll
   for (u32 q = 0; q < ARCS_A_LANE; ++q) {
     const u32 from = lane / T * T + q * (T / ARCS_A_LANE);
     const i64 j = __shfl_sync(FULL, row.low, from) + lane % T;
-    values[q] = lane % T < __shfl_sync(FULL, arcs, from) ? read(j) : none;
+    const u32 count = __shfl_sync(FULL, arcs, from);
+    values[q] = read(j, lane % T < count, lane % T + 1 < count);
   }
+}
+
+// Reads such rows' targets: EMPTY for no arc.
+template <u32 T, class S>
+__device__ __forceinline__ void read_target_rows(const S& s, const Row& row,
+                                                 u32 (&target)[ARCS_A_LANE]) {
+  read_rows<T>(row, target, [&](i64 j, bool valid, bool follows) {
+    return target_beside(s.targets, s.weights, j, valid, follows);
+  });
 }
 
 // Reads such rows' targets and weights: EMPTY and 0 for no arc.
 template <u32 T, class S, class A>
 __device__ __forceinline__ void read_arcs(const S& s, const Row& row, u32 (&target)[ARCS_A_LANE],
                                           A (&weight)[ARCS_A_LANE]) {
-  read_rows<T>(row, target, EMPTY, [&](i64 j) { return target_at(s.targets, s.weights, j); });
+  read_target_rows<T>(s, row, target);
   if constexpr (!S::unweighted)
-    read_rows<T>(row, weight, (A)0, [&](i64 j) { return (A)weight_at(s.weights, j); });
+    read_rows<T>(row, weight, [&](i64 j, bool valid, bool) {
+      return valid ? (A)weight_at(s.weights, j) : (A)0;
+    });
   exchange<T / ARCS_A_LANE>(target);
   if constexpr (!S::unweighted) exchange<T / ARCS_A_LANE>(weight);
 #pragma unroll

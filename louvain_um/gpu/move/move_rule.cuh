@@ -165,7 +165,7 @@ __device__ u64 activate(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_r
 }
 
 // The same for vertices of at most T arcs, by T / 4 lanes each, which read rows as `decide_tile` does.
-// Labels are read last: more of the bytes are in cache.
+// Labels are read last: more of the flags are in cache.
 template <u32 T, class S>
 __device__ u64 activate_short_rows(const S& s, u32 begin, u32 end, u32 sub_round, u32 sub_rounds,
                                    u32 salt, const u32* active, u32* next_active) {
@@ -179,7 +179,7 @@ __device__ u64 activate_short_rows(const S& s, u32 begin, u32 end, u32 sub_round
     const u32 v = community != EMPTY ? s.queue[i] : 0;
     const Row row = community != EMPTY ? row_of(s.weights, s.offsets, v) : Row{0, 0};
     u32 target[ARCS_A_LANE];
-    read_rows<T>(row, target, EMPTY, [&](i64 j) { return target_at(s.targets, s.weights, j); });
+    read_target_rows<T>(s, row, target);
     exchange<G>(target);
     if (lane % G == 0) arcs += row.arcs();
     bool missed[ARCS_A_LANE];
