@@ -66,14 +66,13 @@ def move_arrays(
     level.totals = empty("totals", "community", n, level.sums, short_lived=True)
     words = -(-n // 4) if level.byte_sizes else n
     entries = queue_entries(n, queued)
+    flags = -(-n // 32)  # words, of a bit for each vertex
     if joined:
-        flags = 4 * -(-n // 32)
-        lengths = 4 * words, 4 * entries, 4 * entries, flags, flags
+        lengths = tuple(4 * count for count in (words, entries, entries, flags, flags))
         return tuple(carve(memory, MOVING, dict(zip(MOVE_ARRAYS, lengths, strict=True))).values())
     sizes = empty("sizes", "community", words, np.uint32, short_lived=True)
     queue, proposed = (empty(name, "scratch", entries, np.uint32) for name in MOVE_ARRAYS[1:3])
-    words = -(-n // 32)  # of flags, a bit each
-    active, next_active = (empty(name, "scratch", words, np.uint32) for name in MOVE_ARRAYS[3:])
+    active, next_active = (empty(name, "scratch", flags, np.uint32) for name in MOVE_ARRAYS[3:])
     return sizes, queue, proposed, active, next_active
 
 
