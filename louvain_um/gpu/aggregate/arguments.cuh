@@ -99,8 +99,8 @@ struct Arguments {
   __device__ __forceinline__ ArcsBefore arcs_before() const {
     return {low, whole, (u32)stretch_shift};
   }
-  // Target (target_beside) and weight of arc j. Pages of the input that left the device are not mapped where they
-  // were: the host has a copy of all arcs, which is read from the first such page on.
+  // Target (target_beside) and weight of arc j. Pages of the input that left the device are not mapped
+  // where they were: the host has a copy of all arcs, which is read from the first such page on.
   __device__ __forceinline__ u32 target(i64 j, bool valid, bool follows) const {
     return target_beside(j < near ? targets : far_targets, weights, j, valid, follows);
   }

@@ -18,7 +18,6 @@
 //                       taken: labels that cannot win are then not scored, which saves most reads of
 //                       what scores are made of
 //   floor(x, own_weight)   that score, of a bounded rule
-//   sorted              whether rows are sorted by length (packed.cuh)
 //   extended            whether it is an extended rule (extended_rule.cuh)
 #pragma once
 #include "hubs.cuh"
@@ -27,60 +26,12 @@
 struct Plain {};
 struct Extended {};
 
-// `decide` for rows sorted by length, the longest of which are read over the bus: every other
-// block begins with short rows, so that bus and device memory are busy at the same time.
-template <class S, class A>
-__device__ void decide_sorted(const S& s, const u32* from, const HubTables<A>& hubs, u32* work,
-                              Control* control, Shared<A>& shared, Tally& tally) {
-  const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
-  Barrier* barrier = &control->barrier;
-  u32 begin = from[HUB], count = 0;
-  do {
-    const bool any = begin < from[BLOCK], first = begin == from[HUB];
-    if (!first) grid_sync(barrier);
-    if (any) {
-      if (blockIdx.x == 0) {
-        lay_out_tables(s, hubs, begin, from[BLOCK], control, shared);
-        if (threadIdx.x == 0) work[HUB] = 0;
-      }
-      grid_sync(barrier);
-      count = *(volatile u32*)&control->batch_end - begin;
-    }
-    for (u32 turn = 0; turn < 2; ++turn) {
-      if (turn == blockIdx.x % 2) {
-        if (any) claim_fills(s, hubs, begin, count, shared, work + HUB);
-        if (first && from[BLOCK] < from[PER_WARP])
-          decide_block(s, from[BLOCK], from[PER_WARP], work + BLOCK, shared.keys, shared.sums,
-                       shared, tally);
-        if (first)
-          decide_warp(s, from[PER_WARP], from[TILE32], work + PER_WARP, shared.keys + eighth,
-                      shared.sums + eighth, tally);
-      } else if (first) {
-        decide_tile<32>(s, from[TILE32], from[TILE16], work + TILE32, tally);
-        decide_tile<16>(s, from[TILE16], from[TILE8], work + TILE16, tally);
-      }
-    }
-    if (any) {
-      grid_sync(barrier);
-      drain_hubs(s, hubs, begin, count, shared);
-    }
-    if (first) decide_tile<8>(s, from[TILE8], from[TILE4], work + TILE8, tally);
-    if (any) {
-      grid_sync(barrier);
-      settle_hubs(s, hubs, begin, count, shared, tally);
-    }
-    if (first) decide_tile<4>(s, from[TILE4], from[BINS], work + TILE4, tally);
-    begin += count;
-  } while (begin < from[BLOCK]);
-}
-
 // Decides for all vertices queued for one sub-round: bin b is queue[from[b]:from[b + 1]). While
 // some blocks are in a step of the hubs, the others continue with smaller vertices. More batches of
 // hubs take the same way: code that is there twice takes registers from all of the kernel.
 template <class S, class A>
 __device__ void decide(const S& s, const u32* from, const HubTables<A>& hubs, u32* work,
                        Control* control, Shared<A>& shared, Tally& tally) {
-  if constexpr (S::sorted) return decide_sorted(s, from, hubs, work, control, shared, tally);
   const u32 eighth = threadIdx.x / WARP * (Table<A>::slots / WARPS);
   Barrier* barrier = &control->barrier;
   u32 begin = from[HUB], count = 0;

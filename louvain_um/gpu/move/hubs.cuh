@@ -107,22 +107,6 @@ __device__ void fill_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 c
     fill_unit(s, hubs, begin, count, shared, unit);
 }
 
-// The same, by whichever blocks have time.
-template <class S, class A>
-__device__ void claim_fills(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
-                            Shared<A>& shared, u32* counter) {
-  const u32 fills = hubs.fills[count];
-  while (true) {
-    __syncthreads();
-    if (threadIdx.x == 0) shared.claimed = atomicAdd(counter, 1);
-    __syncthreads();
-    const u32 unit = shared.claimed;
-    if (unit >= fills) break;
-    fill_unit(s, hubs, begin, count, shared, unit);
-  }
-  __syncthreads();
-}
-
 // Finds the best community of each partition: partials.
 template <class S, class A>
 __device__ void drain_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,

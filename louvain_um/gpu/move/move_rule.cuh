@@ -24,7 +24,7 @@ __device__ __forceinline__ void add_byte(u32* words, u32 at, u32 change) {
 template <class W, class A>
 struct MoveRule {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, sorted = lengths_in_offsets<W>;
+  static constexpr bool unweighted = ::unweighted<W>;
   static constexpr bool wants_best_weight = false, extended = false, bounded = true;
   // Whether an input's sizes may take a byte.
   static constexpr bool compact = unweighted && !same<W, Unweighted>;
@@ -134,7 +134,7 @@ __device__ __forceinline__ bool is_missed(u32 u, u32 sub_round, u32 sub_rounds, 
 }
 
 // Marks the targets of arcs low..high - 1, outside the new community of their source, by the threads
-// of a group of G. All writes are of 1, so their order does not matter.
+// of a group of G. Flags are only set, so the order does not matter.
 template <u32 G, class S>
 __device__ __forceinline__ void activate_row(const S& s, i64 low, i64 high, u32 rank, u32 target,
                                              u32 sub_round, u32 sub_rounds, u32 salt,

@@ -36,7 +36,7 @@ __device__ __forceinline__ void add_to_part(Part<u64>* part, u64 total, u64 exte
 template <class W, class A>
 struct RefineRule {
   using Accumulator = A;
-  static constexpr bool unweighted = ::unweighted<W>, sorted = lengths_in_offsets<W>;
+  static constexpr bool unweighted = ::unweighted<W>;
   static constexpr bool wants_best_weight = true, extended = false, bounded = false;
   // Whether no vertex has a loop and every arc weighs 1, and the host may have where rows begin.
   static constexpr bool compact = unweighted && !same<W, Unweighted>;
