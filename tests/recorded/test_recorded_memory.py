@@ -213,6 +213,30 @@ def test_rows_that_leave_early_took_as_long_as_said():
         assert close(text, took["early", *point] / took["late", *point])
 
 
+def test_rows_in_the_same_order_took_as_long_as_said():
+    file = HOUSE / "benchmarks/results/sorted_rows_h200.json"
+    rows = json.loads(file.read_text())["results"]
+    took = {
+        (row["call"], row["kind"], row["method"], row["budget"], row["version"]): row["seconds"]
+        for row in rows
+    }
+    assert len({(row["call"], row["kind"], row["method"], row["labels"]) for row in rows}) == 14
+    page = " ".join((DOCS / "internals.md").read_text(encoding="utf-8").split())
+    shown = re.findall(r"1 : ([\d.]+) : ([\d.]+)", page)
+    for cells, budget in zip(shown, ("90%", "50%", "30%"), strict=True):
+        runs = [key[:4] for key in took if key[0] == 1 and key[3:] == (budget, "before")]
+        for cell, version in zip(cells, ("turns", "after"), strict=True):
+            ratios = [took[*run, version] / took[*run, "before"] for run in runs]
+            assert close(cell, statistics.geometric_mean(ratios))
+    larger = {
+        key[2:4]: seconds / took[*key[:4], "turns"]
+        for key, seconds in took.items()
+        if key[:2] == (2, "lfr_mixing_5") and key[4] == "after" and key[3]
+    }
+    assert close("1.03", larger.pop(("louvain", "30%")))
+    assert close("0.97", min(larger.values()))
+
+
 def test_sums_that_return_nothing_took_as_long_as_said():
     record = json.loads((HOUSE / "benchmarks/results/reductions_h200.json").read_text())
     took: dict[tuple[str, ...], float] = {}
