@@ -233,8 +233,14 @@ def test_rows_in_the_same_order_took_as_long_as_said():
         for key, seconds in took.items()
         if key[:2] == (2, "lfr_mixing_5") and key[4] == "after" and key[3]
     }
-    assert close("1.03", larger.pop(("louvain", "30%")))
-    assert close("0.97", min(larger.values()))
+    cells = re.findall(
+        r"took ([\d.]+) times as long in the same order with 30 % by Louvain, and ([\d.]+) to "
+        r"([\d.]+) times otherwise",
+        page,
+    )[0]  # fmt: skip
+    values = larger.pop(("louvain", "30%")), min(larger.values()), max(larger.values())
+    for cell, value in zip(cells, values, strict=True):
+        assert close(cell, value)
 
 
 def test_sums_that_return_nothing_took_as_long_as_said():

@@ -1,0 +1,67 @@
+"""Targets of few bytes hold what they held, however kernels read them."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
+from louvain_um.gpu.memory.packed import HEADER, Packer
+from tests.gpu_emulated.test_emulated_kernels import SEED, address
+
+
+def ends_of(n: int) -> list[tuple[int, int]]:
+    """Return ends of rows of n arcs: all, and short ones in one block of 128 arcs or in two."""
+    pairs = ((0, n), (n // 3, n), (3, 40), (100, 150), (97, 224), (96, 224), (127, 256))
+    return [(low, high) for low, high in pairs if high <= n]
+
+
+@pytest.mark.parametrize("stretch", [1, 2, 3, 31, 32, 33, 61, 64, 1024])
+def test_warps_write_targets_of_24_bits_beside_each_other(
+    emulated: dict[str, ctypes.CDLL], stretch: int
+) -> None:
+    random = np.random.default_rng(SEED)
+    given = random.integers(0, MOST_VERTICES, 3001, dtype=np.uint32)
+    bytes_of = given.view(np.uint8).reshape(-1, 4)[:, :3].ravel()
+    for n in (1, 2, 3, 4, 5, 31, 33, 127, 129, 3001):
+        packed = np.full(-(-3 * n // 4) + 1, 0xA5A5A5A5, np.uint32)
+        sizes = ctypes.c_int64(n), ctypes.c_int64(stretch)
+        emulated["targets24"].pack_targets(2, *sizes, address(given), address(packed))
+        found = packed.view(np.uint8)
+        np.testing.assert_array_equal(found[: 3 * n], bytes_of[: 3 * n])
+        assert set(found[3 * n :]) == {0xA5}
+        for low, high in ends_of(n):
+            ends = ctypes.c_int64(low), ctypes.c_int64(high)
+            read = np.zeros((3, n), np.uint32)
+            emulated["targets24"].read_short(address(packed), *ends, *map(address, read))
+            for way in read:
+                np.testing.assert_array_equal(way[low:high], given[low:high])
+
+
+@pytest.mark.parametrize("most", [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32])
+@pytest.mark.parametrize("alike", [False, True])
+def test_packed_targets_are_read_as_they_were(
+    emulated: dict[str, ctypes.CDLL], most: int, alike: bool
+) -> None:
+    random = np.random.default_rng(SEED)
+    for n in (1, 5, 31, 127, 128, 129, 3001):
+        # Blocks begin anywhere, and some are narrower than others.
+        vertices = most if alike else 1 << 32
+        base = np.repeat(random.integers(0, vertices - most + 1, n // 128 + 1), 128)[:n]
+        apart = random.integers(0, np.repeat(random.integers(1, most + 1, len(base)), 1))
+        given = (base + apart).astype(np.uint32)
+        rows = SimpleNamespace(
+            offsets=np.array([0, n]), targets=given, weights=None, n_arcs=n, n_vertices=vertices
+        )
+        packed = Packer(rows).pack(sort=True)
+        assert packed.heads[0] or not alike
+        for low, high in ends_of(n):
+            ends = ctypes.c_int64(low), ctypes.c_int64(high)
+            arrays = address(packed.targets), address(packed.heads[HEADER:])
+            read = np.zeros((3, n), np.uint32)
+            emulated["targets24"].read_packed(*arrays, *ends, *map(address, read))
+            for way in read:
+                np.testing.assert_array_equal(way[low:high], given[low:high])
