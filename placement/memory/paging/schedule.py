@@ -25,9 +25,6 @@ from louvain_um.placement.policy.policy import Placement
 IN_PAGES = Placement("split", 0.5)
 """Stands for the placement of a span, which changes."""
 
-FAR: Final = 4
-"""Pages of one new hole, by those that are short, above which several holes do."""
-
 STAYING: Final = 2
 """Share of new rows, 1 / 2, that are written before arcs of the input leave again that were brought
 to the device to be read: those that would leave earlier are better read where they are."""
@@ -143,12 +140,10 @@ class Schedule(Growth):
         short = least - self.shared.blocks.free
         if short <= 0:
             return []
-        numbers = self.shared.missing(self.shared.blocks.largest + short)
         count = -(-short // self.pool.size)
-        arcs = sum(span.here for span in self.leaving)
-        if len(numbers) > min(FAR * count, self.pool.ready("device") + arcs):
-            # None is beside the largest hole, or others would have to leave for one: a step's
-            # arrays fit into several holes, too.
+        numbers = self.shared.missing(self.shared.blocks.largest + short)
+        if len(numbers) > count:
+            # A step's arrays fit into several holes, too, and nothing more leaves for one.
             numbers = sorted(self.shared.lent)[:count]
         return numbers
 
