@@ -50,12 +50,10 @@ def leaves_often(arrays: Sequence[ArraySpec], compact: Iterable[ArraySpec], limi
     """Return whether so much of the input is expected to leave that it is to take fewer bytes.
 
     Where expected levels have no room beside its arcs, some leave: of fewer bytes, less. Unpacking
-    targets takes time. It pays where later levels are made of them, too, where much leaves, or
-    where offsets take fewer bytes, too.
+    targets takes time. It pays where much leaves, or where offsets take fewer bytes, too.
     """
     short = with_slack(capacity(arrays)) + wasted_bytes(limit, arrays) - limit
-    again = any(a.holds_input_arcs and ("coarse", "stream") in a.accesses for a in arrays)
-    return short > (0 if again or not any(a.by_length for a in compact) else limit // MUCH)
+    return short > (limit // MUCH if any(a.by_length for a in compact) else 0)
 
 
 def choose(

@@ -78,33 +78,29 @@ __device__ void lay_out_tables(const S& s, const HubTables<A>& hubs, u32 begin, 
   if (threadIdx.x == 0) control->batch_end = stop;
 }
 
-// Sums a unit of arcs, as many as a shared table takes, for its hub.
-template <class S, class A>
-__device__ void fill_unit(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
-                          Shared<A>& shared, u32 unit) {
-  constexpr u32 unit_arcs = Table<A>::block_max;
-  const u32 k = last_at_most(hubs.fills, count, unit), v = s.queue[begin + k];
-  typename S::Vertex x = s.vertex(v);
-  if (x.idle) return;
-  const auto [row, high] = row_of(s.weights, s.offsets, v);
-  const i64 low = row + (i64)(unit - hubs.fills[k]) * unit_arcs, stop = min(low + unit_arcs, high);
-  A own_weight =
-      fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums, Table<A>::slots);
-  own_weight = block_sum(own_weight);
-  if (threadIdx.x == 0 && own_weight) atomicAdd(hubs.own_weights + k, own_weight);
-  const u32 partitions = hubs.drains[k + 1] - hubs.drains[k];
-  write_sums<Table<A>::slots, A>(hubs.table(), hubs.slots[k], partitions, unit - hubs.fills[k],
-                                 hubs.fills[k + 1] - hubs.fills[k], shared.keys, shared.sums,
-                                 shared.partitions);
-}
-
-// Sums the units of the hubs laid out from queue[begin] on, blocks taking turns.
+// Sums the arcs of the hubs laid out from queue[begin] on, in units of as many as a shared table
+// takes, blocks taking turns.
 template <class S, class A>
 __device__ void fill_hubs(const S& s, const HubTables<A>& hubs, u32 begin, u32 count,
                           Shared<A>& shared) {
+  constexpr u32 unit_arcs = Table<A>::block_max;
   const u32 fills = hubs.fills[count];
-  for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x)
-    fill_unit(s, hubs, begin, count, shared, unit);
+  for (u32 unit = blockIdx.x; unit < fills; unit += gridDim.x) {
+    const u32 k = last_at_most(hubs.fills, count, unit), v = s.queue[begin + k];
+    typename S::Vertex x = s.vertex(v);
+    if (x.idle) continue;
+    const auto [row, high] = row_of(s.weights, s.offsets, v);
+    const i64 low = row + (i64)(unit - hubs.fills[k]) * unit_arcs;
+    const i64 stop = min(low + unit_arcs, high);
+    A own_weight =
+        fill<THREADS>(s, x, low, stop, threadIdx.x, shared.keys, shared.sums, Table<A>::slots);
+    own_weight = block_sum(own_weight);
+    if (threadIdx.x == 0 && own_weight) atomicAdd(hubs.own_weights + k, own_weight);
+    const u32 partitions = hubs.drains[k + 1] - hubs.drains[k];
+    write_sums<Table<A>::slots, A>(hubs.table(), hubs.slots[k], partitions, unit - hubs.fills[k],
+                                   hubs.fills[k + 1] - hubs.fills[k], shared.keys, shared.sums,
+                                   shared.partitions);
+  }
 }
 
 // Finds the best community of each partition: partials.
