@@ -78,12 +78,12 @@ class Rates:
     aggregate: float = 2.0
     refine: float = 2.2
     sweeps: float = 1.23
-    open: float = 23.5
+    open: float = 21.2
     merging: float = 2.3
     clear: float = 0.06
     hubs: float = 0.16
     vertex: float = 0.43
-    level: float = 0.9
+    level: float = 0.85
     back: float = 0.26
     again: float = 0.6
     doubt: float = 0.55
