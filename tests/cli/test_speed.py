@@ -47,9 +47,12 @@ def once(*arguments: str, code: str = CLI) -> float:
     return used() - before
 
 
-def seconds(*arguments: str) -> float:
-    """Return the processor time of a command, the best of three, independent of load."""
-    return min(once(*arguments) for _ in range(3))
+def by_numba(*arguments: str) -> float:
+    """Return the processor time of a command by that of importing Numba, the median of five.
+
+    One after the other: both take longer on a slower machine, and where cores are shared.
+    """
+    return statistics.median(once(*arguments) / once(code="import numba") for _ in range(5))
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["detect", "--help"]])
@@ -58,7 +61,7 @@ def test_help_imports_nothing_costly(arguments):
 
 
 def test_help_is_quick():
-    assert seconds("--help") < 0.3
+    assert by_numba("--help") < 0.8
 
 
 def test_a_small_graph_imports_only_what_it_needs(two_triangles):
@@ -77,10 +80,8 @@ def test_a_small_graph_on_the_cpu_imports_nothing_of_gpus_ranks_and_changing_gra
 def test_a_small_graph_is_quick_once_compiled(shared_data):
     karate = str(shared_data / "karate.mtx")
     once("detect", karate)
-    # About 3 times as long as importing Numba on the machine it was written on. One after the
-    # other: both take longer where cores are shared.
-    times = [once("detect", karate) / once(code="import numba") for _ in range(5)]
-    assert statistics.median(times) < 3.5
+    # About 3 times as long as importing Numba on the machine it was written on.
+    assert by_numba("detect", karate) < 3.5
 
 
 def test_the_entry_point_starts(two_triangles):
