@@ -74,6 +74,14 @@ def test_packed_arcs_cost_no_more_than_whole_ones_where_some_lie_on_the_host():
         assert found.seconds <= whole.seconds
 
 
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_arcs_are_packed_where_much_is_expected_to_leave(method):
+    shape = Shape(vertices=3_000_000, arcs=100_000_000, method=method, skew=2.0, max_degree=100)
+    budgets = ("90%", "80%", "70%", "50%", "30%")
+    found = [plan_shape(shape, "auto", Budget.parse(budget), "h200").compact for budget in budgets]
+    assert found == [False, False, False, True, True]
+
+
 def test_what_somebody_placed_is_not_packed():
     for name in POLICY_NAMES:
         if name != "auto":

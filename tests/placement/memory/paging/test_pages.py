@@ -298,16 +298,19 @@ def test_pages_of_what_was_set_aside_are_lent_when_it_is_freed(cuda):
         assert np.array_equal(again.values, fresh)
 
 
-def test_a_step_that_is_short_of_a_page_does_not_send_the_input_away(cuda):
+@pytest.mark.parametrize("used", [0, 2 * MIB, 4 * MIB])
+def test_a_step_that_is_short_of_a_page_does_not_send_the_input_away(cuda, used):
     with memory_of(cuda, arcs=10 * MIB) as memory:
         array, values = filled(memory, "targets.0", 10 * MIB)
         # Beside the hole that is left there is an array, and no page that is lent.
         memory.empty("aggregate_members", "scratch", 9 * MIB // 4, np.uint32)
         memory.free("aggregate_members")
         memory.empty("labels.0.0", "community", MIB // 4, np.uint32, short_lived=True)
+        memory.empty("queue", "scratch", used // 4, np.uint32)
         memory.recall(least=memory.schedule.shared.blocks.free)
         assert sides(memory, "targets.0") == (5, 0)
         least = memory.schedule.shared.blocks.free + MIB
+        assert len(memory.schedule.shared.missing(memory.schedule.shared.blocks.largest + MIB)) > 2
         memory.settle(least=least, later=False)
         assert memory.schedule.shared.blocks.free >= least
         assert sides(memory, "targets.0") == (5, 0)
