@@ -4,9 +4,6 @@
 #include "search.cuh"
 #include "sum_tables.cuh"
 
-// Arcs of a hub that a block takes at a time.
-#define UNIT_ARCS 4096
-
 // Groups of slots, as many as a warp has lanes, for whose arcs a warp reserves room at once.
 #define GROUPS 4
 
@@ -84,6 +81,7 @@ __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
 // atomics on the few addresses of other hubs would queue otherwise. Ends with a barrier.
 template <class W, class A>
 __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
+  constexpr u32 unit_arcs = Table<A>::unit_arcs;
   const ArcsBefore arcs_before = args.arcs_before();
   Barrier* barrier = &args.state->barrier;
   const u32 hubs = *(volatile u32*)&args.state->hub_count;
@@ -97,7 +95,7 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
       u32 c = args.hub_bin[done + t];
       i64 arcs = arcs_before[args.starts[c + 1]] - arcs_before[args.starts[c]];
       slots = hub_slots(arcs, args.neighbour_bound);
-      units = (arcs + UNIT_ARCS - 1) / UNIT_ARCS;
+      units = (arcs + unit_arcs - 1) / unit_arcs;
     }
     u64 slots_before = block_scan(slots, all);
     bool fits = slots && slots_before + slots <= args.table_slots;
@@ -113,22 +111,20 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
       const u64 begin = shared.table_at[g];
       const u32 slots = shared.table_at[g + 1] - begin;
       const u32 first = args.starts[c], last = args.starts[c + 1];
-      const i64 low = arcs_before[first] + (i64)(unit - shared.unit_at[g]) * UNIT_ARCS;
-      const i64 high = min(low + UNIT_ARCS, arcs_before[last]);
+      const i64 low = arcs_before[first] + (i64)(unit - shared.unit_at[g]) * unit_arcs;
+      const i64 high = min(low + unit_arcs, arcs_before[last]);
       for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS) {
         shared.keys[s] = EMPTY;
         shared.sums[s] = 0;
       }
-      if (threadIdx.x == 0) shared.used[0] = 0;
       __syncthreads();
       const u32 own = args.partial ? EMPTY : (u32)c;
       A inner = 0;
       visit_with_block(args, first, last, low, high, [&](u32 community, A weight) {
         if (community == own)
           inner += weight;
-        else if (!try_add_weight(shared.keys, shared.sums, Table<A>::slots, shared.used,
-                                 Table<A>::slots / 4 * 3, community, weight))
-          table.add(begin, slots, community, weight);
+        else
+          add_weight(shared.keys, shared.sums, Table<A>::slots, community, weight);
         return true;
       });
       __syncthreads();

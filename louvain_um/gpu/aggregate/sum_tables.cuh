@@ -13,6 +13,8 @@ struct Table {
   static constexpr u32 warp_slots = slots / WARPS;
   // Most arcs with which a warp is tried; with half of them it is sure to suffice.
   static constexpr u32 warp_arcs = warp_slots / 4 * 3 * 2;
+  // Arcs of a hub that a block takes at a time: its table has room for as many communities.
+  static constexpr u32 unit_arcs = slots / 4 * 3;
 };
 
 // A block's tables, and what its threads share.
