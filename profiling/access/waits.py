@@ -26,7 +26,7 @@ HUB_PLAN_READS: Final = 7
 """Reads by which a block plans one hub: its number, two member positions, and the arcs before each,
 in two parts."""
 
-BLOCK_ARCS: Final = 32768
+BLOCK_ARCS: Final = 16384
 """Arcs of a community above which all blocks sum it (`sum_arcs.cuh`)."""
 
 MOVE_SECONDS: Final = 290e-6

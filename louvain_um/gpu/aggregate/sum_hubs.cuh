@@ -4,6 +4,9 @@
 #include "search.cuh"
 #include "sum_tables.cuh"
 
+// Slots of the smallest table for a unit of a hub's arcs.
+#define LEAST_SLOTS 512
+
 // Groups of slots, as many as a warp has lanes, for whose arcs a warp reserves room at once.
 #define GROUPS 4
 
@@ -76,12 +79,61 @@ __device__ void write_hubs(const Arguments<W, A>& args, const Chunk& chunk,
   }
 }
 
+// Returns the arcs of a unit: a table of so many slots has room for as many communities.
+__device__ __forceinline__ u32 unit_arcs_of(u32 slots) { return slots / 4 * 3; }
+
+// Returns the slots of a block's table for units of hubs that have so many arcs together: as many
+// as fit, but fewer where some blocks would have no unit.
+template <class A>
+__device__ __forceinline__ u32 unit_slots_for(u64 arcs) {
+  u32 slots = Table<A>::slots;
+  while (slots > LEAST_SLOTS && arcs < (u64)gridDim.x * unit_arcs_of(slots)) slots /= 2;
+  return slots;
+}
+
+// Adds weight to a community's sum unless slot k is another's; returns whether it did.
+template <class A>
+__device__ __forceinline__ bool add_at(const GlobalSlots<A>& table, u64 k, u32 community,
+                                       A weight) {
+  if constexpr (sizeof(A) == sizeof(u32)) {
+    u64* const there = table.at(k);
+    u64 pair = *(volatile u64*)there;
+    if (pair == table.UNUSED) {
+      pair = atomicCAS(there, table.UNUSED, (u64)community << 32 | weight);
+      if (pair == table.UNUSED) return true;
+    }
+    if (u32(pair >> 32) != community) return false;
+    reduce_add((u32*)there, weight);  // the low half
+  } else {
+    u32 key = ((volatile u32*)table.keys)[k];
+    if (key == EMPTY) key = atomicCAS(table.keys + k, EMPTY, community);
+    if (key != EMPTY && key != community) return false;
+    atomicAdd(table.sums + k, weight);
+  }
+  return true;
+}
+
+// Adds the sums of a block's table to a hub's, of `slots` slots from `begin` on. A look at a slot of
+// global memory takes long, and one sum of many needs many: each lane goes on to its next sum by
+// itself, and searches are quadratic, as occupied slots in a row would make them longer still.
+template <class A>
+__device__ void add_unit(const Shared<A>& shared, u32 unit_slots, const GlobalSlots<A>& table,
+                         u64 begin, u32 slots) {
+  u32 probe = 0;
+  for (u32 s = threadIdx.x; s < unit_slots;) {
+    const u32 key = shared.keys[s];
+    const u32 slot = (first_slot(key, slots) + probe * (probe + 1) / 2) & (slots - 1);
+    const bool done = key == EMPTY || add_at(table, begin + slot, key, shared.sums[s]);
+    s += done ? THREADS : 0;
+    probe = done ? 0 : probe + 1;
+  }
+}
+
 // Sums the communities of the hub bin with the whole grid, as many at a time as have room for
 // tables. Blocks sum units of arcs in shared memory, then add those sums to the hub's table:
 // atomics on the few addresses of other hubs would queue otherwise. Ends with a barrier.
 template <class W, class A>
 __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, Shared<A>& shared) {
-  constexpr u32 unit_arcs = Table<A>::unit_arcs;
   const ArcsBefore arcs_before = args.arcs_before();
   Barrier* barrier = &args.state->barrier;
   const u32 hubs = *(volatile u32*)&args.state->hub_count;
@@ -89,17 +141,19 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
   for (u32 done = 0, taken; done < hubs; done += taken) {
     // Every block computes the same layout of tables and units.
     const u32 t = threadIdx.x;
-    u64 slots = 0, all;
-    u32 units = 0, all_units;
+    u64 slots = 0, arcs = 0, all;
+    u32 all_units;
     if (done + t < hubs) {
       u32 c = args.hub_bin[done + t];
-      i64 arcs = arcs_before[args.starts[c + 1]] - arcs_before[args.starts[c]];
+      arcs = arcs_before[args.starts[c + 1]] - arcs_before[args.starts[c]];
       slots = hub_slots(arcs, args.neighbour_bound);
-      units = (arcs + unit_arcs - 1) / unit_arcs;
     }
     u64 slots_before = block_scan(slots, all);
     bool fits = slots && slots_before + slots <= args.table_slots;
-    u32 units_before = block_scan(fits ? units : 0u, all_units);
+    const u32 unit_slots = unit_slots_for<A>(block_sum(fits ? arcs : 0ull));
+    const u32 unit_arcs = unit_arcs_of(unit_slots);
+    const u32 units = fits ? (arcs + unit_arcs - 1) / unit_arcs : 0;
+    u32 units_before = block_scan(units, all_units);
     taken = block_sum(fits ? 1u : 0u);
     if (t == 0) shared.table_at[0] = 0;
     if (fits) shared.table_at[t + 1] = slots_before + slots;
@@ -113,7 +167,7 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
       const u32 first = args.starts[c], last = args.starts[c + 1];
       const i64 low = arcs_before[first] + (i64)(unit - shared.unit_at[g]) * unit_arcs;
       const i64 high = min(low + unit_arcs, arcs_before[last]);
-      for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS) {
+      for (u32 s = threadIdx.x; s < unit_slots; s += THREADS) {
         shared.keys[s] = EMPTY;
         shared.sums[s] = 0;
       }
@@ -124,12 +178,11 @@ __device__ void sum_with_grid(const Arguments<W, A>& args, const Chunk& chunk, S
         if (community == own)
           inner += weight;
         else
-          add_weight(shared.keys, shared.sums, Table<A>::slots, community, weight);
+          add_weight(shared.keys, shared.sums, unit_slots, community, weight);
         return true;
       });
       __syncthreads();
-      for (u32 s = threadIdx.x; s < Table<A>::slots; s += THREADS)
-        if (shared.keys[s] != EMPTY) table.add(begin, slots, shared.keys[s], shared.sums[s]);
+      add_unit(shared, unit_slots, table, begin, slots);
       inner = block_sum(inner);
       if (threadIdx.x == 0 && inner) atomicAdd(args.new_loops + c, inner);
     }

@@ -3,7 +3,7 @@
 #include "group_members.cuh"
 
 // Most arcs that a block sums alone; a community with more is a hub.
-#define BLOCK_ARCS 32768
+#define BLOCK_ARCS 16384
 
 // Slots of a block's table: 32 KiB, or 24 KiB with sums of 64 bits. A table counts as full when
 // three quarters of it are in use: the last quarter takes what is inserted at that moment.
@@ -13,8 +13,6 @@ struct Table {
   static constexpr u32 warp_slots = slots / WARPS;
   // Most arcs with which a warp is tried; with half of them it is sure to suffice.
   static constexpr u32 warp_arcs = warp_slots / 4 * 3 * 2;
-  // Arcs of a hub that a block takes at a time: its table has room for as many communities.
-  static constexpr u32 unit_arcs = slots / 4 * 3;
 };
 
 // A block's tables, and what its threads share.
