@@ -154,7 +154,7 @@ def aggregation_waits(
     barriers = 15 + 5 * chunks + 3 * batches + (4 - 4 * chunks if small else 0)
     warps = blocks * WARPS
     share = max(1, min(32, k // chunks // (warps * 8)))
-    claims = -(-k // share) + chunks * (warps + blocks) + 2 * block_bin + hubs + 4 * blocks
+    claims = -(-k // share) + chunks * (warps + blocks) + 3 * block_bin + hubs + 4 * blocks
     return AggregationWaits(
         chain=barriers,
         arrivals=barriers * blocks if blocks > 1 else 0,

@@ -64,8 +64,8 @@ __global__ void BOUNDS sum_arcs(Arguments<W, A> args) {
     const i64 end = args.new_offsets[chunk.last];
     const bool fits = end <= args.new_capacity;
     if (grid_thread() == 0) {
-      state->claimed_by_warps = state->block_count = state->claimed_by_blocks = state->hub_count =
-          0;
+      state->claimed_by_warps = state->claimed_by_blocks = state->hub_count = 0;
+      state->block_count = state->blocks_listed = 0;
       state->arcs = end;
       if (fits) state->written = end;
       state->next_chunk = fits ? BOUND_COUNT : q;

@@ -11,8 +11,8 @@
 // What kernels leave for each other and for the host; zero before the first.
 struct State {
   Barrier barrier;
-  // Zero before each chunk.
-  u32 claimed_by_warps, block_count, claimed_by_blocks, hub_count;
+  // Zero before each chunk. Of the block bin, as many as are listed can be read.
+  u32 claimed_by_warps, block_count, blocks_listed, claimed_by_blocks, hub_count;
   u64 vertices;              // of the next level
   u64 room;                  // arcs that all rows together have room for
   u64 max_arcs;              // most arcs of one community's members
@@ -27,7 +27,7 @@ struct State {
   u64 room_at[BOUND_COUNT];  // room of all communities before bounds[q]
   u64 first, last;           // communities that this device sums: first..last - 1
 };
-static_assert(sizeof(State) == 1192, "STATE of kernel_arguments.py mirrors State");
+static_assert(sizeof(State) == 1200, "STATE of kernel_arguments.py mirrors State");
 
 // Arcs of all members before the i-th, in little more than 4 bytes per entry: their low 32 bits,
 // and the whole sum for each stretch of 2^shift entries, in which fewer than 2^32 arcs begin.

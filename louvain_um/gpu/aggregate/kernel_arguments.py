@@ -31,7 +31,10 @@ STATE: Final = np.dtype(
         ("barrier", np.uint32, 2),
         *(
             (name, np.uint32)
-            for name in ("claimed_by_warps", "block_count", "claimed_by_blocks", "hub_count")
+            for name in (
+                "claimed_by_warps", "block_count", "blocks_listed", "claimed_by_blocks",
+                "hub_count",
+            )
         ),
         *(
             (name, np.uint64)
@@ -45,7 +48,8 @@ STATE: Final = np.dtype(
         ("room_at", np.uint64, BOUNDS),
         ("first", np.uint64),
         ("last", np.uint64),
-    ]
+    ],
+    align=True,
 )  # fmt: skip
 """`State` of arguments.cuh."""
 

@@ -18,6 +18,14 @@
 // Arcs that a warp moves at a time.
 #define MOVE_ARCS 1024
 
+// Lists a community in the block bin. Blocks may take it at once: what was written before is there.
+template <class W, class A>
+__device__ __forceinline__ void list_for_blocks(const Arguments<W, A>& args, u32 c) {
+  args.block_bin[atomicAdd(&args.state->block_count, 1u)] = c;
+  __threadfence();
+  atomicAdd(&args.state->blocks_listed, 1u);
+}
+
 // Sums communities with more arcs than lanes and few of them, one warp each; lists those with more
 // in the block bin or hub bin.
 template <class W, class A>
@@ -43,7 +51,7 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
       if (arcs_here > BLOCK_ARCS)
         args.hub_bin[atomicAdd(&state->hub_count, 1u)] = mine;
       else if (arcs_here > Table<A>::warp_arcs)
-        args.block_bin[atomicAdd(&state->block_count, 1u)] = mine;
+        list_for_blocks(args, mine);
     }
     u32 left = __ballot_sync(FULL, arcs_here > WARP && arcs_here <= Table<A>::warp_arcs);
     for (; left; left &= left - 1) {
@@ -73,7 +81,7 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
       if (__any_sync(FULL, !fits)) {
         if (lane == 0) {
           args.new_offsets[c] = 0;
-          args.block_bin[atomicAdd(&state->block_count, 1u)] = c;
+          list_for_blocks(args, c);
         }
         continue;
       }
@@ -100,22 +108,31 @@ __device__ void sum_with_warps(const Arguments<W, A>& args, const Chunk& chunk, 
 }
 
 // Sums the communities of the block bin, one block each; lists those with too many neighbours in
-// the hub bin.
+// the hub bin. Ends where the bin does: with warps at work, it may grow. The block's turn,
+// `shared.claimed`, then remains for the next call; EMPTY is none.
 template <class W, class A>
 __device__ void sum_with_blocks(const Arguments<W, A>& args, const Chunk& chunk,
                                 Shared<A>& shared) {
   const ArcsBefore arcs_before = args.arcs_before();
   State* state = args.state;
-  const u32 count = *(volatile u32*)&state->block_count;
   while (true) {
     __syncthreads();
     if (threadIdx.x == 0) {
-      shared.claimed = atomicAdd(&state->claimed_by_blocks, 1u);
+      if (shared.claimed == EMPTY) shared.claimed = atomicAdd(&state->claimed_by_blocks, 1u);
+      u32 listed, count;
+      do {  // one may be being listed
+        listed = *(volatile u32*)&state->blocks_listed;
+        __threadfence();
+        count = *(volatile u32*)&state->block_count;
+      } while (listed != count);
+      const bool taken = shared.claimed < count;
+      shared.community = taken ? ((volatile u32*)args.block_bin)[shared.claimed] : EMPTY;
+      if (taken) shared.claimed = EMPTY;
       shared.used[0] = shared.full = shared.written = 0;
     }
     __syncthreads();
-    if (shared.claimed >= count) break;
-    const i64 c = args.block_bin[shared.claimed];
+    if (shared.community == EMPTY) break;
+    const i64 c = shared.community;
     const u32 first = args.starts[c], last = args.starts[c + 1];
     const i64 low = arcs_before[first], high = arcs_before[last];
     const u32 slots = min(table_for(high - low, args.neighbour_bound), Table<A>::slots),
@@ -170,11 +187,15 @@ template <class W, class A>
 __device__ void sum_chunk(const Arguments<W, A>& args, const Chunk& chunk) {
   __shared__ Shared<A> shared;
   Barrier* barrier = &args.state->barrier;
+  if (threadIdx.x == 0) shared.claimed = EMPTY;
   sum_with_lanes(args, chunk);
   sum_with_warps(args, chunk, shared);
-  grid_sync(barrier);
-  sum_with_blocks(args, chunk, shared);
-  grid_sync(barrier);
+  // Blocks begin with theirs while the last warps are at work.
+#pragma unroll 1
+  for (int call = 0; call < 2; ++call) {
+    sum_with_blocks(args, chunk, shared);
+    grid_sync(barrier);
+  }
   sum_with_grid(args, chunk, shared);
   const i64 count = chunk.last - chunk.first;
   u64 inside = 0, max_degree = 0;

@@ -21,7 +21,7 @@ struct Shared {
   u32 keys[Table<A>::slots];
   A sums[Table<A>::slots];
   u32 used[WARPS];
-  u32 claimed, full, written;
+  u32 claimed, community, full, written;
   u64 table_at[THREADS + 1];
   u32 unit_at[THREADS + 1];
 };
