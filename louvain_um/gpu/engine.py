@@ -308,14 +308,19 @@ class GpuEngine:
 
         No pages may change sides meanwhile: all of it has room in one hole.
         """
-        if max(level.vertices, level.arcs) <= self.limits.small:
-            return (level.number > 0 or self.lies_still) and self.room.holds_ahead(level)
+        leiden, most = self.options.method == "leiden", max(level.vertices, level.arcs)
+        if most <= self.limits.small:
+            holds = self.room.holds_ahead(level, leiden=leiden)
+            return (level.number > 0 or self.lies_still) and holds
         # Few arcs of many vertices are aggregated by one launch, whose arrays are long then.
-        few = level.arcs <= self.limits.small
-        most = max(level.vertices, level.arcs) <= self.limits.ahead
-        if few or not most or level.number == 0 or not self.keeps_layout:
+        if level.arcs <= self.limits.small or not self.keeps_layout:
             return False
-        return self.room.holds_ahead(level, at_once=False)
+        # What moves of the input counts, however little. Numbering alone is soon done.
+        certain = level.number == level.cycle == 0
+        few = level.number > 0 and most <= self.limits.ahead
+        if leiden and not certain and not few:
+            return False
+        return self.room.holds_ahead(level, leiden=leiden, at_once=False)
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""

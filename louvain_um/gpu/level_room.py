@@ -127,13 +127,14 @@ class LevelRoom:
             return queued_at_once(level.vertices, low_scratch=self.low_scratch)
         return queued_within(level, step, self.memory.spare - self.work_bytes(level, step))
 
-    def holds_ahead(self, level: GpuLevel, *, at_once: bool = True) -> bool:
+    def holds_ahead(self, level: GpuLevel, *, leiden: bool, at_once: bool = True) -> bool:
         """Return whether nothing leaves for what is launched while a level's vertices move.
 
-        That is its whole aggregation, if `at_once`, or its beginning. Without pages nothing ever
-        leaves.
+        That is its whole aggregation, if `at_once`, or its beginning; by Leiden its refinement,
+        too. Without pages nothing ever leaves.
         """
         hole = self.memory.hole
         if hole is None:
             return True
-        return ahead_bytes(level, low_scratch=self.low_scratch, at_once=at_once) <= hole
+        scratch = self.low_scratch
+        return ahead_bytes(level, leiden=leiden, low_scratch=scratch, at_once=at_once) <= hole

@@ -36,10 +36,9 @@ class Limits:
     small : int
         Levels of at most so many vertices and arcs take one launch and one read-back.
     ahead : int
-        Levels of at most so many vertices and arcs are refined, and their communities numbered,
-        before it is known what moved, if nothing leaves the device for it: for nothing at the end
-        of a cycle. Refinement reads every arc twice, so many about as fast as the host launches it
-        otherwise.
+        Levels after the input of at most so many vertices and arcs are refined before it is known
+        what moved, if nothing leaves the device for it: for nothing at the end of a cycle.
+        Refinement reads every arc twice, so many about as fast as the host launches it otherwise.
     chunk, chunks : int
         Arcs of a chunk: at least `chunk`, or the level's divided by `chunks`, which is at most
         64; by half of it for refined communities, unless that exceeds `REFINED_CHUNK`. Of sums

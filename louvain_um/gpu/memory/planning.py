@@ -221,18 +221,22 @@ def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
     return found
 
 
-def ahead_bytes(level: GpuLevel, *, low_scratch: bool = False, at_once: bool = True) -> int:
+def ahead_bytes(
+    level: GpuLevel, *, leiden: bool, low_scratch: bool = False, at_once: bool = True
+) -> int:
     """Return the bytes of all arrays of what is launched ahead for a level.
 
-    That is its refinement and its aggregation, by one launch each, or, unless `at_once`, what
-    aggregation begins with: communities are numbered. As much in one hole is enough, in whichever
-    order they come and go.
+    That is its refinement by Leiden and its aggregation, by one launch each, or, unless `at_once`,
+    what aggregation begins with: communities are numbered. As much in one hole is enough, in
+    whichever order they come and go.
     """
     n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
-    hubs = hub_table_sizes(
-        n, arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
-    )
-    refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
+    refining = 0
+    if leiden:
+        hubs = hub_table_sizes(
+            n, arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
+        )
+        refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
     if not at_once:
         return refining + 4 * (n + 1) + ROUNDING
     return refining + begun_at_once_bytes(n, arcs, sums)
