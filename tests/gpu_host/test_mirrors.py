@@ -155,5 +155,6 @@ def test_a_structure_takes_every_field_once() -> None:
     struct = Struct(pair, seed=3, rate=0.5)
     struct.set(seed=7)
     assert struct.argument.tobytes() == b"\7\0\0\0" + bytes(4) + np.float64(0.5).tobytes()
+    assert Struct.zeroed(pair, seed=7).argument.tobytes() == b"\7" + bytes(15)
     with pytest.raises(TypeError, match="rate"):
         Struct(pair, seed=3)

@@ -97,7 +97,7 @@ class Aggregation:
         self.level = level
         self.names: list[str] = []
         self.partials = 0
-        self.arguments = Struct(ARGUMENTS, **dict.fromkeys(ARGUMENTS.names or (), 0))
+        self.arguments = Struct.zeroed(ARGUMENTS)
         self.state = self.scratch("state", STATE.itemsize, np.uint8)
         self.state.data.memset_async(0, STATE.itemsize)
         graph = ("offsets", "targets", "loops", "degrees")

@@ -66,7 +66,7 @@ COUNTS: Final = np.dtype(
 
 def batch_struct(**values: Any) -> Struct:
     """Return a `Batch` with these fields, as addresses and numbers; others are 0."""
-    return Struct(BATCH, **(dict.fromkeys(BATCH.names or (), 0) | values))
+    return Struct.zeroed(BATCH, **values)
 
 
 def long_rows(arcs: int) -> int:

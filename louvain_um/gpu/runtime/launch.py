@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -168,6 +169,13 @@ def hub_bytes(count: int, slots: int, sum_bytes: int) -> int:
     return sum(length * kind.itemsize for length, kind in arrays.values())
 
 
+@cache
+def no_hub_tables() -> Any:
+    """Return what kernels take for a level without hubs."""
+    nothing = dict.fromkeys(HUB_TABLES.names or (), None) | {"capacity": 0}
+    return Struct(HUB_TABLES, **nothing).argument
+
+
 class HubTables:
     """Tables in global memory, for vertices whose arcs exceed shared memory: see hubs.cuh.
 
@@ -182,8 +190,7 @@ class HubTables:
         self.names: list[str] = []
         if not slots:
             # Null pointers: small levels are many, and an allocation takes as long as a barrier.
-            nothing = dict.fromkeys(HUB_TABLES.names or (), None) | {"capacity": 0}
-            self.argument = Struct(HUB_TABLES, **nothing).argument
+            self.argument = no_hub_tables()
             return
         wanted = hub_arrays(count, slots, sums)
         self.names = [f"hub_{'choices' if name == 'partials' else name}" for name in wanted]

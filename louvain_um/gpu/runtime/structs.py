@@ -85,8 +85,20 @@ class Struct:
             raise TypeError(f"fields {sorted(values)} do not fit {layout.names}")
         given = (values[name] for name in self.fields)
         plain = [value if type(value) is int else number(value) for value in given]
-        self.content = bytearray(whole.pack(*plain))
-        self.argument = np.frombuffer(self.content, f"V{layout.itemsize}").reshape(())
+        self._hold(bytearray(whole.pack(*plain)))
+
+    @classmethod
+    def zeroed(cls, layout: np.dtype[Any], **values: Any) -> Struct:
+        """Return a structure of which all other fields are zero or null."""
+        found = cls.__new__(cls)
+        found.fields = packing(layout).fields
+        found._hold(bytearray(layout.itemsize))
+        found.set(**values)
+        return found
+
+    def _hold(self, content: bytearray) -> None:
+        self.content = content
+        self.argument = np.frombuffer(content, f"V{len(content)}").reshape(())
 
     def set(self, **values: Any) -> None:
         """Set some fields; the next launch takes them."""
