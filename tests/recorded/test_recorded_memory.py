@@ -261,6 +261,26 @@ def test_holes_of_pages_cost_what_is_said():
         assert close(cell, run["seconds"] / large[run["version"], None]["seconds"])
 
 
+def test_jumps_in_tables_of_hubs_gained_what_is_said():
+    file = HOUSE / "benchmarks/results/hub_tables_h100.json"
+    rows = json.loads(file.read_text())["results"]
+    assert len({(row["kind"], row["method"], row["labels"]) for row in rows}) == 6
+    took = {
+        (row["version"], row["kind"], row["budget"]): row["seconds"]
+        for row in rows
+        if row["method"] == "leiden"
+    }
+    page = " ".join((DOCS / "internals.md").read_text(encoding="utf-8").split())
+    shown = re.search(
+        r"Leiden takes (\S+) of the time before on R-MAT, (\S+) on Kronecker and (\S+) on hubs and "
+        r"leaves, with 90 % of the memory (\S+), (\S+) and (\S+) ",
+        page,
+    ).groups()
+    points = [(k, b) for b in (None, "90%") for k in ("rmat", "kronecker", "hub_and_leaf")]
+    for cell, point in zip(shown, points, strict=True):
+        assert close(cell, took["after", *point] / took["before", *point])
+
+
 def test_sums_that_return_nothing_took_as_long_as_said():
     record = json.loads((HOUSE / "benchmarks/results/reductions_h200.json").read_text())
     took: dict[tuple[str, ...], float] = {}
