@@ -266,19 +266,28 @@ def test_jumps_in_tables_of_hubs_gained_what_is_said():
     rows = json.loads(file.read_text())["results"]
     assert len({(row["kind"], row["method"], row["labels"]) for row in rows}) == 6
     took = {
-        (row["version"], row["kind"], row["budget"]): row["seconds"]
-        for row in rows
-        if row["method"] == "leiden"
+        (row["version"], row["method"], row["budget"], row["kind"]): row["seconds"] for row in rows
     }
     page = " ".join((DOCS / "internals.md").read_text(encoding="utf-8").split())
-    shown = re.search(
-        r"Leiden takes (\S+) of the time before on R-MAT, (\S+) on Kronecker and (\S+) on hubs and "
-        r"leaves, with 90 % of the memory (\S+), (\S+) and (\S+) ",
-        page,
-    ).groups()
-    points = [(k, b) for b in (None, "90%") for k in ("rmat", "kronecker", "hub_and_leaf")]
+    text = page.partition("what is launched ahead, ")[2].partition("hub_tables_h100.json")[0]
+    shown = re.findall(r"(?<!\d)\d?\.\d+", text)
+    points = [
+        (method, budget, kind)
+        for method in ("leiden", "louvain")
+        for budget in (None, "90%")
+        for kind in ("rmat", "kronecker", "hub_and_leaf")
+    ]
     for cell, point in zip(shown, points, strict=True):
         assert close(cell, took["after", *point] / took["before", *point])
+    entries = (HOUSE / "CHANGELOG.md").read_text(encoding="utf-8").split("\n- ")
+    (entry,) = (each for each in entries if "hub_tables_h100.json" in each)
+    ratios = {
+        budget: [took["after", *p] / took["before", *p] for p in points if p[1] == budget]
+        for budget in (None, "90%")
+    }
+    ends = [end for each in ratios.values() for end in (min(each), max(each))]
+    for cell, end in zip(re.findall(r"(?<!\d)\d?\.\d+", entry), ends, strict=True):
+        assert close(cell, end)
 
 
 def test_sums_that_return_nothing_took_as_long_as_said():
