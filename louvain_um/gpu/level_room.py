@@ -14,6 +14,7 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.planning import (
     ahead_bytes,
     hosted_work_bytes,
+    more_for_chunks,
     queued_within,
     work_bytes,
 )
@@ -25,6 +26,9 @@ SETTLING: Final = ("offsets", "degrees", "weights", "targets")
 """Arrays of a level's graph that may have pages of their own, those first that vertices look up,
 then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
 
+
+CHUNKS_SHARE: Final = 3
+"""Share, 1 / 3, of idle memory for chunks of new rows; the rest is for the rows themselves."""
 
 HEAVY_BYTES: Final = 0.25
 """Bytes per arc that addresses of new rows are reserved for in front of short weights."""
@@ -86,10 +90,21 @@ class LevelRoom:
         )
 
     def prepare(self, level: GpuLevel, step: Phase) -> None:
-        """Use the time in which level 0 moves to map what the next step and new rows will need."""
+        """Use the time in which level 0 moves to map what the next step and new rows will need.
+
+        For Leiden, that is room for larger chunks of new rows, too, where it would lie idle.
+        """
+        if self.memory.schedule is None:
+            return
         short = 1 if level.weights is None else 2
         rows = [int(width * level.arcs) for width in (short + HEAVY_BYTES, 4)]
-        self.memory.prepare(self.work_bytes(level, step), rows)
+        least, more = self.work_bytes(level, step), 0
+        if step == "refine":  # sub-communities stay
+            kept = level.vertices * np.dtype(np.uint32).itemsize
+            least = max(least, kept + self.work_bytes(level, "aggregate"))
+            idle = max(0, self.memory.idle - least)
+            more = min(more_for_chunks(level, self.limits), idle // CHUNKS_SHARE)
+        self.memory.prepare(least, more, rows)
 
     def settle_input(self, source: GpuLevel, level: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them.

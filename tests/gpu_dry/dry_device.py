@@ -15,7 +15,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.events import Event, Observer
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
-from louvain_um.gpu.aggregate.limits import BOUNDS
+from louvain_um.gpu.aggregate.limits import BOUNDS, SAMPLED, SLOTS, WHOLE, rows_expected
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.move.structs import SWEEPS
@@ -94,6 +94,8 @@ class DryKernels:
         self.summed = False
         # Whether what is launched on this level counts: it may be launched before that is known.
         self.goes_on = True
+        # Whether sums of the level at work take 64 bits.
+        self.wide = False
 
     def prepare(self, units: Any, observer: Any = None) -> None:
         pass
@@ -107,6 +109,7 @@ class DryKernels:
             if source != "vertex_blocks" or kernel == "begin_sweep"
             else None
         )
+        self.wide = types.endswith("u64")
         return lambda grid, block, args: answer(*args) if answer else None
 
     def move(self, *args: Any) -> None:
@@ -177,11 +180,27 @@ class DryKernels:
         assert len(rows.arcs) == args["k"]
         distinct = int(state["nonempty"]) or args["neighbour_bound"]
         ends = np.cumsum(np.minimum(rows.arcs, distinct))
-        bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * args["chunk_arcs"]) + 1
+        state["room"], state["max_arcs"] = ends[-1] if len(ends) else 0, rows.arcs.max(initial=0)
+        chunk = self.chunk_beside_rows(args, rows, state) if args["spare"] else args["chunk_arcs"]
+        bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * chunk) + 1
         state["bounds"] = [0, *np.minimum(bounds, args["k"]), args["k"]]
         state["room_at"] = np.append(0, ends)[state["bounds"].astype(np.int64)]
-        state["room"], state["max_arcs"] = state["room_at"][-1], rows.arcs.max(initial=0)
         state["chunk_room"] = np.diff(state["room_at"].astype(np.int64)).max()
+
+    def chunk_beside_rows(self, args: dict[str, int], rows: CommunityArcs, state: Any) -> int:
+        """Return the arcs of a chunk, as `chunk_size.cuh` does."""
+        arcs, kept = int(rows.arcs.sum()), int(rows.kept(bool(args["partial"])).sum())
+        room = int(state["room"])
+        state["kept"] = kept * WHOLE // max(arcs, 1) * min(arcs, SAMPLED)
+        expected = rows_expected(room, int(state["kept"]), arcs)
+        sums = 8 if self.wide else 4
+        width, each = args["weight_bytes"] or sums, 4 + sums
+        rest = args["spare"] - (4 + width) * expected
+        if state["max_arcs"] >= SLOTS[sums] // 4 * 3:
+            rest -= each * args["table_slots"]
+        if rest < each * args["chunk_arcs"] and args["targets24"]:
+            rest += expected
+        return max(args["chunk_arcs"], min(args["most_chunk"], rest // each * 7 // 8))
 
     def sum_arcs(self, args: Any) -> None:
         args = fields(args)

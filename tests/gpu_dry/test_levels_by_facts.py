@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
+from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.options import Options
@@ -277,3 +279,33 @@ def test_a_run_in_core_takes_16_bytes_an_arc_and_80_a_vertex(monkeypatch, kind, 
     assert plan.in_core
     more = 0 if graph.weights is None else 7
     assert max(most) <= (16 + more) * graph.n_arcs + 80 * graph.n_vertices
+
+
+@pytest.mark.parametrize(("percent", "fewer"), [(90, True), (30, False)])
+def test_chunks_are_larger_where_memory_would_lie_idle(monkeypatch, percent, fewer):
+    """What new rows will take is estimated: there is room for these and for larger chunks."""
+    scale(monkeypatch, 16)
+    graph, script = zoo_run("lfr_mixing_2", "leiden", 16)
+    _, whole = run_dry(monkeypatch, graph, copy.deepcopy(script), Options(method="leiden"))
+    laid_out, cut = list[tuple[int, float]](), list[tuple[int, bool]]()
+    lay_out, cut_rows = Aggregation.lay_out, CoarseRows.cut
+
+    def count(self, limits):
+        state = lay_out(self, limits)
+        few = self.level.arcs / self.value("chunk_arcs")
+        laid_out.append((len(set(state["bounds"].tolist())) - 1, few))
+        return state
+
+    def watch(self, arcs):
+        cut.append((arcs, self.targets24))
+        return cut_rows(self, arcs)
+
+    monkeypatch.setattr(Aggregation, "lay_out", count)
+    monkeypatch.setattr(CoarseRows, "cut", watch)
+    budget = whole.ledger.peak_total * percent // 100
+    _, memory = run_dry(monkeypatch, graph, script, Options(method="leiden", device_budget=budget))
+    chunks, least = laid_out[0]
+    assert (chunks < 0.7 * least) == fewer
+    # As all rows have room, their targets are whole.
+    assert cut[0][1] != fewer
+    assert not any(name.startswith("aggregate_chunk") for name in memory.overflowed)

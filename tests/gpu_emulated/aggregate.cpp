@@ -18,6 +18,8 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   Arguments<W, u32> args = {};
   args.n = args.label_bound = args.neighbour_bound = n;
   args.chunk_arcs = chunk ? chunk : arcs;
+  args.most_chunk = arcs;
+  args.spare = counts[1];
   args.new_capacity = arcs;
   args.parts = 1;
   args.stretch_shift = 10;
@@ -42,6 +44,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
     args.k = args.neighbour_bound = state.vertices;
     fibres::launch(blocks, [&] { group_members(args); });
     fibres::launch(blocks, [&] { sum_members(args); });
+    if (args.spare) fibres::launch(blocks, [&] { sample_rows(args); });
     fibres::launch(blocks, [&] { lay_out(args); });
     args.neighbour_bound = state.nonempty;
     fibres::launch(blocks, [&] { sum_arcs(args); });
@@ -52,11 +55,15 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   counts[1] = state.arcs;
   counts[2] = state.inside;
   counts[3] = state.next_chunk;
+  counts[4] = state.kept;
+  counts[5] = 0;
+  for (u32 q = 1; q < BOUND_COUNT; ++q) counts[5] += state.bounds[q] > state.bounds[q - 1];
 }
 
 }  // namespace
 
-// kind as in move.cpp. counts[0] is the number of arcs on entry. chunk 0: all at once.
+// kind as in move.cpp. On entry, counts[0] is the number of arcs, counts[1] the bytes for chunks and
+// new rows. chunk 0: all at once.
 extern "C" void aggregate_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                                 const u32* weights, const u32* degrees, u32* numbers, i64 chunk,
                                 i64* new_offsets, u32* new_targets, u32* new_weights,

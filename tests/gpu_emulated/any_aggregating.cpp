@@ -7,6 +7,6 @@
 static const std::map<std::string, Launch>& kernels() {
   static const std::map<std::string, Launch> all = {
       PACKED(aggregate_small), PACKED(number_labels), PACKED(group_members), PACKED(sum_members),
-      PACKED(lay_out),         PACKED(sum_arcs),      PACKED(sum_level)};
+      PACKED(sample_rows),     PACKED(lay_out),       PACKED(sum_arcs),      PACKED(sum_level)};
   return all;
 }

@@ -17,6 +17,7 @@ from louvain_um.core import rules
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
+from louvain_um.gpu.aggregate.limits import rows_expected
 from louvain_um.gpu.memory.packed import HEADER, Packer
 from louvain_um.gpu.runtime.launch import BLOCK_MAX
 from louvain_um.graph.graph import Graph
@@ -165,8 +166,11 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
     assert found.tolist() == [inside, expected.squares]
 
     coarse = engine.aggregate(level)
-    for chunk in (0, graph.n_arcs // 9):
-        check_aggregated(emulated["aggregate"], device, parts.copy(), chunk, level, coarse)
+    chunks = [
+        check_aggregated(emulated["aggregate"], device, parts.copy(), *how, level, coarse)
+        for how in ((0, 0), *((graph.n_arcs // 9, spare) for spare in (0, 1, 1 << 40)))
+    ]
+    assert chunks[1] == chunks[2] > chunks[3] == 1
     return len(np.unique(labels))
 
 
@@ -191,10 +195,17 @@ def moved_by(
 
 
 def check_aggregated(
-    library: ctypes.CDLL, device: Device, numbers: Any, chunk: int, level: Any, coarse: Any
-) -> None:
+    library: ctypes.CDLL,
+    device: Device,
+    numbers: Any,
+    chunk: int,
+    spare: int,
+    level: Any,
+    coarse: Any,
+) -> int:
+    """Check aggregation in chunks, larger ones given bytes to spare; return how many there are."""
     n, arcs = device.graph.n_vertices, device.graph.n_arcs
-    offsets, counts = np.zeros(n + 1, np.int64), np.array([arcs, 0, 0, 0], np.uint64)
+    offsets, counts = np.zeros(n + 1, np.int64), np.array([arcs, spare, 0, 0, 0, 0], np.uint64)
     targets, weights = (np.zeros(arcs, np.uint32) for _ in range(2))
     loops, degrees = (np.zeros(n, np.uint32) for _ in range(2))
     library.aggregate_level(
@@ -211,6 +222,10 @@ def check_aggregated(
     order, other = (np.lexsort((t, rows)) for t in (targets[:kept], coarse.targets))
     np.testing.assert_array_equal(targets[order], coarse.targets[other])
     np.testing.assert_array_equal(weights[order], coarse.weights[other])
+    if spare:
+        expected = rows_expected(arcs, int(counts[4]), arcs)
+        assert kept <= expected <= 1.6 * kept + arcs // 32  # long rows are sampled in part
+    return int(counts[5])
 
 
 def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: Device) -> None:

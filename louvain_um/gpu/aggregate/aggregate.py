@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squares
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
 from louvain_um.gpu.out_of_core.partial_rows import PartialRows
+from louvain_um.gpu.relabel.join import Join
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 
@@ -188,7 +188,8 @@ def in_chunks(
     state = aggregation.lay_out(limits)
     aggregation.make_room(state, limits)
     room = int(state["room"])
-    rows = new_rows(aggregation.memory, level, limits, room, int(state["total"]), k)
+    total, expected = int(state["total"]), aggregation.expected(state)
+    rows = new_rows(aggregation.memory, level, limits, room, total, k, expected)
     aggregation.set(new_offsets=arrays["offsets"])
     state = aggregation.write(rows, room)
     aggregation.close()

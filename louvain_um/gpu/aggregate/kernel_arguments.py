@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from louvain_um.gpu.aggregate.limits import (
     Limits,
     chunk_for,
     reserved,
+    rows_expected,
     slots_of,
     stretch_for,
     tables,
@@ -39,8 +41,8 @@ STATE: Final = np.dtype(
         *(
             (name, np.uint64)
             for name in (
-                "vertices", "room", "max_arcs", "chunk_room", "arcs", "max_degree", "inside",
-                "total", "written", "next_chunk", "nonempty",
+                "vertices", "room", "kept", "max_arcs", "chunk_room", "arcs", "max_degree",
+                "inside", "total", "written", "next_chunk", "nonempty",
             )
         ),
         ("squares", np.uint64, 3),
@@ -56,9 +58,9 @@ STATE: Final = np.dtype(
 ARGUMENTS: Final = layout(
     **dict.fromkeys(
         (
-            "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
-            "weight_bytes", "targets24", "partial", "stretch_shift", "begin", "resume", "part",
-            "parts", "near", "near_weights",
+            "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "most_chunk", "spare",
+            "new_capacity", "weight_bytes", "targets24", "partial", "stretch_shift", "begin",
+            "resume", "part", "parts", "near", "near_weights",
         ),
         np.int64,
     ),
@@ -74,6 +76,9 @@ ARGUMENTS: Final = layout(
 
 LEAST_ROWS: Final = 1 << 20
 """Arcs that new rows hold at first, where no page is free for them."""
+
+WASTED_PAGES: Final = 4
+"""Pages of which arrays of chunks and rows use a part, at most: two each."""
 
 EXPECTED_SPARE: Final = 1.03
 """Arcs that new rows get in pages, relative to what chunks so far let expect."""
@@ -193,11 +198,37 @@ class Aggregation:
         width, leiden = np.dtype(self.level.sums).itemsize, self.level.refined is not None
         self.set(chunk_arcs=chunk_for(arcs, limits, width=width, leiden=leiden))
         self.scratch("rooms", k + 1, np.uint32)
+        if self.memory.schedule and leiden:
+            self.sample_rows(limits)
         self.launch("lay_out")
         state = self.read()
         # Communities without arcs are no neighbours; 0 where degrees were not summed.
         self.set(neighbour_bound=int(state["nonempty"]) or self.value("neighbour_bound"))
         return state
+
+    def sample_rows(self, limits: Limits) -> None:
+        """Let chunks be larger where mapped memory would lie idle (`chunk_size.cuh`).
+
+        Rows of the communities that moving finds are soon full, and take few chunks anyway.
+        Refined ones are small: what merges of their arcs is not known before these are summed.
+        """
+        arcs, sums, page = self.level.arcs, self.level.sums, self.memory.page_bytes
+        width, short = np.dtype(sums).itemsize, max(limits.short_weights, default=0)
+        mapped = (self.memory.hole or 0) * 7 // 8 // (4 + width)
+        most = chunk_for(arcs, replace(limits, most_chunk=mapped), width=width, leiden=True)
+        self.set(
+            most_chunk=most, spare=max(self.memory.idle - WASTED_PAGES * page, 1),
+            table_slots=slots_of(0, arcs, limits), weight_bytes=short,
+            targets24=int(short == 1 and self.value("k") <= targets24.MOST_VERTICES),
+        )  # fmt: skip
+        self.launch("sample_rows")
+
+    def expected(self, state: Any) -> int:
+        """Return the arcs of the new rows: what is expected, or no fewer than there will be."""
+        room = int(state["room"])
+        if not self.value("spare"):
+            return room
+        return rows_expected(room, int(state["kept"]), self.level.arcs)
 
     def make_room(self, state: Any, limits: Limits) -> None:
         """Allocate what summing a chunk takes."""
@@ -250,21 +281,33 @@ class Aggregation:
 
 
 def new_rows(
-    memory: Allocator, level: GpuLevel, limits: Limits, room: int, total: int, vertices: int
+    memory: Allocator,
+    level: GpuLevel,
+    limits: Limits,
+    room: int,
+    total: int,
+    vertices: int,
+    expected: int,
 ) -> CoarseRows:
     """Return arrays for the arcs of a next level of so many vertices.
 
-    There are at most `room` arcs, of total weight `total`.
+    There are at most `room` arcs, and hardly more than `expected`, of total weight `total`.
     """
     sums, short = np.dtype(level.sums).itemsize, False
     if memory.schedule:
-        # At most `room` arcs: pages that are free hold the first of them, and more are added.
-        weights = width, slots = weights_for(total, room, sums, limits.short_weights)
-        head = short_weights.head_bytes(slots)
-        spare = memory.schedule.room() - head - 4 * memory.schedule.pool.size
-        if width == 1:  # what may not fit takes fewer bytes
-            short = 5 * room > spare and vertices <= targets24.MOST_VERTICES
-        capacity = min(room, max(spare // ((3 if short else 4) + width), LEAST_ROWS))
+        # Pages that are free hold the first arcs, and more are added.
+        weights = width, slots = weights_for(total, expected, sums, limits.short_weights)
+        refined, arc = level.refined is not None, 4 + width
+        # Either array wastes part of a page; where rows are not sampled, as much again is left.
+        apart = short_weights.head_bytes(slots) + (2 if refined else 4) * memory.page_bytes
+        # Pages are taken from elsewhere only where it is known how many.
+        free = memory.idle if refined else memory.schedule.room()
+        if width == 1 and vertices <= targets24.MOST_VERTICES:  # what may not fit takes fewer bytes
+            short = arc * expected + apart > free
+            arc -= short
+        if refined and (level.number == 0 or arc * expected + apart <= free):
+            memory.open_rows(arc * expected + apart)
+        capacity = min(expected, max((memory.schedule.room() - apart) // arc, LEAST_ROWS))
     else:
         capacity = min(room_after(level, limits), room)
         weights = weights_for(total, capacity, sums, limits.short_weights)

@@ -13,6 +13,11 @@ BOUNDS: Final = 65
 SLOTS: Final = {4: 4096, 8: 2048}
 """Slots of a block's table in shared memory, by size of the sums in bytes."""
 
+SAMPLED: Final = 1 << 11
+WHOLE: Final = 1 << 16
+"""Rows that are sampled to estimate the next level's arcs, and units of the share of its arcs that
+one keeps (`arguments.cuh`)."""
+
 STRETCH: Final = 10
 """Members per 64-bit sum, as a power of two: `ArcsBefore` of arguments.cuh."""
 
@@ -116,6 +121,30 @@ def limits_within(limits: Limits, nbytes: int, width: int) -> Limits:
         most_chunk=max(chunk, LOW_SCRATCH.chunk),
         most_slots=min(limits.most_slots, slots),
     )
+
+
+def rows_expected(room: int, kept: int, arcs: int) -> int:
+    """Return how many arcs the next level is expected to have at most.
+
+    Parameters
+    ----------
+    room : int
+        Those that it has at most.
+    kept : int
+        Sum of the shares of their arcs that sampled rows keep, in units of 1 / `WHOLE`.
+    arcs : int
+        Arcs of the level, which is sampled evenly by arcs.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.aggregate.limits import SAMPLED, WHOLE, rows_expected
+    >>> quarter = SAMPLED * WHOLE // 4
+    >>> [rows_expected(room, quarter, 6_400_000) for room in (5_000_000, 400_000)]
+    [1800000, 400000]
+    """
+    share = kept // max(min(arcs, SAMPLED), 1)
+    # The sample's error is far less than a thirty-second of the arcs.
+    return min(room, arcs * share // WHOLE + arcs // 32)
 
 
 def slots_of(needed: int, arcs: int, limits: Limits) -> int:

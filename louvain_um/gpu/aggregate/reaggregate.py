@@ -19,11 +19,11 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.gpu.aggregate.aggregate import in_chunks
-from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
 from louvain_um.gpu.aggregate.limits import Limits
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel import relabel
+from louvain_um.gpu.relabel.join import Join
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.allocator import Allocator
 

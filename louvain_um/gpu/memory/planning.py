@@ -211,6 +211,19 @@ def work_bytes(
     return (labels + sums) * n + n // 4 + 8 * entries + tables + 4 * SMALL
 
 
+def more_for_chunks(level: GpuLevel, limits: Limits) -> int:
+    """Return by how many bytes chunks of refined communities are larger if they may be."""
+    sums = np.dtype(level.sums).itemsize
+    arcs, (most, least) = (
+        level.arcs,
+        (
+            chunk_for(level.arcs, each, width=sums, leiden=True)
+            for each in (replace(limits, most_chunk=level.arcs), limits)
+        ),
+    )
+    return (4 + sums) * (min(most, arcs) - min(least, arcs)) * 5 // 4
+
+
 def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
     """Return how many sub-rounds to queue at a time, given bytes beside those of `work_bytes`."""
     each = 8 + (np.dtype(level.sums).itemsize if step == "refine" else 0)

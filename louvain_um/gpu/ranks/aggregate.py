@@ -14,11 +14,11 @@ import numpy as np
 
 from louvain_um.gpu.aggregate.aggregate import finish, group_vertices
 from louvain_um.gpu.aggregate.coarse_rows import WIDE, CoarseRows, copy
-from louvain_um.gpu.aggregate.join import Join
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, room_after
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits
 from louvain_um.gpu.level import GpuLevel, tag_after
 from louvain_um.gpu.ranks.share import Share, side_by_side, turns
+from louvain_um.gpu.relabel.join import Join
 from louvain_um.gpu.relabel.relabel import blocks_for
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS

@@ -98,6 +98,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                     "number_labels",
                     "group_members",
                     "sum_members",
+                    "sample_rows",
                     "lay_out",
                     "sum_arcs",
                 ),

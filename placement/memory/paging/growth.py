@@ -142,6 +142,10 @@ class Growth(Movement):
         """Return the bytes of the device that hold nothing."""
         return self.room() + self.shared.blocks.free
 
+    def idle(self) -> int:
+        """Return the bytes of the device's pages in which no array lies."""
+        return self.room() + self.shared.lendable * self.pool.size
+
     def reach(self, finals: Iterable[tuple[Span, int]]) -> int:
         """Return the bytes by which rows can grow on the device.
 

@@ -205,6 +205,8 @@ class Movement:
         Rows: all, those that have a copy on the host, or none. After where rows begin, and before
         anything overflows, goes what is read in order.
         """
+        if count <= self.pool.ready("device"):
+            return
         self._demote(count - self.pool.ready("device"))
         self._put_aside(count, self.shared.aside_on("device"))
         if rows != "none":

@@ -74,6 +74,11 @@ class PagedArrays(LiveArrays):
         return self.schedule.spare() if self.schedule else 0
 
     @property
+    def idle(self) -> int:
+        """Bytes of the device's pages in which no array lies; 0 without pages that change sides."""
+        return self.schedule.idle() if self.schedule else 0
+
+    @property
     def hole(self) -> int | None:
         """Bytes that arrays find in one piece, without others leaving; None without such pages."""
         return self.schedule.shared.blocks.largest if self.schedule else None
@@ -82,6 +87,15 @@ class PagedArrays(LiveArrays):
     def copied(self) -> dict[PageSide, int]:
         """Bytes of pages that were copied to each side."""
         return self.schedule.pool.copied if self.schedule else {"device": 0, "host": 0}
+
+    def open_rows(self, nbytes: int) -> None:
+        """Free pages for new rows of so many bytes, once a step has all that it works with.
+
+        Nothing leaves the device for them.
+        """
+        if self.schedule:
+            with cuda_calls.current(self.device):
+                self.schedule.open_rows(nbytes)
 
     def reach(self, finals: Mapping[str, int]) -> int:
         """Return the bytes by which arrays in pages can grow on the device.
@@ -183,19 +197,19 @@ class PagedArrays(LiveArrays):
             nbytes = nbytes or found
             self.schedule.settle(own, least, grows=grows, nbytes=nbytes, backs_up=backs_up)
 
-    def prepare(self, least: int, rows: Sequence[int]) -> None:
+    def prepare(self, least: int, more: int, rows: Sequence[int]) -> None:
         """Map beside a kernel what the next step will need, as far as nothing has to leave.
 
         Parameters
         ----------
-        least : int
-            Bytes that the step works with.
+        least, more : int
+            Bytes that the step works with, and those that it can make use of beside.
         rows : sequence of int
             Bytes that arrays which grow may come to take, in the order in which they are made.
         """
         if self.schedule:
             with cuda_calls.current(self.device):
-                self.schedule.prepare(least, rows)
+                self.schedule.prepare(least, more, rows)
 
     def lacks(self, *names: str, least: int) -> bool:
         """Return whether the device has no room for as many arcs again beside a coarse level's.

@@ -72,7 +72,7 @@ class Schedule(Growth):
         """
         numbers = self.shared.missing(nbytes)
         self._demote(len(numbers) - self.pool.ready("device"))
-        if self.room() + self.shared.lendable * self.pool.size < nbytes:
+        if self.idle() < nbytes:
             self._free_up(len(numbers), begins=True)
         if not numbers or len(numbers) > self.pool.ready("device"):
             return False
@@ -117,6 +117,10 @@ class Schedule(Growth):
             if self.reading:
                 self._bring_to_stay(nbytes, least)
             return
+        kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
+        away = any(span.away for span in self.inputs) and self.pool.ready("device") > kept
+        if self.later and not wanted and not away:
+            return  # a small level, for which nothing moves
         missing = sum(span.away for span in wanted)
         self._free_up(missing, rows="none")
         if missing > self.pool.ready("device"):
@@ -127,7 +131,6 @@ class Schedule(Growth):
             numbers = span.returning[: self.pool.ready("device")]
             copies += span.remap("device", numbers, keep=True)
         self.dress(wanted)
-        kept = -(-nbytes // self.pool.size) + LEAST_WINDOW // 2
         # All is mapped before anything is copied; what the step reads comes first.
         others = self._map_input(self.pool.ready("device") - kept) if self.later else []
         self.shared.carry(copies, "device")
@@ -147,19 +150,22 @@ class Schedule(Growth):
             numbers = sorted(self.shared.lent)[:count]
         return numbers
 
-    def prepare(self, least: int, rows: Sequence[int]) -> None:
+    def prepare(self, least: int, more: int, rows: Sequence[int]) -> None:
         """Map free pages beside a kernel: in the shared arena, and where new rows will be.
 
         Parameters
         ----------
-        least : int
-            Bytes of the shared arena that the next step works with.
+        least, more : int
+            Bytes of the shared arena that the next step works with, and those that it can make use
+            of beside.
         rows : sequence of int
             Bytes that arrays of new rows may take, the smaller ones first, as they are made.
         """
-        numbers = self._lacking(least)
-        if len(numbers) <= self.pool.ready("device"):
-            self.shared.reclaim(numbers)
+        for nbytes in (least + more, least):
+            numbers = self._lacking(nbytes)
+            if len(numbers) <= self.pool.ready("device"):
+                self.shared.reclaim(numbers)
+                break
         count, total = self.pool.ready("device"), max(sum(rows), 1)
         for nbytes in rows:
             self._map_ahead(nbytes, count * nbytes // total)
@@ -186,6 +192,12 @@ class Schedule(Growth):
         """Let a step read the input's arcs, once it has settled."""
         self.reading = True
         self._wait()
+
+    def open_rows(self, nbytes: int) -> None:
+        """Take pages from the shared arena's holes for new rows of so many bytes."""
+        missing = -(-nbytes // self.pool.size) - self.pool.ready("device")
+        if missing > 0:
+            self.shared.lend(missing, 0)
 
     def beside(self, least: int) -> int:
         """Return the bytes of the device for new rows, beside those of the level before."""

@@ -300,7 +300,7 @@ def test_rows_grow_beside_the_kernel_that_fills_them(
 ) -> None:
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 16))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
-    one, options = squeezed(monkeypatch, graph, "leiden", "30%")
+    one, options = squeezed(monkeypatch, graph, "leiden", "25%")
     monkeypatch.setattr(engine, "LIMITS", replace(engine.LIMITS, chunk=1 << 11))
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, chunk=1 << 11))
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 8)

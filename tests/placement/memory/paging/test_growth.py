@@ -174,7 +174,7 @@ def test_new_rows_find_pages_that_were_mapped_ahead(cuda):
         filled(memory, "targets.0", 4 * MIB)
         memory.recall()
         free = memory.schedule.pool.ready("device")
-        memory.prepare(0, (4 * MIB, 8 * MIB))
+        memory.prepare(0, 0, (4 * MIB, 8 * MIB))
         assert memory.schedule.pool.ready("device") == free == 6
         mapped = set(cuda.mapped)
         weights, _ = filled(memory, "weights.1", 4 * MIB, cold=True, most=MIB)
