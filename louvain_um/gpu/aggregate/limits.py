@@ -143,7 +143,7 @@ def rows_expected(room: int, kept: int, arcs: int) -> int:
     [1800000, 400000]
     """
     share = kept // max(min(arcs, SAMPLED), 1)
-    # The sample's error is far less than a thirty-second of the arcs.
+    # Nearly three times the standard error of so many shares, which is a ninetieth at most.
     return min(room, arcs * share // WHOLE + arcs // 32)
 
 

@@ -213,15 +213,11 @@ def work_bytes(
 
 def more_for_chunks(level: GpuLevel, limits: Limits) -> int:
     """Return by how many bytes chunks of refined communities are larger if they may be."""
-    sums = np.dtype(level.sums).itemsize
-    arcs, (most, least) = (
-        level.arcs,
-        (
-            chunk_for(level.arcs, each, width=sums, leiden=True)
-            for each in (replace(limits, most_chunk=level.arcs), limits)
-        ),
-    )
-    return (4 + sums) * (min(most, arcs) - min(least, arcs)) * 5 // 4
+    arcs, sums = level.arcs, np.dtype(level.sums).itemsize
+    unbounded = replace(limits, most_chunk=arcs)
+    most = min(chunk_for(arcs, unbounded, width=sums, leiden=True), arcs)
+    least = min(chunk_for(arcs, limits, width=sums, leiden=True), arcs)
+    return (4 + sums) * (most - least) * 5 // 4
 
 
 def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
