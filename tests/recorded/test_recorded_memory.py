@@ -45,9 +45,10 @@ def test_what_less_memory_costs_is_what_was_measured():
         if points[kind, method, more]["seconds"] > 1.05 * points[kind, method, fewer]["seconds"]
     ]
     assert longer == [
-        ("nearest", "leiden", "90%"), ("cliques", "louvain", "70%"), ("cliques", "leiden", None),
-    ]  # fmt: skip
-    assert "Three runs took longer with more memory by more than a twentieth: Leiden on" in text
+        (kind, "leiden", "70%" if kind == "cliques" else "90%")
+        for kind in ("lattice", "geometric", "nearest", "cliques")
+    ]
+    assert "Four runs took longer with more memory by more than a twentieth: Leiden on" in text
     others = [row for row in rows if not row["fitted"]]
 
     def inside(some):
@@ -336,3 +337,46 @@ def test_sums_that_return_nothing_took_as_long_as_said():
         if row["version"] != "tried"
     }
     assert len(labels) == len({key[:2] for key in labels})
+
+
+def test_chunks_sized_by_a_sample_gained_what_is_said():
+    file = HOUSE / "benchmarks/results/chunks_sampled_h200.json"
+    rows = json.loads(file.read_text())["results"]
+    assert len({(row["kind"], row["labels"]) for row in rows}) == 5
+    took = {
+        (row["version"], row["budget"], row["kind"], row["round"]): row["seconds"] for row in rows
+    }
+    times: dict[tuple[str, str], list[float]] = {}
+    shortest: dict[tuple[str, str, str], float] = {}
+    for (version, budget, kind, turn), seconds in took.items():
+        if budget:
+            core = took[version, None, kind, turn]
+            times.setdefault((version, budget), []).append(seconds / core)
+            key = version, budget, kind
+            shortest[key] = min(shortest.get(key, seconds), seconds)
+    means = {key: statistics.geometric_mean(values) for key, values in times.items()}
+    clock = [
+        statistics.geometric_mean(
+            shortest["after", budget, kind] / shortest["before", budget, kind]
+            for kind in {row["kind"] for row in rows}
+        )
+        for budget in ("90%", "50%")
+    ]
+    page = " ".join((DOCS / "internals.md").read_text(encoding="utf-8").split())
+    shown = re.search(
+        r"took ([\d.]+) times as long as in core with 90 %, and ([\d.]+) before, ([\d.]+) and "
+        r"([\d.]+) with 50 %, each in the mean; by the clock, ([\d.]+) and ([\d.]+) of",
+        page,
+    ).groups()
+    points = [(v, b) for b in ("90%", "50%") for v in ("after", "before")]
+    for cell, value in zip(shown, [*(means[point] for point in points), *clock], strict=True):
+        assert close(cell, value)
+    guide = " ".join((DOCS / "guide/memory.md").read_text(encoding="utf-8").split())
+    ends = re.search(r"took ([\d.]+) to ([\d.]+) times as long as in core with 90 %", guide)
+    ratios = [
+        took[v, "90%", kind, turn] / took[v, None, kind, turn]
+        for v, budget, kind, turn in took
+        if (budget, kind) == ("90%", "geometric")
+    ]
+    for cell, value in zip(ends.groups(), (min(ratios), max(ratios)), strict=True):
+        assert close(cell, value)
