@@ -23,7 +23,8 @@ from common import machine, save
 from louvain_um.core.hierarchy import detect
 from louvain_um.events import ignore
 from louvain_um.options import Options
-from tests.gpu_dry.dry_device import DryKernels, dry_engine, run_dry
+from tests.gpu_dry.dry_device import dry_engine, run_dry
+from tests.gpu_dry.dry_kernels import DryKernels
 from tests.gpu_dry.dry_levels import scale, zoo_run
 
 SHRINK = 16

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from louvain_um.options import Options
-from tests.gpu_dry.dry_device import DryKernels, Sized, run_dry
+from tests.gpu_dry.dry_device import Sized, run_dry
+from tests.gpu_dry.dry_kernels import DryKernels
 from tests.gpu_dry.dry_levels import made_up
 
 
