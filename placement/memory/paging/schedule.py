@@ -68,9 +68,12 @@ class Schedule(Growth):
     def widen(self, nbytes: int) -> bool:
         """Return whether the shared arena now has a hole of so many bytes: others make room.
 
-        Beside arcs, nothing leaves for one hole where several have as much room (`hold`).
+        Pages of its other holes go first, then arcs. Nothing else leaves for one hole where several
+        have as much room (`hold`).
         """
         numbers = self.shared.missing(nbytes)
+        if len(numbers) > self.pool.ready("device"):
+            self.shared.lend(len(numbers) - self.pool.ready("device"), 0, beside=numbers)
         self._demote(len(numbers) - self.pool.ready("device"))
         if self.idle() < nbytes:
             self._free_up(len(numbers), begins=True)

@@ -87,11 +87,17 @@ class SharedSpan(Span):
         """Free the end of a block."""
         self.blocks.shrink(address - self.address, nbytes)
 
-    def lend(self, count: int, least: int) -> None:
-        """Give the pool up to `count` pages without arrays, so that `least` bytes stay free."""
+    def lend(self, count: int, least: int, *, beside: Sequence[int] = ()) -> None:
+        """Give the pool up to `count` pages without arrays, so that `least` bytes stay free.
+
+        Holes next to pages with the numbers `beside`, which are wanted for one hole, stay whole.
+        """
         size = self.pool.size
         spare = (self.blocks.free - least) // size
+        ends = {end for number in beside for end in (number * size, (number + 1) * size)}
         for offset, nbytes in sorted(self.blocks.holes, key=lambda hole: -hole[1]):
+            if offset in ends or offset + nbytes in ends:
+                continue
             first, last = -(-offset // size), (offset + nbytes) // size
             taken = min(last - first, spare, count)
             if taken > 0:

@@ -191,6 +191,28 @@ def test_a_step_that_is_short_of_a_page_does_not_send_the_input_away(cuda, used)
         assert np.array_equal(array.values, values)
 
 
+def test_pages_of_other_holes_make_one_hole_before_the_input_leaves(cuda):
+    with memory_of(cuda, arcs=10 * MIB) as memory:
+        array, values = filled(memory, "targets.0", 10 * MIB)
+        memory.recall(least=12 * MIB)
+        assert sides(memory, "targets.0") == (5, 0)
+        filled(memory, "labels.0.0", 4 * MIB)
+        totals, kept = filled(memory, "totals", 2 * MIB)
+        memory.free("labels.0.0")
+        # Two holes, beside the larger of which pages are lent.
+        assert [nbytes for _, nbytes in memory.schedule.shared.blocks.holes] == [4 * MIB, 6 * MIB]
+        queue, written = filled(memory, "queue", 8 * MIB)
+        assert memory.arena_of("queue") is memory.schedule.shared
+        assert sides(memory, "targets.0") == (5, 0)
+        assert [nbytes for _, nbytes in memory.schedule.shared.blocks.holes] == [2 * MIB]
+        # What the other holes lack, arcs give.
+        more, last = filled(memory, "proposed", 5 * MIB)
+        assert memory.arena_of("proposed") is memory.schedule.shared
+        assert sides(memory, "targets.0") == (3, 2)
+        for held, expected in ((array, values), (totals, kept), (queue, written), (more, last)):
+            assert np.array_equal(held.values, expected)
+
+
 def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
     with memory_of(cuda) as memory:
         array, values = filled(memory, "targets.0", 12 * MIB)
