@@ -12,7 +12,7 @@ class FreeList:
     """Blocks cut from a range of bytes by best fit; neighbours that are free are joined.
 
     Offsets count from the beginning of the range. The smallest hole that is large enough is
-    taken, the lowest of equals, so that large holes stay whole.
+    taken, the lowest of equals (the highest, if `high`), so that large holes stay whole.
 
     Parameters
     ----------
@@ -41,13 +41,14 @@ class FreeList:
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
         """Return the offset of a new block, or None if no hole is large enough.
 
-        If `high`, the block is cut from the end of the last hole that is large enough.
+        If `high`, the block is cut from the end of the hole.
         """
         holes, wanted = self.holes, rounded(nbytes)
         fitting = [i for i, hole in enumerate(holes) if hole[1] >= wanted]
         if not fitting:
             return None
-        at = fitting[-1] if high else min(fitting, key=lambda i: holes[i][1])
+        # Of equals, the first that is looked at.
+        at = min(reversed(fitting) if high else fitting, key=lambda i: holes[i][1])
         offset, size = holes[at]
         left = size - wanted
         if left:  # which stays in its place among the others
