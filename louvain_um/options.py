@@ -80,7 +80,7 @@ class Budget:
                 raise OptionError("device_budget", value, remedy) from None
         fraction = float(match[1]) / 100
         if not 0 < fraction <= MAX_FRACTION:
-            raise OptionError("device_budget", value, "must be between 0 and 10¹¹ %")
+            raise OptionError("device_budget", value, "must be above 0 and at most 10¹¹ %")
         return cls(fraction=fraction)
 
     def resolve(self, peak: int) -> int | None:

@@ -152,9 +152,11 @@ def plan(
                     "on the CPU"
                 )
             memory = Policy(name="host", others=Placement("pinned"))
-        return plan_program(declare_dynamic(dynamic), machine, memory, budget)
+        graph = declare_dynamic(dynamic)
     if isinstance(graph, Program):
-        return plan_program(graph, machine, memory, budget)
+        planned = plan_program(graph, machine, memory, budget)
+        machine.refuse_peer(planned.placements.values())
+        return planned
     if method not in ("louvain", "leiden"):
         raise OptionError("method", method, "must be 'louvain' or 'leiden'")
     if graph is None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
+from louvain_um.core.ledger import GROUPS
+from louvain_um.errors import OptionError
 from louvain_um.options import Budget
 from louvain_um.placement.decision import Declare, Request
-from louvain_um.placement.layout import device_bytes_in_core
+from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.workload import Source, work_for
 from louvain_um.placement.plan import Plan, plan_for
@@ -87,7 +90,8 @@ def make_plan(
     Raises
     ------
     OptionError
-        There is no such policy or kind, or the budget is none.
+        There is no such policy or kind, it places nothing here or on a peer that is not named, or
+        the budget is none.
     MemoryBudgetError
         The policy needs more of the device than there is; the error names the least it needs and
         the group that needs most of it.
@@ -105,7 +109,9 @@ def make_plan(
     ('split(0.4961)', 126)
     """
     chosen = find_policy(policy)
+    _refuse_of_others(chosen)
     default = declare(False)
+    machine.refuse_peer(placed(array, chosen) for array in default)
     asked = Budget.parse(budget)
     whole = device_bytes_in_core(default, apart=True) if asked.fraction is not None else 0
     allowed = asked.resolve(whole)
@@ -132,6 +138,17 @@ def make_plan(
         max_degree=max_degree or 0,
     )
     return plan_for(request, work, default)
+
+
+def _refuse_of_others(policy: Policy) -> None:
+    """Raise `OptionError` if a policy places arrays of other programs alone."""
+    names = [*policy.groups, *policy.roles]
+    if names and policy == replace(policy, placements={}, arrays={}):
+        raise OptionError(
+            remedy=f"policy {policy.name} places nothing of Louvain or Leiden: its groups and "
+            f"roles ({', '.join(names)}) are of other programs; say where one of "
+            f"{', '.join(GROUPS)} lives, or use memory='device'"
+        )
 
 
 __all__ = ["Plan", "Request", "device_bytes_in_core", "make_plan"]

@@ -191,11 +191,14 @@ def notes(plan: Decision) -> tuple[str, ...]:
     there = {array.name for array in plan.arrays}
     lost = [name for name in plan.request.policy.arrays if name not in there]
     unused = f"policy {plan.policy} names arrays that this run does not have: "
+    others = [*plan.request.policy.groups, *plan.request.policy.roles]
+    elsewhere = f"policy {plan.policy} names groups and roles, which only other programs have: "
     return (
         f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
         f"kind of graph: {kind.name} ({kind.about}); moving visits each arc about "
         f"{plan.work.visited:.1f} times",
         *([unused + ", ".join(lost)] if lost else []),
+        *([elsewhere + ", ".join(others)] if others else []),
         *_compact(plan),
         *_beyond(plan),
     )

@@ -8,7 +8,7 @@ hand; a file may be edited by hand.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,6 +219,21 @@ class Machine:
         if placement.kind == "peer":
             return self.with_peer()
         return self if placement.kind == "split" or self.host is None else self.host
+
+    def refuse_peer(self, placements: Iterable[Placement]) -> None:
+        """Raise `OptionError` if one is in another GPU's memory, and no such GPU is named.
+
+        Examples
+        --------
+        >>> from louvain_um.placement.machine.profiles import H200
+        >>> from louvain_um.placement.policy.policy import Placement
+        >>> H200.with_peer().refuse_peer([Placement("peer")])
+        """
+        if self.host is None and any(placement.kind == "peer" for placement in placements):
+            raise OptionError(
+                remedy="peer places arrays in another GPU's memory; name one that has room, as in "
+                "peer_memory='cuda:1', or place them elsewhere"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, in the order in which they are documented."""

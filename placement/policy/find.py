@@ -55,6 +55,31 @@ def find_policy(policy: str | Path | Policy) -> Policy:
     return read_policy(path)
 
 
+def refuse_misspelt(policy: Policy, **tables: Iterable[str]) -> None:
+    """Raise `OptionError` if a policy names nearly what a program has, by table of the policy.
+
+    Whatever else it names may be of another program.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.policy.find import refuse_misspelt
+    >>> refuse_misspelt(Policy(name="mine", roles={"rank": "pinned"}), roles=["targets"])
+    >>> refuse_misspelt(Policy(name="mine", roles={"tragets": "pinned"}), roles=["targets"])
+    Traceback (most recent call last):
+    louvain_um.errors.OptionError: policy mine: roles has 'tragets'; did you mean targets? Or ...
+    """
+    for table, there in tables.items():
+        known, placed = sorted(set(there)), getattr(policy, table)
+        left = [name for name in known if name not in placed]
+        for name in placed:
+            near = [] if name in known else get_close_matches(name[:MOST_SHOWN], left, 1, 0.8)
+            if near:
+                raise OptionError(
+                    remedy=f"policy {policy.name}: {table} has {name[:MOST_SHOWN]!r}; did you mean "
+                    f"{near[0]}? Or name one of {', '.join(known)}"
+                )
+
+
 def _meant(name: str, known: Iterable[str]) -> str:
     """Return a question for a name that is nearly one of a policy, else nothing."""
     plain = name[:40].strip().lower().replace("-", "_").replace(" ", "_")

@@ -107,7 +107,8 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
     unknown = [name for name in values if name not in FIELDS]
     if unknown:
         raise OptionError(remedy=f"{unknown[0]!r} is none of {', '.join(FIELDS)}")
-    if not values:
+    placing = (where for key, where in values.items() if key not in ("name", "about"))
+    if all(where == {} for where in placing):
         raise OptionError(remedy=f"is empty; say where one of {', '.join(GROUPS)} lives, or others")
     name = values.get("name", stem)
     refuse_taken(name)

@@ -14,7 +14,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import Estimate, blocking_factor
 from louvain_um.placement.plan_data import frame_of_arrays
 from louvain_um.placement.planner import CONTEXT
-from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.find import find_policy, refuse_misspelt
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.program import Program
@@ -272,7 +272,7 @@ def plan_program(
     Raises
     ------
     OptionError
-        There is no such policy, or the budget is none.
+        There is no such policy, it misspells a group or role, or the budget is none.
     MemoryBudgetError
         What must be on the device, or what the policy places there, exceeds the budget.
     """
@@ -284,6 +284,8 @@ def plan_program(
     if policy.name == AUTO.name:
         placements = solve(cost, limit, managed=managed)
     else:
+        arrays = program.arrays
+        refuse_misspelt(policy, groups=[a.group for a in arrays], roles=[a.role for a in arrays])
         placements = {
             a.name: Placement("device") if a.on_device
             else policy.placement_in(a.name, a.group, a.role)

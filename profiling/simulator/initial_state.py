@@ -221,7 +221,8 @@ def _check_room(
     if needed > capacity:
         order = sorted(range(len(arrays)), key=lambda number: -taken[number])[:3]
         largest = [(arrays[i].name, taken[i] * c.PAGE_BYTES) for i in order if taken[i]]
-        raise MemoryBudgetError(needed, capacity, largest)
+        remedy = f"raise the budget to {needed >> 20}MiB or choose another memory policy"
+        raise MemoryBudgetError(needed, capacity, largest, remedy)
     state.counters[c.USED] = state.counters[c.PEAK] = pages
 
 

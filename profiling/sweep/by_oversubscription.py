@@ -14,11 +14,20 @@ def format_rates(rates: Sequence[float]) -> str:
     Examples
     --------
     >>> from louvain_um.profiling.sweep.by_oversubscription import format_rates
-    >>> format_rates([30]), format_rates([30, 50, 70])
-    ('30 %', '30 to 70 %')
+    >>> format_rates([30]), format_rates([30, 50, 70]), format_rates([68.50991])
+    ('30 %', '30 to 70 %', '68.51 %')
     """
-    first, last = f"{rates[0]:g}", f"{rates[-1]:g}"
+    first, last = _figure(rates[0]), _figure(rates[-1])
     return f"{first} %" if len(rates) == 1 else f"{first} to {last} %"
+
+
+def _figure(rate: float) -> str:
+    """Return an oversubscription to two decimals: one of a budget in bytes has many.
+
+    Neither all memory nor none is withheld where only rounding says so.
+    """
+    rounded = round(rate, 2)
+    return f"{rounded:g}" if 0 < rounded < 100 else f"{rate:.9g}"
 
 
 def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:

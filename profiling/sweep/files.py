@@ -56,6 +56,10 @@ def read(path: str | Path) -> Sweep:
             file = None  # a table of another name stands alone
         if file is not None:
             tables[name] = read_rows(file)
+            if name == "results" and not tables[name]:
+                raise LouvainUmError(
+                    f"{file}: is empty; expected results of louvain-um sweep, so run it again"
+                )
     notes = folder / "notes.txt"
     notes_text = []
     if notes.is_file():

@@ -78,8 +78,9 @@ def rates_of(
     Examples
     --------
     >>> from louvain_um.profiling.sweep.parsing import parse_sizes, rates_of
-    >>> rates_of(parse_sizes(None, "100%,70%,1kB", "0"), peak=4000)
-    (0.0, 30.0, 75.0)
+    >>> rates = rates_of(parse_sizes(None, "100%,70%,1MB", "0"), peak=4_000_000)
+    >>> [round(rate, 4) for rate in rates]
+    [0.0, 30.0, 75.0]
     """
     rates = []
     for given in sizes:
@@ -92,7 +93,8 @@ def rates_of(
                 "device_budget", given.nbytes, "must be shares such as 70% for a list of graphs"
             )
         else:
-            rates.append(max(0.0, 100 * (1 - (given.nbytes or 0) / peak)))
+            # Half a byte more, as a share of the peak is rounded down to bytes.
+            rates.append(max(0.0, 100 * (1 - ((given.nbytes or 0) + 0.5) / peak)))
     return tuple(dict.fromkeys(rates))
 
 

@@ -12,7 +12,7 @@ from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.policy import AUTO, Policy
+from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.profiling.access.declare import declared, program_of
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks
 from louvain_um.profiling.access.recorded_plan import (
@@ -57,8 +57,8 @@ class Point:
         return max(0, left - self.reserved) if self.oversubscription else left
 
 
-FinishedReplays = dict[tuple[str, float, str], Simulation | None]
-"""Finished replays of one recording by policy, oversubscription and machine; None if the policy
+FinishedReplays = dict[tuple[str, float, str], Simulation | MemoryBudgetError]
+"""Finished replays of one recording by policy, oversubscription and machine; an error if the policy
 cannot run."""
 
 
@@ -94,23 +94,22 @@ def replay(
         "seconds_of_plan": None,
     }
 
-    def tried(policy: Policy) -> Simulation | None:
+    def tried(policy: Policy) -> Simulation | MemoryBudgetError:
         key = (policy.name, point.oversubscription, point.gpu)
         if key not in known:
             try:
                 known[key] = run(trace, policy, machine, capacity, driver, peer=point.peer)
             except MemoryBudgetError as error:
-                known[key] = None
-                row["reason"] = str(error)
+                known[key] = error.with_traceback(None)  # whose frames hold the simulation
         return known[key]
 
     row["reason"] = None
     simulation = tried(policy)
-    if policy.name == AUTO.name and simulation is not None:
-        row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
-    if simulation is None:
-        row["reason"] = row["reason"] or "needs more device memory than there is"
+    if isinstance(simulation, MemoryBudgetError):
+        row["reason"] = str(simulation)
         return row | {"feasible": False, **dict.fromkeys(FIGURES)}, None
+    if policy.name == AUTO.name:
+        row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
     terms = {f"seconds_{name}": value for name, value in simulation.costs.items()}
     return row | {"reason": None, **simulation.summary(), **terms}, simulation
 
@@ -132,7 +131,8 @@ def run(
     Raises
     ------
     OptionError
-        `eviction="program"` needs a recording of this program.
+        `eviction="program"` needs a recording of this program, or the policy places arrays on a
+        peer without one.
     MemoryBudgetError
         The policy needs more device memory than there is.
 
@@ -151,6 +151,8 @@ def run(
     policy = find_policy(policy)
     if policy.name != AUTO.name:
         placements: dict[str, Any] = dict(placements_of(trace.arrays, policy))
+        of_plan = machine.with_peer() if peer else machine
+        of_plan.refuse_peer(map(Placement.parse, placements.values()))
         if driver is not None and driver.eviction == "program":
             if trace.about is None:
                 raise OptionError(
@@ -159,7 +161,6 @@ def run(
                     "record the graph again, or let the driver evict",
                     problem='eviction="program" needs a recording with the data of a plan',
                 )
-            of_plan = machine.with_peer() if peer else machine
             plan = plan_of(trace.about, policy, of_plan, capacity)
             held = sum(plan.out_of_core.values())
             if plan.out_of_core:
@@ -201,8 +202,8 @@ def _planned(
                     peer=peer, record=False,
                 )  # fmt: skip
             except MemoryBudgetError as error:
-                missing = error.needed - capacity
+                refusal = error
         # The plan packs arrays into arenas; here each begins a block of its own.
-        room -= max(BLOCK_BYTES, missing)
+        room -= max(BLOCK_BYTES, refusal.needed - capacity)
         if room <= 0:
-            raise MemoryBudgetError(capacity + missing, capacity, [])
+            raise refusal

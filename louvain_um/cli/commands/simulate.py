@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +21,14 @@ from louvain_um.cli.simulation.files import (
 )
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates, results_table
 from louvain_um.cli.terminal.output import echo
-from louvain_um.errors import OptionError
+from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
+from louvain_um.profiling.sweep.by_oversubscription import format_rates
 
 if TYPE_CHECKING:
     from louvain_um.profiling.simulator import Driver, Trace
+    from louvain_um.profiling.sweep.replay import FinishedReplays
 
+COLUMNS = "columns: oversubscription, the memory withheld; at 30 %, 70 % is left"
 DRIVER = "Simulated driver"
 
 
@@ -138,7 +142,7 @@ def simulate(
     from louvain_um.profiling.access.recorded_plan import explain_peak, peak_of
     from louvain_um.profiling.access.recordings import recording_in
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
-    from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
+    from louvain_um.profiling.sweep.replay import Point, replay
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
 
     profile = load_machine(machine)
@@ -189,29 +193,46 @@ def simulate(
         write_results(output, rows, trace, force=force)
     if json:
         common.print_json({"schema": 1, "results": rows})
+    refused = [row for row in rows if not row["feasible"]]
+    for row in refused if verbose and not (json or quiet) else ():
+        print_note(reason_of(row))
+    if len(refused) == len(rows):
+        raise refusal_of(known)
+    if json:
         return
-    if not quiet:
-        from louvain_um.cli import tables
+    from louvain_um.cli import tables
 
-        console = tables.console()
-        beside = " beside another one" if peer_memory is not None else ""
-        console.print(
-            f"{graphs.name_of(graph)} on {profile.name}{beside}, modelled", soft_wrap=True
-        )
-        console.print(explain_peak(trace), soft_wrap=True)
-        console.print()
-        console.print(results_table(rows))
-        console.print()
-        refused = [row for row in rows if not row["feasible"]]
+    console = tables.console()
+    beside = " beside another one" if peer_memory is not None else ""
+    console.print(f"{graphs.name_of(graph)} on {profile.name}{beside}, modelled", soft_wrap=True)
+    console.print(explain_peak(trace), soft_wrap=True)
+    console.print(COLUMNS, soft_wrap=True)
+    console.print()
+    console.print(results_table(rows))
+    console.print()
+    if not quiet:
         if refused and not verbose:
             print_note(
                 "– marks a policy that cannot run within the memory; --verbose gives the reasons"
             )
-        for row in refused if verbose else ():
-            print_note(f"{row['policy']} at {row['oversubscription']:g} %: {row['reason']}")
         for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
             print_note(text)
     echo(fastest(rows))
+
+
+def reason_of(row: Mapping[str, Any]) -> str:
+    """Return why a policy cannot run within the memory."""
+    return f"{row['policy']} at {format_rates([row['oversubscription']])}: {row['reason']}"
+
+
+def refusal_of(replays: FinishedReplays) -> LouvainUmError:
+    """Return the error of runs of which none fits: what the least demanding of them needs."""
+    errors = [(key[0], it) for key, it in replays.items() if isinstance(it, MemoryBudgetError)]
+    policy, least = min(errors, key=lambda error: (error[1].needed, -error[1].budget))
+    several = len({name for name, _ in errors}) > 1
+    return LouvainUmError(
+        f"no run fits: {policy}{', the least demanding policy,' if several else ''} {least}"
+    )
 
 
 def declared(graph: str, program: str, reading: Reading, *, quiet: bool) -> Trace:

@@ -74,6 +74,7 @@ def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
         (("there.html", "-o", "r.html"), 1, "not a session"),
         (("absent.npz", "-o", "r.html"), 1, "no such file"),
         (("bad.csv", "-o", "r.html"), 1, "no column 'graph'"),
+        (("empty.csv",), 1, "empty.csv: is empty; expected results of louvain-um sweep"),
         (("good.csv", "--trace", "t.json"), 2, "no timeline"),
     ],
 )
@@ -92,6 +93,7 @@ def test_bad_arguments_give_one_line(
     for name in ("there.html", "there.json"):
         (tmp_path / name).write_text("mine")
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty.csv").touch()
     pd.DataFrame(sweep_rows()).to_csv(tmp_path / "good.csv", index=False)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     out = run("report", *arguments)

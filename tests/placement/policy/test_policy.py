@@ -107,8 +107,10 @@ def test_files_are_found_by_path_and_by_name(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
     text = 'others = "managed"\ngraph = "split(0.5)"\n[arrays]\n"offsets.0" = "device"\n'
     (tmp_path / "policies/here.toml").write_text(text)
-    (tmp_path / "listed/listed.toml").write_text('about = "é"\n')
-    (tmp_path / "config/louvain-um/policies/from-config.toml").write_text('name = "other"\n')
+    (tmp_path / "listed/listed.toml").write_text('about = "é"\nothers = "device"\n')
+    (tmp_path / "config/louvain-um/policies/from-config.toml").write_text(
+        'name = "other"\ngraph = "device"\n'
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOUVAIN_UM_POLICIES", str(tmp_path / "listed"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -130,8 +132,8 @@ def test_files_are_found_by_path_and_by_name(tmp_path, monkeypatch):
         ("graph = 3", "placement"),
         ("arrays = 3", "mapping"),
         ("others = 'anywhere'", "placement"),
-        ("name = 'adv1'", "comes with the package"),
-        ("name = 7", "name"),
+        ("name = 'adv1'\ngraph = 'device'", "comes with the package"),
+        ("name = 7\ngraph = 'device'", "name"),
         ("[graph]\nkind = 'split'", "placement"),
         ("graph = " + "[" * 20_000, "nested too deeply"),
         ("a." * 100_000 + "a = 1", "longer than"),
@@ -175,6 +177,8 @@ def test_a_far_miss_is_not():
 @pytest.mark.parametrize(
     ("data", "said"),
     [(b"", "is empty"), (b"# to be written\n", "is empty"),
+     (b'name = "x"\nabout = "a machine"\n', "is empty; say where one of graph"),
+     (b"[arrays]\n[roles]\n", "is empty; say where one of graph"),
      (b'graph = "caf\xe9"\n', "no UTF-8 text")],
 )  # fmt: skip
 def test_a_file_that_says_nothing_is_no_policy(tmp_path, data, said):

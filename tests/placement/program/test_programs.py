@@ -138,6 +138,18 @@ def test_policy_files_place_groups_and_roles(tmp_path):
     assert found == [Placement("pinned"), Placement("device"), Placement("managed")]
 
 
+def test_a_name_nearly_of_the_program_is_refused_and_others_may_be_of_another_program(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[groups]\nfoo = "pinned"\n[roles]\ntragets = "pinned"\n')
+    said = r"policy mine: roles has 'tragets'; did you mean targets\? Or name one of other, targets"
+    with pytest.raises(OptionError, match=said):
+        lu.plan(two_phases(), memory=path, machine="h200")
+    path.write_text('[groups]\nfoo = "pinned"\n[roles]\ntargets = "pinned"\n')
+    assert "pinned" in str(lu.plan(two_phases(), memory=path, machine="h200"))
+    path.write_text('[groups]\nwork = "pinned"\nworks = "pinned"\n')
+    assert "pinned" in str(lu.plan(two_phases(), memory=path, machine="h200"))
+
+
 def test_a_fixed_policy_beyond_the_budget_is_refused_to_the_byte():
     with pytest.raises(MemoryBudgetError, match="phase 'load' of program two") as error:
         lu.plan(two_phases(), memory="device", device_budget=10 * MIB, machine="h200")
