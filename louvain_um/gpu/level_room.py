@@ -27,7 +27,7 @@ SETTLING: Final = ("offsets", "degrees", "weights", "targets")
 then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
 
 
-CHUNKS_SHARE: Final = 3
+IDLE_SHARE: Final = 3
 """Share, 1 / 3, of idle memory for chunks of new rows; the rest is for the rows themselves."""
 
 HEAVY_BYTES: Final = 0.25
@@ -103,7 +103,7 @@ class LevelRoom:
             kept = level.vertices * np.dtype(np.uint32).itemsize
             least = max(least, kept + self.work_bytes(level, "aggregate"))
             idle = max(0, self.memory.idle - least)
-            more = min(more_for_chunks(level, self.limits), idle // CHUNKS_SHARE)
+            more = min(more_for_chunks(level, self.limits), idle // IDLE_SHARE)
         self.memory.prepare(least, more, rows)
 
     def settle_input(self, source: GpuLevel, level: GpuLevel) -> None:

@@ -50,6 +50,9 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
         peer = "other GPU or the " if work.machine.beyond == "peer" else ""
         text += f", {size(plan.host_bytes)} on the {peer}host"
     out.print(f"{text}; groups peak at different times and share memory", soft_wrap=True)
+    if plan.pages is not None:
+        text = "all of that is reserved, in pages that change sides: how large coarse levels are is"
+        out.print(f"{text} known only once level 0 is done", soft_wrap=True)
     needed = f"{size(plan.in_core_bytes)} needed with everything on the GPU (in core)"
     out.print(f"{needed}; budgets and oversubscription in % refer to this", soft_wrap=True)
     stages = plan.stage_seconds

@@ -63,7 +63,8 @@ class Limits:
         Bytes that weights may take (`louvain_um.gpu.memory.short_weights`), instead of those
         of sums.
     most_chunk : int
-        Most arcs of a chunk, if there are not too many chunks then.
+        Most arcs of a chunk, if there are not too many chunks then, and no memory would lie idle:
+        chunks of refined communities are larger where it would (`chunk_size.cuh`).
     """
 
     small: int = 1 << 19
@@ -101,7 +102,7 @@ def low_scratch_limits(arcs: int) -> Limits:
 
 CHUNK_SHARE: Final = 16
 TABLES_SHARE: Final = 32
-"""Shares of a small device that chunks and tables take at most, 1 / 16 and 1 / 32: what does not
+"""Shares of a small device that chunks and tables take, 1 / 16 and 1 / 32, or less: what does not
 find room beside them is read over the bus, while more chunks cost little (`chunk_for`)."""
 
 

@@ -70,12 +70,12 @@ class PagedArrays(LiveArrays):
 
     @property
     def spare(self) -> int:
-        """Bytes of the device without arrays; 0 without pages that change sides."""
+        """Bytes of the device without arrays, also beside some in a page; 0 without such pages."""
         return self.schedule.spare() if self.schedule else 0
 
     @property
     def idle(self) -> int:
-        """Bytes of the device's pages in which no array lies; 0 without pages that change sides."""
+        """Bytes of the device's pages in which no array lies; 0 without such pages."""
         return self.schedule.idle() if self.schedule else 0
 
     @property

@@ -63,7 +63,11 @@ def test_text_output_has_a_row_and_a_reason_per_group(run):
         assert f"{group}: " in found.out
     assert "more than the" in found.out.splitlines()[-1]
     assert "φ − τ − σ" in found.out
-    assert "targets.0" in run("plan", *LARGE, "-v").out
+    told = "all of that is reserved, in pages that change sides"
+    assert told in found.out
+    whole = run("plan", *LARGE, "-v").out
+    assert told not in whole
+    assert "targets.0" in whole
     brief = run("plan", *LARGE, "-q")
     assert len(brief.out.splitlines()) == 1
     assert brief.err == ""
