@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer.main
 import typer.testing
@@ -14,6 +15,13 @@ from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.cli.progress import COMPILING
+from louvain_um.generators import lfr
+
+FIELDS = {
+    "graph", "policy", "oversubscription", "feasible", "seconds", "bytes_to_device",
+    "bytes_to_host", "bytes_remote", "fault_groups", "evictions", "evidence",
+}  # fmt: skip
+"""Columns that every row of a sweep or simulation has."""
 
 # A program makes its commands once; so do tests, which else would for each call, in 25 ms.
 vars(typer.testing)["_get_command"] = cache(typer.main.get_command)
@@ -50,6 +58,17 @@ def run() -> Run:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 2,000 vertices with planted communities."""
+    graph = lfr(2000, seed=2).graph
+    path = tmp_path_factory.mktemp("graphs") / "small.txt"
+    ends = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    keep = ends < graph.targets
+    np.savetxt(path, np.stack([ends[keep], graph.targets[keep]], axis=1), fmt="%d")
+    return path
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -28,3 +30,9 @@ def close(text: str, value: float) -> bool:
     """Return whether a text shows a value, rounded to its number of digits."""
     digits = len(text.partition(".")[2])
     return abs(float(text.replace(",", "")) - value) <= 0.501 * 10**-digits
+
+
+def assert_shown(texts: Iterable[str], values: Iterable[float]) -> None:
+    """Assert that each text shows its value."""
+    for text, value in zip(texts, values, strict=True):
+        assert close(text, value), (text, value)

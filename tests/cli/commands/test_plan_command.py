@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import time
 
@@ -133,46 +132,6 @@ def test_reading_all_tells_the_kind(run, shared_data):
     assert run("plan", path, "--json").json["kind"] == "unknown"
     assert run("plan", path, "--read", "--json").json["kind"] == "mesh"
     assert run("plan", path, "--kind", "power_law", "--json").json["kind"] == "power_law"
-
-
-def test_policies_and_machines_may_be_files(run, tmp_path):
-    policy = tmp_path / "mine.toml"
-    policy.write_text('graph = "split(0.5)"\n')
-    found = run("plan", *LARGE, "--memory", policy, "--json").json
-    assert found["policy"] == "mine"
-    assert found["placements"]["graph"] == "split(0.5)"
-    from louvain_um.placement.machine.machine_files import load_machine
-
-    machine = tmp_path / "machine.json"
-    machine.write_text(json.dumps(load_machine("p4000").to_dict() | {"name": "here"}))
-    assert run("plan", *LARGE[:4], "--machine", machine, "--json").json["machine"] == "here"
-
-
-def test_a_policy_of_other_programs_alone_is_refused(run, tmp_path):
-    mine = tmp_path / "mine.toml"
-    mine.write_text('[groups]\nfoo = "host_mapped"\n[roles]\ntragets = "pinned"\n')
-    size = ("--vertices", "1k", "--arcs", "8k", "--machine", "h200", "--memory", str(mine))
-    done = run("plan", *size)
-    assert done.code == 2
-    assert "policy mine places nothing of Louvain or Leiden" in done.complaint()
-    assert "(foo, tragets) are of other programs; say where one of graph, hash" in done.complaint()
-    mine.write_text('graph = "pinned"\n[groups]\nfoo = "host_mapped"\n')
-    told = "policy mine names groups and roles, which only other programs have: foo"
-    assert told in run("plan", *size, "--json").json["notes"]
-
-
-def test_a_policy_on_a_peer_needs_one(run, tmp_path):
-    mine = tmp_path / "mine.toml"
-    mine.write_text('graph = "peer"\n')
-    size = ("plan", "--vertices", "1k", "--arcs", "8k", "--machine", "h200")
-    of_program = (*size, "--program", "bfs")
-    modelled = ("simulate", "example:les-miserables", "--oversubscription", "0")
-    for command, policy in ((size, "--memory"), (of_program, "--memory"), (modelled, "--policies")):
-        done = run(*command, policy, str(mine))
-        assert done.code == 2
-        assert "name one that has room, as in --peer-memory cuda:1" in done.complaint()
-        done = run(*command, policy, str(mine), "--peer-memory", "cuda:1")
-        assert done.code == 0
 
 
 def test_leiden_takes_longer_and_more(run):

@@ -17,6 +17,9 @@ def test_the_smallest_hole_that_fits_is_taken():
     assert blocks.take(4 * GRAIN) == c
     assert blocks.take(3 * GRAIN) == a
     assert (b, d) == (10 * GRAIN, 15 * GRAIN)
+    # Short-lived blocks are cut from its end.
+    assert blocks.take(2 * GRAIN, high=True) == 8 * GRAIN
+    assert blocks.take(6 * GRAIN, high=True) == 94 * GRAIN
 
 
 def test_an_empty_array_has_an_address_of_its_own():

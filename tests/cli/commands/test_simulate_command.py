@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from louvain_um.placement.units import size
+from tests.cli.conftest import FIELDS
+
+
+def test_simulate_prints_one_object(run, source, tmp_path):
+    out = tmp_path / "r.csv"
+    done = run("simulate", source, "--gpu", "p4000", "--policies", "base,adv2,auto",
+               "--oversubscription", "0,50", "--json", "-o", out)  # fmt: skip
+    assert done.code == 0, done.err
+    rows = done.json["results"]
+    assert len(rows) == 6
+    assert all(set(row) >= FIELDS and row["evidence"] == "modelled" for row in rows)
+    assert len(out.read_text().splitlines()) == 7
+    assert {row["graph"] for row in rows} == {"small"}
+
+
+def test_what_is_recorded_is_not_said_to_be_part_of_less(run, two_triangles):
+    done = run("simulate", two_triangles, "--policies", "base", "--oversubscription", "0")
+    assert "the recorded arrays take 2.0 MiB, in whole blocks of 2 MiB" in done.out
+    assert "reserve" not in done.out
+
+
+def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
+    kept = tmp_path / "s.npz"
+    wanted = ("--policies", "base", "--oversubscription", "0", "--eviction", "program", "--json")
+    done = run("simulate", source, *wanted)
+    assert done.code == 0, done.err
+    assert done.json["results"][0]["feasible"]
+    assert done.json["results"][0]["evictions"] == 0
+    swept = run("sweep", source, "-o", tmp_path / "swept", "--gpu", "h200", *wanted)
+    assert swept.code == 0, swept.err
+    assert swept.json["results"][0]["seconds"] == done.json["results"][0]["seconds"]
+    assert run("profile", source, "-o", kept, "--device", "cpu").code == 0
+    refused = run("simulate", kept, *wanted)
+    assert refused.code != 0
+    assert "record the graph again" in refused.complaint()
+    study = run("sweep", "--study", "p4000", "-o", tmp_path / "study", "--eviction", "program")
+    assert "another program" in study.complaint()
+
+
+def test_quiet_simulations_keep_their_table(run, source):
+    asked = ("simulate", source, "--policies", "base,device", "--oversubscription", "0,90")
+    plain, quiet = run(*asked), run(*asked, "-q")
+    assert quiet.code == 0
+    assert quiet.out == plain.out
+    assert "policy" in quiet.out
+    assert "note: " in plain.err
+    assert quiet.err == ""
+
+
+def test_the_columns_of_a_simulation_are_explained(run, source):
+    done = run("simulate", source, "--policies", "auto", "--device-budget", "2345678B,90%")
+    assert "columns: oversubscription, the memory withheld" in done.out
+    heads = next(line for line in done.out.splitlines() if line.startswith("policy"))
+    assert re.fullmatch(r"policy +[0-9]+(\.[0-9]{1,2})? % +[0-9]+(\.[0-9]{1,2})? %", heads)
+
+
+@pytest.mark.parametrize("more", [(), ("-q",), ("--json",)])
+def test_a_simulation_of_which_nothing_fits_says_what_would(run, source, tmp_path, more):
+    asked = ("simulate", source, "--machine", "p4000", "--policies", "base,device", *more)
+    recording = tmp_path / "r.npz"
+    refused = run(*asked, "--device-budget", "1B,1kB", "-o", recording)
+    assert refused.code == 1
+    if "--json" in more:  # the rows are printed, too
+        assert not any(row["feasible"] for row in refused.json["results"])
+        told_in = refused.err
+    else:
+        told_in = refused.complaint()
+    told = "no run fits: base, the least demanding policy, needs 2.0 MiB, 2,096,152 bytes more"
+    assert told in told_in
+    least = re.search(r"raise the budget to (\S+) or", told_in)[1]
+    assert run("simulate", recording, *asked[2:], "--device-budget", least).code == 0
+    if not more:
+        reasons = run(*asked, "--device-budget", "1B,1kB", "-v").err
+        assert "note: device at 99.9" in reasons
+
+
+def test_infeasible_points_are_shown_with_reasons(run, source):
+    wanted = ("--policies", "device", "--oversubscription", "0,90", "--eviction", "program")
+    done = run("simulate", source, *wanted)
+    rows = run("simulate", source, *wanted, "--json").json["results"]
+    assert [row["feasible"] for row in rows] == [True, False]
+    assert f"100 % of device memory is {size(rows[0]['peak_bytes'])}," in done.out
+    assert "cannot run within the memory; --verbose gives the reasons" in done.err
+    assert "device at 90 %: " in run("simulate", source, *wanted, "--verbose").err
+
+
+def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
+    trace = tmp_path / "t.npz"
+    first = run("simulate", source, "--policies", "adv2", "--oversubscription", "50", "--json",
+                "-o", trace)  # fmt: skip
+    second = run("simulate", trace, "--policies", "adv2", "--oversubscription", "50", "--json")
+    one, two = (done.json["results"][0] for done in (first, second))
+    assert one["seconds"] == two["seconds"]
+    again = run("simulate", source, "-o", trace)
+    assert again.code == 1
+    assert "exists" in again.complaint()
+    for option in (("--method", "leiden"), ("--seed", "1"), ("--symmetrize",)):
+        ignored = run("simulate", trace, *option)
+        assert ignored.code == 2
+        named = "reading options" if option == ("--symmetrize",) else option[0]
+        assert f"takes no {named}" in ignored.complaint()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--gpu", "voodoo"), "voodoo"),
+        (("--policies", "adv10"), "adv10"),
+        (("--oversubscription", "110"), "percentages"),
+        (("--eviction", "mru"), "eviction"),
+        (("--hold", "labels"), "groups"),
+        (("-o", "x.txt"), ".csv"),
+        (("--machine", "voodoo"), "voodoo"),
+        (("--device-budget", "0.7"), "--device-budget"),
+        (("--device-budget", "70%", "--oversubscription", "30"), "not both"),
+        (("--program", "bfs", "--method", "leiden"), "--program takes no --method"),
+        (("--program", "bfs", "--seed", "1"), "--program takes no --seed"),
+    ],
+)
+def test_simulate_refuses_what_makes_no_sense(run, source, arguments, text):
+    done = run("simulate", source, *arguments)
+    assert done.code in (1, 2)
+    assert text in done.complaint()
+
+
+def test_no_memory_at_all_aborts_no_row(run):
+    done = run("simulate", "example:les-miserables", "--policies", "base,auto",
+               "--oversubscription", "0,99.9999999", "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    rows = {(row["policy"], row["oversubscription"]): row for row in done.json["results"]}
+    assert not rows["base", 99.9999999]["feasible"]
+    # The plan has nothing to plan with.
+    auto = rows["auto", 99.9999999]
+    assert (auto["budget_bytes"], auto["chosen"], auto["feasible"]) == (0, None, False)
+    assert auto["seconds_of_plan"] is None
+
+
+def test_seconds_have_the_format_of_plans(run):
+    done = run(
+        "simulate", "example:les-miserables", "--policies", "adv1", "--oversubscription", "0"
+    )
+    assert " ms" in done.out
+    assert "0.00" not in done.out
