@@ -166,11 +166,16 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
     assert found.tolist() == [inside, expected.squares]
 
     coarse = engine.aggregate(level)
-    chunks = [
+    arcs = graph.n_arcs
+    spares = 0, 1, 3 * arcs, 6 * arcs, 9 * arcs, 1 << 40
+    _, bound, *chunks = (
         check_aggregated(emulated["aggregate"], device, parts.copy(), *how, level, coarse)
-        for how in ((0, 0), *((graph.n_arcs // 9, spare) for spare in (0, 1, 1 << 40)))
-    ]
-    assert chunks[1] == chunks[2] > chunks[3] == 1
+        for how in ((0, 0), *((arcs // 9, spare) for spare in spares))
+    )
+    # The more bytes are spare, the fewer chunks: as many as without any, some, and one.
+    assert chunks == sorted(chunks, reverse=True)
+    assert chunks[0] == bound > chunks[-1] == 1
+    assert any(1 < count < bound for count in chunks)
     return len(np.unique(labels))
 
 
