@@ -86,7 +86,7 @@ class Rates:
     level: float = 0.85
     back: float = 0.26
     again: float = 0.6
-    doubt: float = 0.55
+    doubt: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
