@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
-from louvain_um.gpu.aggregate.limits import BOUNDS, SAMPLED, SLOTS, WHOLE, rows_expected
+from louvain_um.gpu.aggregate.limits import BOUNDS, SAMPLED, SHARE_UNITS
 from louvain_um.gpu.move.structs import SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import VERTEX_BLOCKS
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
@@ -109,33 +109,29 @@ class DryKernels:
         state["squares"], state["total"] = parts(step.squares), step.total
         state["nonempty"] = np.count_nonzero(step.rows.arcs)
 
+    def sample_rows(self, args: Any) -> None:
+        args = fields(args)
+        rows, state = self.rows(args), self.state(args)
+        self.bound(args, rows, state)
+        arcs, kept = int(rows.arcs.sum()), int(rows.kept(partial=False).sum())
+        state["kept"] = kept * SHARE_UNITS // max(arcs, 1) * min(arcs, SAMPLED)
+
     def lay_out(self, args: Any) -> None:
         args = fields(args)
         rows, state = self.rows(args), self.state(args)
-        assert len(rows.arcs) == args["k"]
-        distinct = int(state["nonempty"]) or args["neighbour_bound"]
-        ends = np.cumsum(np.minimum(rows.arcs, distinct))
-        state["room"], state["max_arcs"] = ends[-1] if len(ends) else 0, rows.arcs.max(initial=0)
-        chunk = self.chunk_beside_rows(args, rows, state) if args["spare"] else args["chunk_arcs"]
+        ends, chunk = self.bound(args, rows, state), args["chunk_arcs"]
         bounds = np.searchsorted(ends, np.arange(1, BOUNDS - 1) * chunk) + 1
         state["bounds"] = [0, *np.minimum(bounds, args["k"]), args["k"]]
         state["room_at"] = np.append(0, ends)[state["bounds"].astype(np.int64)]
         state["chunk_room"] = np.diff(state["room_at"].astype(np.int64)).max()
 
-    def chunk_beside_rows(self, args: dict[str, int], rows: CommunityArcs, state: Any) -> int:
-        """Return the arcs of a chunk, as `chunk_size.cuh` does."""
-        arcs, kept = int(rows.arcs.sum()), int(rows.kept(bool(args["partial"])).sum())
-        room = int(state["room"])
-        state["kept"] = kept * WHOLE // max(arcs, 1) * min(arcs, SAMPLED)
-        expected = rows_expected(room, int(state["kept"]), arcs)
-        sums = 8 if self.wide else 4
-        width, each = args["weight_bytes"] or sums, 4 + sums
-        rest = args["spare"] - (4 + width) * expected
-        if state["max_arcs"] >= SLOTS[sums] // 4 * 3:
-            rest -= each * args["table_slots"]
-        if rest < each * args["chunk_arcs"] and args["targets24"]:
-            rest += expected
-        return max(args["chunk_arcs"], min(args["most_chunk"], rest // each * 7 // 8))
+    def bound(self, args: dict[str, int], rows: CommunityArcs, state: Any) -> Any:
+        """Set the most arcs that rows can have; return those of all rows up to each."""
+        assert len(rows.arcs) == args["k"]
+        distinct = int(state["nonempty"]) or args["neighbour_bound"]
+        ends = np.cumsum(np.minimum(rows.arcs, distinct))
+        state["room"], state["max_arcs"] = ends[-1] if len(ends) else 0, rows.arcs.max(initial=0)
+        return ends
 
     def sum_arcs(self, args: Any) -> None:
         args = fields(args)

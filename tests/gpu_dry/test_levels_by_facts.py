@@ -292,7 +292,7 @@ def test_chunks_are_larger_where_memory_would_lie_idle(monkeypatch, percent, few
 
     def count(self, limits):
         state = lay_out(self, limits)
-        few = self.level.arcs / self.value("chunk_arcs")
+        few = self.level.arcs / self.chunk_within(limits)
         laid_out.append((len(set(state["bounds"].tolist())) - 1, few))
         return state
 

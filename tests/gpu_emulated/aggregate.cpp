@@ -10,6 +10,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
                   const u32* degrees, u32* numbers, i64 chunk, i64* new_offsets, u32* new_targets,
                   u32* new_weights, u32* new_loops, u32* new_degrees, u64* counts) {
   const i64 arcs = counts[0];
+  const bool samples = counts[1];
   std::vector<u32> members(n + 1), starts(n + 1), low(n + 1), rooms(n + 1), block_bin(n + 1),
       hub_bin(n + 1), chunk_targets(arcs), chunk_weights(arcs), keys(1 << 14), sums(1 << 14);
   std::vector<i64> whole((n >> 10) + 2);
@@ -18,8 +19,6 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
   Arguments<W, u32> args = {};
   args.n = args.label_bound = args.neighbour_bound = n;
   args.chunk_arcs = chunk ? chunk : arcs;
-  args.most_chunk = arcs;
-  args.spare = counts[1];
   args.new_capacity = arcs;
   args.parts = 1;
   args.stretch_shift = 10;
@@ -44,7 +43,7 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
     args.k = args.neighbour_bound = state.vertices;
     fibres::launch(blocks, [&] { group_members(args); });
     fibres::launch(blocks, [&] { sum_members(args); });
-    if (args.spare) fibres::launch(blocks, [&] { sample_rows(args); });
+    if (samples) fibres::launch(blocks, [&] { sample_rows(args); });
     fibres::launch(blocks, [&] { lay_out(args); });
     args.neighbour_bound = state.nonempty;
     fibres::launch(blocks, [&] { sum_arcs(args); });
@@ -62,8 +61,8 @@ void aggregate_as(int blocks, i64 n, const i64* offsets, const u32* targets, con
 
 }  // namespace
 
-// kind as in move.cpp. On entry, counts[0] is the number of arcs, counts[1] the bytes for chunks and
-// new rows. chunk 0: all at once.
+// kind as in move.cpp. On entry, counts[0] is the number of arcs, counts[1] whether rows are
+// sampled before they are laid out. chunk 0: all at once.
 extern "C" void aggregate_level(int blocks, int kind, i64 n, const i64* offsets, const u32* targets,
                                 const u32* weights, const u32* degrees, u32* numbers, i64 chunk,
                                 i64* new_offsets, u32* new_targets, u32* new_weights,

@@ -7,7 +7,7 @@
 // first written to chunk_targets and chunk_weights, where it would begin if no arcs merged, for one
 // chunk of communities at a time, then moved to its final place. The order of a row's neighbours is
 // free: no label depends on it.
-#include "chunk_size.cuh"
+#include "sample_rows.cuh"
 #include "sum_arcs.cuh"
 
 // Five blocks on each multiprocessor measured faster than three, four or six.
@@ -31,19 +31,18 @@ __global__ void BOUNDS sum_members(Arguments<W, A> args) {
   sum_degrees(args, args.k);
 }
 
-// Estimates the arcs of the next level, before `lay_out` where chunks may be larger.
+// Sets room, kept and max_arcs: what the host estimates the arcs of the next level by.
 template <class W, class A>
 __global__ void BOUNDS sample_rows(Arguments<W, A> args) {
   if (args.state->nonempty) args.neighbour_bound = args.state->nonempty;
   add_shares(args);
-  sum_rooms(args);
+  bound_rows(args);
 }
 
 // Sets rooms and chunks. Communities without arcs are no neighbours. Cooperative.
 template <class W, class A>
 __global__ void BOUNDS lay_out(Arguments<W, A> args) {
   if (args.state->nonempty) args.neighbour_bound = args.state->nonempty;
-  args.chunk_arcs = chunk_beside_rows(args);
   lay_out_rooms(args, args.k);
 }
 

@@ -184,12 +184,14 @@ def in_chunks(
 
     If `k` is given, labels are the next level's numbers already: 0 … k − 1, all in use.
     """
+    memory = aggregation.memory
     arrays, k = group_vertices(aggregation, level, k)
+    sampled = memory.schedule is not None and level.refined is not None
+    expected = aggregation.sample_rows(limits) if sampled else None
     state = aggregation.lay_out(limits)
     aggregation.make_room(state, limits)
-    room = int(state["room"])
-    total, expected = int(state["total"]), aggregation.expected(state)
-    rows = new_rows(aggregation.memory, level, limits, room, total, k, expected)
+    room, total = int(state["room"]), int(state["total"])
+    rows = new_rows(memory, level, limits, room, total, k, expected)
     aggregation.set(new_offsets=arrays["offsets"])
     state = aggregation.write(rows, room)
     aggregation.close()

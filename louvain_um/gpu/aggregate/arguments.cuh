@@ -7,9 +7,9 @@
 #define WARPS (THREADS / WARP)
 // One more than the most chunks of communities (BOUNDS of limits.py).
 #define BOUND_COUNT 65
-// Rows that are sampled, and units of a share of their arcs (SAMPLED and WHOLE of limits.py).
+// Rows that are sampled, and units of the share of a row's arcs that is left (of limits.py, too).
 #define SAMPLED 2048
-#define WHOLE 65536
+#define SHARE_UNITS 65536
 
 // What kernels leave for each other and for the host; zero before the first.
 struct State {
@@ -18,7 +18,7 @@ struct State {
   u32 claimed_by_warps, block_count, blocks_listed, claimed_by_blocks, hub_count;
   u64 vertices;              // of the next level
   u64 room;                  // arcs that all rows together have room for
-  u64 kept;                  // sum of the shares of arcs that sampled rows keep
+  u64 kept;                  // sum of the shares of their arcs that sampled rows keep, in units
   u64 max_arcs;              // most arcs of one community's members
   u64 chunk_room;            // most room of one chunk
   u64 arcs, max_degree;      // of the next level
@@ -58,8 +58,6 @@ struct Arguments {
   i64 neighbour_bound;  // no new row has more neighbours
   i64 base;             // arcs that are written before the first chunk at work
   i64 chunk_arcs;       // room of a chunk begins within one multiple of so many arcs
-  i64 most_chunk;       // arcs of a chunk, if that has room beside the new rows
-  i64 spare;            // bytes for both; 0 if chunk_arcs is to be taken as it is
   i64 new_capacity;     // arcs that new_targets and new_weights have room for
   i64 weight_bytes;     // bytes of new weights, if these are short (short_weights.cuh), or 0
   i64 targets24;        // whether new targets take 24 bits, too (targets24.cuh)
@@ -124,7 +122,7 @@ struct Arguments {
     return (u32)(rooms[c] - rooms[first]);
   }
 };
-static_assert(sizeof(Arguments<u32, u32>) == 8 * 50, "ARGUMENTS of kernel_arguments.py mirrors it");
+static_assert(sizeof(Arguments<u32, u32>) == 8 * 48, "ARGUMENTS of kernel_arguments.py mirrors it");
 
 // Communities first..last - 1, whose rows are summed together.
 struct Chunk {

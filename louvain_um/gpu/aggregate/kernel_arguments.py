@@ -13,6 +13,7 @@ from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.limits import (
     BOUNDS,
     Limits,
+    chunk_beside,
     chunk_for,
     reserved,
     rows_expected,
@@ -58,9 +59,9 @@ STATE: Final = np.dtype(
 ARGUMENTS: Final = layout(
     **dict.fromkeys(
         (
-            "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "most_chunk", "spare",
-            "new_capacity", "weight_bytes", "targets24", "partial", "stretch_shift", "begin",
-            "resume", "part", "parts", "near", "near_weights",
+            "n", "k", "label_bound", "neighbour_bound", "base", "chunk_arcs", "new_capacity",
+            "weight_bytes", "targets24", "partial", "stretch_shift", "begin", "resume", "part",
+            "parts", "near", "near_weights",
         ),
         np.int64,
     ),
@@ -77,8 +78,8 @@ ARGUMENTS: Final = layout(
 LEAST_ROWS: Final = 1 << 20
 """Arcs that new rows hold at first, where no page is free for them."""
 
-WASTED_PAGES: Final = 4
-"""Pages of which arrays of chunks and rows use a part, at most: two each."""
+WASTED_PAGES: Final = 2
+"""Pages of which the two arrays of chunks, or those of rows, use a part at most."""
 
 EXPECTED_SPARE: Final = 1.03
 """Arcs that new rows get in pages, relative to what chunks so far let expect."""
@@ -192,59 +193,64 @@ class Aggregation:
         self.launch("group_members")
         self.memory.set_aside("aggregate_members", "aggregate_low", in_order=True)
 
-    def lay_out(self, limits: Limits) -> Any:
-        """Lay out room for the new rows, in chunks; return the state."""
-        arcs, k = self.level.arcs, self.value("k")
+    def chunk_within(self, limits: Limits) -> int:
+        """Return the arcs of a chunk, whatever the new rows take."""
         width, leiden = np.dtype(self.level.sums).itemsize, self.level.refined is not None
-        self.set(chunk_arcs=chunk_for(arcs, limits, width=width, leiden=leiden))
-        self.scratch("rooms", k + 1, np.uint32)
-        if self.memory.schedule and leiden:
-            self.sample_rows(limits)
-        self.launch("lay_out")
-        state = self.read()
-        # Communities without arcs are no neighbours; 0 where degrees were not summed.
-        self.set(neighbour_bound=int(state["nonempty"]) or self.value("neighbour_bound"))
-        return state
+        return chunk_for(self.level.arcs, limits, width=width, leiden=leiden)
 
-    def sample_rows(self, limits: Limits) -> None:
-        """Let chunks be larger where mapped memory would lie idle (`chunk_size.cuh`).
+    def sample_rows(self, limits: Limits) -> int:
+        """Return how many arcs the new rows are expected to have; size chunks by that.
 
         Rows of the communities that moving finds are soon full, and take few chunks anyway.
         Refined ones are small: what merges of their arcs is not known before these are summed.
         """
-        arcs, sums, page = self.level.arcs, self.level.sums, self.memory.page_bytes
-        width, short = np.dtype(sums).itemsize, max(limits.short_weights, default=0)
-        mapped = (self.memory.hole or 0) * 7 // 8 // (4 + width)
-        most = chunk_for(arcs, replace(limits, most_chunk=mapped), width=width, leiden=True)
-        self.set(
-            most_chunk=most, spare=max(self.memory.idle - WASTED_PAGES * page, 1),
-            table_slots=slots_of(0, arcs, limits), weight_bytes=short,
-            targets24=int(short == 1 and self.value("k") <= targets24.MOST_VERTICES),
-        )  # fmt: skip
+        arcs, sums, memory = self.level.arcs, self.level.sums, self.memory
+        self.scratch("rooms", self.value("k") + 1, np.uint32)  # before what is idle is looked at
         self.launch("sample_rows")
+        state, width = self.read(), np.dtype(sums).itemsize
+        rows = rows_expected(int(state["room"]), int(state["kept"]), arcs)
+        weight, _ = weights_for(int(state["total"]), rows, width, limits.short_weights)
+        chunk_arc, (*_, slots) = 4 + width, self.tables(state, limits)
+        mapped = (memory.hole or 0) * 7 // 8 // chunk_arc
+        least = self.chunk_within(limits)
+        most = self.chunk_within(replace(limits, most_chunk=mapped))
+        free = memory.idle - 2 * WASTED_PAGES * memory.page_bytes - chunk_arc * slots
+        shrinks = weight == 1 and self.value("k") <= targets24.MOST_VERTICES
+        widths = chunk_arc, 4 + weight
+        self.set(chunk_arcs=chunk_beside(least, most, free, rows, widths, shrinks=shrinks))
+        return rows
 
-    def expected(self, state: Any) -> int:
-        """Return the arcs of the new rows: what is expected, or no fewer than there will be."""
-        room = int(state["room"])
-        if not self.value("spare"):
-            return room
-        return rows_expected(room, int(state["kept"]), self.level.arcs)
+    def lay_out(self, limits: Limits) -> Any:
+        """Lay out room for the new rows, in chunks; return the state."""
+        if not self.value("chunk_arcs"):
+            self.scratch("rooms", self.value("k") + 1, np.uint32)
+            self.set(chunk_arcs=self.chunk_within(limits))
+        self.launch("lay_out")
+        state = self.read()
+        self.set(neighbour_bound=self.most_neighbours(state))
+        return state
+
+    def most_neighbours(self, state: Any) -> int:
+        """Return how many neighbours a new row has at most."""
+        # Communities without arcs are no neighbours; 0 where degrees were not summed.
+        return int(state["nonempty"]) or self.value("neighbour_bound")
+
+    def tables(self, state: Any, limits: Limits) -> tuple[int, int, int]:
+        """Return entries of bins and slots of tables for what `max_arcs` of the state says."""
+        arcs, most = self.level.arcs, int(state["max_arcs"])
+        width, bound = np.dtype(self.level.sums).itemsize, self.most_neighbours(state)
+        block_bin, hub_bin, slots = tables(width, self.value("k"), bound, most, arcs)
+        return block_bin, hub_bin, slots_of(slots, arcs, limits) if slots else 0
 
     def make_room(self, state: Any, limits: Limits) -> None:
         """Allocate what summing a chunk takes."""
-        sums, bound = self.level.sums, self.value("neighbour_bound")
-        width = np.dtype(sums).itemsize
+        block_bin, hub_bin, slots = self.tables(state, limits)
         self.scratch("chunk_targets", int(state["chunk_room"]), np.uint32)
-        self.scratch("chunk_weights", int(state["chunk_room"]), sums)
-        block_bin, hub_bin, slots = tables(
-            width, self.value("k"), bound, int(state["max_arcs"]), self.level.arcs
-        )
-        if slots:
-            slots = slots_of(slots, self.level.arcs, limits)
+        self.scratch("chunk_weights", int(state["chunk_room"]), self.level.sums)
         self.scratch("block_bin", block_bin, np.uint32)
         self.scratch("hub_bin", hub_bin, np.uint32)
         self.scratch("keys", slots, np.uint32, "hash")
-        self.scratch("sums", slots, sums, "hash")
+        self.scratch("sums", slots, self.level.sums, "hash")
         self.set(table_slots=slots)
 
     def write(self, rows: CoarseRows, room: int, base: int = 0) -> Any:
@@ -287,27 +293,30 @@ def new_rows(
     room: int,
     total: int,
     vertices: int,
-    expected: int,
+    expected: int | None = None,
 ) -> CoarseRows:
-    """Return arrays for the arcs of a next level of so many vertices.
+    """Return arrays for the arcs of a next level of so many vertices, of total weight `total`.
 
-    There are at most `room` arcs, and hardly more than `expected`, of total weight `total`.
+    There are at most `room` arcs, and hardly more than `expected`, where rows were sampled.
     """
     sums, short = np.dtype(level.sums).itemsize, False
     if memory.schedule:
         # Pages that are free hold the first arcs, and more are added.
-        weights = width, slots = weights_for(total, expected, sums, limits.short_weights)
-        refined, arc = level.refined is not None, 4 + width
-        # Either array wastes part of a page; where rows are not sampled, as much again is left.
-        apart = short_weights.head_bytes(slots) + (2 if refined else 4) * memory.page_bytes
+        sampled, arcs = expected is not None, room if expected is None else expected
+        weights = width, slots = weights_for(total, arcs, sums, limits.short_weights)
+        arc, page = 4 + width, memory.page_bytes
+        # Either array wastes part of a page; where rows were not sampled, as much again is left.
+        wasted = (WASTED_PAGES if sampled else 2 * WASTED_PAGES) * page
+        apart = short_weights.head_bytes(slots) + wasted
         # Pages are taken from elsewhere only where it is known how many.
-        free = memory.idle if refined else memory.schedule.room()
+        free = memory.idle if sampled else memory.schedule.room()
         if width == 1 and vertices <= targets24.MOST_VERTICES:  # what may not fit takes fewer bytes
-            short = arc * expected + apart > free
+            short = arc * arcs + apart > free
             arc -= short
-        if refined and (level.number == 0 or arc * expected + apart <= free):
-            memory.open_rows(arc * expected + apart)
-        capacity = min(expected, max((memory.schedule.room() - apart) // arc, LEAST_ROWS))
+        # Arcs of the input leave for those that lack room then; those of other levels may not.
+        if sampled and (level.number == 0 or arc * arcs + apart <= free):
+            memory.open_rows(arc * arcs + apart)
+        capacity = min(arcs, max((memory.schedule.room() - apart) // arc, LEAST_ROWS))
     else:
         capacity = min(room_after(level, limits), room)
         weights = weights_for(total, capacity, sums, limits.short_weights)

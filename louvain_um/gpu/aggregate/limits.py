@@ -14,7 +14,7 @@ SLOTS: Final = {4: 4096, 8: 2048}
 """Slots of a block's table in shared memory, by size of the sums in bytes."""
 
 SAMPLED: Final = 1 << 11
-WHOLE: Final = 1 << 16
+SHARE_UNITS: Final = 1 << 16
 """Rows that are sampled to estimate the next level's arcs, and units of the share of its arcs that
 one keeps (`arguments.cuh`)."""
 
@@ -64,7 +64,7 @@ class Limits:
         of sums.
     most_chunk : int
         Most arcs of a chunk, if there are not too many chunks then, and no memory would lie idle:
-        chunks of refined communities are larger where it would (`chunk_size.cuh`).
+        chunks of refined communities are larger where it would (`chunk_beside`).
     """
 
     small: int = 1 << 19
@@ -132,20 +132,52 @@ def rows_expected(room: int, kept: int, arcs: int) -> int:
     room : int
         Those that it has at most.
     kept : int
-        Sum of the shares of their arcs that sampled rows keep, in units of 1 / `WHOLE`.
+        Sum of the shares of their arcs that sampled rows keep, in units of 1 / `SHARE_UNITS`.
     arcs : int
         Arcs of the level, which is sampled evenly by arcs.
 
     Examples
     --------
-    >>> from louvain_um.gpu.aggregate.limits import SAMPLED, WHOLE, rows_expected
-    >>> quarter = SAMPLED * WHOLE // 4
+    >>> from louvain_um.gpu.aggregate.limits import SAMPLED, SHARE_UNITS, rows_expected
+    >>> quarter = SAMPLED * SHARE_UNITS // 4
     >>> [rows_expected(room, quarter, 6_400_000) for room in (5_000_000, 400_000)]
     [1800000, 400000]
     """
     share = kept // max(min(arcs, SAMPLED), 1)
     # Nearly three times the standard error of so many shares, which is a ninetieth at most.
-    return min(room, arcs * share // WHOLE + arcs // 32)
+    return min(room, arcs * share // SHARE_UNITS + arcs // 32)
+
+
+def chunk_beside(
+    least: int, most: int, free: int, rows: int, arc_bytes: tuple[int, int], *, shrinks: bool
+) -> int:
+    """Return the arcs of a chunk, as many as have room beside new rows.
+
+    Parameters
+    ----------
+    least, most : int
+        Arcs of a chunk: at least, wherever there is room for them, and at most.
+    free : int
+        Bytes for both.
+    rows : int
+        Arcs of the new rows.
+    arc_bytes : (int, int)
+        Bytes of an arc of a chunk, and of a new row.
+    shrinks : bool
+        Whether new rows may take a byte less for each arc, if little is free.
+
+    Examples
+    --------
+    >>> from louvain_um.gpu.aggregate.limits import chunk_beside
+    >>> [chunk_beside(100, 1000, free, 800, (8, 5), shrinks=True) for free in (3900, 8000, 99_000)]
+    [100, 437, 1000]
+    """
+    each, new = arc_bytes
+    left = free - new * rows
+    if shrinks and left < each * least:
+        left += rows
+    # A chunk may have more arcs by those of a community, and arrays take whole pages.
+    return max(least, min(most, left // each * 7 // 8))
 
 
 def slots_of(needed: int, arcs: int, limits: Limits) -> int:

@@ -148,7 +148,7 @@ class PartialRows:
         """Return the next level's rows and state; fills offsets, and halves the doubled loops."""
         aggregation, state = self.aggregation()
         room = int(state["room"])
-        rows = new_rows(self.memory, self.level, self.limits, room, self.total, self.k, room)
+        rows = new_rows(self.memory, self.level, self.limits, room, self.total, self.k)
         aggregation.set(new_offsets=offsets, new_loops=loops)
         state = aggregation.write(rows, room)
         aggregation.close()
