@@ -14,7 +14,7 @@ from louvain_um.cli.plans.several import refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates
 from louvain_um.cli.terminal.output import echo
-from louvain_um.errors import OptionError
+from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -174,6 +174,10 @@ def sweep(
     rows = [dict(row) for row in swept.results]
     if json:
         common.print_json({"schema": 1, "folder": str(output), "results": rows})
+    if rows and not any(row["feasible"] for row in rows):
+        reason = rows[-1]["reason"]
+        raise LouvainUmError(f"no run fits, as results.csv in {output} says: {reason}")
+    if json:
         return
     from louvain_um.profiling.sweep.replay_tables import fastest
 

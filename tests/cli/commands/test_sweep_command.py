@@ -20,6 +20,19 @@ def test_without_jinja_a_sweep_has_its_tables(run, two_triangles, tmp_path, monk
     assert not (tmp_path / "s/report.html").exists()
 
 
+def test_a_sweep_of_which_no_run_fits_fails_and_says_what_it_needs(run, tmp_path):
+    asked = ("sweep", "example:les-miserables", "-o", tmp_path / "s", "--oversubscription", "97")
+    done = run(*asked, "--policies", "adv2")
+    assert (done.code, done.out) == (1, "")
+    assert "no run fits" in done.err
+    assert "raise the budget to 2MiB" in done.err
+    assert (tmp_path / "s/results.csv").exists()
+    again = run(*asked, "--policies", "adv2", "--json")
+    assert again.code == 1
+    assert [row["feasible"] for row in again.json["results"]] == [False]
+    assert run(*asked[:3], tmp_path / "t", *asked[4:], "--policies", "adv1,adv2").code == 0
+
+
 def test_every_command_means_the_same_by_100_percent(run, source, tmp_path):
     arguments = ("--policies", "base", "--oversubscription", "0,30", "--json")
     plan = run("plan", source, "--read", "--memory", "base", "--json").json
