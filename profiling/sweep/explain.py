@@ -78,13 +78,11 @@ def _at(rows: Sequence[Row]) -> str:
     evicted = [round(mean(run["evictions"] for run in each)) for each in zip(*pairs, strict=True)]
     if round(gains[best], 2) == 1 and not read:
         return f"no advice is faster than base; {best} takes as long and reads nothing in place"
-    verdict = (
-        "is the best advice" if gains[best] >= 1 else "is the best advice, but slower than base"
-    )
+    but = "" if gains[best] >= 1 else "but slower, "
     many = f", in the mean of {len(pairs)} graphs" if len(pairs) > 1 else ""
     return (
-        f"{best} {verdict}, {gains[best]:.2g} × base{many}: it saves {won or 'nothing'} "
-        f"({evicted[0]:,} evictions become {evicted[1]:,}), and pays {seconds(paid - hidden)} for "
-        f"{size(round(read))} read and written in place over the bus, {seconds(hidden)} more "
-        "overlapped with compute"
+        f"{best} is the best advice, {but}{gains[best]:.3g} times as fast as base{many}: it saves "
+        f"{won or 'nothing'} ({evicted[0]:,} evictions become {evicted[1]:,}), and pays "
+        f"{seconds(paid - hidden)} for {size(round(read))} read and written in place over the bus, "
+        f"{seconds(hidden)} more overlapped with compute"
     )

@@ -255,11 +255,11 @@ def test_figures_of_several_graphs_are_means():
             run("a", "adv2", 1.0, 0.0, 20, 1 << 20),
             run("b", "adv2", 1.0, 0.0, 0, 3 << 20)]  # fmt: skip
     (both,) = explain(rows)
-    assert "3 × base, in the mean of 2 graphs: it saves 2 s of serving faults" in both
+    assert "3 times as fast as base, in the mean of 2 graphs: it saves 2 s of serving" in both
     assert "(70 evictions become 10)" in both
     assert "for 2.0 MiB read" in both
     (one,) = explain(rows[::2])
-    assert "2 × base: it saves 1 s of serving faults (100 evictions become 20)" in one
+    assert "2 times as fast as base: it saves 1 s of serving faults (100 evictions" in one
 
 
 def test_tables_measured_and_modelled_are_told_apart_by_their_titles():
