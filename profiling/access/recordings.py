@@ -43,18 +43,29 @@ def recording_in(source: str | Path) -> Trace | None:
         A session without maps of accesses.
     """
     path = Path(source)
-    if path.is_dir():
+    if is_session(path):
         return of_session(load_session(path))
+    return load_trace(path) if _parts(path) else None
+
+
+def is_session(source: str | Path) -> bool:
+    """Return whether a file or folder holds a session, of which a launch is a bin of time."""
+    path = Path(source)
+    parts = _parts(path)
+    return path.is_dir() or (bool(parts) and "amount" not in parts)
+
+
+def _parts(path: Path) -> set[str]:
+    """Return the names of a recording's arrays; none of another file."""
     if path.suffix != ".npz" or not path.is_file():
-        return None
+        return set()
     try:
         with zipfile.ZipFile(path) as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
     except (OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile):
-        return None  # reading it as a graph gives the error
-    if "header" not in names or {"u", "v"} <= names:
-        return None  # another archive: a graph, perhaps
-    return load_trace(path) if "amount" in names else of_session(load_session(path))
+        return set()  # reading it as a graph gives the error
+    graph = "header" not in names or {"u", "v"} <= names
+    return set() if graph else names
 
 
 def of_session(session: SessionData) -> Trace:

@@ -140,7 +140,7 @@ def simulate(
     from louvain_um.options import Options
     from louvain_um.placement.machine.machine_files import load_machine
     from louvain_um.profiling.access.recorded_plan import explain_peak, peak_of
-    from louvain_um.profiling.access.recordings import recording_in
+    from louvain_um.profiling.access.recordings import is_session, recording_in
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
     from louvain_um.profiling.sweep.replay import Point, replay
     from louvain_um.profiling.sweep.replay_tables import fastest, remarks, unknown_arrays
@@ -214,6 +214,11 @@ def simulate(
         if refused and not verbose:
             print_note(
                 "– marks a policy that cannot run within the memory; --verbose gives the reasons"
+            )
+        if is_session(graph):
+            print_note(
+                f"{graph} is a session, which counts accesses by page and bin of time: kernels of "
+                "a bin are replayed as one, which mostly takes less time than the graph itself"
             )
         for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
             print_note(text)
