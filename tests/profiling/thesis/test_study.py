@@ -59,7 +59,7 @@ def test_the_thesis_s_order_comes_out(found):
 def test_the_winner_is_explained_and_misses_are_named(found):
     lines = explain(found)
     assert len(lines) == len(RATES)
-    assert "slower than base" in lines[0]
+    assert "but slower, " in lines[0]
     assert "evictions become" in lines[-1]
     assert "is the best advice, 1" in lines[-1] or "is the best advice, 2" in lines[-1]
     told = against_thesis(found)
