@@ -203,7 +203,7 @@ def _planned(
                 )  # fmt: skip
             except MemoryBudgetError as error:
                 refusal = error
-        # The plan packs arrays into arenas; here each begins a block of its own.
-        room -= max(BLOCK_BYTES, refusal.needed - capacity)
-        if room <= 0:
+        if not room:
             raise refusal
+        # The plan packs arrays into arenas; here each begins a block of its own.
+        room = max(0, room - max(BLOCK_BYTES, refusal.needed - capacity))

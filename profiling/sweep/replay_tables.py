@@ -104,19 +104,20 @@ BEST: Final = "best"
 
 
 def in_hindsight(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each modelled point that `auto` and others ran: the fastest of all.
+    """Return a row for each modelled point of `auto` and others: the fastest of those that ran.
 
     It is called "best", and its `chosen` names the policy.
     """
     points: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        if row["feasible"] and row["evidence"] == "modelled" and row["policy"] != BEST:
+        if row["evidence"] == "modelled" and row["policy"] != BEST:
             at = row["graph"], row["gpu"], row["oversubscription"]
             points.setdefault(at, []).append(row)
     found = []
-    for ran in points.values():
-        names = [row["policy"] for row in ran]
-        if AUTO.name in names and len(names) > 1:
+    for tried in points.values():
+        names = [row["policy"] for row in tried]
+        ran = [row for row in tried if row["feasible"]]
+        if AUTO.name in names and len(names) > 1 and ran:
             row = min(ran, key=lambda row: row["seconds"])
             found.append({**row, "policy": BEST, "chosen": row["policy"], "seconds_of_plan": None})
     return found
