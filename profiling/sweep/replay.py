@@ -203,7 +203,8 @@ def _planned(
                 )  # fmt: skip
             except MemoryBudgetError as error:
                 refusal = error
-        if not room:
+        if room <= 1:
             raise refusal
-        # The plan packs arrays into arenas; here each begins a block of its own.
-        room = max(0, room - max(BLOCK_BYTES, refusal.needed - capacity))
+        # The plan packs arrays into arenas; here each begins a block of its own. With a byte, all
+        # lies on the host.
+        room = max(1, room - max(BLOCK_BYTES, refusal.needed - capacity))

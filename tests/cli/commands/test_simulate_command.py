@@ -55,6 +55,17 @@ def test_what_a_session_leaves_out_is_said(run, source, tmp_path):
         assert "is a session" not in run("simulate", *other, *wanted).err
 
 
+@pytest.mark.parametrize("budget", ["70B", "100KiB", "1900KiB", "2MiB"])
+def test_auto_runs_where_all_can_lie_on_the_host(run, budget):
+    """Less than the driver's block of 2 MiB holds no array."""
+    wanted = ("--machine", "p4000", "--policies", "auto,adv1", "--device-budget", budget, "--json")
+    done = run("simulate", "example:les-miserables", *wanted)
+    assert done.code == 0, done.err
+    auto, plain = done.json["results"]
+    assert auto["feasible"]
+    assert auto["seconds"] <= plain["seconds"]
+
+
 def test_quiet_simulations_keep_their_table(run, source):
     asked = ("simulate", source, "--policies", "base,device", "--oversubscription", "0,90")
     plain, quiet = run(*asked), run(*asked, "-q")

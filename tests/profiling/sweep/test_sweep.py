@@ -82,6 +82,15 @@ def test_auto_is_the_plans_choice_and_hindsight_a_row_of_its_own(rows):
         assert auto["seconds"] <= 1.1 * rows["base", rate]["seconds"]
 
 
+def test_hindsight_has_a_row_where_auto_cannot_run(rows):
+    tried = [dict(rows[policy, 70.0]) for policy in ("auto", "adv2", "adv7")]
+    tried[0] |= {"feasible": False, "seconds": None}
+    (best,) = in_hindsight(tried)
+    assert best["seconds"] == min(row["seconds"] for row in tried[1:])
+    assert in_hindsight(tried[:1]) == []
+    assert in_hindsight([{**row, "feasible": False} for row in tried]) == []
+
+
 def test_readers_are_told_what_beats_auto_and_of_sizes_too_small(rows):
     assert any("blocks of 2 MiB" in text for text in remarks(list(rows.values()))) == (
         rows["base", 0.0]["peak_bytes"] < 32 << 20
