@@ -174,13 +174,23 @@ def _is_hosted(plan: Decision, array: ArraySpec) -> bool:
 def verdict(plan: Decision) -> str:
     """Return the plan in one sentence."""
     took = seconds(plan.seconds)
-    if plan.device_in_core <= plan.limit and plan.policy in (AUTO.name, "device"):
+    whole = plan.in_core and plan.policy in (AUTO.name, "device")
+    # In pages, arcs give way where the device does not hold all that may be needed.
+    least = plan.in_core_bytes if plan.in_pages else plan.device_in_core
+    if whole and least <= plan.limit:
         small = ", with scratch as small as possible" if plan.low_scratch else ""
         return f"Runs in core within {size(plan.limit)}{small}: about {took}."
     times = plan.seconds / plan.seconds_in_core if plan.seconds_in_core else 1.0
-    needed = f"Needs {size(plan.in_core_bytes)} in core, more than the {size(plan.limit)} available"
+    if plan.in_core_bytes <= plan.limit:
+        fits = "Would fit in core"
+    elif plan.fits:
+        fits = "Would fit in core at its smallest, with what is expected of coarse levels"
+    else:
+        fits = (
+            f"Needs {size(plan.in_core_bytes)} in core, more than the {size(plan.limit)} available"
+        )
     return (
-        f"{'Would fit in core' if plan.fits else needed}. Under {plan.policy}: about {took} "
+        f"{fits}. Under {plan.policy}: about {took} "
         f"({times:.1f} times as long as in core), with {size(plan.device_bytes)} on the device."
     )
 

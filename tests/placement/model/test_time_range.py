@@ -36,6 +36,20 @@ def test_a_range_holds_its_expectation(graph, method, budget):
     assert "triangles" in found.range_note
 
 
+@pytest.mark.parametrize("n", [1, 3, 40, 3000])
+def test_the_range_of_a_small_graph_holds_what_is_planned(n):
+    path = lu.Graph.from_edges(np.arange(n - 1), np.arange(1, n), n_vertices=n)
+    plan = lu.plan(path, machine="h200")
+    assert plan.seconds in plan.seconds_range
+
+
+def test_a_run_that_lacks_what_it_needs_in_core_is_not_said_to_be_in_core():
+    shape = Shape(vertices=11_429_480, arcs=464_322_560, method="louvain")
+    for budget, text in (("3.1GiB", "Would fit in core at its smallest"), ("8GiB", "Runs in core")):
+        plan = plan_shape(shape, "auto", Budget.parse(budget), "h200")
+        assert plan.verdict.startswith(text)
+
+
 def test_less_memory_takes_no_less(graph):
     spans = [
         lu.plan(graph, device_budget=b, machine="h200").seconds_range
