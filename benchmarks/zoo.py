@@ -53,8 +53,9 @@ def digest(labels: Any) -> str:
 
 
 def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
-    """Return what a run with these options took; the best of some."""
+    """Return what a run with these options took: the best of some, and the shortest whole run."""
     best: dict[str, Any] = {}
+    whole = float("inf")
     for _ in range(runs):
         since = time.perf_counter()
         try:
@@ -64,12 +65,14 @@ def point(graph: Any, runs: int, **options: Any) -> dict[str, Any]:
         parts, about = found.timings, found.provenance
         apart = parts["load"] + parts["fetch"] + parts.get("compile", 0.0)
         seconds = parts["total"] - apart
+        whole = min(whole, time.perf_counter() - since)
         if best and seconds >= best["seconds"]:
+            best["seconds_wall"] = whole
             continue
         best = {
             "feasible": True,
             "seconds": seconds,
-            "seconds_wall": time.perf_counter() - since,
+            "seconds_wall": whole,
             "phases": {k: v for k, v in parts.items() if k != "total"},
             "modularity": found.modularity,
             "labels": digest(found.labels),

@@ -1,9 +1,11 @@
 """What `zoo.py` recorded, by point: times in core beside what is wanted, bytes, predictions.
 
     python benchmarks/zoo_summary.py zoo_h200.json
+    python benchmarks/zoo_summary.py after.json --before before.json
 
 `*` is a point that takes longer than wanted, `^` one that takes longer than with less memory (by
-more than a twentieth). Of several files, points of the last count.
+more than a twentieth). Of several files, points of the last count. With `--before`, what whole runs
+took, loading and labels included, before and after a change.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import json
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
+
+from common import save
 
 BUDGETS = ("90%", "70%", "50%", "30%")
 WANTED = {True: (1.2, 2.0, 3.0, 4.0), False: (1.1, 1.3, 1.7, 2.5)}
@@ -88,11 +92,46 @@ def told(rows: list[Row], text: str) -> str:
     return ", ".join(parts)
 
 
+def whole_runs(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return what whole runs took, loading and labels included, before and after a change."""
+    rows = list[Row]()
+    earlier = points(before["results"])
+    for point, by_budget in points(after["results"]).items():
+        for budget, row in by_budget.items():
+            if budget not in earlier[point]:
+                continue
+            pair = earlier[point][budget], row
+            rows.append(
+                {
+                    **{key: row[key] for key in ("kind", "method", "arcs", "weighted", "budget")},
+                    "seconds_wall": [each["seconds_wall"] for each in pair],
+                    "phases": [each["phases"] for each in pair],
+                    "ratio": row["seconds_wall"] / pair[0]["seconds_wall"],
+                    "ratio_without_loading": row["seconds"] / pair[0]["seconds"],
+                    "same_labels": pair[0]["labels"] == row["labels"],
+                }
+            )
+            print(
+                f"{row['kind']:<15}{row['method']:<8}{budget or 'in core':<8}"
+                f"{1e3 * pair[0]['seconds_wall']:8.0f} ms before {1e3 * row['seconds_wall']:8.0f} "
+                f"after  ratio {rows[-1]['ratio']:.2f}, without loading "
+                f"{rows[-1]['ratio_without_loading']:.2f}  same labels {rows[-1]['same_labels']}"
+            )
+    return {"machine": after["machine"], "before": before["machine"], "results": rows}
+
+
 def main() -> None:
     """Print the summary."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path)
-    rows = [r for f in parser.parse_args().files for r in json.loads(f.read_text())["results"]]
+    parser.add_argument("--before", type=Path, help="compare whole runs with this record's")
+    parser.add_argument("-o", "--out", type=Path, help="where the comparison is kept")
+    chosen = parser.parse_args()
+    if chosen.before:
+        records = [json.loads(file.read_text()) for file in (chosen.before, *chosen.files[:1])]
+        save("whole_runs_h200", whole_runs(*records), chosen.out)
+        return
+    rows = [r for f in chosen.files for r in json.loads(f.read_text())["results"]]
     found = points(rows)
     met: Counter[str | tuple[str, str]] = Counter()
     print(f"{'':<23}{'in core':>11}" + "".join(f"{budget:>9} " for budget in BUDGETS))

@@ -123,7 +123,7 @@ def size_of(graph: Any) -> dict[str, Any]:
         "n_vertices": graph.n_vertices,
         "n_arcs": graph.n_arcs,
         "weighted": False if graph.weights is None else graph.weights.dtype,
-        "loops": graph.loops is not None and bool(graph.loops.any()),
+        "loops": graph.has_loops,
     }
 
 

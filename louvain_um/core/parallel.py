@@ -14,12 +14,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
+from numpy.typing import NDArray
+
 from louvain_um.core import headroom
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
 from louvain_um.core.threads import usable_cores
 from louvain_um.errors import OptionError
 from louvain_um.options import MAX_THREADS
+
+PIECE = 1 << 18
+"""Elements that a thread takes at a time of a long array: they stay in its cache."""
 
 SPINS = 1000
 """Polls of a counter before yielding the core to another thread: some microseconds."""
@@ -87,6 +92,37 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
     for failure in failures:
         if failure is not None:
             raise failure
+
+
+def over_pieces(
+    function: Callable[[NDArray[Any]], Result], array: NDArray[Any], overlap: int = 0
+) -> list[Result]:
+    """Return ``function(piece)`` of every piece of a long array, in any order.
+
+    Parameters
+    ----------
+    function : callable
+        Of NumPy's, say, which releases the GIL.
+    array : ndarray
+    overlap : int
+        Elements that a piece shares with the next one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.core.parallel import over_pieces
+    >>> sum(over_pieces(lambda piece: int(piece.sum()), np.arange(1 << 20)))
+    549755289600
+    """
+    found = list[Result]()
+    end = len(array) - overlap
+
+    def work(thread: int, threads: int) -> None:
+        for begin in range(thread * PIECE, end, threads * PIECE):
+            found.append(function(array[begin : begin + PIECE + overlap]))
+
+    run(work, default_threads() if end > PIECE else 1)
+    return found
 
 
 def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Future[Result]:

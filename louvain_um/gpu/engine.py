@@ -470,17 +470,12 @@ class GpuEngine:
         """Return each level's map to the next, on the host."""
         if path[0].cycle == 0:
             self.forecast.cycle_ended()
-        return tuple(self.fetched(level.numbers) for level in path[:-1])
+        return tuple(self.memory.values_of(level.numbers) for level in path[:-1])
 
     def coarse_labels(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return, for each level but the first, the communities its vertices start in."""
-        return tuple(self.fetched(level.start) for level in path[1:] if level.start is not None)
-
-    def fetched(self, array: Any) -> U32:
-        """Return an array's values, read by the side where they live."""
-        name = self.memory.name_of(array)
-        found: U32 = array.get() if name is None else self.memory.fetch(name)[: array.size]
-        return found
+        starts = (level.start for level in path[1:] if level.start is not None)
+        return tuple(map(self.memory.values_of, starts))
 
     def labels(self, path: list[GpuLevel]) -> U32:
         """Return the communities of the input's vertices, numbered by size, on the host."""
@@ -492,7 +487,7 @@ class GpuEngine:
         for level in path:
             self.memory.free(*self.live(*self.held(level)))
         relabel.number_by_size(kernels, self.memory, labels)
-        return self.fetched(labels)
+        return self.memory.values_of(labels)
 
     @property
     def peak_bytes(self) -> Mapping[Any, int]:

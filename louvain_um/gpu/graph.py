@@ -12,6 +12,7 @@ import numpy as np
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
+from louvain_um.placement.memory import staging
 
 if TYPE_CHECKING:
     from typing import Self
@@ -56,32 +57,30 @@ class DeviceGraph:
     @classmethod
     def from_host(cls, graph: Graph) -> Self:
         """Copy a graph to the current device."""
-        import cupy
-
         refuse_kinds(graph, "a DeviceGraph holds")
         weights: Any = graph.weights
         if weights is not None and weights.dtype == np.int64:
             weights = weights.view(np.uint64)
-        loops = graph.loops.view(np.uint64) if graph.loops.any() else None
+        loops = graph.loops.view(np.uint64) if graph.has_loops else None
         return cls(
-            cupy.asarray(graph.offsets),
-            cupy.asarray(graph.targets),
-            None if weights is None else cupy.asarray(weights),
-            None if loops is None else cupy.asarray(loops),
+            staging.sent(graph.offsets),
+            staging.sent(graph.targets),
+            None if weights is None else staging.sent(weights),
+            None if loops is None else staging.sent(loops),
             graph.scale,
         )
 
     def to_host(self, *, check: bool = True) -> Graph:
         """Copy to host memory; `check` as in `Graph`."""
-        weights = None if self.weights is None else self.weights.get()
+        weights = None if self.weights is None else staging.fetched(self.weights)
         if weights is not None and weights.dtype == np.uint64:
             weights = weights.view(np.int64)
         if self.loops is None:
             loops = np.zeros(self.n_vertices, np.int64)
         else:
-            loops = self.loops.get().view(np.int64)
-        arrays = self.offsets.get(), self.targets.get(), weights, loops
-        return Graph(*arrays, self.scale, check=check)
+            loops = staging.fetched(self.loops).view(np.int64)
+        offsets, targets = staging.fetched(self.offsets), staging.fetched(self.targets)
+        return Graph(offsets, targets, weights, loops, self.scale, check=check)
 
     @property
     def n_vertices(self) -> int:
@@ -109,6 +108,11 @@ class DeviceGraph:
         arcs = self.n_arcs if self.weights is None else int(self.weights.sum(dtype=np.uint64))
         loops = 0 if self.loops is None else int(self.loops.sum(dtype=np.uint64))
         return arcs + 2 * loops
+
+    @cached_property
+    def has_loops(self) -> bool:
+        """Whether a vertex has a loop."""
+        return self.loops is not None and bool(self.loops.any())
 
     @property
     def nbytes(self) -> int:

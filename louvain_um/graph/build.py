@@ -24,6 +24,9 @@ from louvain_um.graph import kinds, rows
 from louvain_um.graph.integer_weights import SMALL, quantise, refuse
 from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind, check_kind
 
+ROWS = 1 << 12
+"""Rows that a thread adds up at a time."""
+
 AS_NAMES = "number vertices from 0, or pass names as text to as_graph"
 TOO_LARGE = f"outside the range of vertex ids; {AS_NAMES}"
 
@@ -131,13 +134,9 @@ def weighted_degrees(
     loops: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Return the degree of each vertex, int64[n]: its arcs' weights and twice its loop."""
-    if weights is None:
-        degrees: NDArray[np.int64] = np.diff(offsets)
-        if loops.any():
-            degrees += 2 * loops
-        return degrees
     degrees = np.empty(len(loops), np.int64)
-    _sum_rows(offsets, weights, loops, degrees)
+    threads = parallel.default_threads() if len(loops) > parallel.PIECE else 1
+    parallel.run(_sum_rows, threads, offsets, weights, loops, degrees)
     return degrees
 
 
@@ -218,9 +217,13 @@ def left_out(edges: int) -> tuple[str, ...]:
 
 
 @kernel()
-def _sum_rows(offsets, weights, loops, degrees):
-    for v in range(len(loops)):
-        total = 2 * loops[v]
-        for j in range(offsets[v], offsets[v + 1]):
-            total += np.int64(weights[j])
-        degrees[v] = total
+def _sum_rows(thread, threads, offsets, weights, loops, degrees):
+    for begin in range(thread * ROWS, len(loops), threads * ROWS):
+        for v in range(begin, min(begin + ROWS, len(loops))):
+            total = 2 * loops[v]
+            if weights is None:
+                total += offsets[v + 1] - offsets[v]
+            else:
+                for j in range(offsets[v], offsets[v + 1]):
+                    total += np.int64(weights[j])
+            degrees[v] = total

@@ -93,7 +93,9 @@ class Graph:
         if check:
             self.validate()
         if self.weights is not None and len(self.weights):
-            lightest = int(self.weights.min())
+            from louvain_um.core.parallel import over_pieces
+
+            lightest = min(over_pieces(lambda piece: int(piece.min()), self.weights))
             if self.kind == "signed":
                 if lightest <= 0 and bool((self.weights == 0).any()):
                     self._leave_out_zeros(self.weights)
@@ -230,8 +232,20 @@ class Graph:
     @cached_property
     def total_weight(self) -> int:
         """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
-        arcs = self.n_arcs if self.weights is None else int(self.weights.sum(dtype=np.int64))
-        return arcs + 2 * int(self.loops.sum())
+        from louvain_um.core.parallel import over_pieces
+
+        def total(array: NDArray[Any]) -> int:
+            return sum(over_pieces(lambda piece: int(piece.sum(dtype=np.int64)), array))
+
+        arcs = self.n_arcs if self.weights is None else total(self.weights)
+        return arcs + 2 * total(self.loops) if self.has_loops else arcs
+
+    @cached_property
+    def has_loops(self) -> bool:
+        """Whether a vertex has a loop."""
+        from louvain_um.core.parallel import over_pieces
+
+        return any(over_pieces(np.any, self.loops))
 
     @cached_property
     def absolute_degrees(self) -> NDArray[np.int64]:

@@ -120,7 +120,7 @@ def two_colouring(graph: Any) -> I64:
     parts, part = connected_components(cover, directed=False)
     one, other = part[:n], part[n:]
     odd = one == other
-    if odd.any() or graph.loops.any():
+    if odd.any() or graph.has_loops:
         where = ", a loop"
         if odd.any():
             start, source = int(np.argmax(odd)), np.repeat(np.arange(n), np.diff(graph.offsets))

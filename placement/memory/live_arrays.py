@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.ledger import Group, Ledger, Listener
-from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory import cuda_calls, staging
 from louvain_um.placement.memory.advise import Side
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.colocate import fetch, fill
@@ -149,6 +149,10 @@ class LiveArrays:
         there = sum(nbytes for _, nbytes, side in parts if side in ("host", "peer"))
         return there / max(sum(nbytes for _, nbytes, _ in parts), 1)
 
+    def on_device(self, name: str) -> bool:
+        """Return whether all of a live array is in the device's own memory."""
+        return all(side == "device" for _, _, side in self.sides(name))
+
     def fill(self, name: str, source: Any) -> None:
         """Copy values into a live array, each to the side where its bytes are.
 
@@ -171,10 +175,23 @@ class LiveArrays:
 
     def fetch(self, name: str) -> NDArray[Any]:
         """Return a live array's values in host memory, read by the side where they live."""
-        array, allocation = self.live[name], self.allocations[name]
+        return self.values_of(self.live[name])
+
+    def name_of(self, array: Any) -> str | None:
+        """Return the name of the live array that begins where this one does; None if none does."""
+        for name, held in self.allocations.items():
+            if held.address == array.data.ptr:
+                return name
+        return None
+
+    def values_of(self, array: Any) -> NDArray[Any]:
+        """Return the values of an array, live or not, in host memory, as `fetch` does."""
+        name = self.name_of(array)
+        if name is None:
+            return staging.fetched(array)
         values = np.empty(array.size, array.dtype)
         with cuda_calls.current(self.device):
-            fetch(allocation.arena.sides(allocation.address, values.nbytes), values)
+            fetch(self.allocations[name].arena.sides(array.data.ptr, values.nbytes), values)
         return values
 
     @property

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import ctypes
 from concurrent.futures import Future, wait
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.placement.memory import cuda_calls, host
 
@@ -35,6 +38,30 @@ def to_device(target: int, source: int, nbytes: int) -> None:
 def to_host(target: int, source: int, nbytes: int) -> None:
     """Copy memory of the current device to ordinary host memory; returns when it is there."""
     _copy(target, source, nbytes, up=False)
+
+
+def sent(values: NDArray[Any]) -> Any:
+    """Return a CuPy array of the current device with the values of one in host memory."""
+    import cupy
+
+    if values.nbytes < LEAST or not values.flags.c_contiguous:
+        return cupy.asarray(values)
+    array = cupy.empty(values.shape, values.dtype)
+    cuda_calls.synchronize()  # its memory may have been another array's
+    to_device(array.data.ptr, values.ctypes.data, values.nbytes)
+    return array
+
+
+def fetched(array: Any) -> NDArray[Any]:
+    """Return the values of a CuPy array in ordinary host memory."""
+    if array.nbytes < LEAST or not array.flags.c_contiguous:
+        found: NDArray[Any] = array.get()
+        return found
+    values = np.empty(array.shape, array.dtype)
+    with cuda_calls.current(array.device.id):
+        cuda_calls.synchronize()
+        to_host(values.ctypes.data, array.data.ptr, values.nbytes)
+    return values
 
 
 def _copy(target: int, source: int, nbytes: int, *, up: bool) -> None:

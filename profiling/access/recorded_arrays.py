@@ -39,7 +39,7 @@ class RecordedArrays:
         self.vertices, self.arcs = graph.n_vertices, graph.n_arcs
         self.weight = 0 if graph.weights is None else graph.weights.dtype.itemsize
         self.sums = 4 if graph.total_weight < 2**32 else 8
-        self.has_loops = graph.loops is not None and bool(graph.loops.any())
+        self.has_loops = graph.has_loops
         self.degrees = graph_stats(graph)
         self.stretch = max(STRETCH, self.arcs // MOST_STRETCHES)
         self.hubs = (0, 0)

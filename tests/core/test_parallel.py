@@ -13,6 +13,7 @@ from numba import njit
 
 from louvain_um import Graph, api
 from louvain_um.core import parallel
+from louvain_um.gpu.memory.degree_stats import degree_stats, fit16
 
 STAGES, ITEMS = 50, 1000
 
@@ -118,3 +119,38 @@ def test_scarce_memory_is_an_error_and_nothing_worse(spare: int, outcome: str) -
         check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, outcome), done.stderr
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 95])
+def test_pieces_are_the_whole_of_an_array(
+    monkeypatch: pytest.MonkeyPatch, length: int, overlap: int
+) -> None:
+    monkeypatch.setattr(parallel, "PIECE", 10)
+    monkeypatch.setattr(parallel, "default_threads", lambda: 3)
+    array = np.arange(length)
+    found = sorted(parallel.over_pieces(np.ndarray.tolist, array, overlap))
+    assert [i for piece in found for i in piece[: len(piece) - overlap]] == [
+        *range(length - overlap)
+    ]
+    assert all(piece[10:] == [piece[0] + 10][:overlap] for piece in found[:-1])
+
+
+def test_what_is_added_up_by_several_threads_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    n = 3000
+    source, target = rng.integers(0, n, (2, 20_000))
+    source[:50] = target[:50]
+    for weights in (None, rng.integers(1, 2**33, 20_000)):
+        graphs = list[Graph]()
+        for piece in (1 << 18, 100):
+            monkeypatch.setattr(parallel, "PIECE", piece)
+            monkeypatch.setattr(parallel, "default_threads", lambda: 3)
+            graphs.append(Graph.from_edges(source, target, weights, n_vertices=n, duplicates="sum"))
+            assert graphs[-1].has_loops
+            assert graphs[-1].total_weight == graphs[-1].degrees.sum()
+            arcs = np.diff(graphs[-1].offsets)
+            stats = degree_stats(graphs[-1].offsets)
+            assert stats[:3] == (arcs.max(), (arcs**2).sum(), (arcs == 0).sum())
+            assert fit16(graphs[-1].weights) == (weights is None)
+        assert np.array_equal(graphs[0].degrees, graphs[1].degrees)

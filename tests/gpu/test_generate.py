@@ -60,8 +60,11 @@ def test_rows_are_sorted_in_stretches(gpu: Choice, monkeypatch: pytest.MonkeyPat
 def test_the_way_to_the_host_and_back_changes_nothing(gpu: Choice) -> None:
     from louvain_um.gpu.graph import DeviceGraph
 
-    for weights in ([1, 2, 3], [1, 2**40, 3]):
-        graph = Graph.from_edges([0, 1, 2], [1, 2, 2], weights, n_vertices=5)
+    rng = np.random.default_rng(5)
+    many = rng.integers(0, 500_000, (2, 3_000_000))  # copied through page-locked buffers
+    cases = [([0, 1, 2], [1, 2, 2], [1, 2, 3], 5), ([0, 1, 2], [1, 2, 2], [1, 2**40, 3], 5)]
+    for source, target, weights, n in [*cases, (*many, rng.integers(1, 9, 3_000_000), 500_000)]:
+        graph = Graph.from_edges(source, target, weights, n_vertices=n, duplicates="sum")
         there = DeviceGraph.from_host(graph)
         assert there.total_weight == graph.total_weight
         assert same(there.to_host(), graph)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.parallel import over_pieces
 from louvain_um.gpu.memory.clustering import sampled_clustering
 from louvain_um.gpu.memory.packed import MOST_WEIGHT
 
@@ -48,16 +52,19 @@ def graph_stats(graph: Any) -> DegreeStats:
 
 def fit16(weights: Any) -> bool:
     """Return whether there are weights, none of which takes more than 16 bits."""
-    return weights is not None and (not len(weights) or int(weights.max()) <= MOST_WEIGHT)
+    if weights is None:
+        return False
+    if not isinstance(weights, np.ndarray):
+        return not len(weights) or int(weights.max()) <= MOST_WEIGHT
+    return all(over_pieces(lambda piece: int(piece.max()) <= MOST_WEIGHT, weights))
 
 
-def degree_stats(offsets: Any) -> DegreeStats:
+def degree_stats(offsets: NDArray[np.int64]) -> DegreeStats:
     """Return the degree statistics of a graph.
 
     Parameters
     ----------
     offsets : int64[n + 1]
-        NumPy's or CuPy's.
 
     Examples
     --------
@@ -66,7 +73,17 @@ def degree_stats(offsets: Any) -> DegreeStats:
     >>> degree_stats(np.array([0, 2, 2, 3, 4]))[:4]
     (2, 6, 1, 0)
     """
-    arcs = (offsets[1:] - offsets[:-1]).astype("float64")
-    max_degree = int(arcs.max()) if len(arcs) else 0
+    found = over_pieces(_piece_stats, offsets, overlap=1)
+    if not found:
+        return DegreeStats(0, 0, 0, 0)
+    most, squares, isolated, hub_arcs = zip(*found, strict=True)
+    return DegreeStats(max(most), sum(squares), sum(isolated), sum(hub_arcs))
+
+
+def _piece_stats(offsets: NDArray[np.int64]) -> tuple[int, int, int, int]:
+    """Return the most arcs, their squares' sum, vertices without arcs and arcs of hubs."""
+    arcs = np.diff(offsets)
+    real = arcs.astype(np.float64)  # squares of more than 2**31 arcs overflow integers
+    squares = int(np.einsum("i,i->", real, real))
     hub_arcs = int(arcs[arcs > HUB_DEGREE].sum())
-    return DegreeStats(max_degree, int((arcs * arcs).sum()), int((arcs == 0).sum()), hub_arcs)
+    return int(arcs.max()), squares, int((arcs == 0).sum()), hub_arcs

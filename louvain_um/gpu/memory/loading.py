@@ -60,7 +60,7 @@ def upload(
         weights = weights.view(np.uint32 if weights.dtype == np.uint32 else np.uint64)
     if weights is not None:
         weights = put("weights", "graph", weights)
-    if graph.loops is not None and graph.loops.any():
+    if graph.loops is not None and graph.has_loops:
         loops = put("loops", "graph", graph.loops.astype(sums))
     level = first_level(
         graph,
@@ -76,7 +76,9 @@ def upload(
         level.heads, level.lines = put("heads", "graph", packed.heads), packed.lines
     if compact and weights is None:
         return level  # which has no degrees: `packed.cuh`
-    if isinstance(graph, Graph):
+    there = ("offsets.0", "loops.0") if loops is not None else ("offsets.0",)
+    counted = weights is None and not extended
+    if isinstance(graph, Graph) and not (counted and all(map(memory.on_device, there))):
         level.degrees = put("degrees", "community", graph.degrees.astype(sums))
     else:
         count_degrees(memory, level)
@@ -113,13 +115,8 @@ def first_level(graph: Graph | DeviceGraph, **arrays: Any) -> GpuLevel:
 
 def count_degrees(memory: Allocator, level: GpuLevel) -> None:
     """Give a level its degrees."""
-    import cupy
-
     level.degrees = memory.empty("degrees.0", "community", level.vertices, level.sums)
-    if level.weights is None and level.loops is None:
-        cupy.subtract(level.offsets[1:], level.offsets[:-1], out=level.degrees, casting="unsafe")
-    else:
-        add_degrees(kernels, level)
+    add_degrees(kernels, level)
 
 
 def cut(

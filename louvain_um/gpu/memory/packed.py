@@ -28,6 +28,7 @@ from louvain_um.gpu.memory.packed_rows import (
     START_BITS,
     WIDTH_BITS,
 )
+from louvain_um.placement.memory.staging import fetched
 
 OFFSETS_SHARE: Final = 8
 """Offsets of 8 bytes that take more than 1 / 8 of the bytes of targets are too much: with 30 % of
@@ -213,7 +214,7 @@ class Packer:
 
 def on_host(array: Any) -> Any:
     """Return an array in host memory, wherever it is; None for None."""
-    return array if array is None or isinstance(array, np.ndarray) else array.get()
+    return array if array is None or isinstance(array, np.ndarray) else fetched(array)
 
 
 def whole_arcs(lines: NDArray[np.uint32], nbytes: int) -> int:

@@ -46,7 +46,7 @@ def shape_of(graph: Any, options: Options, degrees: DegreeStats) -> Shape:
         weight_bytes=0 if graph.weights is None else graph.weights.dtype.itemsize,
         sum_bytes=sum_type(graph, extended=takes_extended_rule(options)).itemsize,
         total_weight=None if graph.weights is None else int(graph.total_weight),
-        loops=graph.loops is not None and bool(graph.loops.any()),
+        loops=graph.has_loops,
         max_degree=degrees.max_degree,
         isolated=degrees.isolated,
         hub_arcs=degrees.hub_arcs,

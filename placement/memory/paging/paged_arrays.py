@@ -260,14 +260,6 @@ class PagedArrays(LiveArrays):
             return 0, 0
         return min(held.arena.bare) * held.arena.pool.size, held.arena.copy_address
 
-    def name_of(self, array: Any) -> str | None:
-        """Return the name of a live array in pages, whose values `fetch` reads; else None."""
-        if self.schedule:
-            for name, held in self.allocations.items():
-                if held.address == array.data.ptr and isinstance(held.arena, Span):
-                    return name
-        return None
-
     def _widened(self, nbytes: int) -> bool:
         """Whether arcs made room in the shared arena for an array."""
         if self.schedule is None:
