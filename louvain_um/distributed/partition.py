@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -36,6 +37,8 @@ class RowBlock:
         Weight of each vertex's self-loop.
     names : int64[n], optional
         Ids of all vertices of the graph in the source.
+    own_names : array[k], optional
+        Names of the block's vertices, of a graph that one process read.
     scale : float
         Power of two by which real weights were multiplied.
     """
@@ -47,6 +50,7 @@ class RowBlock:
     weights: NDArray[np.uint32] | I64 | None
     loops: I64
     names: I64 | None = None
+    own_names: NDArray[Any] | None = None
     scale: float = 1.0
 
     def named(self, names: I64 | None, scale: float) -> RowBlock:
@@ -119,6 +123,7 @@ def blocks_of(graph: Graph, ranks: int) -> list[RowBlock]:
                 targets=graph.targets[low:high],
                 weights=None if graph.weights is None else graph.weights[low:high],
                 loops=graph.loops[first:last],
+                own_names=None if graph.names is None else graph.names[first:last],
             )
         )
     return blocks
@@ -149,6 +154,7 @@ def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
         "weights": np.zeros(0, np.uint32 if itemsize == 4 else np.int64),
         "loops": np.zeros(0, np.int64),
         "first": np.zeros(0, np.int64),
+        "own_names": np.zeros(0, np.uint8),
     }
     own: dict[str, Any] = {}
     for name, nothing in empty.items():
@@ -157,11 +163,14 @@ def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
             sent = [nothing] * ranks.size
         elif name == "first":
             sent = [np.array([block.first], np.int64) for block in blocks]
+        elif name == "own_names":  # of any type
+            sent = [np.frombuffer(pickle.dumps(block.own_names), np.uint8) for block in blocks]
         else:
             sent = [nothing if getattr(b, name) is None else getattr(b, name) for b in blocks]
         own[name] = ranks.alltoallv(sent)[0]
     first = int(own.pop("first")[0])
     own["weights"] = own["weights"] if itemsize else None
+    own["own_names"] = pickle.loads(own["own_names"].tobytes())
     return RowBlock(first=first, n_vertices=vertices, **own)
 
 

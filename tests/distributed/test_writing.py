@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,19 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.distributed import run
-from louvain_um.distributed.carriers.threads import run_threads
+from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.files import part_folder, writing
 from louvain_um.distributed.files.edge_pieces import files_of
 from louvain_um.distributed.files.part_folder import UNFINISHED, PartFolder
 from louvain_um.distributed.files.writing import PartitionedLabels, write_labels_partitioned
+from louvain_um.distributed.partition import deal
 from louvain_um.distributed.run import detect_in_threads, detect_on_rank
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.formats.labels import read_labels
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
+from louvain_um.results.comparison import compare
 from tests.distributed.runs import assert_equal, graph_named, one_process
 
 
@@ -62,6 +66,13 @@ def test_parts_are_the_labels(tmp_path: Path, result: Communities, scheme: str) 
     assert vertices == list(range(6))
     assert labels == result.labels.tolist()
     assert PartFolder(folder).names() == [Path(file).name for file in files]
+
+
+def test_a_folder_of_parts_is_read_as_one_label_file(tmp_path: Path, result: Communities) -> None:
+    write_labels_partitioned(result, tmp_path / "out", parts=4)
+    found = read_labels(tmp_path / "out")
+    assert found.vertices.tolist() == list(range(6))
+    assert compare(found, result).identical
 
 
 def test_a_local_folder_needs_no_fsspec(
@@ -320,3 +331,22 @@ def test_ranks_read_remote_files(tmp_path: Path, scheme: str) -> None:
     found = run_threads(task, 2)[0]
     assert_equal(found, one)
     assert files_of(folder) == files_of(f"{folder}/*.csv")
+
+
+@pytest.mark.parametrize(
+    "names", [["ann", "bob", "cy", "dee", "eve"], np.arange(1, 6), [1, "b", 3, "d", 5]]
+)
+def test_vertices_keep_their_names(tmp_path: Path, names: Any) -> None:
+    graph = replace(lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 4]), names=names)
+    found = detect_in_threads(graph, Options(device="cpu"), ranks=2, labels=str(tmp_path / "out"))
+    labels = read_labels(tmp_path / "out")
+    assert [str(name) for name in labels.vertices] == [str(name) for name in names]
+    assert labels.communities.tolist() == found.labels.tolist()
+
+    def rows(own: ThreadCommunicator) -> Any:
+        return deal(own, None if own.rank else graph)
+
+    blocks = run_threads(rows, 2)
+    assert [str(name) for block in blocks for name in block.own_names] == [
+        str(name) for name in names
+    ]

@@ -119,7 +119,9 @@ class RankParts:
         own = range(first, first + len(cuts) - 1)
         try:
             for part, (low, high) in zip(own, pairwise(cuts), strict=True):
-                self.folder.write(part, columns_of(result, low, high))
+                names = block.own_names
+                own_names = names if names is None else names[low - block.first :]
+                self.folder.write(part, columns_of(result, low, high, own_names))
             self._meet()
         except BaseException:
             for part in own:
@@ -204,8 +206,14 @@ def cuts_of(first: int, last: int, parts: int) -> Sequence[int]:
     return [first + part * (last - first) // parts for part in range(parts + 1)]
 
 
-def columns_of(result: Communities, first: int, last: int) -> dict[str, Any]:
-    """Return the columns of a range of vertices."""
+def columns_of(
+    result: Communities, first: int, last: int, own_names: NDArray[Any] | None = None
+) -> dict[str, Any]:
+    """Return the columns of a range of vertices, whose names are given or the result's."""
     names = result.names
-    vertices = np.arange(first, last) if names is None else names[first:last]
+    if own_names is None and names is not None:
+        own_names = names[first:last]
+    vertices = np.arange(first, last) if own_names is None else own_names[: last - first]
+    if vertices.dtype.kind == "O":  # a column has one type
+        vertices = np.array([str(name) for name in vertices], object)
     return {"vertex": vertices, "community": result.labels[first:last]}
