@@ -241,3 +241,12 @@ class Doubt(str):
     """A note of a graph on a guess that may be wrong; `read_graph` and `as_graph` also warn."""
 
     __slots__ = ()
+
+
+class Vanished(str):
+    """A note of a graph on positive weights that round to 0: their edges are left out.
+
+    It warns of nothing: similarities of many points are often that far apart.
+    """
+
+    __slots__ = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from typing import Any, BinaryIO
@@ -27,7 +28,10 @@ def write_gexf(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes
 def write_graphml(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes) -> None:
     """Write GraphML, for igraph, yEd, Gephi and others."""
     networkx = require("networkx", path)
-    networkx.write_graphml_xml(_labelled(graph, path, attributes), stream, prettyprint=False)
+    text = io.BytesIO()
+    networkx.write_graphml_xml(_labelled(graph, path, attributes), text, prettyprint=False)
+    # Readers of XML take a carriage return for a newline unless it is escaped.
+    stream.write(text.getvalue().replace(b"\r", b"&#13;"))
 
 
 def write_cytoscape(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes) -> None:

@@ -53,6 +53,10 @@ OTHERS = {
         "is JSON, of which only Cytoscape's is read (format='cytoscape'); convert it, for example "
         "with networkx"
     ),
+    rb'\s*(strict\s+)?(di)?graph(\s+("[^"\n]*"|\w+))?\s*\{': (
+        "is a DOT file of Graphviz, which is not read; convert it to GML (gv2gml), or to lines "
+        "with the two ends of an edge"
+    ),
 }
 """Beginnings of text that would pass for edges."""
 

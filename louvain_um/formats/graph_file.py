@@ -55,6 +55,9 @@ MOST_VERTICES = 100
 
 TRUST = "; if it comes from a trusted source, pass trusted=True (--trusted)"
 
+ON_RANKS = "pass cluster='local:2' (in Python with read_partitioned)"
+"""How files are read together."""
+
 
 class GraphFile:
     """An open graph file; all its errors name the file.
@@ -229,9 +232,19 @@ def refuse_missing(path: str) -> None:
     if not path:
         raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
     if where.is_dir():
-        raise GraphFormatError("is a folder; name a graph file inside it", path)
+        raise GraphFormatError(
+            "is a folder; name a graph file inside it, as one file is read at a time, or, to "
+            f"detect communities of all its files together, {ON_RANKS}",
+            path,
+        )
     if not where.exists() and "://" in path:
         raise GraphFormatError("is an address; download the file first", path)
+    if not where.exists() and any(character in path for character in "*?["):
+        raise GraphFormatError(
+            "no such file, and a pattern is not resolved: one file is read at a time; name it, or, "
+            f"to detect communities of all files together, {ON_RANKS}",
+            path,
+        )
     if not where.exists():
         raise GraphFormatError("no such file; check the path", path)
 

@@ -148,8 +148,8 @@ def _id_error(name: str, min_id: int, max_id: int) -> str:
     if NUMBER.fullmatch(name):
         return f"id {shown} is not a whole number; correct it, or read ids as names with ids='text'"
     return (
-        f"id {shown} is not a number, but earlier ids are; correct it, skip a header line with "
-        "header=True (--header), or read ids as names with ids='text'"
+        f"id {shown} is not a number; correct it, read ids as names with ids='text', or, if the "
+        "line is a header, skip it with header=True (--header)"
     )
 
 

@@ -178,12 +178,14 @@ def _write_edges(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     if base:
         names = None
     notes: tuple[str, ...] = ()
-    if names is None:
+    # Other programs take a comment in CSV for data; only a graph with isolated vertices needs it.
+    titled = separator == "," and not (names is None and _isolated_note(graph))
+    if names is None and not titled:
         stream.write(f"# Nodes: {graph.n_vertices} Edges: {graph.n_edges}\n".encode())
-    else:
+    elif names is not None:
         notes = _isolated_note(graph)
     columns = ["source", "target", "weight"][: 3 if graph.weighted else 2]
-    if names is not None and names.dtype.kind not in "iu":
+    if titled or (names is not None and names.dtype.kind not in "iu"):
         stream.write(f"{separator.join(columns)}\n".encode())
     elif graph.weighted:
         # Otherwise large integer weights could be read as times.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, Vanished
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 SMALL = 1 << 15
@@ -85,10 +85,11 @@ def quantise(
         integers >>= spare
         shift -= spare
     if vanished:
-        notes += (
+        text = (
             f"{vanished} of {len(weights)} positive weights are so small beside the total "
-            f"that they count as 0 (below {0.5 / 2.0**shift:.3g})",
+            f"that they count as 0 (below {0.5 / 2.0**shift:.3g})"
         )
+        notes += (Vanished(text),)
     return integers, 2.0**shift, notes
 
 

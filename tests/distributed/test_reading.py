@@ -165,6 +165,22 @@ def test_remote_folders_of_folders_are_told_from_none() -> None:
         lu.read_partitioned("memory://nowhere")
 
 
+def test_a_remote_path_without_its_package_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    core = pytest.importorskip("fsspec.core")
+
+    def lacking(path: str) -> None:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(core, "url_to_fs", lacking)
+    with pytest.raises(GraphFormatError, match=r"Install s3fs to access S3\); install it with pip"):
+        lu.read_partitioned("s3://bucket/edges.csv")
+    monkeypatch.undo()
+    with pytest.raises(GraphFormatError, match=r"cannot be reached .*; check the address"):
+        lu.read_partitioned("unheard-of://bucket/edges.csv")
+
+
 @pytest.mark.parametrize(
     "wrong", [{"duplicates": "twice"}, {"n_vertices": "3"}, {"n_vertices": -1}, {"n_vertices": 1.5}]
 )

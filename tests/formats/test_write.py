@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.formats import check_graph_path, read_graph, write_graph
+from louvain_um.formats import as_graph, check_graph_path, read_graph, write_graph
 from louvain_um.graph.graph import Graph
 from tests.graphs import graphs, same
 
@@ -63,7 +63,7 @@ def test_a_tenth_stays_a_tenth(tmp_path: Path) -> None:
     text = "".join(f"{v} {v + 1} 0.{v % 9 + 1}\n" for v in range(1000))
     (tmp_path / "g.txt").write_text(text)
     write_graph(tmp_path / "g.csv", read_graph(tmp_path / "g.txt"))
-    rows = (tmp_path / "g.csv").read_text().splitlines()[2:]
+    rows = (tmp_path / "g.csv").read_text().splitlines()[1:]
     assert rows == text.replace(" ", ",").splitlines()
 
 
@@ -226,3 +226,23 @@ def test_integers_are_written_as_integers(tmp_path, names, kind):
     known = read_graph(path).names.tolist()
     assert list(map(str, known)) == list(map(str, names))
     assert isinstance(known[0], int) or (kind == "npz" and isinstance(names, np.ndarray))
+
+
+@pytest.mark.parametrize("text", ["0 1\n1 2\n", "1 2 0.5\n2 3 4\n", "5 9\n9 7\n"])
+def test_csv_is_a_table_that_other_programs_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "g.txt").write_text(text)
+    graph = read_graph(tmp_path / "g.txt")
+    write_graph(graph, tmp_path / "g.csv")
+    titles = "source,target,weight" if graph.weighted else "source,target"
+    assert (tmp_path / "g.csv").read_text().splitlines()[0] == titles
+    back = read_graph(tmp_path / "g.csv")
+    assert np.array_equal(back.names, graph.names)  # type: ignore[arg-type]
+    assert np.array_equal(back.targets, graph.targets)
+
+
+@pytest.mark.parametrize("name", ["g.graphml", "g.graphml.gz", "g.gexf", "g.gml.cyjs"])
+def test_carriage_returns_in_names_survive(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("networkx")
+    names = ["a\rb", "c", "d\r\ne"]
+    write_graph(as_graph((names[:2], names[1:])), tmp_path / name)
+    assert read_graph(tmp_path / name).names.tolist() == names  # type: ignore[union-attr]

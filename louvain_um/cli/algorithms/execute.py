@@ -13,12 +13,16 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.algorithms.answers import Answer
 from louvain_um.cli.exit_codes import print_note
 from louvain_um.cli.reading import Reading, source_column
+from louvain_um.errors import LouvainUmError, Vanished
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
 
 WEIGHING = {"sssp": "every edge has length 1", "mst": "every edge weighs 1"}
 """Algorithms to which weights matter most, and what they do without any."""
+
+FOLLOWING = ("bfs", "sssp", "components", "mst", "triangles")
+"""Algorithms whose answer changes with every edge, however little it weighs."""
 
 Algorithm = Callable[["Graph", Mapping[str, Any]], Answer]
 """Computes an answer from a graph and the options of the call."""
@@ -46,6 +50,23 @@ class Running:
     force: common.Force = False
     quiet: common.Quiet = False
     verbose: common.Verbose = False
+
+
+def refuse_vanished(name: str, source: str, graph: Graph) -> None:
+    """Raise if edges are missing because their weights round to 0, and the answer needs them.
+
+    Raises
+    ------
+    LouvainUmError
+        Tells how many, and how to keep them.
+    """
+    for note in graph.notes if name in FOLLOWING else ():
+        if isinstance(note, Vanished):
+            unweighted = WEIGHING.get(name, "weights do not matter here")
+            raise LouvainUmError(
+                f"{source}: {note}, and their edges would be missing; correct the large weights, "
+                f"or pass weighted=False (--unweighted): {unweighted}"
+            )
 
 
 def execute(
@@ -78,6 +99,7 @@ def execute(
         with timed(seconds, "read", reporter), announced(reporter):
             reporter.step(f"reading {source}")
             loaded = reading.read(source)
+            refuse_vanished(name, source, loaded)
         with timed(seconds, "run", reporter):
             reporter.step(f"running {name}")
             call = {

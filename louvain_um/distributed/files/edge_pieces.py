@@ -60,7 +60,7 @@ def files_of(pattern: str) -> list[str]:
         There are none.
     """
     if "://" in pattern:
-        system, path = require("fsspec.core", pattern).url_to_fs(pattern)
+        system, path = remote(pattern)
         names = system.glob(posixpath.join(path, IN_FOLDER) if system.isdir(path) else path)
         found = [system.unstrip_protocol(name) for name in names]
         files = [at for at, name in zip(found, names, strict=True) if not system.isdir(name)]
@@ -81,11 +81,36 @@ def files_of(pattern: str) -> list[str]:
     return sorted(files)
 
 
+def remote(path: str) -> tuple[Any, str]:
+    """Return the file system of an address, and the path in it.
+
+    Raises
+    ------
+    GraphFormatError
+        fsspec or what it needs for the scheme is missing, or it knows no such scheme.
+    """
+    core = require("fsspec.core", path)
+    scheme = path.partition("://")[0]
+    try:
+        system, name = core.url_to_fs(path)
+    except ImportError as error:
+        raise GraphFormatError(
+            f"{scheme}:// needs another package ({first_line_of(error)}); install it with pip",
+            path,
+        ) from None
+    except ValueError as error:
+        raise GraphFormatError(
+            f"cannot be reached ({first_line_of(error)}); check the address", path
+        ) from None
+    return system, name
+
+
 def opened(path: str) -> AbstractContextManager[Any]:
     """Open a file, local or remote."""
     if "://" in path:
-        remote: AbstractContextManager[Any] = require("fsspec", path).open(path, "rb")
-        return remote
+        system, name = remote(path)
+        stream: AbstractContextManager[Any] = system.open(name, "rb")
+        return stream
     return open(path, "rb")
 
 
@@ -125,7 +150,7 @@ def size_of(path: str) -> int:
     """Return the bytes of a file, local or remote."""
     if "://" not in path:
         return os.path.getsize(path)
-    system, name = require("fsspec.core", path).url_to_fs(path)
+    system, name = remote(path)
     return int(system.size(name) or 0)
 
 
@@ -135,7 +160,7 @@ def here(path: str) -> Iterator[str]:
     if "://" not in path:
         yield path
         return
-    system, name = require("fsspec.core", path).url_to_fs(path)
+    system, name = remote(path)
     with tempfile.TemporaryDirectory(prefix="louvain-um-") as folder:
         local = os.path.join(folder, posixpath.basename(name))
         try:

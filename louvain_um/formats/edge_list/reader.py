@@ -45,6 +45,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     line_format = line_format_of(detected, options, weighted=reads_weight(file, detected, options))
     if detected.named:
         edges, names = read_named(file, line_format)
+        if options.header is None and detected.header is not None:
+            _refuse_repeated_header(file, edges, names, detected)
     else:
         edges, names = read_numbers(file, line_format), None
     announced = detected.announced
@@ -69,6 +71,24 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     )
     notes += column_notes.notes_on_weights(edges, options, detected)
     return _number_and_build(file, edges, names, announced, options, detected, notes)
+
+
+def _refuse_repeated_header(
+    file: GraphFile, edges: EdgeList, names: Any, detected: sniff.DetectedFormat
+) -> None:
+    """Raise an error if an edge joins the names of the columns, as in files joined to one."""
+    titles = [detected.titles[place] for place in detected.order[:2]]
+    if names.dtype.kind in "iu" or not len(names):
+        return
+    first, second = (int(np.searchsorted(names, title)) for title in titles)
+    if max(first, second) == len(names) or [names[first], names[second]] != titles:
+        return
+    if np.any((edges.u == first) & (edges.v == second)):
+        raise file.error(
+            f"the header {detected.header!r} occurs again below; delete all but the first, or, if "
+            "it is an edge there, pass header=True (--header)",
+            detected.lines,
+        )
 
 
 def reads_weight(file: GraphFile, detected: sniff.DetectedFormat, options: ReadOptions) -> bool:

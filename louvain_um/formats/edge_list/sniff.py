@@ -10,6 +10,7 @@ from louvain_um.formats.edge_list import columns, header
 from louvain_um.formats.edge_list.roles import Roles, choose, is_id
 from louvain_um.formats.edge_list.sample import (
     SAMPLE_BYTES,
+    SAMPLE_LINES,
     Sample,
     sample_of,
     separator_of,
@@ -23,6 +24,8 @@ from louvain_um.formats.read_options import COLUMNS, ReadOptions
 THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}", re.A)
 """A weight whose comma separates decimals or thousands."""
 
+LEAST_MATRIX = 4
+"""Lines of the smallest matrix that is told from edges: three columns can be weighted edges."""
 
 BETWEEN = {"->", "-->", "--", "-", "→", "=>", "<->"}
 """What is no id, but stands between the ends of an edge."""
@@ -135,8 +138,10 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     _assign_columns(file, rows, detected, options)
     if not rows:
         return detected
-    if not options.names_columns and detected.separator == 32:
-        _refuse_other_lists(file, rows, numbers[0])
+    if not options.names_columns:
+        _refuse_matrix(file, rows, numbers[0])
+        if detected.separator == 32:
+            _refuse_other_lists(file, rows, numbers[0])
     if detected.order != list(range(detected.width)):
         rows = [[row[i] if i < len(row) else "" for i in detected.order] for row in rows]
     begun = sample.text[1 if detected.header is not None else 0 :]
@@ -154,6 +159,23 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     if detected.header is not None and options.header is None:
         _check_names(file, detected, chosen=options.names_columns)
     return detected
+
+
+def _refuse_matrix(file: GraphFile, rows: list[list[str]], line: int) -> None:
+    """Raise an error for a square matrix of numbers that is symmetric as far as it was sampled."""
+    width, seen = len(rows[0]), len(rows)
+    whole = seen < SAMPLE_LINES and len(file.peek(SAMPLE_BYTES)) < SAMPLE_BYTES
+    if not LEAST_MATRIX <= seen <= width or (whole and seen < width):
+        return
+    if any(len(row) != width or any(map(header.is_word, row)) for row in rows):
+        return
+    if all(rows[i][j] == rows[j][i] for i in range(seen) for j in range(i)):
+        raise file.error(
+            f"{width} numbers a line in as many lines seem to be a matrix, not edges; read it with "
+            "numpy.loadtxt and pass that to as_graph, or name the columns with source='1', "
+            "target='2'",
+            line,
+        )
 
 
 def _refuse_other_lists(file: GraphFile, rows: list[list[str]], line: int) -> None:
@@ -267,8 +289,9 @@ def _detect_weights(detected: DetectedFormat, rows: list[list[str]], numbers: li
     place = detected.place
     cells = [(number, row[place]) for number, row in zip(numbers, rows, strict=True) if row[place:]]
     if cells and not detected.weights:
-        # A few bad weights do not make a column of words: reading reports them.
-        if 2 * sum(header.is_number(cell) for _, cell in cells) <= len(cells):
+        # A few bad weights, or one of two, do not make a column of words: reading reports them.
+        good = sum(header.is_number(cell) for _, cell in cells)
+        if 2 * good <= len(cells) and (good, len(cells)) != (1, 2):
             detected.weights = "other"
         elif len(detected.names) <= 2:
             detected.weights = "unnamed"

@@ -64,7 +64,7 @@ def read_labels(path: str | Path) -> Labels:
         community on each line, separated by blanks, a tab, a comma or a semicolon (``.gz``
         too; ``-`` is stdin). Lines that start with ``#`` or ``%`` and a header are skipped.
         Lines with a single field are the communities of vertices 0, 1, 2 … Of Infomap's ``.clu``
-        and ``.tree`` files, the top modules.
+        and ``.tree`` files, the top modules. Or a local folder that `detect_partitioned` wrote to.
 
     Returns
     -------
@@ -89,7 +89,9 @@ def read_labels(path: str | Path) -> Labels:
         raise GraphFormatError("file name is empty; name a file, or - for stdin", "''")
     suffix = Path(path).suffix.lower()
     try:
-        if suffix == ".npz":
+        if Path(path).is_dir():
+            labels = _read_folder(path)
+        elif suffix == ".npz":
             labels = _read_npz(path)
         elif suffix == ".parquet":
             labels = _read_parquet(path)
@@ -101,8 +103,6 @@ def read_labels(path: str | Path) -> Labels:
             labels = text.read(path, _text(path))
     except FileNotFoundError:
         raise GraphFormatError("no such file; check the path", path) from None
-    except IsADirectoryError:
-        raise GraphFormatError("is a folder; name a file in it", path) from None
     except OSError as error:
         reason = (error.strerror or str(error)).splitlines()[0]
         raise GraphFormatError(f"cannot be read: {reason.lower()}{READ_AGAIN}", path) from error
@@ -119,6 +119,21 @@ def read_labels(path: str | Path) -> Labels:
             path,
         )
     return labels
+
+
+def _read_folder(path: str | Path) -> Labels:
+    """Read the Parquet files of a folder, each of other vertices, as one."""
+    if any(Path(path).glob("*.unfinished")):
+        raise GraphFormatError(
+            "holds unfinished files; wait for the run that writes them, or repeat it", path
+        )
+    parts = [_read_parquet(file) for file in sorted(Path(path).glob("*.parquet"))]
+    if not parts:
+        raise GraphFormatError("is a folder without .parquet files; name a label file", path)
+    return Labels(
+        np.concatenate([part.vertices for part in parts]),
+        np.concatenate([part.communities for part in parts]),
+    )
 
 
 def _read_npz(path: str | Path) -> Labels:

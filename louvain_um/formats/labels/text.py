@@ -153,6 +153,14 @@ def _texts(path: str | Path, text: str, separator: str | None, width: int, writt
                 path,
                 number,
             )
+        if "" in fields[:2]:
+            missing = "vertex" if not fields[0] and width > 1 else "community"
+            raise GraphFormatError(
+                f'the {missing} is empty; fill it in, delete the line, or write "" if the name is '
+                "empty",
+                path,
+                number,
+            )
         listed.append(fields)
     communities = _column([row[min(width, 2) - 1] for row in listed])
     vertices = _column([row[0] for row in listed]) if width > 1 else np.arange(len(listed))

@@ -199,3 +199,24 @@ def test_memory_options_of_a_cpu_run_are_noted(run, road):
     if pick("auto").kind == "cpu":
         done = run("run", "pagerank", road, "--peer-memory", "cuda:1", "--json")
         assert "--peer-memory were ignored" in done.err
+
+
+@pytest.mark.parametrize("name", ["components", "bfs", "sssp", "mst", "triangles"])
+def test_edges_whose_weights_round_to_0_are_not_lost(run, tmp_path, name):
+    path = tmp_path / "far.txt"
+    path.write_text("0 1 1e30\n1 2 1e-9\n2 3 1e30\n")
+    given = ["run", name, path, *(["--source", "0"] if name in ("bfs", "sssp") else [])]
+    done = run(*given)
+    assert done.code == 1
+    assert "1 of 3 positive weights" in done.complaint()
+    assert "--unweighted" in done.complaint()
+    done = run(*given, "--unweighted", "--json")
+    assert done.json["graph"]["edges"] == 3
+
+
+def test_edges_whose_weights_round_to_0_are_noted_where_they_hardly_count(run, tmp_path):
+    path = tmp_path / "far.txt"
+    path.write_text("0 1 1e30\n1 2 1e-9\n2 3 1e30\n")
+    done = run("run", "pagerank", path)
+    assert done.code == 0
+    assert "count as 0" in done.err

@@ -313,3 +313,11 @@ def test_named_columns_of_a_label_file_are_edges(tmp_path: Path) -> None:
     options: dict[str, Any] = {"source": "vertex", "target": "community"}
     assert read_graph(path, **options).n_edges == 2
     assert as_graph(pd.read_csv(path), **options).n_edges == 2
+
+
+def test_of_ids_asked_to_be_numbers_no_earlier_ones_are_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text("a b\nb c\n")
+    with pytest.raises(GraphFormatError, match="ids='text', or, if the line is a header") as caught:
+        read_graph(path, ids="number")
+    assert "earlier" not in str(caught.value)

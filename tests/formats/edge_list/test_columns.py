@@ -122,6 +122,8 @@ def test_decimal_commas_between_commas(tmp_path: Path) -> None:
         ("a,b,0.5\nb,c,\nc,d,1\n", 2, "empty weight"),
         ("source,target,weight\n1,2,0.5\n2,3,n/a\n", 3, "'n/a' is not numeric"),
         ("source,target,weight\n1,2,high\n2,3,low\n", 2, "'high' is not numeric"),
+        ("0 1 abc\n1 2 3.0\n", 1, "'abc' is not numeric"),
+        ("0 1 3.0\n1 2 abc\n", 2, "'abc' is not numeric"),
         (GEPHI + "1,2,Undirected,0,,\n", 2, "empty weight"),
         (GEPHI + "1,2,Undirected\n" * 2, 2, "empty weight"),
         ("source,target,weight\n" + "1,2\n" * 2, 2, "missing weight"),
@@ -207,3 +209,11 @@ def test_fewer_names_than_columns(tmp_path: Path) -> None:
     graph = read(tmp_path, text, header=True, weighted=False)
     assert graph.n_edges == 2
     assert any("'ends'" in note for note in graph.notes)
+
+
+def test_a_header_that_occurs_again_is_no_edge(tmp_path: Path) -> None:
+    text = "src,dst\nann,bob\nbob,cid\nsrc,dst\ncid,dan\n"
+    with pytest.raises(GraphFormatError, match="'src,dst' occurs again below; delete"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, header=True).n_edges == 4
+    assert read(tmp_path, text.replace("src,dst\ncid", "dst,src\ncid")).n_edges == 4

@@ -243,6 +243,8 @@ def test_options_are_checked(tmp_path: Path) -> None:
         ("<!DOCTYPE html>\n<p>not found</p>\n", "is a page of HTML"),
         ('{"nodes": [], "links": []}\n', "is JSON"),
         ("[[0, 1], [1, 2]]\n", "is JSON"),
+        ("digraph G {\na -> b\n", "is a DOT file of Graphviz"),
+        ('strict graph "my net"\n{ a -- b\n', "is a DOT file of Graphviz"),
         ("0: 1 2\n1: 2 3\n", ":1: '0:' seems to begin a list of neighbours"),
         ("# dot\na -> b\nb -> c\n", ":2: '->' stands where the second id is expected"),
         ("Id,Label\n0,ann\n1,bob\n", ":1: lists the community or label of each vertex"),
@@ -309,3 +311,26 @@ def test_numbering_keeps_ids_in_order(ends: list[tuple[int, int]], stride: int, 
     table = np.arange(n) if names is None else names
     assert np.array_equal(table, np.unique(ids))
     assert np.array_equal(np.column_stack((table[u], table[v])), ids)
+
+
+@pytest.mark.parametrize("separator", [" ", ",", "\t"])
+@pytest.mark.parametrize("n", [4, 100])
+def test_a_matrix_is_told_from_edges(tmp_path: Path, n: int, separator: str) -> None:
+    matrix = np.random.default_rng(1).integers(0, 2, (n, n))
+    matrix |= matrix.T
+    text = "".join(separator.join(map(str, row)) + "\n" for row in matrix.tolist())
+    with pytest.raises(GraphFormatError, match=rf"{n} numbers a line .* a matrix, not edges; read"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, source="1", target="2", weighted=False).n_vertices == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 1 1\n1 0 1\n1 1 0\n",  # three columns can be weighted edges
+        "0 1 5 7\n1 2 5 8\n2 3 6 9\n3 0 6 9\n",  # not symmetric
+        "0 1 0 1\n1 0 1 0\n0 1 0 1\n1 0 1 0\n2 0 1 0\n",  # more lines than columns
+    ],
+)
+def test_columns_of_numbers_are_no_matrix(tmp_path: Path, text: str) -> None:
+    assert read(tmp_path, text, weighted=False).n_vertices > 1

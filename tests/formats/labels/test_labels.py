@@ -269,7 +269,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
         ("0 1\n1 1\n2 21\n", [0, 1, 2], [1, 1, 21]),
         ("1\t2\n2\t1\n", [1, 2], [2, 1]),
         ("# made by x\n\n  5   7\r\n% so\r\n6 7\r\n", [5, 6], [7, 7]),
-        ("node;dept\nann;sales\nbob;\n", ["ann", "bob"], ["sales", ""]),
+        ('node;dept\nann;sales\nbob;""\n', ["ann", "bob"], ["sales", ""]),
         ("3\n3\n5\n", [0, 1, 2], [3, 3, 5]),
         ("\ufeffid,c\n-1,2\n", [-1], [2]),
         ("a 1\nb 2", ["a", "b"], [1, 2]),
@@ -307,6 +307,8 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"ok 1\n\xff\xfe 2\n", ":2: is not text"),
         (b"\0\0\0", "is not text"),
         (b'a,1\nb,"2\nc,3\n', ":2: a quoted field has no closing quote; add it"),
+        (b"vertex,community\na,1\nb,\n", ":3: the community is empty; fill it in"),
+        (b"a,x\n,y\n", ":2: the vertex is empty; fill it in"),
         (gzip.compress(b"1 2\n" * 99, mtime=0)[:-12], "truncated"),
     ],
 )
@@ -330,6 +332,9 @@ def test_bad_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "square.npz", vertex=np.zeros((2, 2)), community=np.zeros((2, 2)))
     np.savez(tmp_path / "gaps.npz", vertex=np.array([1, np.nan]), community=np.zeros(2))
     pd.DataFrame({"vertex": ["a", None], "community": [0, 1]}).to_parquet(tmp_path / "gaps.parquet")
+    for folder in ("empty", "half"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "half/part-00000.unfinished").touch()
     expected = {
         "other.npz": "need the arrays vertex and community",
         "uneven.npz": "1 vertices, but 2 communities",
@@ -345,7 +350,8 @@ def test_bad_files(tmp_path: Path) -> None:
         "none.npz": "no such file",
         "none.json": "no such file",
         "none.parquet": "no such file",
-        ".": "is a folder",
+        "empty": "is a folder without .parquet files; name a label file",
+        "half": "holds unfinished files",
     }
     for name, text in expected.items():
         with pytest.raises(lu.LouvainUmError, match=text) as caught:
