@@ -19,6 +19,9 @@ MAX_BYTES = 1 << 63
 MAX_FRACTION = 1e9
 """Of the peak; no machine has more."""
 
+LEAST_BARE = 1 << 10
+"""Bytes of a budget below which a text without a unit rather means another unit, or a share."""
+
 UNITS = {"": 1, "b": 1} | {
     f"{prefix}{infix}b": base**power
     for infix, base in (("", 1000), ("i", 1024))
@@ -74,13 +77,18 @@ class Budget:
         match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*", str(value))
         if match is None:
             try:
-                return cls(nbytes=parse_bytes(value))
+                found = cls(nbytes=parse_bytes(value))
             except OptionError:
                 remedy = "must be a size above 0, like '8GiB', or a share, like '70%'"
                 raise OptionError("device_budget", value, remedy) from None
+            if isinstance(value, str):
+                refuse_bare(value.strip())
+            return found
         fraction = float(match[1]) / 100
-        if not 0 < fraction <= MAX_FRACTION:
-            raise OptionError("device_budget", value, "must be above 0 and at most 10¹¹ %")
+        if not fraction:
+            raise OptionError("device_budget", value, "must be a share above 0 %, like '70%'")
+        if fraction > MAX_FRACTION:
+            raise OptionError("device_budget", value, "must be a share of at most 10¹¹ %")
         return cls(fraction=fraction)
 
     def resolve(self, peak: int) -> int | None:
@@ -221,7 +229,8 @@ class Options:
             raise OptionError("peer_memory", name, "must be another GPU, such as 'cuda:1'")
         if self.device == "cpu" or "," in self.device or self.device in ("cuda:all", name):
             problem = "peer_memory is another GPU's, for a run on one GPU"
-            raise OptionError("device", self.device, "use device='cuda:0'", problem=problem)
+            other = "cuda:1" if name == "cuda:0" else "cuda:0"
+            raise OptionError("device", self.device, f"use device='{other}'", problem=problem)
 
     def _check_kinds(self) -> None:
         """Raise for values of another type; make Python's numbers of NumPy's, which overflow."""
@@ -242,6 +251,31 @@ class Options:
     def ballast_bytes(self) -> int:
         """Bytes of the ballast."""
         return 0 if self.ballast is None else parse_bytes(self.ballast, "ballast")
+
+
+def refuse_bare(budget: str) -> None:
+    """Raise for a device budget of hardly any bytes that has no unit.
+
+    Raises
+    ------
+    OptionError
+        With the texts that may be meant.
+
+    Examples
+    --------
+    >>> from louvain_um.options import refuse_bare
+    >>> refuse_bare("70")
+    Traceback (most recent call last):
+    louvain_um.errors.OptionError: a budget of 70 is 70 bytes; pass 70% or 70MiB for \
+device_budget if that is meant, or 70B
+    """
+    if budget.isdecimal() and int(budget) < LEAST_BARE:
+        raise OptionError(
+            "device_budget",
+            budget,
+            f"pass {budget}% or {budget}MiB for {{option}} if that is meant, or {budget}B",
+            problem=f"a budget of {budget} is {int(budget):,} bytes",
+        )
 
 
 def is_number(value: object) -> TypeGuard[float]:

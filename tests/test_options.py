@@ -38,12 +38,12 @@ from louvain_um.options import Budget, Options
         ("device", "gpu", "'auto', 'cpu', 'cuda'"),
         ("device", None, "string"),
         ("device_budget", "much", "size"),
-        ("device_budget", "0%", "above 0 and at most 10¹¹ %"),
+        ("device_budget", "0%", "above 0 %, like '70%'"),
         ("device_budget", "9" * 400, "size"),
         ("device_budget", 0.7, "like '70%'"),
         ("device_budget", 1.5, "like '70%'"),
         ("device_budget", "9" * 400 + "GiB", "share"),
-        ("device_budget", "9" * 400 + "%", "above 0 and at most 10¹¹ %"),
+        ("device_budget", "9" * 400 + "%", "at most 10¹¹ %"),
         ("ballast", "9" * 400, "size"),
     ],
 )
@@ -51,6 +51,19 @@ def test_values_out_of_range_or_of_another_kind(name: str, value: Any, said: str
     with pytest.raises(OptionError, match=said) as caught:
         Options(**{name: value})
     assert (caught.value.option, caught.value.message("--x")[:3]) == (name, "--x")
+
+
+def test_a_budget_without_a_unit_is_not_taken_for_a_few_bytes() -> None:
+    with pytest.raises(OptionError, match=r"70% or 70MiB for device_budget .* or 70B"):
+        Options(device_budget="70")
+    assert Budget.parse("70B") == Budget.parse(70) == Budget(nbytes=70)
+    assert Budget.parse("4096") == Budget(nbytes=4096)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0", "cuda:0,1"])
+def test_a_device_that_is_proposed_is_not_the_peer(device: str) -> None:
+    with pytest.raises(OptionError, match="use device='cuda:1'"):
+        Options(device=device, peer_memory="cuda:0")
 
 
 def test_an_error_of_an_option_can_be_sent_to_another_process() -> None:

@@ -140,6 +140,15 @@ def new_table(*head: str, label: str | None = None) -> Table:
     return table
 
 
+def print_uncut(console: Console, table: Table) -> None:
+    """Print a table whose lines may be longer than the console's, as they are to be copied."""
+    from rich.measure import Measurement
+
+    wide = Measurement.get(console, console.options.update(width=1 << 10), table).maximum
+    console.width = max(console.width, wide)
+    console.print(table)
+
+
 def printable(name: Any) -> str:
     """Return a name with control characters replaced by question marks."""
     return "".join(c if c.isprintable() else "?" for c in str(name))

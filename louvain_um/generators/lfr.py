@@ -46,15 +46,16 @@ def lfr(
     n : int
         Number of vertices.
     min_degree : int
-        Least degree drawn; dropping repeated edges lowers a few.
+        Least degree drawn, at most n − 1; dropping repeated edges lowers a few.
     max_degree : int
         Largest degree drawn; above n − 1 means n − 1.
     degree_exponent : float
         Degrees have probability ∝ degree^−exponent.
     min_community : int
-        Least size of a community.
+        Least size of a community, at most n.
     max_community : int
-        Largest size of a community; above n means n. The last one takes the remaining vertices.
+        Largest size drawn for a community; above n means n. The last one takes the remaining
+        vertices; fewer than the least size join the others, which may then exceed the largest.
     community_exponent : float
         Sizes have probability ∝ size^−exponent.
     mixing : float

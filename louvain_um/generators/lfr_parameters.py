@@ -87,17 +87,15 @@ def lfr_parameters(
     seed: int = 0,
 ) -> LfrParameters:
     """Check the arguments of `lfr` and do the work that grows with the number of vertices only."""
-    n = whole_number("n", n, 1)
+    n = whole_number("n", n, 2)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
-    min_degree = whole_number("min_degree", min_degree, 0, n - 1)
-    max_degree = min(whole_number("max_degree", max_degree, max(min_degree, 1)), n - 1)
-    min_community = whole_number("min_community", min_community, 1, n)
+    min_degree = _least("min_degree", min_degree, n - 1, n)
+    max_degree = min(whole_number("max_degree", max_degree, min_degree), n - 1)
+    min_community = _least("min_community", min_community, n, n)
     max_community = min(whole_number("max_community", max_community, min_community), n)
     real_number("degree_exponent", degree_exponent, 0.0, 20.0)
     real_number("community_exponent", community_exponent, 0.0, 20.0)
     kept = round((1.0 - real_number("mixing", mixing, 0.0, 1.0)) * 2**32)
-    if min_degree == 0:
-        raise OptionError("min_degree", 0, "must be at least 1")
 
     sizes = community_sizes(n, min_community, max_community, community_exponent, seed)
     starts = np.concatenate(([0], np.cumsum(sizes)))
@@ -132,6 +130,14 @@ def lfr_parameters(
         ids=ids,
         common=common,
     )
+
+
+def _least(name: str, value: int, most: int, n: int) -> int:
+    """Return the least degree or size; the error says which ones a graph of n vertices can have."""
+    value = whole_number(name, value, 1)
+    if value > most:
+        raise OptionError(name, value, f"must be at most {most} for {n} vertices")
+    return value
 
 
 def community_sizes(n: int, low: int, high: int, exponent: float, seed: int) -> NDArray[np.int64]:

@@ -358,4 +358,6 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = "weighted" if self.weighted else "unweighted"
-        return f"Graph({self.n_vertices:,} vertices, {self.n_edges:,} edges, {kind})"
+        vertices = "vertex" if self.n_vertices == 1 else "vertices"
+        edges = "edge" if self.n_edges == 1 else "edges"
+        return f"Graph({self.n_vertices:,} {vertices}, {self.n_edges:,} {edges}, {kind})"

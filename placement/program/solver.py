@@ -106,7 +106,7 @@ def decide(
     free = [array for array in arrays if array.name not in placements]
     by_peer = cost.machine.beyond == "peer"
     placements |= {a.name: Placement("peer" if by_peer else "pinned") for a in free}
-    refuse_beyond(cost.program, placements, budget)
+    refuse_beyond(cost.program, placements, budget, chosen=True)
     here = HERE if managed and not by_peer else HERE[:1]
     everything = {**placements, **{array.name: Placement("device") for array in free}}
     hosted = BESIDE if by_peer else HOSTED if managed else HOSTED[1:]
@@ -157,8 +157,12 @@ def alternatives(
         yield {**begin, **{array.name: Placement(kind) for array in free}}
 
 
-def refuse_beyond(program: Program, placements: Mapping[str, Placement], budget: int) -> None:
+def refuse_beyond(
+    program: Program, placements: Mapping[str, Placement], budget: int, *, chosen: bool = False
+) -> None:
     """Refuse placements that take more of the device than there is.
+
+    With `chosen`, all that need not be there is elsewhere already.
 
     Raises
     ------
@@ -177,5 +181,6 @@ def refuse_beyond(program: Program, placements: Mapping[str, Placement], budget:
     raise MemoryBudgetError(
         held[fullest], budget, [item for item in there if item[1]],
         f"phase {fullest!r} of program {program.name} needs that much of the device; raise the "
-        "budget, or let memory='auto' place arrays that need not be there",
+        f"budget to {-(-held[fullest] >> 20)}MiB"
+        + ("" if chosen else ", or let memory='auto' place arrays that need not be there"),
     )  # fmt: skip

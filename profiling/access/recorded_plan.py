@@ -45,7 +45,10 @@ def explain_peak(trace: Trace) -> str:
     """Return what 100 % of device memory is for a recording, in a sentence."""
     peak = size(peak_of(trace))
     if trace.about is None:
-        return f"100 % of device memory is {peak}, the peak of the recorded arrays"
+        return (
+            f"100 % of device memory is {peak}, the peak of the recorded arrays in whole blocks of "
+            "2 MiB"
+        )
     reserve = ", the rest is reserve that the run did not touch"
     return (
         f"100 % of device memory is {peak}, the in-core footprint that louvain-um plan --read "

@@ -155,7 +155,7 @@ def lay_out(
     for name in (*placements, *hold):
         if name not in known:
             raise OptionError(
-                remedy=f"no array or group is called {name!r}; known: {', '.join(known)}"
+                remedy=f"no array or group is called {name!r}; known: {', '.join(sorted(known))}"
             )
     starts = np.zeros(len(arrays), np.int64)
     ranges: list[AdvisedRange] = []

@@ -116,3 +116,8 @@ def test_shells_complete_commands_and_options(typed, offered):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert set(out.split()) == offered
+
+
+@pytest.mark.parametrize("command", ["sweep", "stores"])
+def test_folders_that_must_be_named_are_shown_as_required(text, command):
+    assert "continues there. [required]" in " ".join(text(command).split())

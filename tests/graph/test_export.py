@@ -80,3 +80,9 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(lu.LouvainUmError, match=r"pip install 'louvain-um\[formats\]'"):
             export()
     assert builtins.len(graph.to_scipy().toarray()) == 2  # SciPy is always there
+
+
+def test_one_edge_is_not_called_edges() -> None:
+    assert repr(lu.Graph.from_edges([0], [1])) == "Graph(2 vertices, 1 edge, unweighted)"
+    alone = lu.Graph.from_edges([], [], n_vertices=1)
+    assert repr(alone) == "Graph(1 vertex, 0 edges, unweighted)"

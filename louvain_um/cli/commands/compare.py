@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from louvain_um.results.comparison import Agreement, Labels
 
-FIRST = "A label file: one vertex and its community per line, or an output of detect; - for stdin."
+FIRST = (
+    "A label file: one vertex and its community per line, or an output of detect, also of "
+    "--labels-folder; - for stdin."
+)
 SECOND = "A second label file, such as the known communities; - for stdin."
 
 

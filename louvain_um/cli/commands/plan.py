@@ -183,10 +183,10 @@ def plan(
         given = n_vertices, n_arcs, bool(reading.weighted), kind
         if ranks is None:
             refuse_given("--devices", of_one_gpu | of_ranks)
-            plan_devices(given, devices, json=json)
+            plan_devices(given, devices, json=json, quiet=quiet)
         else:
             refuse_given("--ranks", of_one_gpu | {"--devices": devices})
-            plan_ranks(given, ranks, link, cores, rank_memory, json=json)
+            plan_ranks(given, ranks, link, cores, rank_memory, json=json, quiet=quiet)
         return
     refuse_given("a plan of one GPU", of_ranks)
     budget = Budget.parse(device_budget)

@@ -169,7 +169,10 @@ def show(
         name = "standard input" if source == "-" else source
         console.print(tables.graph_line(profile.graph, name), soft_wrap=True)
     tried = f"{len(profile.points)} resolutions from {profile.low:g} to {profile.high:g}"
-    console.print(f"{tried}: {count(len(plateaus), 'plateau', 'plateaus')}", soft_wrap=True)
+    many = count(len(plateaus), "plateau", "plateaus")
+    if len(widest) < len(plateaus):
+        many += f", the widest {len(widest)} shown; --top {len(plateaus)} shows all"
+    console.print(f"{tried}: {many}", soft_wrap=True)
     if widest:
         table = tables.new_table("from", "to", "octaves", "communities", "value", "stability",
                                  "detect with")  # fmt: skip
@@ -186,7 +189,7 @@ def show(
                 f"{also}--resolution {plateau.resolution:.3g}",
             )
         console.print()
-        console.print(table)
+        tables.print_uncut(console, table)
     if output is not None and not quiet:
         made = f"tables and {PICTURE}" if (output / PICTURE).exists() else "tables"
         console.print(f"\n{made} are in {output}", soft_wrap=True)

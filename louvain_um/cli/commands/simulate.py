@@ -176,6 +176,9 @@ def simulate(
             loaded = reading.read(graph)
             trace = record(loaded, method=method.value, seed=seed, observer=reporter)
         graphs.print_notes({graph: loaded}, quiet=quiet)
+    recorded = {array.group for array in trace.arrays}
+    absent = [name for name in driver.hold if name not in recorded]
+    driver = replace(driver, hold=tuple(name for name in driver.hold if name in recorded))
     percents = rates_of(shares, peak_of(trace))
     rows: list[dict[str, Any]] = []
     known: FinishedReplays = {}
@@ -220,6 +223,8 @@ def simulate(
                 f"{graph} is a session, which counts accesses by page and bin of time: kernels of "
                 "a bin are replayed as one, which mostly takes less time than the graph itself"
             )
+        for name in absent:
+            print_note(f"--hold {name} has no effect: no array of that group was recorded")
         for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
             print_note(text)
     echo(fastest(rows))

@@ -40,7 +40,7 @@ def sweep(
             "--output",
             "-o",
             metavar="DIR",
-            help="Folder for the results; an interrupted sweep continues there.",
+            help="Folder for the results; an interrupted sweep continues there.  [required]",
             show_default=False,
         ),
     ] = None,

@@ -39,7 +39,7 @@ def stores(
             "--output",
             "-o",
             metavar="DIR",
-            help="Folder for the results; an interrupted comparison continues there.",
+            help="Folder for the results; an interrupted comparison continues there.  [required]",
             show_default=False,
         ),
     ] = None,

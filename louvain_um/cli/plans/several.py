@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from louvain_um.cli import common
+from louvain_um.cli.exit_codes import print_note
 from louvain_um.errors import OptionError
 
 Size = tuple[int | None, int | None, bool, str | None]
@@ -35,12 +36,20 @@ def numbers_of(size: Size, option: str) -> tuple[int, int]:
 
 
 def plan_ranks(
-    size: Size, ranks: int, link: str, cores: int, rank_memory: str | None, *, json: bool
+    size: Size,
+    ranks: int,
+    link: str,
+    cores: int,
+    rank_memory: str | None,
+    *,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Print what 1, 2, 4 … ranks take."""
     vertices, arcs = numbers_of(size, "--ranks")
     from louvain_um.cli.plans.tables import print_ranks, ranks_summary
     from louvain_um.distributed.plan import choices, least_ranks, link_bytes, most_speedup
+    from louvain_um.distributed.plan_sizes import DEFAULT_KIND
     from louvain_um.options import parse_bytes
 
     memory = None if rank_memory is None else parse_bytes(rank_memory, "rank_memory")
@@ -53,13 +62,16 @@ def plan_ranks(
         common.print_json(found)
     else:
         print_ranks(found, vertices, arcs)
+        if not (kind or quiet):
+            print_note(f"kind of graph: {DEFAULT_KIND} is assumed; pass another one as --kind")
 
 
-def plan_devices(size: Size, devices: int | None, *, json: bool) -> None:
+def plan_devices(size: Size, devices: int | None, *, json: bool, quiet: bool) -> None:
     """Print what 1, 2, 4 … GPUs of one host take."""
     vertices, arcs = numbers_of(size, "--devices")
     from louvain_um.cli.plans.tables import devices_summary, print_devices
     from louvain_um.distributed.device_plan import device_choices, most_speedup
+    from louvain_um.distributed.plan_sizes import DEFAULT_KIND
 
     _, _, weighted, kind = size
     plans = device_choices(vertices, arcs, devices or 0, weighted=weighted, kind=kind)
@@ -68,3 +80,8 @@ def plan_devices(size: Size, devices: int | None, *, json: bool) -> None:
         common.print_json(found)
     else:
         print_devices(found, vertices, arcs)
+        if not (kind or quiet):
+            print_note(
+                f"kind of graph: {DEFAULT_KIND} is assumed; pass another one as --kind. A plan "
+                "without --devices assumes no kind, so its seconds of one GPU differ"
+            )

@@ -99,13 +99,11 @@ class StreamFolder:
         if not force and path.exists():
             # A stream that was begun without a digest of names may go on.
             before = {name: value for name, value in settings.items() if name != "names"}
-            if _read_json(path) in (settings, before):
+            held = _read_json(path)
+            if held in (settings, before):
                 return
             if self._begun():
-                raise LouvainUmError(
-                    f"{self.folder}: holds a stream of another file, with other options or by an "
-                    "earlier version; name another folder, or pass --force to start again"
-                )
+                raise LouvainUmError(f"{self.folder}: {_other_stream(held, settings)}")
         elif not force and not is_empty(self.folder):
             raise LouvainUmError(
                 f"{self.folder}: is not empty; name another folder, or pass --force"
@@ -284,6 +282,21 @@ def fingerprint_of_names(names: NDArray[Any]) -> str:
     """Return a digest of vertices' names."""
     text = json.dumps(names.tolist(), default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _other_stream(held: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Return what to say of a folder whose stream has other settings."""
+    others = {name for name in held.keys() | settings if held.get(name) != settings.get(name)}
+    if "edges" in held.keys() & settings and others <= {"edges", "names"}:
+        return (
+            "holds a stream of another file, or of this one before it changed; name another "
+            "folder, or pass --force to start again (a file that grows is followed through a pipe: "
+            "tail -n +1 -f FILE | louvain-um stream -)"
+        )
+    return (
+        "holds a stream of another file, with other options or by an earlier version; name "
+        "another folder, or pass --force to start again"
+    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 
 import numpy as np
@@ -17,6 +18,19 @@ def test_resolution_prints_plateaus(run, two_triangles):
     assert "resolutions from 0.1 to 10" in done.out
     assert "--resolution" in done.out
     assert run("resolution", two_triangles, "--points", "10", "--top", "1").out.count("--res") == 1
+
+
+def test_a_resolution_to_copy_is_never_cut_and_what_is_left_out_is_said(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    some = ("resolution", "example:les-miserables", "--objective", "cpm", "--points", "6", "--runs",
+            "1", "--top", "1")  # fmt: skip
+    done = run(*some)
+    assert re.search(r"--objective cpm --resolution [0-9.]+$", done.out.rstrip())
+    assert "…" not in done.out
+    every = re.search(r"plateaus, the widest 1 shown; --top (\d+) shows all", done.out)[1]
+    done = run(*some[:-1], every)
+    assert done.out.count("--resolution") == int(every)
+    assert "shown" not in done.out
 
 
 def test_resolution_as_json(run, two_triangles):

@@ -311,3 +311,11 @@ def test_another_program_is_planned_from_its_size(run, two_triangles):
         assert "--read" in found.complaint()
     both = run("plan", two_triangles, "--vertices", 6, "--arcs", 14, "--program", "bfs")
     assert "not both" in both.complaint()
+
+
+@pytest.mark.parametrize("what", ["--devices", "--ranks"])
+def test_plans_of_several_say_which_kind_they_assume(run, what):
+    some = ("plan", *LARGE[:4], what, "2")
+    assert "community_structured is assumed; pass another one as --kind" in run(*some).err
+    assert "assumed" not in run(*some, "--kind", "mesh").err
+    assert "assumed" not in run(*some, "-q").err

@@ -152,6 +152,14 @@ def test_simulate_refuses_what_makes_no_sense(run, source, arguments, text):
     assert text in done.complaint()
 
 
+def test_a_group_to_hold_may_have_no_arrays(run):
+    some = ("simulate", "example:les-miserables", "--policies", "base", "--oversubscription", "0")
+    done = run(*some, "--hold", "community,hash")
+    assert done.code == 0, done.err
+    assert "--hold hash has no effect" in done.err
+    assert "--hold community" not in done.err
+
+
 def test_no_memory_at_all_aborts_no_row(run):
     done = run("simulate", "example:les-miserables", "--policies", "base,auto",
                "--oversubscription", "0,99.9999999", "--json")  # fmt: skip

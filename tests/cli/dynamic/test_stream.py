@@ -122,6 +122,12 @@ def test_a_folder_of_something_else_is_left_alone(timed: Path, tmp_path: Path) -
     assert result.exit_code == 1
     assert "other options" in result.output
     assert run(timed, "-o", other, "--seed", 3, "--force", "-q").exit_code == 0
+    with timed.open("a") as file:
+        file.write("p0 p1 1800000000\n")
+    result = run(timed, "-o", other, "--seed", 3)
+    assert result.exit_code == 1
+    assert "of this one before it changed" in result.output
+    assert "tail -n +1 -f FILE" in result.output
 
 
 @pytest.mark.parametrize(

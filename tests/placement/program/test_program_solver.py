@@ -108,6 +108,7 @@ def test_what_must_be_on_the_device_is_refused_to_the_byte():
     with pytest.raises(MemoryBudgetError, match="1 bytes more") as error:
         decide(arrays, 8 * MIB - 1)
     assert (error.value.needed, error.value.budget) == (8 * MIB, 8 * MIB - 1)
+    assert str(error.value).endswith("raise the budget to 8MiB")
     assert {where.kind for where in decide(arrays, 8 * MIB).values()} == {"device"}
 
 

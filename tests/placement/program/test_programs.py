@@ -154,6 +154,7 @@ def test_a_fixed_policy_beyond_the_budget_is_refused_to_the_byte():
     with pytest.raises(MemoryBudgetError, match="phase 'load' of program two") as error:
         lu.plan(two_phases(), memory="device", device_budget=10 * MIB, machine="h200")
     assert error.value.needed == 12 * MIB
+    assert "raise the budget to 12MiB, or let memory='auto' place" in str(error.value)
     assert error.value.largest[0] == ("both", 8 * MIB)
 
 
