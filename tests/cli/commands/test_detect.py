@@ -271,7 +271,7 @@ def test_labels_match_the_library(run, two_triangles, tmp_path):
         (("--ballast", "5GiB", "--device", "cpu"), "--device cuda"),
         (("--ballast", "much"), "--ballast must be a number of bytes or a size"),
         (("--allow-driver-eviction",), "ballast"),
-        (("--device-budget", "0%"), "--device-budget must be above 0 and"),
+        (("--device-budget", "0%"), "--device-budget must be a share above 0 %"),
     ],
 )
 def test_memory_options_that_make_no_sense(run, two_triangles, arguments, message):
