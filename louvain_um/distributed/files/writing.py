@@ -120,8 +120,9 @@ class RankParts:
         try:
             for part, (low, high) in zip(own, pairwise(cuts), strict=True):
                 names = block.own_names
-                own_names = names if names is None else names[low - block.first :]
-                self.folder.write(part, columns_of(result, low, high, own_names))
+                if names is not None:
+                    names = names[low - block.first : high - block.first]
+                self.folder.write(part, columns_of(result, low, high, names))
             self._meet()
         except BaseException:
             for part in own:
@@ -207,13 +208,11 @@ def cuts_of(first: int, last: int, parts: int) -> Sequence[int]:
 
 
 def columns_of(
-    result: Communities, first: int, last: int, own_names: NDArray[Any] | None = None
+    result: Communities, first: int, last: int, names: NDArray[Any] | None = None
 ) -> dict[str, Any]:
-    """Return the columns of a range of vertices, whose names are given or the result's."""
-    names = result.names
-    if own_names is None and names is not None:
-        own_names = names[first:last]
-    vertices = np.arange(first, last) if own_names is None else own_names[: last - first]
-    if vertices.dtype.kind == "O":  # a column has one type
-        vertices = np.array([str(name) for name in vertices], object)
-    return {"vertex": vertices, "community": result.labels[first:last]}
+    """Return the columns of a range of vertices, with their names; without, the result's."""
+    if names is None:
+        names = np.arange(first, last) if result.names is None else result.names[first:last]
+    if names.dtype.kind == "O":  # a column has one type
+        names = np.array([str(name) for name in names], object)
+    return {"vertex": names, "community": result.labels[first:last]}
