@@ -203,3 +203,46 @@ def test_chunks_sized_by_a_sample_gained_what_is_said():
         guide,
     )
     assert_shown(ends.groups(), (max(apart), min(ratios), max(ratios)))
+
+
+def test_kernels_asked_for_host_memory_as_often_as_said():
+    rows = json.loads((HOUSE / "benchmarks/results/bus_requests_h200.json").read_text())["results"]
+    page = " ".join((DOCS / "internals.md").read_text(encoding="utf-8").split())
+    text = page.partition("By the hardware's counters")[2].partition("bus_requests_h200.json")[0]
+    shown = re.findall(r"([\d.]+) million(?: of them)? at ([\d.]+)", text)
+    points = ("small_world", "move"), ("road", "refine"), ("random", "sum_arcs")
+    for cells, point in zip(shown, points, strict=True):
+        # Launches that find all they read on the device ask for next to nothing.
+        own = [r for r in rows if (r["kind"], r["kernel"]) == point and r["requests"] > 50_000]
+        requests, seconds = (sum(row[key] for row in own) for key in ("requests", "seconds"))
+        assert_shown(cells, (requests / 1e6, requests / seconds / 1e6))
+        if point[0] == "small_world":
+            (cell,) = re.findall(r"of (\d+) bytes each", text)
+            assert close(cell, 32 * sum(row["sectors"] for row in own) / requests)
+
+
+def test_rows_by_sub_rounds_took_as_long_as_said():
+    file = HOUSE / "benchmarks/results/rows_by_rounds_h200.json"
+    rows = [row for row in json.loads(file.read_text())["results"] if row["budget"]]
+    took = {(row["version"], row["kind"], row["method"]): row for row in rows}
+    runs = [
+        key[1:] for key in took if key[0] == "by sub-rounds" and ("as they are", *key[1:]) in took
+    ]
+    assert len(runs) == 8
+
+    def ratio(run: tuple[str, str], phase: str = "") -> float:
+        after, before = took["by sub-rounds", *run], took["as they are", *run]
+        if phase:
+            return float(after["phases"][phase] / before["phases"][phase])
+        return float(after["seconds"] / before["seconds"])
+
+    page = " ".join((DOCS / "internals.md").read_text(encoding="utf-8").split())
+    text = page.partition("a request brings several rows then.")[2].partition("rows_by_rounds")[0]
+    shown = re.findall(r"(?<!\d)\d?\.\d+", text)
+    for phase in ("move", "aggregate"):
+        ratios = [ratio(run, phase) for run in runs]
+        assert_shown([shown.pop(0), shown.pop(0)], (min(ratios), max(ratios)))
+    for kind in ("small_world", "road", "bipartite", "geometric"):
+        ratios = [ratio(run) for run in runs if run[0] == kind]
+        assert_shown([shown.pop(0), shown.pop(0)], (min(ratios), max(ratios)))
+    assert not shown
