@@ -216,10 +216,19 @@ def run(
     clustered: ClusterRun | None = None,
 ) -> Communities:
     """Detect communities with the options and the device of `options`, or on a cluster."""
+    from louvain_um.core.parallel import given_threads
+
+    with given_threads(options.threads):
+        return _run(graph, options, observer or ignore, clustered)
+
+
+def _run(
+    graph: Any, options: Options, observer: Observer, clustered: ClusterRun | None
+) -> Communities:
+    """Detect communities; see `run`."""
     from louvain_um.core.hierarchy import detect
     from louvain_um.gpu.runtime.device import pick
 
-    observer = observer or ignore
     if clustered is not None and clustered.cluster is not None:
         there = graph_for(clustered, graph)
         return detect_on_cluster(clustered, there, options, observer)

@@ -143,7 +143,8 @@ class Options:
         Another GPU of this host, such as "cuda:1", in whose memory a run on one GPU places what
         does not fit, before the host's. By default no other GPU is used.
     threads : int, optional
-        Threads of a CPU run; all cores by default. Labels do not depend on it.
+        CPU threads of a run, and of what prepares its graph; all cores by default. Labels do not
+        depend on it.
     ballast : int or str, optional
         Device memory to hold beside the run, for experiments with driver eviction.
     allow_driver_eviction : bool

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from louvain_um.options import MAX_THREADS
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 Command = Callable[..., None]
@@ -88,9 +89,25 @@ Program = Annotated[
         show_default=False,
     ),
 ]
+
+
+def use_threads(context: typer.Context, threads: int | None) -> int | None:
+    """Let the whole command use so many threads, reading included."""
+    if threads is not None and 1 <= threads <= MAX_THREADS:  # others are refused with the options
+        from louvain_um.core.parallel import given_threads
+
+        context.with_resource(given_threads(threads))
+    return threads
+
+
 Threads = Annotated[
     int | None,
-    typer.Option(metavar="N", help="CPU threads.  [default: all cores]", show_default=False),
+    typer.Option(
+        metavar="N",
+        help="CPU threads.  [default: all cores]",
+        show_default=False,
+        callback=use_threads,
+    ),
 ]
 
 

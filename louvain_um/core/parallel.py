@@ -11,6 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar
 
@@ -30,8 +32,35 @@ SPINS = 1000
 """Polls of a counter before yielding the core to another thread: some microseconds."""
 
 
+_given: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def given_threads(threads: int | None) -> Iterator[None]:
+    """Let all that works in this context use so many threads; None changes nothing.
+
+    Examples
+    --------
+    >>> from louvain_um.core.parallel import default_threads, given_threads
+    >>> with given_threads(2):
+    ...     default_threads()
+    2
+    """
+    token = _given.set(_given.get() if threads is None else threads)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
 def default_threads() -> int:
-    """Return the number of threads to use: LOUVAIN_UM_THREADS, or the cores of this process."""
+    """Return the number of threads to use.
+
+    Those of `given_threads`, of LOUVAIN_UM_THREADS, or as many as this process has cores.
+    """
+    threads = _given.get()
+    if threads is not None:
+        return threads
     given = os.environ.get("LOUVAIN_UM_THREADS")
     if given:
         if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from numba import njit
 
 from louvain_um import Graph, api
 from louvain_um.core import parallel
+from louvain_um.generators import rmat
 from louvain_um.gpu.memory.degree_stats import degree_stats, fit16
 
 STAGES, ITEMS = 50, 1000
@@ -154,3 +156,29 @@ def test_what_is_added_up_by_several_threads_is_the_same(monkeypatch: pytest.Mon
             assert stats[:3] == (arcs.max(), (arcs**2).sum(), (arcs == 0).sum())
             assert fit16(graphs[-1].weights) == (weights is None)
         assert np.array_equal(graphs[0].degrees, graphs[1].degrees)
+
+
+def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOUVAIN_UM_THREADS", "3")
+    with parallel.given_threads(2):
+        with parallel.given_threads(None):
+            assert parallel.default_threads() == 2
+        with parallel.given_threads(1):
+            assert parallel.default_threads() == 1
+        assert parallel.default_threads() == 2
+    assert parallel.default_threads() == 3
+    used = set[int]()
+    run = parallel.run
+
+    def noted(kernel: Callable[..., None], threads: int, *args: object) -> None:
+        used.add(threads)
+        run(kernel, threads, *args)
+
+    monkeypatch.setattr(parallel, "PIECE", 1 << 12)
+    monkeypatch.setattr(parallel, "run", noted)
+    graphs = [rmat(12).graph for _ in range(2)]  # a graph keeps its degrees
+    used.clear()
+    one = api.louvain(graphs[0], device="cpu", threads=1)
+    assert used == {1}
+    assert np.array_equal(api.louvain(graphs[1], device="cpu").labels, one.labels)
+    assert used == {1, 3}

@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from louvain_um.core import parallel
+
 PINNED = {
     "schema": int,
     "version": str,
@@ -132,6 +134,19 @@ def test_options_reach_the_engine(run, two_triangles):
     lazy = run("detect", two_triangles, "--json", "--threshold", "1").json
     assert len(lazy["levels"]) <= 1
     assert run("detect", two_triangles, "--threads", "1", "--memory", "auto").code == 0
+
+
+def test_threads_hold_for_reading_too(run, tmp_path, monkeypatch):
+    edges, used = tmp_path / "path.txt", set()
+    edges.write_text("0 1\n1 2\n2 3\n")
+    threads = parallel.default_threads
+    monkeypatch.setattr(parallel, "default_threads", lambda: used.add(threads()) or threads())
+    monkeypatch.setenv("LOUVAIN_UM_THREADS", "3")
+    assert run("detect", edges, "--threads", "1").code == 0
+    assert used == {1}
+    assert run("detect", edges).code == 0
+    assert used == {1, 3}
+    assert "1 … 4096" in run("detect", edges, "--threads", "0").complaint()
 
 
 def test_existing_output_needs_force(run, two_triangles, tmp_path):
