@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.headroom import host_memory
+from louvain_um.core.parallel import default_threads
 from louvain_um.core.threads import usable_cores
 from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.memory import cuda_calls
@@ -158,7 +159,7 @@ def _side_by_side(work: Callable[[int, int], object], address: int, nbytes: int)
 
 def threads_for(nbytes: int, share: int) -> int:
     """Return how many threads have a share of so many bytes to work on."""
-    return min(usable_cores(), MOST_THREADS, nbytes // share)
+    return min(default_threads(), MOST_THREADS, nbytes // share)
 
 
 def pool() -> ThreadPoolExecutor:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
+from louvain_um.core import parallel
 from louvain_um.generators import rmat
 from louvain_um.gpu.memory.packed import HEADER, Packed, Packer, most_bytes, whole_arcs
 from louvain_um.gpu.memory.packed_rows import PACKED_ARCS, START_BITS
@@ -63,6 +64,7 @@ def row(packed: Packed, values: np.ndarray, v: int) -> np.ndarray:
 @pytest.mark.parametrize("most", [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32])
 def test_every_row_is_where_its_entry_says(monkeypatch, threads, most):
     monkeypatch.setenv("LOUVAIN_UM_THREADS", str(threads))
+    monkeypatch.setattr(parallel, "PIECE", 1000)
     random = np.random.default_rng(3)
     lengths = random.choice(ARCS, 9000)
     n, ends = len(lengths), np.cumsum(lengths)

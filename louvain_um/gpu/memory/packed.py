@@ -186,13 +186,11 @@ class Packer:
         if sort in self.found:
             return self.found[sort]
         from louvain_um.core.parallel import default_threads, run
-        from louvain_um.gpu.memory.packed_rows import measure_blocks, place_rows
+        from louvain_um.gpu.memory.packed_rows import measure_blocks
 
         offsets, targets = self._on_host()
         if sort:
-            placed, begins = np.zeros(len(offsets), np.int64), np.empty(len(offsets), np.int64)
-            order = np.empty(len(offsets) - 1, np.uint32)
-            place_rows(offsets, placed, order, begins)
+            placed, order, begins = sorted_rows(offsets)
         else:
             placed, order, begins = offsets.astype(np.uint32), np.empty(0, np.uint32), offsets
         blocks = -(-len(targets) // PACKED_ARCS)
@@ -210,6 +208,36 @@ class Packer:
         if self.arrays is None:
             self.arrays = on_host(self.graph.offsets), on_host(self.graph.targets)
         return self.arrays
+
+
+def sorted_rows(offsets: NDArray[np.int64]) -> tuple[Any, Any, Any]:
+    """Return rows sorted by length: begins and lengths by vertex, vertices, and where each begins.
+
+    Rows whose lengths have fewer bits come first, and of these the rows of smaller vertices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from louvain_um.gpu.memory.packed import sorted_rows
+    >>> _, order, begins = sorted_rows(np.array([0, 4, 5, 5, 8, 9]))
+    >>> order.tolist(), begins.tolist()
+    ([2, 1, 4, 3, 0], [0, 0, 1, 2, 5, 9])
+    """
+    from louvain_um.core.parallel import PIECE, default_threads, run
+    from louvain_um.gpu.memory.packed_rows import CLASSES, count_rows, place_rows
+
+    n = len(offsets) - 1
+    threads = default_threads() if n > PIECE else 1
+    counts = np.zeros((2, threads, CLASSES), np.int64)
+    run(count_rows, threads, offsets, *counts)
+    # Before a class are those of fewer bits, and before a thread's share of it those of others.
+    before = counts.transpose(0, 2, 1).reshape(2, -1).cumsum(axis=1)[:, :-1]
+    before = np.insert(before, 0, 0, axis=1).reshape(2, CLASSES, threads).transpose(0, 2, 1)
+    placed, begins = np.zeros(n + 1, np.int64), np.empty(n + 1, np.int64)
+    order = np.empty(n, np.uint32)
+    run(place_rows, threads, offsets, *np.ascontiguousarray(before), placed, order, begins)
+    begins[n] = offsets[n]
+    return placed, order, begins
 
 
 def on_host(array: Any) -> Any:

@@ -34,29 +34,41 @@ STRETCH: Final = 1 << 8
 
 
 @kernel()
-def place_rows(offsets: Any, placed: Any, order: Any, begins: Any) -> None:
-    """Sort rows by length, shorter classes first.
+def count_rows(t: int, threads: int, offsets: Any, arcs: Any, rows: Any) -> None:
+    """Count arcs and rows of each class of lengths, [t, class], among a thread's share of rows."""
+    n = len(offsets) - 1
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        length = offsets[v + 1] - offsets[v]
+        k = _bits(length)
+        arcs[t, k] += length
+        rows[t, k] += 1
 
-    `placed` gets the begin and length of each row, `order` the rows one after the other, and
-    `begins` where these begin.
+
+@kernel()
+def place_rows(
+    t: int,
+    threads: int,
+    offsets: Any,
+    arcs: Any,
+    rows: Any,
+    placed: Any,
+    order: Any,
+    begins: Any,
+) -> None:
+    """Sort a thread's share of rows by length, shorter classes first.
+
+    `arcs` and `rows` have how many are before this thread's of each class, which changes. `placed`
+    gets the begin and length of each row, `order` the rows one after the other, and `begins` where
+    these begin.
     """
     n = len(offsets) - 1
-    first, rows = np.zeros(CLASSES + 1, np.int64), np.zeros(CLASSES + 1, np.int64)
-    for v in range(n):
-        arcs = offsets[v + 1] - offsets[v]
-        first[_bits(arcs) + 1] += arcs
-        rows[_bits(arcs) + 1] += 1
-    for k in range(CLASSES):
-        first[k + 1] += first[k]
-        rows[k + 1] += rows[k]
-    for v in range(n):
-        arcs = offsets[v + 1] - offsets[v]
-        k = _bits(arcs)
-        placed[v] = first[k] | arcs << START_BITS
-        order[rows[k]], begins[rows[k]] = v, first[k]
-        first[k] += arcs
-        rows[k] += 1
-    begins[n] = offsets[n]
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        length = offsets[v + 1] - offsets[v]
+        k = _bits(length)
+        placed[v] = arcs[t, k] | length << START_BITS
+        order[rows[t, k]], begins[rows[t, k]] = v, arcs[t, k]
+        arcs[t, k] += length
+        rows[t, k] += 1
 
 
 @kernel()

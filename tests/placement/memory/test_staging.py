@@ -25,7 +25,7 @@ def streams(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(staging, "FREE", [])
     monkeypatch.setattr(staging, "PIECE", 1000)
     monkeypatch.setattr(staging, "LEAST", 4000)
-    monkeypatch.setattr(host, "usable_cores", lambda: 3)
+    monkeypatch.setenv("LOUVAIN_UM_THREADS", "3")
     cuda.runtime.memcpy = lambda to, of, nbytes, _: ctypes.memmove(to, of, nbytes)
     cuda.runtime.memcpyAsync = lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
     cuda.runtime.streamCreateWithFlags = new
