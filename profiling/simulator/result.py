@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.errors import OptionError
 from louvain_um.placement.units import seconds
 from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.simulator.trace import Array, Trace
@@ -101,7 +102,16 @@ class Simulation:
         return sum(self.costs.values()) - 2 * self.costs["hidden"]
 
     def total(self, *names: str) -> int:
-        """Return the sum of one or more totals over all arrays."""
+        """Return the sum of one or more totals over all arrays.
+
+        Raises
+        ------
+        OptionError
+            A name is not among `TOTALS`.
+        """
+        for name in names:
+            if name not in TOTALS:
+                raise OptionError("total", name, f"must be one of {', '.join(TOTALS)}")
         return int(sum(self.by_array[:, TOTALS.index(name)].sum() for name in names))
 
     @property

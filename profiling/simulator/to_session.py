@@ -67,6 +67,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
             "complete": True,
             "sources": {"simulator": "modelled"},
             "terms": dict(run.costs),
+            "peak_bytes": _peaks(trace),
             **metadata,
         },
         lifetimes=_lifetimes(trace, run, times),
@@ -83,14 +84,29 @@ def _version() -> str:
     return __version__
 
 
+def _lives(trace: Trace) -> list[tuple[int, int, int]]:
+    """Return arrays' lives: the array, the step that begins it, and the one after it.
+
+    An array may be allocated many times, and one that never is lives from the start.
+    """
+    begun = dict.fromkeys(range(len(trace.arrays)), 0)
+    for step in trace.steps:
+        if isinstance(step, Allocate):
+            begun.pop(step.array, None)
+    found = list[tuple[int, int, int]]()
+    for at, step in enumerate(trace.steps):
+        if isinstance(step, Allocate):
+            begun[step.array] = at
+        elif isinstance(step, Free) and step.array in begun:
+            found.append((step.array, begun.pop(step.array), at))
+    return [*found, *((number, at, len(trace.steps)) for number, at in begun.items())]
+
+
 def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple[Lifetime, ...]:
-    """Return arrays' lifetimes, from allocation or the start."""
-    begins = {step.array: int(times[at]) for at, step in enumerate(trace.steps)
-              if isinstance(step, Allocate)}  # fmt: skip
-    ends = {step.array: int(times[at]) for at, step in enumerate(trace.steps)
-            if isinstance(step, Free)}  # fmt: skip
+    """Return arrays' lifetimes, one for each time that one was allocated."""
     found = []
-    for number, array in enumerate(trace.arrays):
+    for number, begin, end in _lives(trace):
+        array = trace.arrays[number]
         stem, _, level = array.name.rpartition(".")
         found.append(
             Lifetime(
@@ -98,12 +114,28 @@ def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple
                 group=array.group,
                 address=int(run.addresses[number]),
                 nbytes=array.nbytes,
-                start_ns=begins.get(number, 0),
-                end_ns=ends.get(number, int(times[-1])),
+                start_ns=int(times[begin]),
+                end_ns=int(times[end]),
                 level=int(level) if stem and level.isdecimal() else -1,
             )
         )
     return tuple(sorted(found, key=lambda array: array.start_ns))
+
+
+def _peaks(trace: Trace) -> dict[str, int]:
+    """Return the most bytes of each group's arrays at once."""
+    changes = sorted(
+        change
+        for number, begin, end in _lives(trace)
+        for change in ((end, -trace.arrays[number].nbytes, number),
+                       (begin, trace.arrays[number].nbytes, number))
+    )  # fmt: skip
+    now, most = dict[str, int](), dict[str, int]()
+    for _, nbytes, number in changes:  # of changes at one step, frees come first
+        group = trace.arrays[number].group
+        now[group] = now.get(group, 0) + nbytes
+        most[group] = max(most.get(group, 0), now[group])
+    return most
 
 
 def _phases(trace: Trace, times: NDArray[np.int64]) -> tuple[PhaseSpan, ...]:

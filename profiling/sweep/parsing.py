@@ -6,6 +6,7 @@ from louvain_um.errors import OptionError
 from louvain_um.options import Budget
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
+from louvain_um.placement.units import size
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
@@ -90,7 +91,7 @@ def rates_of(
             rates.append(round(100 * (1 - given.fraction), 9))
         elif peak is None:
             raise OptionError(
-                "device_budget", given.nbytes, "must be shares such as 70% for a list of graphs"
+                "device_budget", size(given.nbytes or 0), "must be a share here, such as 70%"
             )
         else:
             # Half a byte more, as a share of the peak is rounded down to bytes.

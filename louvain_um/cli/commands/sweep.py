@@ -80,7 +80,7 @@ def sweep(
         float | None,
         typer.Option(
             metavar="X",
-            help="Size of the stand-ins, relative to the original graphs.  [default: 1/32]",
+            help="Size of the stand-ins, relative to the original graphs.  [default: 0.03125]",
             show_default=False,
             rich_help_panel=STUDY,
         ),

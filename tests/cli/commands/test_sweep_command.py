@@ -206,7 +206,7 @@ def test_edited_results_are_kept(run, tmp_path, edit):
         (("example:karate", "--gpu", "voodoo"), "voodoo"),
         (("example:karate", "--machine", ","), "--machine must"),
         (("example:karate", "--gpu", ","), "--machine must"),
-        (("example:karate", "--device-budget", "8GiB"), "--device-budget must be shares"),
+        (("example:karate", "--device-budget", "8GiB"), "--device-budget must be a share here"),
         (("example:karate", "--device-budget", "170%"), "at most 100%"),
         (("absent.txt",), "no such file"),
         (("--study", "thesis", "--scale", "0"), "--scale"),

@@ -64,3 +64,29 @@ def test_without_events_there_is_no_session():
     trace = scans(1)
     with pytest.raises(OptionError, match="record=True"):
         session_of(trace, simulate(trace, "h200", record=False))
+
+
+def test_an_array_lives_as_often_as_it_is_allocated():
+    kept = Array(name="kept", group="graph", nbytes=4 * MIB)
+    brief = Array(name="brief", group="scratch", nbytes=8 * MIB, starts="nowhere")
+    other = Array(name="other", group="scratch", nbytes=1 * MIB, starts="nowhere")
+    scan, scan_kept = Touches.runs(1, 0, brief.pages), Touches.runs(0, 0, kept.pages)
+    steps = (
+        Allocate(array=1), Launch(touches=scan), Free(array=1),
+        Allocate(array=2), Launch(touches=scan_kept), Allocate(array=1), Launch(touches=scan),
+    )  # fmt: skip
+    trace = Trace((kept, brief, other), steps)
+    run = simulate(trace, "p4000", capacity=64 * MIB)
+    session = session_of(trace, run, policy="base")
+    ends = [round(1e9 * run.launch_seconds[:at].sum()) for at in range(len(steps) + 1)]
+    lives = sorted((life.name, life.start_ns, life.end_ns) for life in session.lifetimes)
+    assert lives == [
+        ("brief", 0, ends[2]),
+        ("brief", ends[5], ends[7]),
+        ("kept", 0, ends[7]),
+        ("other", ends[3], ends[7]),
+    ]
+    assert session.metadata["peak_bytes"] == {"graph": 4 * MIB, "scratch": 9 * MIB}
+    assert "9.0 MiB" in render(session)
+    with pytest.raises(OptionError, match=r"must be one of .*evictions"):
+        run.total("bytes_to_device")
