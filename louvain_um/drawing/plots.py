@@ -118,6 +118,7 @@ def _draw(ax: Any, drawing: Drawing) -> None:
             fontsize=8 if large else 7,
             color="white" if large else INK,
             zorder=3,
+            parse_math=False,
         )
     if len(at):
         low, high = (at - drawing.radii[:, None]).min(0), (at + drawing.radii[:, None]).max(0)

@@ -52,8 +52,8 @@ class DynamicGraph(Contents):
         How arcs are kept: `louvain_um.dynamic.stores.STORES` says what each is. "rows" suits
         everything; the others are for comparison.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where the arcs are; "auto" is the CPU. On a device there are the stores "rows", "csr",
-        "pages" and "ouro-…". `snapshot` is a `DeviceGraph` then, and `louvain` finds its
+        Where the arcs are; "auto" is the CPU. On a device there are all stores but "bal".
+        `snapshot` is a `DeviceGraph` then, and `louvain` finds its
         communities there.
     memory : str
         Memory policy of the arcs on a device: what it says of the group "graph". With "auto" arcs

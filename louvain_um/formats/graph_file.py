@@ -55,7 +55,7 @@ MOST_VERTICES = 100
 
 TRUST = "; if it comes from a trusted source, pass trusted=True (--trusted)"
 
-ON_RANKS = "pass cluster='local:2' (in Python with read_partitioned)"
+ON_RANKS = "pass cluster='local:2' to detect (in Python to louvain, with read_partitioned)"
 """How files are read together."""
 
 

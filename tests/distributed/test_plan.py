@@ -67,6 +67,16 @@ def test_the_command_line_names_the_best_number_of_ranks() -> None:
     assert "no number of ranks fits" in text
 
 
+@pytest.mark.parametrize(("vertices", "ranks"), [("1000000", "1000"), ("10000000", "64")])
+def test_what_limits_ranks_does_not_contradict_the_table(vertices: str, ranks: str) -> None:
+    size = ("--vertices", vertices, "--arcs", f"{vertices}0", "--ranks", ranks)
+    found = json.loads(run(*size, "--json")[1])
+    speeds = [plan["total_seconds"] for plan in found["plans"]]
+    assert speeds[0] / min(speeds) <= found["most_speedup"]
+    faster = min(speeds) < speeds[0]
+    assert ("no number of ranks is as fast as one" in run(*size)[1]) == (not faster)
+
+
 def test_a_small_graph_is_fastest_on_one() -> None:
     size = ("--vertices", "100", "--arcs", "400")
     text = run(*size, "--ranks", "4")[1]

@@ -143,7 +143,7 @@ def write_picture(
     chosen = kind_for(graph) if kind is Kind.auto else kind.value
     drawn, axes = figure(chosen)
     result.plot(chosen, ax=axes, seed=seed)
-    axes.set_title(f"{name}: {axes.get_title()}", fontsize=11)
+    axes.set_title(f"{name}: {axes.get_title()}", fontsize=11, parse_math=False)
     save_figure(drawn, output, force=force)
     what = {"sizes": "sizes", "dendrogram": "hierarchy"}.get(chosen)
     return f"{what} of {many}" if what else many

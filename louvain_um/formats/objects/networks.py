@@ -20,7 +20,10 @@ DIRECTED = (
     "undirected edges, or detect with objective='directed'"
 )
 
-UNDIRECTED = "the graph is undirected; drop directed=True (--directed)"
+UNDIRECTED = (
+    "the graph is undirected; drop directed=True (--directed), or use another objective than "
+    "'directed'"
+)
 
 
 def from_networkx(

@@ -56,3 +56,14 @@ def test_bad_options_are_refused_before_reading(run, two_triangles, tmp_path):
     refused = run("draw", two_triangles, "-o", tmp_path / "a.html", "--kind", "sizes")
     assert (refused.code, "leave out --kind" in refused.complaint()) == (2, True)
     assert "no folder" in run("draw", two_triangles, "-o", tmp_path / "no/a.png").complaint()
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_names_are_drawn_as_they_stand(run, tmp_path, suffix):
+    edges, out = tmp_path / "$\\frac$.csv", tmp_path / f"picture{suffix}"
+    edges.write_text("a,b\nb,c\nc,$\\frac$\n$x_1$,a\n")
+    assert run("draw", edges, "-o", out).code == 0
+    if suffix == ".svg":
+        drawn = out.read_text("utf-8")
+        assert ">$x_1$<" in drawn
+        assert ">$\\frac$<" in drawn

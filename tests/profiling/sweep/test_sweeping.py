@@ -99,7 +99,10 @@ def test_a_program_comes_first_and_texts_name_several() -> None:
         ({"program": ranks(), "budgets": "200%"}, "at most 100%"),
         ({"program": ranks(), "budgets": "much"}, "must be a size"),
         ({"program": ranks(), "machine": "abacus"}, "abacus"),
-        ({"graph": nx.path_graph(3), "budgets": "1GiB", "machine": "h200"}, "a share here, such as 70%"),
+        (
+            {"graph": nx.path_graph(3), "budgets": "1GiB", "machine": "h200"},
+            "a share here, such as 70%",
+        ),
         ({"graph": {}}, "or a Program of your own"),
         ({"graph": ranks(), "program": ranks()}, "not both"),
         ({"program": ranks(), "budgets": None}, "budgets must be text, or a list"),
