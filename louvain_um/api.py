@@ -216,7 +216,7 @@ def run(
     clustered: ClusterRun | None = None,
 ) -> Communities:
     """Detect communities with the options and the device of `options`, or on a cluster."""
-    from louvain_um.core.parallel import given_threads
+    from louvain_um.core.threads import given_threads
 
     with given_threads(options.threads):
         return _run(graph, options, observer or ignore, clustered)

@@ -94,7 +94,7 @@ Program = Annotated[
 def use_threads(context: typer.Context, threads: int | None) -> int | None:
     """Let the whole command use so many threads, reading included."""
     if threads is not None and 1 <= threads <= MAX_THREADS:  # others are refused with the options
-        from louvain_um.core.parallel import given_threads
+        from louvain_um.core.threads import given_threads
 
         context.with_resource(given_threads(threads))
     return threads

@@ -11,8 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar
 
@@ -21,52 +19,13 @@ from numpy.typing import NDArray
 from louvain_um.core import headroom
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_load, give_way
-from louvain_um.core.threads import usable_cores
-from louvain_um.errors import OptionError
-from louvain_um.options import MAX_THREADS
+from louvain_um.core.threads import default_threads as default_threads
 
 PIECE = 1 << 18
 """Elements that a thread takes at a time of a long array: they stay in its cache."""
 
 SPINS = 1000
 """Polls of a counter before yielding the core to another thread: some microseconds."""
-
-
-_given: ContextVar[int | None] = ContextVar("threads", default=None)
-
-
-@contextmanager
-def given_threads(threads: int | None) -> Iterator[None]:
-    """Let all that works in this context use so many threads; None changes nothing.
-
-    Examples
-    --------
-    >>> from louvain_um.core.parallel import default_threads, given_threads
-    >>> with given_threads(2):
-    ...     default_threads()
-    2
-    """
-    token = _given.set(_given.get() if threads is None else threads)
-    try:
-        yield
-    finally:
-        _given.reset(token)
-
-
-def default_threads() -> int:
-    """Return the number of threads to use.
-
-    Those of `given_threads`, of LOUVAIN_UM_THREADS, or as many as this process has cores.
-    """
-    threads = _given.get()
-    if threads is not None:
-        return threads
-    given = os.environ.get("LOUVAIN_UM_THREADS")
-    if given:
-        if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
-            raise OptionError("LOUVAIN_UM_THREADS", given, f"must lie in 1 … {MAX_THREADS}")
-        return int(given)
-    return usable_cores()
 
 
 Item = TypeVar("Item")

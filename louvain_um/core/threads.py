@@ -4,9 +4,50 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from louvain_um.core import headroom
+from louvain_um.errors import OptionError
+from louvain_um.options import MAX_THREADS
+
+_given: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+@contextmanager
+def given_threads(threads: int | None) -> Iterator[None]:
+    """Let all that works in this context use so many threads; None changes nothing.
+
+    Examples
+    --------
+    >>> from louvain_um.core.threads import default_threads, given_threads
+    >>> with given_threads(2):
+    ...     default_threads()
+    2
+    """
+    token = _given.set(_given.get() if threads is None else threads)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def default_threads() -> int:
+    """Return the number of threads to use.
+
+    Those of `given_threads`, of LOUVAIN_UM_THREADS, or as many as this process has cores.
+    """
+    threads = _given.get()
+    if threads is not None:
+        return threads
+    given = os.environ.get("LOUVAIN_UM_THREADS")
+    if given:
+        if not given.isdecimal() or not 1 <= int(given) <= MAX_THREADS:
+            raise OptionError("LOUVAIN_UM_THREADS", given, f"must lie in 1 … {MAX_THREADS}")
+        return int(given)
+    return usable_cores()
+
 
 START_SECONDS = 10.0
 """Seconds in which a thread has to begin."""

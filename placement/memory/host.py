@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.headroom import host_memory
-from louvain_um.core.parallel import default_threads
-from louvain_um.core.threads import usable_cores
+from louvain_um.core.threads import default_threads, usable_cores
 from louvain_um.placement.arena_spec import BLOCK
 from louvain_um.placement.memory import cuda_calls
 

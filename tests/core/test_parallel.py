@@ -14,6 +14,7 @@ from numba import njit
 
 from louvain_um import Graph, api
 from louvain_um.core import parallel
+from louvain_um.core.threads import given_threads
 from louvain_um.generators import rmat
 from louvain_um.gpu.memory.degree_stats import degree_stats, fit16
 
@@ -160,10 +161,10 @@ def test_what_is_added_up_by_several_threads_is_the_same(monkeypatch: pytest.Mon
 
 def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOUVAIN_UM_THREADS", "3")
-    with parallel.given_threads(2):
-        with parallel.given_threads(None):
+    with given_threads(2):
+        with given_threads(None):
             assert parallel.default_threads() == 2
-        with parallel.given_threads(1):
+        with given_threads(1):
             assert parallel.default_threads() == 1
         assert parallel.default_threads() == 2
     assert parallel.default_threads() == 3
