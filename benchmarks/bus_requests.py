@@ -26,8 +26,9 @@ COUNTERS = {
     "bytes_to_device": "pcie__read_bytes.sum",
     "bytes_to_host": "pcie__write_bytes.sum",
 }
-"""What is counted: requests and sectors of 32 bytes that miss the device's caches, and all bytes on
-the bus, those of requests included."""
+"""What is counted: requests of the multiprocessors for host memory, and the sectors of 32 bytes
+that they ask for, whether the second-level cache has these or not; and all bytes on the bus, those
+of requests included."""
 
 
 def counted(log: Path) -> list[dict[str, Any]]:
@@ -60,7 +61,7 @@ def run(kind: str, method: str, budget: str, arcs: int) -> None:
     touched = run(graph, core).provenance["touched_bytes"]
     less = replace(core, device_budget=int(float(budget.rstrip("%")) * touched / 100))
     run(graph, less)
-    load = GpuEngine.load
+    load = GpuEngine.load  # an observer would change what is launched ahead
 
     def loaded(self: GpuEngine, graph: Any) -> Any:
         level = load(self, graph)

@@ -177,7 +177,7 @@ def draw_sizes(ax: Any, stays: Stays, times: list[str]) -> None:
         ax.annotate(
             f"{community}", (peak, sizes[peak]), xytext=(0, -11 if taken else 3),
             textcoords="offset points",
-            color=_colour(place), ha="center", fontsize=8, parse_math=False,
+            color=_colour(place), ha="center", fontsize=8,
         )  # fmt: skip
     ax.set_ylim(bottom=0)
     _ticks(ax, times)
