@@ -19,6 +19,7 @@ from louvain_um.placement.memory.arena_choice import arena_for, lent, part_for
 from louvain_um.placement.memory.backing import managed_fits
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.live_arrays import Allocation
+from louvain_um.placement.memory.paging.kept_pages import release_kept
 from louvain_um.placement.memory.paging.movement import PageBudget
 from louvain_um.placement.memory.paging.paged_arrays import PagedArrays
 from louvain_um.placement.memory.paging.pages import supported
@@ -108,6 +109,8 @@ class Allocator(PagedArrays):
                     apart = [
                         s for s in layout if not (s.in_pages or s.on_demand) and s.group is not None
                     ]
+                elif any(spec.placement.kind != "device" for spec in layout):
+                    release_kept()  # which no page is made of, for what the host is to hold
                 # Allocate first what must be on the device.
                 for spec in sorted(apart, key=lambda spec: spec.placement.kind != "device"):
                     self.arenas.append(Arena(spec, device, managed=managed, peer=peer))

@@ -18,6 +18,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, guard
+from louvain_um.placement.memory.paging.kept_pages import KEPT, kept_bytes, release_kept
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 
 pytestmark = pytest.mark.gpu
@@ -77,6 +78,21 @@ def test_labels_under_every_policy_and_budget(
     assert found.provenance["policy"] == policy
     if budget is not None:
         assert found.provenance["budget_bytes"] > 0
+
+
+def test_a_run_takes_the_pages_of_the_one_before(gpu: Choice) -> None:
+    release_kept()
+    for name in ("lfr", "weighted", "lfr"):
+        found, refused = attempt(graph(name), "leiden", "auto", "50%")
+        assert refused is None
+        np.testing.assert_array_equal(found.labels, expected(name, "leiden").labels)
+        assert KEPT[0].pages
+    before = kept_bytes()
+    found, _ = attempt(graph("lfr"), "leiden", "auto", "50%")
+    np.testing.assert_array_equal(found.labels, expected("lfr", "leiden").labels)
+    assert kept_bytes() == before
+    release_kept()
+    assert not KEPT
 
 
 @pytest.mark.parametrize("kind", ["prefetched", "pinned", "managed"])

@@ -20,7 +20,7 @@ from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
 from louvain_um.placement.memory import colocate, cuda_calls, live_arrays
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.memory.paging import pages, span
+from louvain_um.placement.memory.paging import kept_pages, pages, span
 from louvain_um.placement.memory.paging.mappings import Mappings, Page
 
 SHARED, ANONYMOUS = 0x11, 0x32
@@ -268,6 +268,7 @@ def emulated_devices(
         patch.setitem(sys.modules, "cupy.cuda", sys.modules["cupy"].cuda)
         with using(kernels):  # type: ignore[arg-type]
             yield kernels
+        kept_pages.release_kept()
     assert not runtime.waiting
     assert not runtime.held
     assert not runtime.files

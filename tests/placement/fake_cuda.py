@@ -11,7 +11,7 @@ import pytest
 
 from louvain_um.placement.memory import arena, cuda_calls, live_arrays
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.memory.paging import span
+from louvain_um.placement.memory.paging import kept_pages, span
 from louvain_um.placement.program import device_arrays
 
 GIB = 1 << 30
@@ -240,6 +240,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     monkeypatch.setattr(cuda_calls, "driver", lambda: fake.driver)
     monkeypatch.setattr(cuda_calls, "cupy_runtime", lambda: fake.runtime)
     monkeypatch.setattr(guard, "ranges", {})
+    monkeypatch.setattr(kept_pages, "KEPT_SHARE", 0.0)
     monkeypatch.setattr(guard, "permitted", {})
     monkeypatch.setattr(cuda_calls, "kernel_stream", lambda: 0)
 

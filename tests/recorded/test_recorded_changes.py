@@ -246,3 +246,17 @@ def test_rows_by_sub_rounds_took_as_long_as_said():
         ratios = [ratio(run) for run in runs if run[0] == kind]
         assert_shown([shown.pop(0), shown.pop(0)], (min(ratios), max(ratios)))
     assert not shown
+
+
+def test_whole_runs_on_kept_pages_took_as_long_as_said():
+    file = HOUSE / "benchmarks/results/kept_pages_h200.json"
+    rows = json.loads(file.read_text())["results"]
+    assert all(row["same_labels"] for row in rows)
+    assert len({row["kind"] for row in rows}) == 5
+    page = " ".join((DOCS / "guide/memory.md").read_text(encoding="utf-8").split())
+    text = page.partition("labels included, take")[2].partition("kept_pages_h200")[0]
+    shown = re.findall(r"(?<!\d)\.\d+", text)
+    for budget in ("90%", "50%"):
+        ratios = [row["ratio"] for row in rows if row["budget"] == budget]
+        assert_shown([shown.pop(0), shown.pop(0)], (min(ratios), max(ratios)))
+    assert not shown

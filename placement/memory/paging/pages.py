@@ -5,6 +5,8 @@ loaded, and `finish` waits for the last: making one takes the driver .7 to 12 ms
 which it maps no other, so that pages made beside the kernels would hold up what is mapped between
 them.
 
+Pages of the host stay for the next run (`louvain_um.placement.memory.paging.kept_pages`).
+
 A page stays mapped where it was (`louvain_um.placement.memory.paging.mappings`): what begins at an
 address takes the pages that are still mapped there, if they are free. The thread unmaps pages of
 the host that stayed so, beside a kernel.
@@ -24,6 +26,13 @@ from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Side
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.host import available
+from louvain_um.placement.memory.paging.kept_pages import (
+    KeptPages,
+    keep,
+    kept_bytes,
+    release,
+    take_kept,
+)
 from louvain_um.placement.memory.paging.mappings import Mappings, Page, PageSide, open_to, place
 
 LEAST_PAGE: Final = 2 << 20
@@ -98,7 +107,7 @@ class Pages:
     ) -> None:
         self.device, self.size, self.peer = device, size, peer
         self.count = here // size
-        wanted, room = -(-first // size), available() if peer is None else free_of(peer)
+        wanted, room = -(-first // size), room_for_pages() if peer is None else free_of(peer)
         ahead, share = -(-there // size), int(HOST_SHARE * (room or 0)) // size
         self.most = wanted + max(ahead, share)
         # Beyond that share, pages are made only when they are wanted.
@@ -117,10 +126,11 @@ class Pages:
         try:
             guard.check_plain("pages", self.count * size, device)
             self._reserve("device", self.count)
-            self._reserve("host", self.most)
+            if not self._take_kept(max(self.wanted, self.most // 2)):
+                self._reserve("host", self.most)
             for _ in range(self.count):
                 self._make("device")
-            for _ in range(wanted):
+            for _ in range(wanted - self.made_there):
                 self._make("host")
         except BaseException:
             self.close()
@@ -174,20 +184,24 @@ class Pages:
         with self.lock:
             self.stopped = True
             self.lock.notify_all()
+        whole = False
         if self.thread:
             self.thread.join()
-            self.thread = None
+            self.thread, whole = None, self.failure is None
         try:
             self.mappings.close()
+        except BaseException:
+            whole = False
+            raise
         finally:
             made, self.made = self.made, []
             self.free = {"device": [], "host": []}
-            for page in made:
-                _call("cuMemUnmap", page.address, self.size)
-                _call("cuMemRelease", page.handle)
-            for address, nbytes in self.bases.values():
-                _call("cuMemAddressFree", address, nbytes)
-            self.bases.clear()
+            bases, self.bases = self.bases, {}
+            for side, (address, nbytes) in bases.items():
+                pages = [page for page in made if page.side == side]
+                held = KeptPages(self.device, self.size, address, nbytes, pages)
+                stays = side == "host" and whole and self.peer is None
+                (keep if stays else release)(held)
 
     def unmap_released(self) -> None:
         """Let the thread unmap pages of the host: a kernel runs that takes longer."""
@@ -211,6 +225,19 @@ class Pages:
         nbytes = max(count, 1) * self.size
         address = int(_call("cuMemAddressReserve", nbytes, LEAST_PAGE, 0, 0))
         self.bases[side] = address, nbytes
+
+    def _take_kept(self, count: int) -> bool:
+        """Begin with the pages of the host that stayed, if their addresses hold so many."""
+        kept = take_kept(self.device, self.size, count) if self.peer is None else None
+        if kept is None:
+            return False
+        self.bases["host"] = kept.address, kept.nbytes
+        self.made += kept.pages
+        self.made_there = len(kept.pages)
+        self.most = min(max(self.most, self.made_there), kept.nbytes // self.size)
+        self.wanted = max(self.wanted, self.made_there)
+        self.free["host"] = [*kept.pages]
+        return True
 
     def _make(self, side: PageSide) -> None:
         """Add a page to the pool."""
@@ -298,6 +325,12 @@ def supported(device: int) -> bool:
     except (LouvainUmError, AttributeError):
         return False
     return True
+
+
+def room_for_pages() -> int | None:
+    """Return the bytes of the host for pages, where the system says so."""
+    room = available()
+    return None if room is None else room + kept_bytes()
 
 
 def free_of(device: int) -> int:
