@@ -48,6 +48,20 @@ def read_cytoscape(file: GraphFile, options: ReadOptions) -> Graph:
 def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
     from louvain_um.formats.objects.networks import from_networkx
 
+    graph, names = parsed(file, kind)
+    weight = _weight(graph) if options.weight is None else str(options.weight)
+    try:
+        read = from_networkx(graph, options, names, weight)
+    except GraphError as error:
+        raise file.error(str(error)) from None
+    if read.weighted and options.weight is None and weight != WEIGHTS[0]:
+        note = f"weights are read from the edge attribute {weight!r}"
+        read = replace(read, notes=(note, *read.notes), check=False)
+    return read
+
+
+def parsed(file: GraphFile, kind: str) -> tuple[Any, list[Any]]:
+    """Return a file's graph of networkx, and its vertices' names: labels if these are unique."""
     networkx = require("networkx", file.name)
     data = file.read()
     try:
@@ -70,15 +84,7 @@ def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
     if kind == "gexf" and usable and all(INTEGER.fullmatch(str(label)) for label in labels):
         labels = [int(label) for label in labels]  # GEXF has no other labels than text
     labelled = usable and len(set(labels)) == len(labels)
-    weight = _weight(graph) if options.weight is None else str(options.weight)
-    try:
-        read = from_networkx(graph, options, labels if labelled else list(graph), weight)
-    except GraphError as error:
-        raise file.error(str(error)) from None
-    if read.weighted and options.weight is None and weight != WEIGHTS[0]:
-        note = f"weights are read from the edge attribute {weight!r}"
-        read = replace(read, notes=(note, *read.notes), check=False)
-    return read
+    return graph, labels if labelled else list(graph)
 
 
 def _weight(graph: Any) -> str:

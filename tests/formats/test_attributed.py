@@ -56,6 +56,28 @@ def test_names_and_communities_are_attributes(tmp_path: Path, suffix: str) -> No
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+def test_communities_are_read_back_as_labels(tmp_path: Path, suffix: str) -> None:
+    named = communities()
+    numbered = lu.louvain(lu.Graph.from_edges([0, 1, 3], [1, 2, 4]), device="cpu")
+    for result in (named, numbered):
+        path = tmp_path / f"g{result.n_vertices}.{suffix}"
+        write_graph(path, result)
+        back = lu.read_labels(path)
+        assert dict(zip(back.vertices.tolist(), back.communities.tolist(), strict=True)) == (
+            result.to_dict()
+        )
+        assert result.compare(back).identical
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_graph_without_communities_has_no_labels(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"g.{suffix}"
+    write_graph(path, communities().require_graph())
+    with pytest.raises(lu.GraphFormatError, match="6 of 6 vertices have no"):
+        lu.read_labels(path)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_same_graph_gives_the_same_bytes(tmp_path: Path, suffix: str, monkeypatch) -> None:
     import time
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError
-from louvain_um.formats.file_types import path_text
-from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED
+from louvain_um.formats.file_types import format_of, holds_communities, path_text
+from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED, open_graph_file
 from louvain_um.formats.labels import columns, infomap, text
 from louvain_um.results.comparison import Labels
 
 REMEDY = "use a machine with more memory"
-KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json"
+KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json, .gexf, .graphml, .cyjs"
 
 
 def read_vertices(path: str | Path) -> list[int | str]:
@@ -64,7 +64,9 @@ def read_labels(path: str | Path) -> Labels:
         community on each line, separated by blanks, a tab, a comma or a semicolon (``.gz``
         too; ``-`` is stdin). Lines that start with ``#`` or ``%`` and a header are skipped.
         Lines with a single field are the communities of vertices 0, 1, 2 … Of Infomap's ``.clu``
-        and ``.tree`` files, the top modules. Or a local folder that `detect_partitioned` wrote to.
+        and ``.tree`` files, the top modules. Of graphs in ``.gexf``, ``.graphml`` and ``.cyjs``,
+        the attribute ``community`` of the vertices, as `write_graph` writes it for a result. Or a
+        local folder that `detect_partitioned` wrote to.
 
     Returns
     -------
@@ -97,6 +99,8 @@ def read_labels(path: str | Path) -> Labels:
             labels = _read_parquet(path)
         elif suffix == ".json":
             labels = _read_json(path)
+        elif holds_communities(path):
+            labels = _read_graph(path)
         elif suffix in infomap.SUFFIXES:
             labels = infomap.read(path, _text(path))
         else:
@@ -198,6 +202,24 @@ def _read_json(path: str | Path) -> Labels:
             "needs lists vertex and community, or an object {vertex: community}", path
         )
     return Labels(vertices, columns.typed(communities))
+
+
+def _read_graph(path: str) -> Labels:
+    """Read the communities that a graph's vertices have as an attribute."""
+    from louvain_um.formats.gml import parsed
+
+    with open_graph_file(path) as file:
+        file.skip_byte_order_mark()
+        graph, names = parsed(file, format_of(path))
+    found = [data.get("community") for _, data in graph.nodes(data=True)]
+    lacking = sum(not isinstance(community, str | int) for community in found)
+    if lacking:
+        raise GraphFormatError(
+            f"{lacking:,} of {len(found):,} vertices have no whole number or text as attribute "
+            "community; write the graph with communities (louvain-um detect -o)",
+            path,
+        )
+    return Labels(columns.typed(names), columns.typed(found))
 
 
 def _unpacked(raw: bytes, path: str | Path) -> bytes:
