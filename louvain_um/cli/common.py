@@ -36,6 +36,15 @@ Resolution = Annotated[
         metavar="X", help="Resolution parameter; above 1 gives more, smaller communities."
     ),
 ]
+Window = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|TIME",
+        help="Edges or time that stay, of timed edges: 100000, or 30d.  [default: all]",
+        show_default=False,
+        callback=lambda window: None if window == "all" else window,
+    ),
+]
 Threshold = Annotated[
     float, typer.Option(metavar="X", help="Stop when a level gains no more modularity than this.")
 ]

@@ -64,14 +64,7 @@ def stores(
             show_default=False,
         ),
     ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|TIME",
-            help="Edges or time that stay, with --every.  [default: all]",
-            show_default=False,
-        ),
-    ] = None,
+    window: common.Window = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort timed streams by time.")] = False,
     also: Annotated[
         str,

@@ -63,13 +63,7 @@ def stream(
     every: Annotated[
         str, typer.Option(metavar="N|TIME", help="Edges or time of a batch: 1000, or 1d.")
     ] = "1000",
-    window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|TIME", help="Edges or time that stay: 100000, or 30d.  [default: all]",
-            show_default=False,
-        ),
-    ] = None,
+    window: common.Window = None,
     method: Annotated[
         common.Method, typer.Option(help="Method that renews communities.")
     ] = common.Method.leiden,

@@ -108,6 +108,14 @@ def test_an_interrupted_stream_goes_on_where_it_was(
     assert json.loads(again.stdout)["resumed_after"] == 25
 
 
+def test_a_window_of_all_is_the_default(timed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert run(timed, "-o", folder, "--every", "1d", "--window", "all", "-q").exit_code == 0
+    again = run(timed, "-o", folder, "--every", "1d", "--json")
+    about = json.loads(again.stdout)
+    assert about["resumed_after"] == about["batches"]
+
+
 def test_a_folder_of_something_else_is_left_alone(timed: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
