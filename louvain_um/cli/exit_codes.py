@@ -88,6 +88,16 @@ def warnings_as_notes(*, quiet: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def going_on(*, force: bool) -> Iterator[None]:
+    """Say of an interruption that the same command goes on from there."""
+    try:
+        yield
+    except KeyboardInterrupt as signal:
+        signal.add_note(f"repeat the command{' without --force' if force else ''} to go on")
+        raise
+
+
 def one_line(text: str) -> str:
     """Join the lines of a message."""
     return " ".join(text.split())
@@ -97,7 +107,7 @@ def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[st
     """Return the message for an error, with options under the names given, and the exit code."""
     number = interruption(error)
     if number is not None:
-        return word(number), SIGNAL + number
+        return "; ".join([word(number), *getattr(error, "__notes__", ())]), SIGNAL + number
     match error:
         case DeviceUnavailableError():
             return with_flags(str(error)), NO_DEVICE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.messages import with_flags
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 
@@ -133,7 +133,7 @@ def search(
         setup["objective"] = options.objective
     setup |= {"vertices": graph.n_vertices, "arcs": graph.n_arcs, "weight": graph.total_weight}
     setup["digest"] = digest_of(graph)
-    with ProfileStore(output, setup, force=force) as store:
+    with going_on(force=force), ProfileStore(output, setup, force=force) as store:
         profile = resolution_profile(graph, **asked, **run, known=store.points, on_point=store.add)
         store.write(profile)
     draw(profile, output / PICTURE)

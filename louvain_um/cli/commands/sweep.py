@@ -9,7 +9,7 @@ import typer
 
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import Method
-from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.plans.several import refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates
@@ -169,7 +169,8 @@ def sweep(
             loaded = reading.read(source)
             read[source] = loaded
             subjects.append(subject_of(graphs.name_of(source), loaded, program))
-        swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
+        with going_on(force=force):
+            swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
     graphs.print_notes(read, quiet=quiet)
     rows = [dict(row) for row in swept.results]
     if json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.plans.several import refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, Reading, expanded, with_reading
 from louvain_um.errors import OptionError
@@ -146,7 +146,8 @@ def stores(
                     sort=sort, trusted=reading.trusted,
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
-        records = compare_stores(sources, settings, output, force=force, tell=reporter.step)
+        with going_on(force=force):
+            records = compare_stores(sources, settings, output, force=force, tell=reporter.step)
     notes = [few_edges(name, source, settings) for name, source in sources if every is None]
     chart, page = draw(records, output / "rates.svg"), write_page(records, output)
     if json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import expanded
 from louvain_um.cli.terminal.output import echo
 from louvain_um.core import interrupts
@@ -156,7 +156,8 @@ def stream(
                 tracker = Tracker(edges.graph(threads), threads=threads, **options)
             since = clock.perf_counter()
             try:
-                follow(edges, tracker, folder, reporter)
+                with going_on(force=force):
+                    follow(edges, tracker, folder, reporter)
             except KeyboardInterrupt as signal:
                 # To stop is how to end a stream that has no end; its report is drawn all the same.
                 if not (edges.live and tracker.epoch):
@@ -210,8 +211,8 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
     try:
         for step in edges.steps():
             if step is not None:
-                whole = False
                 with interrupts.held():
+                    whole = False
                     found = tracker.update(step.apply(tracker.graph))
                     row = tracker.rows[-1]
                     folder.add(step.time, edges.seen, found, row)

@@ -98,7 +98,9 @@ def test_an_interrupted_stream_goes_on_where_it_was(
 
     monkeypatch.setattr(command, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(StreamFolder, "add", add)
-    assert run(timed, "-o", cut, *options).exit_code != 0
+    stopped = run(timed, "-o", cut, *options)
+    assert stopped.exit_code == 130
+    assert stopped.stderr == "louvain-um: interrupted; repeat the command to go on\n"
     monkeypatch.setattr(StreamFolder, "add", real)
     result = run(timed, "-o", cut, *options, "--json")
     assert json.loads(result.stdout)["resumed_after"] == batches
