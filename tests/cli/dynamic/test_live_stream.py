@@ -68,6 +68,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_guide_lists_the_files(whole: Path) -> None:
+    guide = (Path(__file__).parents[3] / "docs/howto/follow.md").read_text(encoding="utf-8")
+    for file in whole.iterdir():
+        assert f"`{re.sub('[0-9]+', 'N', file.name)}`" in guide
+
+
 class Piped:
     """The command with a pipe for its standard input."""
 
