@@ -22,6 +22,7 @@ from louvain_um.dynamic.timed_lines import (
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
+from louvain_um.formats.objects.examples import is_example
 from louvain_um.formats.objects.frames import factorize, own_ids
 from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parquet import from_arrow
@@ -63,6 +64,8 @@ class TimedEdges:
 
 def read_timed_edges(path: str, options: ReadOptions, *, sort: bool) -> TimedEdges:
     """Read a timed edge list; `louvain_um.read_stream` documents it."""
+    if is_example(path):
+        raise GraphError(f"{path}: examples have no times; name a file of timed edges")
     with open_graph_file(path, trusted=options.trusted) as file:
         return timed_edges_of(file, options, sort=sort)
 

@@ -90,6 +90,16 @@ def test_force_measures_again_and_lists_may_have_blanks(tmp_path: Path) -> None:
     assert (out / "results.json").read_text() != first
 
 
+@pytest.mark.parametrize("command", ["stores", "stream"])
+def test_an_example_is_no_timed_stream(tmp_path: Path, command: str) -> None:
+    words = [command, "example:karate", "--every", "10", "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    told = "louvain-um: example:karate: examples have no times; name a file of timed edges\n"
+    assert done.stderr == told
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_batch_larger_than_the_graph_is_told(tmp_path: Path) -> None:
     code, text = run(*SHORT, "--batch", "300", "-o", str(tmp_path / "out"))
     assert code == 0
