@@ -209,9 +209,21 @@ class Replay:
             "bytes": rows[:, c.E_BYTES],
             "count": rows[:, c.E_COUNT],
             "cause": rows[:, c.E_CAUSE],
+            "rows": _groups(rows),
             "kernel": places[:, 0],
             "phase": places[:, 1],
             "level": places[:, 2],
             "iteration": places[:, 3],
         }
         return EventTable(columns, tuple(self.kernels), self.phases)
+
+
+def _groups(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many of the source's rows each event is: a batch's first of faults counts as it.
+
+    So do the driver's own events: a group of faults is a batch, whichever arrays it has faults of.
+    """
+    groups = np.ones(len(rows), np.int64)
+    faults = np.flatnonzero(rows[:, c.E_KIND] == Kind.GPU_FAULT_GROUP)
+    groups[faults[1:]] = np.diff(rows[faults, c.E_BATCH]) != 0
+    return groups

@@ -103,7 +103,8 @@ E_ADDRESS = 2
 E_BYTES = 3
 E_COUNT = 4
 E_CAUSE = 5
-EVENT_COLUMNS = 6
+E_BATCH = 6  # batches of faults fetched so far
+EVENT_COLUMNS = 7
 
 # Terms of cost, ns, in the order of `result.TERMS`.
 COMPUTE = 0

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from louvain_um.profiling.simulator.driver.compiled import inlined
 from louvain_um.profiling.simulator.driver.constants import (
     BASE_ADDRESS,
+    BATCHES,
     CLOCKS,
     COMPUTED,
     COST_TERMS,
     COUNTERS,
     DROPPED,
     E_ADDRESS,
+    E_BATCH,
     E_BYTES,
     E_CAUSE,
     E_COUNT,
@@ -138,4 +140,5 @@ def emit(s, kind, page, size, count, cause):
     s.events[row, E_BYTES] = size
     s.events[row, E_COUNT] = count
     s.events[row, E_CAUSE] = cause
+    s.events[row, E_BATCH] = s.counters[BATCHES]
     s.counters[EVENTS] = row + 1

@@ -6,6 +6,7 @@ from louvain_um.errors import OptionError
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.simulator.to_session import session_of
+from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate, Free
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
@@ -90,3 +91,16 @@ def test_an_array_lives_as_often_as_it_is_allocated():
     assert "9.0 MiB" in render(session)
     with pytest.raises(OptionError, match=r"must be one of .*evictions"):
         run.total("bytes_to_device")
+
+
+def test_a_group_of_faults_is_a_batch_whichever_arrays_it_has_faults_of():
+    first = Array(name="first", group="graph", nbytes=1 * MIB)
+    second = Array(name="second", group="scratch", nbytes=1 * MIB)
+    both = concatenate_touches([Touches.runs(0, 0, 8), Touches.runs(1, 0, 8)])
+    trace = Trace((first, second), (Launch(touches=both),))
+    run = simulate(trace, "h200")
+    figures = session_of(trace, run, policy="base").summary()
+    assert figures["gpu_fault_groups"] == run.batches == run.summary()["fault_groups"] == 1
+    assert figures["gpu_faults"] == run.total("faults") == 16
+    groups = {name: group["gpu_faults"] for name, group in figures["by_group"].items()}
+    assert groups == {"graph": 8, "scratch": 8}
