@@ -53,7 +53,8 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     if launches and not len(run.events):
         raise OptionError(remedy="the simulation kept no events; pass record=True")
     machine = run.provenance["machine"]["name"]
-    times = np.rint(np.concatenate([[0.0], np.cumsum(run.launch_seconds)]) * 1e9).astype(np.int64)
+    seconds = np.cumsum([run.load_seconds, *run.launch_seconds])  # as the events' times
+    times = np.rint(seconds * 1e9).astype(np.int64)
     notes = [NOTE]
     maps = access_maps(trace, times)
     if run.dropped_events:
@@ -114,7 +115,7 @@ def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple
                 group=array.group,
                 address=int(run.addresses[number]),
                 nbytes=array.nbytes,
-                start_ns=int(times[begin]),
+                start_ns=int(times[begin]) if begin else 0,
                 end_ns=int(times[end]),
                 level=int(level) if stem and level.isdecimal() else -1,
             )

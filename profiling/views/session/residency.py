@@ -73,7 +73,8 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
     """Return the managed bytes on the device by group, derived from migrations.
 
     Bytes in less bytes out. Pages first touched on the device are never migrated and are not
-    counted; read-mostly copies count while they are on the device.
+    counted; read-mostly copies count while they are on the device. What is left of a simulated
+    array leaves when it is freed.
     Levels are exact at the times of the curve, of which there are `more` if given, in nanoseconds.
     """
     if not is_available(analysis.session, "memory") or Kind.HTOD not in analysis.rows_by_kind:
@@ -86,16 +87,27 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
     if Kind.EVICTION in analysis.rows_by_kind:
         leaving = [(Kind.DTOH, cause) for cause in Cause if cause != Cause.EVICTION]
         leaving.append((Kind.EVICTION, None))
-    flow = np.zeros((len(analysis.group_names), len(edges) + 1))
+    lives = analysis.session.lifetimes if _are_freed(analysis) else ()
+    names = analysis.group_names
+    size = len(lives) + len(names)
+    holder = analysis.group_of + np.int64(len(lives))
+    if lives:
+        holder = np.where(analysis.owners < 0, holder, analysis.owners)
+    flow = np.zeros((size, len(edges) + 1))
     for kind, cause, sign in ((Kind.HTOD, None, 1), *((k, c, -1) for k, c in leaving)):
         rows = analysis.rows_of(kind, cause)
-        key = analysis.group_of[rows] * np.int64(len(edges) + 1)
+        key = holder[rows] * (len(edges) + 1)
         key += np.searchsorted(edges, analysis.events["time"][rows])
         flow += sign * np.bincount(key, analysis.events["bytes"][rows], flow.size).reshape(
             flow.shape
         )
     level = _never_negative(np.cumsum(flow[:, :-1], axis=1))
-    values = {name: row for name, row in zip(analysis.group_names, level, strict=True) if row.any()}
+    held = level[len(lives) :]
+    last = max((life.end_ns for life in lives), default=0)
+    for life, row in zip(lives, level, strict=False):  # the last ones live to the end
+        there = (edges <= life.end_ns) | (life.end_ns == last)
+        held[names.index(life.group)] += np.where(there, row, 0)
+    values = {name: row for name, row in zip(names, held, strict=True) if row.any()}
     return Curves(
         title="Managed memory resident on the device",
         evidence="modelled from migrations: bytes in less bytes out; "
@@ -103,6 +115,11 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
         times=edges / 1e9,
         values=values,
     )
+
+
+def _are_freed(analysis: SessionAnalysis) -> bool:
+    """Return whether pages are freed with their array: those of a run stay for the next one."""
+    return "simulator" in analysis.session.metadata.get("sources", {})
 
 
 def _never_negative(level: NDArray[np.float64]) -> NDArray[np.float64]:

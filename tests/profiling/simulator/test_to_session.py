@@ -9,6 +9,7 @@ from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate, Free
 from louvain_um.profiling.views.html import render
+from louvain_um.profiling.views.session import residency
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.verdict import verdict
 
@@ -104,3 +105,32 @@ def test_a_group_of_faults_is_a_batch_whichever_arrays_it_has_faults_of():
     assert figures["gpu_faults"] == run.total("faults") == 16
     groups = {name: group["gpu_faults"] for name, group in figures["by_group"].items()}
     assert groups == {"graph": 8, "scratch": 8}
+
+
+def test_launches_follow_what_is_loaded_before_them():
+    trace = scans(2)
+    run = simulate(trace, "p4000", policy="device", capacity=64 * MIB)
+    session = session_of(trace, run, policy="device")
+    loaded = round(run.load_seconds * 1e9)
+    assert loaded > 0
+    kernels = session.events["time"][session.events["kind"] == Kind.KERNEL]
+    assert loaded == session.phases[0].start_ns <= kernels.min() <= loaded + 10_000
+    assert session.phases[-1].end_ns == pytest.approx(run.seconds * 1e9, abs=2)
+    assert min(page.edges[0] for page in session.maps) >= loaded
+    assert {life.name: life.start_ns for life in session.lifetimes} == {"targets.0": 0, "queue": 0}
+    assert session.unattributed == 0
+
+
+@pytest.mark.parametrize("policy", ["base", "device"])
+def test_freed_arrays_are_no_longer_resident(policy):
+    kept = Array(name="kept", group="graph", nbytes=4 * MIB)
+    brief = Array(name="brief", group="graph", nbytes=8 * MIB)
+    made = Array(name="made", group="graph", nbytes=16 * MIB, starts="nowhere")
+    scans = [Launch(touches=Touches.runs(at, 0, 1024 << at)) for at in range(3)]
+    trace = Trace((kept, brief, made), (*scans, Free(array=2), Free(array=1), scans[0]))
+    run = simulate(trace, "p4000", policy=policy, capacity=64 * MIB)
+    curves = residency.resident(SessionAnalysis(session_of(trace, run, policy=policy)))
+    assert curves is not None
+    assert list(curves.values) == ["graph"]
+    assert curves.values["graph"].max() == 12 * MIB
+    assert curves.values["graph"][-1] == 4 * MIB
