@@ -149,35 +149,37 @@ def run(
     if not isinstance(machine, Machine):
         machine = load_machine(machine)
     policy = find_policy(policy)
+    of_plan = machine.with_peer() if peer else machine
+    placements: dict[str, Any] = {}
     if policy.name != AUTO.name:
-        placements: dict[str, Any] = dict(placements_of(trace.arrays, policy))
-        of_plan = machine.with_peer() if peer else machine
+        placements = dict(placements_of(trace.arrays, policy))
         of_plan.refuse_peer(map(Placement.parse, placements.values()))
-        if driver is not None and driver.eviction == "program":
-            if trace.about is None:
-                raise OptionError(
-                    "eviction",
-                    "program",
-                    "record the graph again, or let the driver evict",
-                    problem='eviction="program" needs a recording with the data of a plan',
-                )
-            plan = plan_of(trace.about, policy, of_plan, capacity)
-            held = sum(plan.out_of_core.values())
-            if plan.out_of_core:
-                trace, placements = in_vertex_blocks(
-                    trace, placements, held, plan.transfer_mode or "fault"
-                )
-            # The plan fits; a recording's scratch, which is not as small, must not overflow it.
-            layout = lay_out(trace.arrays, placements, steps=trace.steps)
-            away = (
-                sum(array.nbytes for array in trace.arrays if array.holds_input_arcs) if held else 0
+    plan = None
+    if driver is not None and driver.eviction == "program":
+        if trace.about is None:
+            raise OptionError(
+                "eviction",
+                "program",
+                "record the graph again, or let the driver evict",
+                problem='eviction="program" needs a recording with the data of a plan',
             )
-            capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
-        return simulate(
-            trace, machine, placements=placements, capacity=capacity, driver=driver, peer=peer,
-            record=False,
-        )  # fmt: skip
-    return _planned(trace, machine, capacity, driver, peer=peer)
+        plan = plan_of(trace.about, policy, of_plan, capacity)  # refuses what a run does
+    if policy.name == AUTO.name:
+        return _planned(trace, machine, capacity, driver, peer=peer)
+    if plan is not None:
+        held = sum(plan.out_of_core.values())
+        if plan.out_of_core:
+            trace, placements = in_vertex_blocks(
+                trace, placements, held, plan.transfer_mode or "fault"
+            )
+        # The plan fits; a recording's scratch, which is not as small, must not overflow it.
+        layout = lay_out(trace.arrays, placements, steps=trace.steps)
+        away = sum(array.nbytes for array in trace.arrays if array.holds_input_arcs) if held else 0
+        capacity = max(capacity, layout.pages * PAGE_BYTES - away + held + BLOCK_BYTES)
+    return simulate(
+        trace, machine, placements=placements, capacity=capacity, driver=driver, peer=peer,
+        record=False,
+    )  # fmt: skip
 
 
 def _planned(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.generators import lfr
 from louvain_um.gpu.memory.array_specs import declare
 from louvain_um.placement.machine.machine_files import load_machine
@@ -68,6 +69,19 @@ def test_with_a_budget_the_program_moves_blocks_and_the_driver_evicts(trace):
     assert theirs.total("bytes_out_eviction") > 0 == theirs.total("bytes_out_user")
     whole = run(trace, find_policy("base"), machine, 1 << 40, PROGRAM)
     assert whole.bytes_to_host == 0
+
+
+def test_auto_is_refused_where_its_plan_is(trace):
+    machine = load_machine("h200")
+    with pytest.raises(MemoryBudgetError) as planned:
+        plan_of(trace.about, find_policy("auto"), machine, 1024)
+    with pytest.raises(MemoryBudgetError, match="the least for auto") as simulated:
+        run(trace, "auto", machine, 1024, PROGRAM)
+    assert str(simulated.value) == str(planned.value)
+    assert run(trace, "auto", machine, 1 << 20, PROGRAM).seconds > 0
+    assert run(trace, "auto", machine, 1024, Driver()).seconds > 0
+    with pytest.raises(OptionError, match="needs a recording"):
+        run(replace(trace, about=None), "auto", machine, 1 << 30, PROGRAM)
 
 
 def test_shares_of_memory_are_of_what_a_measured_run_s_budget_is_of(trace):
