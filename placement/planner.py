@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.ledger import GROUPS
@@ -18,9 +17,6 @@ from louvain_um.placement.plan import Plan, plan_for
 from louvain_um.placement.policy.candidate import no_more_arrays
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
-
-CONTEXT: Final = 512 << 20
-"""Bytes of a device that its context and the kernels' code take, about."""
 
 
 def make_plan(
@@ -90,8 +86,8 @@ def make_plan(
     Raises
     ------
     OptionError
-        There is no such policy or kind, it places nothing here or on a peer that is not named, or
-        the budget is none.
+        There is no such policy or kind, it places nothing here or on a peer that is not named, the
+        budget is none, or the machine has too little memory for a context.
     MemoryBudgetError
         The policy needs more of the device than there is; the error names the least it needs and
         the group that needs most of it.
@@ -115,7 +111,7 @@ def make_plan(
     asked = Budget.parse(budget)
     whole = device_bytes_in_core(default, apart=True) if asked.fraction is not None else 0
     allowed = asked.resolve(whole)
-    there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
+    there = machine.bytes_for_runs if free is None else free
     request = Request(
         declare=declare,
         policy=chosen,

@@ -11,15 +11,19 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import OptionError
+from louvain_um.placement.units import size
 
 if TYPE_CHECKING:
     from louvain_um.placement.policy.policy import Placement
 
 GIB = 1 << 30
+
+CONTEXT: Final = 512 << 20
+"""Bytes of a device that its context and the kernels' code take, about."""
 
 WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
 """Figures without a fraction."""
@@ -181,6 +185,23 @@ class Machine:
         )
         if not texts:
             raise OptionError(remedy="machine profile: notes must be a table of texts")
+
+    @property
+    def bytes_for_runs(self) -> int:
+        """Bytes of its memory that a run may take: all but a context's.
+
+        Raises
+        ------
+        OptionError
+            There are none.
+        """
+        if self.memory_bytes <= CONTEXT:
+            raise OptionError(
+                remedy=f"machine {self.name} has {size(self.memory_bytes)} of device memory, of "
+                f"which a CUDA context takes {size(CONTEXT)}, so that a run has none; name another "
+                "machine, or correct memory_bytes in its file"
+            )
+        return self.memory_bytes - CONTEXT
 
     def with_peer(self) -> Machine:
         """Return the machine with another GPU's memory in the place of the host's.

@@ -13,7 +13,6 @@ from louvain_um.options import Budget
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import Estimate, blocking_factor
 from louvain_um.placement.plan_data import frame_of_arrays
-from louvain_um.placement.planner import CONTEXT
 from louvain_um.placement.policy.find import find_policy, refuse_misspelt
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
@@ -272,13 +271,14 @@ def plan_program(
     Raises
     ------
     OptionError
-        There is no such policy, it misspells a group or role, or the budget is none.
+        There is no such policy, it misspells a group or role, the budget is none, or the machine
+        has too little memory for a context.
     MemoryBudgetError
         What must be on the device, or what the policy places there, exceeds the budget.
     """
     policy = find_policy(memory)
     allowed = Budget.parse(budget).resolve(program.peak_bytes)
-    there = max(1, machine.memory_bytes - CONTEXT) if free is None else free
+    there = machine.bytes_for_runs if free is None else free
     limit = there if allowed is None else min(allowed, there)
     cost = ProgramCost(program=program, machine=machine, scale=scale or {})
     if policy.name == AUTO.name:

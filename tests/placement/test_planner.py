@@ -202,6 +202,10 @@ def test_what_is_too_small_is_named_budget_or_device():
     ):  # fmt: skip
         with pytest.raises(MemoryBudgetError, match=remedy):
             plan("device", budget, machine=small)
+    tiny = replace(H200, memory_bytes=300 << 20)
+    for budget in ("200MiB", None):
+        with pytest.raises(OptionError, match=r"300.0 MiB of .* of which a CUDA context"):
+            plan("auto", budget, machine=tiny)
 
 
 def test_a_pinned_group_is_told_at_what_page_locked_memory_costs():

@@ -84,6 +84,14 @@ def test_bad_files_are_named(tmp_path):
         load_machine("h201")
 
 
+def test_what_a_context_leaves_nothing_of_is_no_room_for_runs():
+    assert replace(load_machine("h200"), memory_bytes=1 << 30).bytes_for_runs == 512 << 20
+    for memory in (300 << 20, 512 << 20):
+        small = replace(load_machine("h200"), name="small", memory_bytes=memory)
+        with pytest.raises(OptionError, match=r"small has .* MiB of device memory, of .*; name"):
+            small.bytes_for_runs  # noqa: B018
+
+
 @pytest.mark.parametrize("name", [0, 1.5, [], {}, b"h200", True, object(), "", "a\0b"])
 def test_what_names_no_machine_is_refused_in_a_line(name):
     with pytest.raises(LouvainUmError, match=r"must name a profile .* not") as caught:
