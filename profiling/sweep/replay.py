@@ -72,6 +72,9 @@ def replay(
 ) -> tuple[dict[str, Any], Simulation | None]:
     """Return a row of a sweep's results, and the simulation unless the policy cannot run.
 
+    The run has at most what the machine has, as in a plan: `budget_bytes` of the row is never more
+    than `machine_bytes`.
+
     `auto` is the plan's choice alone; what is best in hindsight is a row of its own
     (`louvain_um.profiling.sweep.replay_tables.in_hindsight`).
     """
@@ -81,6 +84,7 @@ def replay(
     if not point.oversubscription and (driver is None or driver.eviction != "program"):
         # Without oversubscription all is there, also arrays that the driver gives whole blocks.
         capacity = max(capacity, trace.peak_bytes)
+    capacity = min(capacity, machine.bytes_for_runs)
     known = {} if known is None else known
     row: dict[str, Any] = {
         "graph": point.graph,
@@ -90,6 +94,7 @@ def replay(
         "evidence": "modelled",
         "peak_bytes": peak,
         "budget_bytes": capacity,
+        "machine_bytes": machine.bytes_for_runs,
         "chosen": None,
         "seconds_of_plan": None,
     }
@@ -100,7 +105,7 @@ def replay(
             try:
                 known[key] = run(trace, policy, machine, capacity, driver, peer=point.peer)
             except MemoryBudgetError as error:
-                known[key] = error.with_traceback(None)  # whose frames hold the simulation
+                known[key] = _of_machine(error, machine)  # its own frames hold the simulation
         return known[key]
 
     row["reason"] = None
@@ -112,6 +117,14 @@ def replay(
         row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
     terms = {f"seconds_{name}": value for name, value in simulation.costs.items()}
     return row | {"reason": None, **simulation.summary(), **terms}, simulation
+
+
+def _of_machine(error: MemoryBudgetError, machine: Machine) -> MemoryBudgetError:
+    """Return an error with a remedy that helps where the machine has less than is needed."""
+    remedy = error.remedy
+    if error.needed > machine.bytes_for_runs:
+        remedy = f"machine {machine.name} has no more: name another machine or memory policy"
+    return MemoryBudgetError(error.needed, error.budget, error.largest, remedy)
 
 
 def run(

@@ -192,7 +192,42 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             f"{graph}: too small for meaningful oversubscription: it occupies only {blocks} of "
             "2 MiB, the driver's unit of eviction"
         )
-    return sentences + fitting(rows)
+    return [*sentences, *other_memory(rows), *fitting(rows)]
+
+
+def other_memory(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return where replayed runs had more or less memory than their oversubscription says.
+
+    Examples
+    --------
+    >>> from louvain_um.profiling.sweep.replay_tables import other_memory
+    >>> row = dict(graph="g", gpu="p4000", evidence="modelled", oversubscription=0.0)
+    >>> had = dict(peak_bytes=1 << 20, budget_bytes=2 << 20, machine_bytes=8 << 30)
+    >>> other_memory([row | had])[0][:57]
+    'g at 0 %: simulated with 2.0 MiB, more than 100 % (1.0 MiB'
+    """
+    less: dict[tuple[Any, ...], list[float]] = {}
+    more = {}
+    for row in rows:
+        rate, peak, had = row["oversubscription"], row.get("peak_bytes"), row.get("budget_bytes")
+        if row["evidence"] != "modelled" or not peak or had is None:
+            continue
+        if had > peak:
+            more[row["graph"], had, peak] = (
+                f"{row['graph']} at {rate:g} %: simulated with {size(had)}, more than 100 % "
+                f"({size(peak)}), since the driver gives each array whole blocks of 2 MiB"
+            )
+        elif had == row.get("machine_bytes") and had < (1 - rate / 100) * peak - 1:
+            less.setdefault((row["graph"], row["gpu"], had), []).append(rate)
+    every = [row["oversubscription"] for row in rows]
+    return [
+        *more.values(),
+        *(
+            f"{graph} at {format_rate_ranges(rates, every)}: simulated with the {size(had)} that "
+            f"{gpu} has for a run, less than this oversubscription leaves"
+            for (graph, gpu, had), rates in less.items()
+        ),
+    ]
 
 
 def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -208,7 +243,14 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     rates_without_eviction: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
         rate, budget = row["oversubscription"], row.get("budget_bytes")
-        if row["policy"] == "base" and row["feasible"] and 0 < rate < 100 and budget:
+        bounded = budget == row.get("machine_bytes")
+        if (
+            row["policy"] == "base"
+            and row["feasible"]
+            and 0 < rate < 100
+            and budget
+            and not bounded
+        ):
             footprint = size(round(budget / (1 - rate / 100)))
             if row["bytes_to_host"] == 0:
                 rates_without_eviction.setdefault(

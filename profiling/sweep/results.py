@@ -41,7 +41,8 @@ are optional. The number counts through the run from 1."""
 
 OPTIONAL: dict[str, type] = {
     "policy": str, "oversubscription": float, "evidence": str, "gpu": str, "phase": str,
-    "peak_bytes": int, "budget_bytes": int, "faults": int, "vertices": int, "arcs": int,
+    "peak_bytes": int, "budget_bytes": int, "machine_bytes": int, "faults": int,
+    "vertices": int, "arcs": int,
     "scale": float, "level": int, "iteration": int, "reason": str, "bytes_loaded": int,
     "load_seconds": float, "joules": float, "watts": float, "idle_watts": float,
     "arcs_per_joule": float,

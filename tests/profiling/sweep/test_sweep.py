@@ -104,6 +104,31 @@ def test_readers_are_told_what_beats_auto_and_of_sizes_too_small(rows):
     assert remarks([auto, {**auto, "policy": "best", "chosen": "auto"}]) == []
 
 
+def test_a_run_has_at_most_the_memory_of_its_machine(trace):
+    peak = peak_of(trace)
+    small = replace(load_machine("h200"), name="small", memory_bytes=(512 << 20) + peak // 2)
+    rows = []
+    for rate in (0.0, 30.0, 50.0, 70.0):
+        point = Point(graph="g", policy="auto", oversubscription=rate, gpu="small")
+        rows.append(replay(trace, point, small)[0])
+    assert [row["budget_bytes"] for row in rows] == [peak // 2] * 3 + [int(0.3 * peak)]
+    assert {row["machine_bytes"] for row in rows} == {peak // 2}
+    told = [text for text in remarks(rows) if "that small has for a run" in text]
+    assert [text.split(":")[0] for text in told] == ["g at 0 to 30 %"]
+    whole = replay(trace, replace(point, policy="device", oversubscription=0.0), small)[0]
+    assert "machine small has no more: name another machine" in whole["reason"]
+    tiny = replace(small, memory_bytes=64 << 20)
+    with pytest.raises(OptionError, match="name another machine"):
+        replay(trace, replace(point, gpu="tiny"), tiny)
+
+
+def test_more_than_all_of_the_footprint_is_explained(rows):
+    row = {**rows["base", 0.0], "peak_bytes": 1 << 20, "budget_bytes": 2 << 20}
+    assert any("at 0 %: simulated with 2.0 MiB, more than 100 %" in text for text in remarks([row]))
+    fits = {**row, "budget_bytes": 1 << 20}
+    assert not any("simulated with" in text for text in remarks([fits]))
+
+
 def test_what_cannot_run_says_what_it_lacks(rows):
     row = rows["device", 70.0]
     assert row["feasible"] is False
