@@ -203,7 +203,7 @@ def other_memory(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> from louvain_um.profiling.sweep.replay_tables import other_memory
     >>> row = dict(graph="g", gpu="p4000", evidence="modelled", oversubscription=0.0)
     >>> had = dict(peak_bytes=1 << 20, budget_bytes=2 << 20, machine_bytes=8 << 30)
-    >>> other_memory([row | had])[0][:57]
+    >>> other_memory([row | had])[0][:58]
     'g at 0 %: simulated with 2.0 MiB, more than 100 % (1.0 MiB'
     """
     less: dict[tuple[Any, ...], list[float]] = {}
