@@ -105,7 +105,9 @@ def replay(
             try:
                 known[key] = run(trace, policy, machine, capacity, driver, peer=point.peer)
             except MemoryBudgetError as error:
-                known[key] = _of_machine(error, machine)  # its own frames hold the simulation
+                known[key] = _of_machine(
+                    error, machine
+                )  # a new one: the frames of the error hold the simulation
         return known[key]
 
     row["reason"] = None

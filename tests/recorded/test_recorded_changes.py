@@ -260,3 +260,12 @@ def test_whole_runs_on_kept_pages_took_as_long_as_said():
         ratios = [row["ratio"] for row in rows if row["budget"] == budget]
         assert_shown([shown.pop(0), shown.pop(0)], (min(ratios), max(ratios)))
     assert not shown
+
+
+def test_packing_beside_the_driver_took_as_long_as_said():
+    file = HOUSE / "benchmarks/results/packing_beside_h200.json"
+    ratios = [row["ratio"] for row in json.loads(file.read_text())["results"] if row["budget"]]
+    page = " ".join((DOCS / "internals.md").read_text(encoding="utf-8").split())
+    text = page.partition("is no way out:")[2].partition("packing_beside_h200")[0]
+    shown = re.findall(r"(?<![\d])\d?\.\d+", text)
+    assert_shown(shown, (min(ratios), max(ratios), statistics.median(ratios)))

@@ -48,6 +48,27 @@ def test_errors_become_one_line(run, two_triangles, tmp_path, monkeypatch, error
     assert not (tmp_path / "labels.csv").exists()
 
 
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("command", "work"),
+    [
+        ("sweep", "louvain_um.profiling.sweep.run.sweep"),
+        ("stores", "louvain_um.analysis.stores.comparison.compare_stores"),
+        ("resolution", "louvain_um.analysis.resolution.resolution_profile"),
+    ],
+)
+def test_what_goes_on_says_so(run, two_triangles, tmp_path, monkeypatch, command, work, force):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work, stop)
+    more = ["--force"] if force else []
+    done = run(command, two_triangles, "-o", tmp_path / "out", *more)
+    without = " without --force" if force else ""
+    expected = f"louvain-um: interrupted; repeat the command{without} to go on"
+    assert (done.code, done.complaint()) == (130, expected)
+
+
 def test_no_writable_cache(two_triangles):
     code = (
         "from numba.core import caching\n"

@@ -89,7 +89,7 @@ def test_what_a_context_leaves_nothing_of_is_no_room_for_runs():
     for memory in (300 << 20, 512 << 20):
         small = replace(load_machine("h200"), name="small", memory_bytes=memory)
         with pytest.raises(OptionError, match=r"small has .* MiB of device memory, of .*; name"):
-            small.bytes_for_runs  # noqa: B018
+            _ = small.bytes_for_runs
 
 
 @pytest.mark.parametrize("name", [0, 1.5, [], {}, b"h200", True, object(), "", "a\0b"])
