@@ -90,7 +90,7 @@ def nested_blocks(xp: Any, rng: Any, arcs: int) -> Edges:
 
 
 def kronecker(xp: Any, rng: Any, arcs: int, a: float = 0.45, b: float = 0.22) -> Edges:
-    """R-MAT with flatter parameters: .45, .22, .22, .11."""
+    """R-MAT with flatter parameters: 0.45, 0.22, 0.22, 0.11."""
     scale, m = max(4, round(math.log2(arcs / 32))), arcs // 2
     u, v = (xp.zeros(m, xp.int64) for _ in range(2))
     for _ in range(scale):

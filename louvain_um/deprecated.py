@@ -56,25 +56,7 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def resolve(module: str, name: str) -> Any:
-    """Return the object behind an old name of a module, and warn.
-
-    Parameters
-    ----------
-    module, name : str
-        Path of the module as it is now, and the missing name.
-
-    Raises
-    ------
-    AttributeError
-        The module never had that name.
-
-    Examples
-    --------
-    >>> from louvain_um.deprecated import resolve
-    >>> resolve("louvain_um.options", "nothing")
-    Traceback (most recent call last):
-    AttributeError: module 'louvain_um.options' has no attribute 'nothing'
-    """
+    """Return the object behind an old name of a module, and warn."""
     current = NAMES.get(f"{module}:{name}")
     if current is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -108,11 +90,7 @@ class _Alias(ModuleType):
 
 
 class _Finder:
-    """Imports the old paths of modules.
-
-    A finder and a loader without the base classes: their module would be half of what `import
-    louvain_um` takes, during which Ctrl-C shows a traceback.
-    """
+    """Imports the old paths of modules."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -95,17 +95,7 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=(
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Hand an observer what programs in this context `announce`, inside the block.
-
-    Examples
-    --------
-    >>> from louvain_um.events import Event, announce, observing
-    >>> seen = []
-    >>> with observing(seen.append):
-    ...     announce(Event(kind="start", phase="iterate"))
-    >>> seen[0].phase
-    'iterate'
-    """
+    """Hand an observer what programs in this context `announce`, inside the block."""
     token = _observers.set((*_observers.get(), observer))
     try:
         yield

@@ -49,28 +49,7 @@ ELSEWHERE: Final = {
 
 
 def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Function]:
-    """Show the options of a run in the signature and docstring of a function with ``**options``.
-
-    The entry ``**options`` of the docstring becomes one entry per option. In the signature options
-    follow `method`; the function's other keywords come last.
-
-    Parameters
-    ----------
-    *without : str
-        Options that the function does not take.
-    **defaults : Any
-        Defaults other than those of `Options`.
-
-    Examples
-    --------
-    >>> import inspect
-    >>> from louvain_um.option_signatures import takes_options
-    >>> @takes_options(seed=3)
-    ... def seeded(graph, **options):
-    ...     return options
-    >>> seeded(None, threads=2), inspect.signature(seeded).parameters["seed"].default
-    ({'seed': 3, 'threads': 2}, 3)
-    """
+    """Show the options of a run in the signature and docstring of a function with ``**options``."""
     known = {item.name: item for item in fields(Options)}
     added = [
         Parameter(

@@ -24,29 +24,7 @@ Declare = Callable[[bool], tuple[ArraySpec, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a plan was asked for.
-
-    Parameters
-    ----------
-    declare : callable
-        ``declare(low_scratch)`` returns the arrays of the run.
-    policy : Policy
-    budget : int or None
-        Bytes of the device that were allowed.
-    limit : int
-        Usable bytes of the device: the budget, or less if the device has less.
-    at : callable, optional
-        ``at(arcs)`` returns the arrays, with low scratch, of a graph of the same shape with
-        so many arcs.
-    out_of_core : callable
-        ``out_of_core(low_scratch)`` returns the additional arrays of an out-of-core run.
-    compact : callable, optional
-        ``compact(low_scratch)`` returns the arrays with the input in fewer bytes, if it can be.
-    free : int, optional
-        Bytes that the device has free for managed memory and all else together.
-    kept : (float, float, float), optional
-        Share of the input's arcs that level 1 keeps: low, expected, high.
-    """
+    """What a plan was asked for."""
 
     declare: Declare
     policy: Policy
@@ -66,36 +44,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Decision:
-    """Arrays, placements, memory and predicted time of a run.
-
-    Parameters
-    ----------
-    arrays : tuple of ArraySpec
-        Arrays that the run will allocate.
-    chosen : Policy
-        The policy as carried out: for "auto", with the placements chosen.
-    layout : tuple of ArenaSpec
-    out_of_core : mapping of str to int
-        Out-of-core arenas, and the bytes of each that are on the device at a time.
-    device_bytes : int
-        What will occupy the device.
-    low_scratch : bool
-        Scratch has its minimal size.
-    compact : bool
-        The input takes fewer bytes: its targets, weights and, where rows keep their order, offsets;
-        without weights, there are no degrees.
-    expected : Forecast
-        Seconds by stage and cause.
-    work : Workload
-        The inputs of the prediction.
-    request : Request
-    like : str
-        The policy whose layout "auto" adopted, if any.
-    planning_seconds : float
-        What it took to make this plan.
-    in_pages : bool
-        The input's arcs change sides during the run, and coarse levels are placed when known.
-    """
+    """Arrays, placements, memory and predicted time of a run."""
 
     arrays: tuple[ArraySpec, ...]
     chosen: Policy
@@ -133,10 +82,7 @@ class Decision:
 
     @cached_property
     def placements(self) -> dict[Group, Placement]:
-        """Placement of each group; a split where its arrays differ.
-
-        In pages, arcs change sides: it is the least share of their group that fits at any stage.
-        """
+        """Placement of each group; a split where its arrays differ."""
         return {group: self._placement(group) for group in GROUPS}
 
     def _placement(self, group: Group) -> Placement:
@@ -255,10 +201,7 @@ class Decision:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of host memory that the device can read in place.
-
-        Arcs of the input that are in pages have a copy there.
-        """
+        """Bytes of host memory that the device can read in place."""
         return sum(
             spec.capacity - device_bytes(spec.placement, spec.capacity)
             for spec in self.layout

@@ -30,17 +30,7 @@ WIDEST_ITEM: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How a layout fits: what occupies the device, and what out-of-core arenas keep there.
-
-    Parameters
-    ----------
-    needed : int
-        Least bytes on the device with which it runs.
-    occupied : int
-        Bytes on the device when it runs; more than `needed` if the limit allows.
-    out_of_core : mapping of str to int
-        Out-of-core arenas, and the bytes of each that are on the device at a time.
-    """
+    """How a layout fits: what occupies the device, and what out-of-core arenas keep there."""
 
     needed: int
     occupied: int
@@ -78,11 +68,7 @@ def device_part(array: ArraySpec, policy: Policy) -> ArraySpec:
 
 
 def can_be_split(array: ArraySpec) -> bool:
-    """Whether an array of a run in pages may take pages of both sides when it is made.
-
-    What exists from loading on, or is placed when its size is known, does not. Nor does what is
-    there when labels are fetched: libraries sort and copy it, and no copy crosses sides.
-    """
+    """Whether an array of a run in pages may take pages of both sides when it is made."""
     others = array.holds_input_arcs or array.estimated
     return not (others or "load" in array.stages or "fetch" in array.stages)
 
@@ -113,27 +99,7 @@ def lay_out(
     in_pages: bool = False,
     stages: Sequence[Stage] = STAGES,
 ) -> tuple[ArenaSpec, ...]:
-    """Return the arenas of a policy.
-
-    Each group has an arena. Arrays with a placement of their own have one each; so have level 0's
-    arcs if they are out of core, and, in pages, what stays on the device throughout. Arrays that
-    must be on the device although their group is not share one. If `joint`, everything on the
-    device shares one arena; if also `in_pages`, except the input's arcs, whose pages change sides,
-    and what is placed when its size is known. That arena is large enough for some `stages`; what
-    others need beyond it takes the place of the input's arcs. It also has the pages that a split
-    array takes of the device while it exists.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_spec import ArraySpec
-    >>> from louvain_um.placement.layout import lay_out
-    >>> from louvain_um.placement.policy.find import find_policy
-    >>> arcs = ArraySpec(name="arcs", role="targets", level=0, group="graph", itemsize=4,
-    ...                  size=1 << 20, stages=("move",))
-    >>> rows = ArraySpec(name="rows", group="graph", itemsize=8, size=1 << 10, stages=("move",))
-    >>> [(s.name, s.capacity >> 10) for s in lay_out([arcs, rows], find_policy("base"))]
-    [('arcs', 4096), ('graph', 8)]
-    """
+    """Return the arenas of a policy."""
     specs, together = list[ArenaSpec](), list[ArraySpec]()
     paged = {array.name for array in input_in_pages(arrays)}
     for group in GROUPS:
@@ -181,10 +147,7 @@ def lay_out(
 
 
 def input_in_pages(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
-    """Return the input's arrays that have pages of their own, if any have.
-
-    Its arcs do, and where these begin, unless that takes next to nothing beside them.
-    """
+    """Return the input's arrays that have pages of their own, if any have."""
     known = list(arrays)
     arcs = [array for array in known if array.holds_input_arcs]
     begins = [array for array in known if array.role == "offsets" and array.level == 0]
@@ -193,11 +156,7 @@ def input_in_pages(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
 
 
 def lasting(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
-    """Return arrays of a run in pages, each with the stages in which it may not leave the device.
-
-    For others it may leave where these read it once per element at most, and no others write it;
-    where the input's arcs begin may leave once vertices have moved.
-    """
+    """Return paged arrays, each with the stages in which it may not leave the device."""
     known = list(arrays)
     begins = {array.name for array in input_in_pages(known) if not array.holds_input_arcs}
     return [
@@ -236,10 +195,7 @@ def _spec(
 
 
 def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
-    """Return how a layout fits into so many bytes of the device.
-
-    A block holds whole rows, of which the longest has `max_degree` arcs.
-    """
+    """Return how a layout fits into so many bytes of the device."""
     out_of_core = {spec.name: spec.capacity for spec in layout if spec.out_of_core}
     apart = [s for s in layout if not (s.out_of_core or s.on_demand)]
     others = sum(device_bytes(s.placement, s.capacity) for s in apart)
@@ -279,10 +235,6 @@ def needed_by_group(
 def device_bytes_in_core(
     arrays: Sequence[ArraySpec], *, apart: bool = False, joint: bool = False
 ) -> int:
-    """Return the bytes of the device that arrays take when all of them are there.
-
-    In plain device memory, `joint` or not; or, if `apart`, in as many arenas as any policy
-    makes, which aligns a few bytes more: what budgets in percent are of.
-    """
+    """Return the bytes of the device that arrays take when all of them are there."""
     policy = find_policy("base") if apart else AUTO
     return sum(spec.capacity for spec in lay_out(arrays, policy, joint=joint))

@@ -22,15 +22,7 @@ INTEGERS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 def plain_data(
     plan: Decision, reasons: Mapping[Group, Reason], seconds: TimeRange
 ) -> dict[str, Any]:
-    """Return a plan in bytes and seconds.
-
-    Parameters
-    ----------
-    plan : Decision
-    reasons : mapping of group to Reason
-    seconds : TimeRange
-        Of the algorithm.
-    """
+    """Return a plan in bytes and seconds."""
     work = plan.work
     return {
         "schema": 1,

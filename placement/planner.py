@@ -38,72 +38,7 @@ def make_plan(
     managed: bool = True,
     kept: tuple[float, float, float] | None = None,
 ) -> Plan:
-    """Decide where every array of a run will live, and predict what that costs.
-
-    Parameters
-    ----------
-    declare : callable
-        ``declare(low_scratch)`` returns the arrays of the run; with True, scratch is as small as it
-        works with.
-    policy : str or Policy
-        What `find_policy` takes; "auto" leaves the choice to the model.
-    machine : Machine
-    budget : Budget, int or str, optional
-        Bytes of the device to use, as a number, like "8GiB", or like "70%" of what the run takes
-        in core. Resolved to bytes here, and nowhere else.
-    kind : {"mesh", "community_structured", "power_law", "unknown"}, optional
-        Kind of graph; by default derived from `skew`.
-    skew : float, optional
-        Σ degree² ÷ Σ degree, of the unweighted graph; decides the kind of graph.
-    visited : float, optional
-        Arcs that moving visits on level 0, by arcs of the graph; by default those of the kind
-        of graph.
-    method : {"louvain", "leiden"}, optional
-        By default derived from the arrays.
-    source : {"host", "device"}
-        Where the graph is when the run begins.
-    free : int, optional
-        Bytes that the device has free; by default what the machine has, less a context's.
-    max_degree : int, optional
-        Most arcs of a vertex: a block holds whole rows.
-    at : callable, optional
-        ``at(arcs)`` returns the arrays, with low scratch, of a graph of the same shape with so
-        many arcs; by default sizes are taken to grow in proportion.
-    out_of_core : callable, optional
-        ``out_of_core(low_scratch)`` returns the additional arrays of an out-of-core run.
-    compact : callable, optional
-        ``compact(low_scratch)`` returns the arrays with the input in fewer bytes, if it can be;
-        "auto" uses them where the others do not fit.
-    managed : bool
-        Whether the device has managed memory that both sides may touch at any time.
-    kept : (float, float, float), optional
-        Share of the input's arcs that level 1 keeps, low, expected and high, if anything is known.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    OptionError
-        There is no such policy or kind, it places nothing here or on a peer that is not named, the
-        budget is none, or the machine has too little memory for a context.
-    MemoryBudgetError
-        The policy needs more of the device than there is; the error names the least it needs and
-        the group that needs most of it.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_spec import ArraySpec
-    >>> from louvain_um.placement.planner import make_plan
-    >>> from louvain_um.placement.machine.profiles import H200
-    >>> arcs = ArraySpec(name="arcs", role="targets", level=0, group="graph", itemsize=4,
-    ...                  size=1 << 26, stages=("load", "move"),
-    ...                  accesses={("move", "stream"): 5 << 26})
-    >>> plan = make_plan(lambda low_scratch: (arcs,), "auto", H200, "50%")
-    >>> str(plan.placements["graph"]), plan.device_bytes >> 20
-    ('split(0.4961)', 126)
-    """
+    """Decide where every array of a run will live, and predict what that costs."""
     chosen = find_policy(policy)
     _refuse_of_others(chosen)
     default = declare(False)

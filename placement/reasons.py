@@ -22,14 +22,7 @@ HOST = Placement("host_mapped")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The terms of a group on the host instead of the device, in seconds, and a sentence.
-
-    Parameters
-    ----------
-    phi, tau, sigma : float
-        Exposed latency of the bus; copies saved; launches saved.
-    sentence : str
-    """
+    """The terms of a group on the host instead of the device, in seconds, and a sentence."""
 
     phi: float
     tau: float
@@ -51,12 +44,7 @@ def estimate(
     *,
     in_pages: bool = False,
 ) -> dict[str, Estimate]:
-    """Return the terms of every array, were it on the host, with so much room on the device.
-
-    An array that fits into the room is copied once, if it is given; one that does not is gone
-    over in blocks, by as many copies and launches as the passes over it need. In pages, no blocks
-    come and go: what is on the device of the input's arcs is copied there once a cycle.
-    """
+    """Return the terms of every array, were it on the host, with so much room on the device."""
     machine, core = work.machine, work.core
     found = dict[str, Estimate]()
     for array in arrays:

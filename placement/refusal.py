@@ -16,20 +16,7 @@ from louvain_um.placement.units import size
 def refusal(
     found: Candidate, limit: int, max_degree: int, auto: Callable[[], Candidate], *, budgeted: bool
 ) -> MemoryBudgetError:
-    """Return the error of a candidate that needs more than the limit.
-
-    Parameters
-    ----------
-    found : Candidate
-    limit : int
-        Bytes of the device.
-    max_degree : int
-        Most arcs of a vertex.
-    auto : callable
-        Returns what the model would choose.
-    budgeted : bool
-        Whether the limit is a budget; else it is the device that is too small.
-    """
+    """Return the error of a candidate that needs more than the limit."""
 
     def here(array: ArraySpec) -> bool:
         return placed(array, found.policy).on_device == 1

@@ -14,36 +14,7 @@ FROM_A_SOURCE = ("bfs", "sssp")
 
 
 def run_algorithm(name: str, graph: Any, *, source: Any = None, **how: Any) -> Any:
-    """Run an algorithm.
-
-    Parameters
-    ----------
-    name : str
-        As of `louvain_um.algorithms.programs.program_of`. "spmv" multiplies with ones.
-    graph : Graph or DeviceGraph
-    source : int or name, optional
-        Where a search begins; by default at the vertex of most arcs, of equals the first.
-    **how
-        Options that all algorithms take: device, memory, device_budget, threads, observer.
-
-    Returns
-    -------
-    object
-        What the algorithm returns.
-
-    Raises
-    ------
-    OptionError
-        There is no such algorithm, or it begins nowhere.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.algorithms.by_name import run_algorithm
-    >>> g = lu.Graph.from_edges([0, 1, 1], [1, 2, 3])
-    >>> run_algorithm("bfs", g, device="cpu").distances.tolist()
-    [1, 0, 1, 1]
-    """
+    """Run an algorithm."""
     from louvain_um.algorithms import bfs, components, pagerank, spanning_forest, spmv, sssp
     from louvain_um.algorithms import triangles as counting
 
@@ -64,13 +35,7 @@ def run_algorithm(name: str, graph: Any, *, source: Any = None, **how: Any) -> A
 
 
 def check_source(name: str, source: Any, option: str = "source") -> None:
-    """Refuse a source, given as this option, of what begins at no vertex.
-
-    Raises
-    ------
-    OptionError
-        There is one.
-    """
+    """Refuse a source, given as this option, of what begins at no vertex."""
     if source is not None and name not in FROM_A_SOURCE:
         raise OptionError(
             option, source, f"omit {{option}}, which only {' and '.join(FROM_A_SOURCE)} take",

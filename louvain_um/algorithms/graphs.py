@@ -13,19 +13,7 @@ from louvain_um.graph.row_view import RowView
 
 
 def converted(graph: Any) -> Any:
-    """Return a graph or a store of rows as it is, and anything else as a graph.
-
-    Raises
-    ------
-    GraphError
-        The object is no undirected graph.
-
-    Examples
-    --------
-    >>> from louvain_um.algorithms.graphs import converted
-    >>> converted(([0, 1], [1, 2])).n_vertices
-    3
-    """
+    """Return a graph or a store of rows as it is, and anything else as a graph."""
     if isinstance(graph, Graph | DeviceGraph) or has_rows(graph):
         return graph
     from louvain_um.formats.reading import graph_of
@@ -48,10 +36,7 @@ def rows_of(graph: Any) -> RowView:
 
 
 def rows_there(graph: Any) -> Any:
-    """Return the rows of a graph where they lie in a device's memory; None if they do not.
-
-    Those of a changing graph have gaps between them.
-    """
+    """Return the rows of a graph where they lie in a device's memory; None if they do not."""
     if isinstance(graph, DeviceGraph):
         from louvain_um.gpu.algorithms.launch import DeviceRows
 
@@ -72,20 +57,7 @@ def device_rows_of(graph: Any) -> Any:
 
 
 def vertex_of(graph: Any, name: Any) -> int:
-    """Return the number of a vertex, given by its name where the graph has names.
-
-    Raises
-    ------
-    GraphError
-        There is no such vertex.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.algorithms.graphs import vertex_of
-    >>> vertex_of(lu.as_graph((["ann", "bob"], ["bob", "cid"])), "cid")
-    2
-    """
+    """Return the number of a vertex, given by its name where the graph has names."""
     n, names = graph.n_vertices, getattr(graph, "names", None)
     name = name.item() if isinstance(name, np.generic) else name
     if names is None:

@@ -148,15 +148,7 @@ def pagerank(
 
 
 def shares_of(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Turn integers into doubles that sum to 1, in place: fresh memory takes longer than dividing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.algorithms.pagerank import shares_of
-    >>> shares_of(np.array([1, 3])).tolist()
-    [0.25, 0.75]
-    """
+    """Turn integers into doubles that sum to 1, in place."""
     total, shares = float(ranks.sum()), ranks.view(np.float64)
     for begin in range(0, len(ranks), STRETCH):
         part = slice(begin, begin + STRETCH)

@@ -128,27 +128,14 @@ def size_of(graph: Any) -> dict[str, Any]:
 
 
 def iterations_to(tolerance: float, most: int) -> int:
-    """Return how many iterations PageRank is expected to take: changes shrink by a factor in each.
-
-    Examples
-    --------
-    >>> from louvain_um.algorithms.programs import iterations_to
-    >>> iterations_to(1e-8, 500), iterations_to(1e-4, 500), iterations_to(0.0, 20)
-    (30, 15, 20)
-    """
+    """Return how many iterations PageRank is expected to take."""
     if tolerance <= 0:
         return most
     return max(1, min(most, round(ITERATIONS * log(tolerance) / log(1e-8))))
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no algorithm, before a long read.
-
-    Raises
-    ------
-    OptionError
-        There is no such algorithm.
-    """
+    """Refuse what is no algorithm, before a long read."""
     if name not in BUILDERS:
         raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
 
@@ -179,19 +166,7 @@ def scratch(name: str, size: int, dtype: str, accesses: Accesses) -> ProgramArra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What an algorithm declares.
-
-    Parameters
-    ----------
-    passes : float
-        Over all arcs, in all phases.
-    arrays : list of ProgramArray
-        Beside the graph's.
-    rows, targets : Accesses
-        Of offsets, weights and loops, and of targets; in each pass, if left out.
-    names : mapping of str to float
-        Runs of each phase.
-    """
+    """What an algorithm declares."""
 
     passes: float
     arrays: Arrays

@@ -25,22 +25,7 @@ from louvain_um.placement.policy.policy import AUTO, Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of an algorithm.
-
-    Parameters
-    ----------
-    graph : Graph, DeviceGraph or a store of rows
-        As the user gave it, converted where it was no graph.
-    rows : RowView or DeviceRows
-        Its rows in host memory, or on the device.
-    on_gpu : bool
-        Which of the two.
-    space : Workspace
-        Of a run on a GPU: where its other arrays come from.
-    threads : int
-        Of a run on the CPU.
-    observer : callable
-    """
+    """One run of an algorithm."""
 
     graph: Any
     rows: Any
@@ -74,28 +59,7 @@ def running(
     observer: Observer | None,
     iterations: int | None = None,
 ) -> Iterator[Run]:
-    """Yield a run of an algorithm on a device; kernels that are compiled meanwhile are announced.
-
-    Parameters
-    ----------
-    name : str
-        As `louvain_um.algorithms.programs.program_of` knows the algorithm.
-    graph, device, memory, device_budget, peer_memory, threads, observer
-        As the algorithms take them.
-    iterations : int, optional
-        Of PageRank, as expected.
-
-    Raises
-    ------
-    OptionError
-        No such device, policy or budget, or threads out of range.
-    MemoryBudgetError
-        What must be on the device, or what the policy places there, exceeds the budget.
-    GraphError
-        The object is no undirected graph.
-    DeviceUnavailableError
-        The device is not available.
-    """
+    """Yield a run of an algorithm on a device."""
     observer = observer or ignore
     options = Options(
         device=device, threads=threads, device_budget=device_budget, peer_memory=peer_memory
@@ -133,10 +97,7 @@ def on_device(
     options: Options,
     iterations: int | None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows of a graph where a policy puts them, and where other arrays come from.
-
-    A graph that is on the device stays as it is, unless a policy or a budget is given.
-    """
+    """Yield the rows of a graph where a policy puts them, and where other arrays come from."""
     from louvain_um.gpu.algorithms.workspace import PLAIN, placed
 
     with device_errors(chosen), chosen.current():

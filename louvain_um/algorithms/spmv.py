@@ -93,13 +93,7 @@ def spmv(
 
 
 def vector_of(x: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Return a vector of `n` doubles.
-
-    Raises
-    ------
-    GraphError
-        Of another length or shape, or no real numbers.
-    """
+    """Return a vector of `n` doubles."""
     array = np.asarray(x)
     if array.shape != (n,) or array.dtype.kind not in "biuf":
         got = f"{array.dtype} of shape {array.shape}"

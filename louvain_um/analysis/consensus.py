@@ -36,17 +36,7 @@ MOST_ROUNDS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consensus:
-    """A partition on which runs agree.
-
-    Parameters
-    ----------
-    labels : uint32[n]
-        Numbered by size.
-    rounds : int
-        Rounds of detection on the graph of agreement.
-    converged : bool
-        Whether the runs of the last round agreed on 98 % of the arcs.
-    """
+    """A partition on which runs agree."""
 
     labels: U32
     rounds: int
@@ -58,19 +48,7 @@ def find_consensus(
     partitions: Sequence[U32],
     detect: Callable[[Graph, int], Sequence[U32]],
 ) -> Consensus:
-    """Return the partition on which runs agree.
-
-    Each arc gets the number of runs that put both its ends into one community as its weight; weak
-    arcs are dropped, but for the strongest of a vertex. Detection runs again on this graph,
-    until all runs agree on nearly all arcs. Only arcs of the graph are looked at: memory is linear.
-
-    Parameters
-    ----------
-    graph : Graph
-    partitions : sequence of uint32[n]
-    detect : callable
-        Takes a graph and the round, and returns the partitions of as many runs.
-    """
+    """Return the partition on which runs agree."""
     found = list(partitions)
     for number in range(MOST_ROUNDS):
         counts = arc_counts(graph, found)
@@ -94,19 +72,7 @@ def arc_counts(graph: Graph, partitions: Sequence[U32]) -> NDArray[np.uint32]:
 
 
 def certainty(labels: U32, partitions: Sequence[U32]) -> NDArray[np.float64]:
-    """Return how sure each vertex is of its community, float64[n].
-
-    It is the share of its community's other members that a vertex is with, averaged over the
-    partitions; 1 for a vertex that is alone (the item consensus of Monti et al., 2003).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.analysis.consensus import certainty
-    >>> a = np.array([0, 0, 0, 1], np.uint32)
-    >>> certainty(a, [a, np.array([0, 0, 1, 1], np.uint32)]).tolist()
-    [0.75, 0.75, 0.5, 1.0]
-    """
+    """Return how sure each vertex is of its community, float64[n]."""
     starts, vertices = members(labels)
     met = np.zeros(len(labels), np.int64)
     for other in partitions:
@@ -169,10 +135,7 @@ def _meet(starts, vertices, labels, met):
 
 @kernel()
 def _keep_strongest(offsets, targets, counts, kept):
-    """Keep the strongest arc, both ways, of each vertex that would lose all its arcs.
-
-    An arc whose ends no run put together stays out: on it the runs agree.
-    """
+    """Keep the strongest arc, both ways, of each vertex that would lose all its arcs."""
     for v in range(len(offsets) - 1):
         best = np.int64(-1)
         for j in range(offsets[v], offsets[v + 1]):

@@ -18,19 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A partition as a function of γ, and the run that found it.
-
-    Parameters
-    ----------
-    inside, expected : float
-        The value at γ is ``inside − γ · expected``.
-    communities : int
-    resolution : float
-        Of the run.
-    seed : int
-    start : tuple of float and int, optional
-        Resolution and seed of the run whose communities this one started from.
-    """
+    """A partition as a function of γ, and the run that found it."""
 
     inside: float
     expected: float
@@ -46,13 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A range of γ in which one partition is the best known.
-
-    Parameters
-    ----------
-    low, high : float
-    line : Line
-    """
+    """A range of γ in which one partition is the best known."""
 
     low: float
     high: float
@@ -60,17 +42,7 @@ class Piece:
 
 
 def envelope(lines: Iterable[Line], low: float, high: float) -> list[Piece]:
-    """Return the pieces of the upper envelope from `low` to `high`, in order.
-
-    Examples
-    --------
-    >>> from louvain_um.analysis.envelope import Line, envelope
-    >>> about = {"resolution": 1.0, "seed": 0}
-    >>> one = Line(inside=1.0, expected=1.0, communities=1, **about)
-    >>> two = Line(inside=0.75, expected=0.5, communities=2, **about)
-    >>> [(piece.low, piece.high, piece.line.communities) for piece in envelope([one, two], 0.1, 2)]
-    [(0.1, 0.5, 1), (0.5, 2, 2)]
-    """
+    """Return the pieces of the upper envelope from `low` to `high`, in order."""
     known = list(lines)
     if not known:
         return []

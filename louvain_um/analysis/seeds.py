@@ -23,13 +23,7 @@ def refuse_count(name: str, value: object, low: int, high: int) -> None:
 
 
 def seeds_of(runs: int, first: int) -> range:
-    """Return the seeds of so many runs.
-
-    Raises
-    ------
-    OptionError
-        No runs, too many, or seeds beyond 32 bits.
-    """
+    """Return the seeds of so many runs."""
     refuse_count("runs", runs, 1, MOST_RUNS)
     if first + runs > 2**32:
         raise OptionError("seed", first, f"must leave room for {runs} seeds below 2^32")

@@ -26,22 +26,7 @@ POINTS: Final = "points.jsonl"
 
 
 class ProfileStore:
-    """Finished points of a profile, in a folder.
-
-    Parameters
-    ----------
-    folder : path
-        Created if missing.
-    setup : mapping
-        What points depend on; a folder of another setup is refused.
-    force : bool
-        Start again, whatever the folder holds.
-
-    Raises
-    ------
-    LouvainUmError
-        The folder holds something else, cannot be written, or another run is writing there.
-    """
+    """Finished points of a profile, in a folder."""
 
     def __init__(self, folder: Path, setup: Mapping[str, Any], *, force: bool = False) -> None:
         self.folder = folder

@@ -31,28 +31,7 @@ DAMAGED: Final = (
 
 
 def read_archive(path: str | Path, refusal: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an archive by name; nothing is unpickled.
-
-    Parameters
-    ----------
-    path : path
-    refusal : str
-        The error where the file is no such archive, complete.
-
-    Raises
-    ------
-    LouvainUmError
-        The file cannot be read, is damaged, or its arrays need more memory than the host has.
-
-    Examples
-    --------
-    >>> import numpy as np, pathlib, tempfile
-    >>> from louvain_um.core.archives import read_archive
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "a.npz")
-    >>> np.savez(path, one=[1, 2])
-    >>> read_archive(path, f"{path}: no archive")["one"].tolist()
-    [1, 2]
-    """
+    """Return the arrays of an archive by name; nothing is unpickled."""
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
             _check_size(archive, path)

@@ -110,14 +110,7 @@ EARLIER: Final[Mapping[str, str]] = {
 
 
 def current_name(name: str) -> str:
-    """Return an array's name as it is now.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_names import current_name
-    >>> current_name("part totals"), current_name("parts.1.0"), current_name("targets.0")
-    ('refined_totals', 'refined.1.0', 'targets.0')
-    """
+    """Return an array's name as it is now."""
     stem, dot, rest = name.partition(".")
     return f"{EARLIER.get(stem, stem)}{dot}{rest}"
 
@@ -129,29 +122,13 @@ def with_current_name(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(4096)
 def role_of(name: str) -> Role:
-    """Return what an engine's array is for.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_names import role_of
-    >>> role_of("targets.0"), role_of("labels.1.0"), role_of("hub_keys"), role_of("mine")
-    ('targets', 'labels', 'hash_keys', 'other')
-    """
+    """Return what an engine's array is for."""
     return ROLES.get(name.partition(".")[0], "other")
 
 
 @lru_cache(4096)
 def level_of(name: str) -> int | None:
-    """Return the level that an array is planned for; None for arrays of no one level.
-
-    Names with two numbers are of single cycles or regions, which no plan tells apart.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_names import level_of
-    >>> level_of("targets.0"), level_of("labels"), level_of("targets.1.3"), level_of("control")
-    (0, 0, None, None)
-    """
+    """Return the level that an array is planned for; None for arrays of no one level."""
     stem, dot, number = name.partition(".")
     if stem not in ROLES:
         return None

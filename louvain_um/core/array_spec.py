@@ -25,38 +25,7 @@ Use = Literal["stream", "gather", "atomic"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySpec:
-    """One array that an engine will allocate.
-
-    Parameters
-    ----------
-    name : str
-        The name that the engine allocates it under.
-    group : {"graph", "hash", "community", "scratch"}
-    itemsize : float
-        Bytes of an element; on average, where these differ.
-    size : int
-        Elements.
-    stages : tuple of str
-        Stages in which it is alive.
-    role : str
-        What it is for, one of `Role`.
-    level : int, optional
-        The level it belongs to; None for arrays of no one level.
-    accesses : mapping of (stage, use) to float
-        Element accesses expected in a whole run.
-    device_only : bool
-        Small, and every block of a grid waits for it: always on the device.
-    estimated : bool
-        Its size depends on what the run finds: it is placed when that is known.
-    by_length : bool
-        It holds rows that are sorted by length, the longest last.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_spec import ArraySpec
-    >>> ArraySpec(name="labels", group="community", itemsize=4, size=10, stages=("move",)).nbytes
-    40
-    """
+    """One array that an engine will allocate."""
 
     name: str
     group: Group
@@ -87,16 +56,7 @@ class ArraySpec:
 
 
 def peak_bytes(arrays: Iterable[ArraySpec]) -> dict[Group, int]:
-    """Return the most bytes that each group's arrays hold at any one stage.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_spec import ArraySpec, peak_bytes
-    >>> a = ArraySpec(name="a", group="hash", itemsize=4, size=10, stages=("move",))
-    >>> b = ArraySpec(name="b", group="hash", itemsize=8, size=10, stages=("refine",))
-    >>> peak_bytes([a, b])["hash"]
-    80
-    """
+    """Return the most bytes that each group's arrays hold at any one stage."""
     declared = list(arrays)
     return {
         group: max(

@@ -29,16 +29,7 @@ _temporary_files: dict[Path, int] = {}
 
 
 def check_output(path: str | Path, *, force: bool = False) -> Path:
-    """Return where a file will be written, links followed, or raise if it cannot be written.
-
-    Raises
-    ------
-    LouvainUmError
-        The file exists and `force` is off, it is no regular file, or its folder is missing
-        or is not writable.
-    OptionError
-        `force` is neither True nor False.
-    """
+    """Return where a file will be written, links followed, or raise if it cannot be written."""
     check_switch("force", force)
     real = Path(os.path.realpath(path))
     if real.is_dir():
@@ -59,27 +50,7 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
 
 @contextmanager
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield an empty temporary file beside `path`, and give it the name `path` on success.
-
-    On any failure, including an interrupt, the temporary file is removed and `path` is
-    unchanged. A replaced file's permissions are kept. Of several processes that write one new
-    file without `force`, one succeeds.
-
-    Raises
-    ------
-    LouvainUmError
-        See `check_output`; or the system refused, for instance because the disk is full.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from louvain_um.core.atomic_files import replacing
-    >>> target = pathlib.Path(tempfile.mkdtemp(), "a.txt")
-    >>> with replacing(target) as part:
-    ...     _ = part.write_text("whole")
-    >>> target.read_text()
-    'whole'
-    """
+    """Yield an empty temporary file beside `path`, and give it the name `path` on success."""
     real = check_output(path, force=force)
     with _temporary(path, real) as part:
         mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
@@ -100,10 +71,7 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield an empty temporary folder, and give it the name `path` on success; see `replacing`.
-
-    With `force`, a folder that exists is replaced, the files in it included.
-    """
+    """Yield an empty temporary folder, and give it the name `path` on success; see `replacing`."""
     real = Path(os.path.realpath(path))
     with _temporary(path, real) as part:
         part.mkdir()
@@ -160,15 +128,7 @@ def flush_folder(path: Path) -> None:
 
 
 def read_text(path: Path, most: int) -> str:
-    """Return the text of a small UTF-8 file, whether or not it begins with a byte-order mark.
-
-    Raises
-    ------
-    OSError
-        It cannot be read.
-    ValueError
-        It is not UTF-8 text, or longer than `most` characters; the rest is not read.
-    """
+    """Return the text of a small UTF-8 file, whether or not it begins with a byte-order mark."""
     with path.open(encoding="utf-8-sig") as file:
         text = file.read(most + 1)
     if len(text) > most:
@@ -178,16 +138,7 @@ def read_text(path: Path, most: int) -> str:
 
 @contextmanager
 def appending(path: str | Path) -> Iterator[None]:
-    """Let the system's errors name a file that a command which can go on appends to.
-
-    Examples
-    --------
-    >>> from louvain_um.core.atomic_files import appending
-    >>> with appending("points.jsonl"):  # doctest: +ELLIPSIS
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    louvain_um.errors.LouvainUmError: points.jsonl: the disk is full; free some space, and run ...
-    """
+    """Let the system's errors name a file that a command which can go on appends to."""
     try:
         yield
     except OSError as error:
@@ -266,27 +217,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class OwnFolder:
-    """A folder that one run at a time writes to, where the system supports that.
-
-    Parameters
-    ----------
-    path : path
-        Created if missing, and then removed again if nothing is written there.
-
-    Raises
-    ------
-    LouvainUmError
-        It cannot be created, or another run is writing there.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from louvain_um.core.atomic_files import OwnFolder
-    >>> with tempfile.TemporaryDirectory() as path, OwnFolder(path):
-    ...     OwnFolder(path)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    louvain_um.errors.LouvainUmError: ...: another run is writing there; wait for it, or ...
-    """
+    """A folder that one run at a time writes to, where the system supports that."""
 
     def __init__(self, path: str | Path) -> None:
         self._descriptor: int | None = None

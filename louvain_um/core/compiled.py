@@ -38,22 +38,7 @@ DIGEST_BYTES: Final = hashlib.sha256().digest_size
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a function without the GIL and keeps what was compiled.
-
-    Parameters
-    ----------
-    **options
-        Further options of `numba.njit`.
-
-    Examples
-    --------
-    >>> from louvain_um.core.compiled import kernel
-    >>> @kernel()
-    ... def twice(x):
-    ...     return 2 * x
-    >>> twice(21)
-    42
-    """
+    """Return a decorator that compiles a function without the GIL and keeps what was compiled."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
         raise LouvainUmError(
             "NUMBA_DISABLE_JIT is set, but louvain-um runs compiled code only; unset it"

@@ -30,16 +30,7 @@ CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
 
 
 def require(count: int) -> None:
-    """Raise `MemoryError` unless this many more bytes can be reserved; they are given back at once.
-
-    Examples
-    --------
-    >>> from louvain_um.core import headroom
-    >>> headroom.require(1 << 20)
-    >>> headroom.require(1 << 60)
-    Traceback (most recent call last):
-    MemoryError: no 1,099,511,627,776 MiB of memory are left
-    """
+    """Raise `MemoryError` unless this many more bytes can be reserved."""
     try:
         mmap.mmap(-1, count).close()
     except (OSError, OverflowError, ValueError) as error:
@@ -47,26 +38,7 @@ def require(count: int) -> None:
 
 
 def check_host_memory(needed: int, what: str, remedy: str) -> None:
-    """Raise an error if something takes more memory than the host has left.
-
-    Parameters
-    ----------
-    needed : int
-        Bytes that it takes at least: too low a number can let the system end the process, too
-        high a number would refuse what fits.
-    what, remedy : str
-        Beginning and end of the error.
-
-    Raises
-    ------
-    HostMemoryError
-        The bytes of both, and what to do.
-
-    Examples
-    --------
-    >>> from louvain_um.core.headroom import check_host_memory
-    >>> check_host_memory(1 << 20, "a table", "use a smaller one")
-    """
+    """Raise an error if something takes more memory than the host has left."""
     if needed <= SMALL:
         return
     free = host_memory()
@@ -75,13 +47,7 @@ def check_host_memory(needed: int, what: str, remedy: str) -> None:
 
 
 def host_memory(*, swap: bool = True) -> int | None:
-    """Return the bytes of host memory that can still be had, where the system says so.
-
-    Parameters
-    ----------
-    swap : bool
-        Whether swap space counts; it cannot be page-locked.
-    """
+    """Return the bytes of host memory that can still be had, where the system says so."""
     found: dict[str, int] = {}
     with suppress(OSError, ValueError, IndexError):
         for line in MEMORY_INFO.read_text(encoding="ascii").splitlines():

@@ -28,15 +28,7 @@ L = TypeVar("L")
 
 @dataclass(frozen=True, slots=True)
 class MoveStats:
-    """Statistics of a level's move phase.
-
-    Parameters
-    ----------
-    iterations, moves, arcs_visited : int
-        Sweeps, moves, and arcs of the vertices that decided.
-    gain : int
-        Sum of the gains of all moves as predicted when they were decided, in units of 2⁻⁵⁰.
-    """
+    """Statistics of a level's move phase."""
 
     iterations: int
     moves: int
@@ -45,10 +37,7 @@ class MoveStats:
 
 
 class Engine(Protocol[L]):
-    """The steps of the algorithm on one kind of hardware.
-
-    A level `L` holds a graph and the community each of its vertices starts in.
-    """
+    """The steps of the algorithm on one kind of hardware."""
 
     problem: Problem
     """What the run is to find; known once a graph is loaded."""
@@ -130,12 +119,7 @@ class Stopwatch:
 
 @dataclass(slots=True)
 class Run:
-    """The state of one detection between levels.
-
-    `renews` is for a cycle that renews communities which follow a graph: it ends sooner
-    (`rules.RENEWAL_FACTOR`), and a level that gains too little is split into whole communities,
-    which may join on one more (`joins`). `skewed` says whether the input has hubs.
-    """
+    """The state of one detection between levels."""
 
     engine: Engine[Any]
     options: Options
@@ -189,21 +173,14 @@ class Run:
         return path
 
     def refines_start(self, cycle: int, number: int) -> bool:
-        """Whether a level must be refined although it gains nothing.
-
-        Communities to start from may be too large for any single vertex to leave, and those that
-        are renewed may have changed inside.
-        """
+        """Whether a level must be refined although it gains nothing."""
         if self.renews:
             return number == 0
         given = self.engine.problem.start is not None and self.options.method == "leiden"
         return given and cycle == number == 0
 
     def may_join(self, level: Any) -> bool:
-        """Whether one more level, of whole communities, follows a level that gains too little.
-
-        Those that grew together cannot join while none of their vertices gains by leaving alone.
-        """
+        """Whether one more level, of whole communities, follows a level that gains too little."""
         if not (self.renews and self.levels and self.options.method == "leiden"):
             return False
         return not self.joins and self.levels[-1].communities < self.engine.size(level)[0]
@@ -258,10 +235,7 @@ class Run:
 
 
 def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer) -> Communities:
-    """Run the level loop of Louvain or Leiden on an engine, in cycles.
-
-    `graph` is a `Graph`, or another object with a `total_weight` that the engine can load.
-    """
+    """Run the level loop of Louvain or Leiden on an engine, in cycles."""
     run = Run(engine, options, Stopwatch(observer))
     level = run.watch.run("load", engine.load, graph)
     given = engine.problem.start is not None

@@ -18,10 +18,7 @@ _waiting: Callable[[], None] | None = None
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let signals that would raise in the main thread wait until the end of the block.
-
-    Only handlers that ask `wait` take part, such as the command line's.
-    """
+    """Let signals that would raise in the main thread wait until the end of the block."""
     global _depth, _waiting
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are handled by the main thread
@@ -38,10 +35,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the end of the block: what is written there is written whole.
-
-    Unlike `held`, it covers any handler of SIGINT, such as Python's own.
-    """
+    """Let Ctrl-C wait until the end of the block: what is written there is written whole."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield

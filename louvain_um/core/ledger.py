@@ -39,22 +39,7 @@ class Entry(NamedTuple):
 
 
 class Ledger:
-    """Live arrays, and bytes by group: now, at each group's peak and at the joint peak.
-
-    Parameters
-    ----------
-    listener : callable, optional
-        Called for every array that is added, freed or shrunk.
-
-    Examples
-    --------
-    >>> from louvain_um.core.ledger import Ledger
-    >>> ledger = Ledger()
-    >>> ledger.add("labels", "community", 400)
-    >>> ledger.remove("labels")
-    >>> ledger.peak_bytes["community"], ledger.live_bytes["community"], ledger.peak_total
-    (400, 0, 400)
-    """
+    """Live arrays, and bytes by group: now, at each group's peak and at the joint peak."""
 
     def __init__(self, listener: Listener | None = None) -> None:
         self.listener = listener

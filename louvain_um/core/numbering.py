@@ -15,13 +15,7 @@ UNSEEN = np.uint32(2**32 - 1)
 
 
 def dense_uint32(labels: ArrayLike) -> NDArray[np.uint32]:
-    """Return labels as uint32 below twice their number; renumbered only if they are not.
-
-    Raises
-    ------
-    GraphError
-        Labels that are not one-dimensional or not integers.
-    """
+    """Return labels as uint32 below twice their number; renumbered only if they are not."""
     array = np.asarray(labels)
     if array.ndim != 1:
         raise GraphError(f"labels must be one-dimensional, not of shape {array.shape}")
@@ -35,26 +29,7 @@ def dense_uint32(labels: ArrayLike) -> NDArray[np.uint32]:
 
 
 def number_by_size(labels: ArrayLike) -> NDArray[np.uint32]:
-    """Renumber communities by descending size, ties by their smallest member.
-
-    Takes two passes over the labels and no sort; scratch is at most 12 bytes per community.
-
-    Parameters
-    ----------
-    labels : array of int, length n
-        Community of each vertex; any integers.
-
-    Returns
-    -------
-    uint32[n]
-        The same partition with communities 0 … k − 1, the largest first.
-
-    Examples
-    --------
-    >>> from louvain_um.core.numbering import number_by_size
-    >>> number_by_size([7, 3, 3, 9]).tolist()
-    [1, 0, 0, 2]
-    """
+    """Renumber communities by descending size, ties by their smallest member."""
     dense = dense_uint32(labels)
     numbered = np.empty(len(dense), np.uint32)
     if len(dense):

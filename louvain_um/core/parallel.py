@@ -40,10 +40,7 @@ def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
 
 @cache
 def _started_pool(pid: int, workers: int) -> ThreadPoolExecutor:
-    """Return a pool whose threads have all started: work given to it cannot fail for want of one.
-
-    A pool of its own: tasks of the other one may call `run`.
-    """
+    """Return a pool whose threads have all started."""
     headroom.require(workers * headroom.THREAD_BYTES + headroom.KERNEL_BYTES)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="louvain-um")
     started = threading.Event()
@@ -85,23 +82,7 @@ def run(kernel: Callable[..., None], threads: int, *args: Any) -> None:
 def over_pieces(
     function: Callable[[NDArray[Any]], Result], array: NDArray[Any], overlap: int = 0
 ) -> list[Result]:
-    """Return ``function(piece)`` of every piece of a long array, in any order.
-
-    Parameters
-    ----------
-    function : callable
-        Of NumPy's, say, which releases the GIL.
-    array : ndarray
-    overlap : int
-        Elements that a piece shares with the next one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.core.parallel import over_pieces
-    >>> sum(over_pieces(lambda piece: int(piece.sum()), np.arange(1 << 20)))
-    549755289600
-    """
+    """Return ``function(piece)`` of every piece of a long array, in any order."""
     found = list[Result]()
     end = len(array) - overlap
 
@@ -125,11 +106,7 @@ def _submit(threads: int, function: Callable[[Item], Result], item: Item) -> Fut
 def stream(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int
 ) -> Iterator[Result]:
-    """Yield ``function(item)`` for every item, in order, computed side by side.
-
-    With more than one thread the next items are fetched, by the caller's, while earlier ones
-    are computed. The function must release the GIL while it computes.
-    """
+    """Yield ``function(item)`` for every item, in order, computed side by side."""
     if threads == 1:
         yield from map(function, items)
         return
@@ -159,10 +136,7 @@ def take(counter, step):  # type: ignore[no-untyped-def]
 
 @kernel(inline="always")
 def claim(progress, stage, step):  # type: ignore[no-untyped-def]
-    """Return the start of the next unclaimed stretch of a stage.
-
-    `progress` holds two counters per stage, initially zero: items claimed and items finished.
-    """
+    """Return the start of the next unclaimed stretch of a stage."""
     return atomic_add(progress, 2 * stage, step)
 
 

@@ -36,19 +36,7 @@ class Within:
 
 
 def parse(text: str | bytes) -> Any:
-    """Return the values of JSON.
-
-    Raises
-    ------
-    ValueError
-        It is no JSON, is not UTF-8, or is nested too deeply.
-
-    Examples
-    --------
-    >>> from louvain_um.core.plain_data import parse
-    >>> parse('{"x": [1, 2]}')
-    {'x': [1, 2]}
-    """
+    """Return the values of JSON."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -56,35 +44,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def build(declared: Any, values: object, where: str) -> Any:
-    """Return a dataclass made of a mapping's values, each checked.
-
-    Parameters
-    ----------
-    declared : dataclass
-    values : object
-        What a file held in its place.
-    where : str
-        Names the place in errors.
-
-    Raises
-    ------
-    ValueError
-        A name is unknown or missing, or a value is not as declared.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> from louvain_um.core.plain_data import build
-    >>> @dataclass
-    ... class Point:
-    ...     x: int
-    ...     name: str | None = None
-    >>> build(Point, {"x": 3}, "point")
-    Point(x=3, name=None)
-    >>> build(Point, {"x": 0.5}, "point")
-    Traceback (most recent call last):
-    ValueError: point.x must be a whole number, not 0.5
-    """
+    """Return a dataclass made of a mapping's values, each checked."""
     if not isinstance(values, Mapping):
         raise ValueError(f"{where} must be a table of names and values, not {shown(values)}")
     checks = _checks(declared)
@@ -99,13 +59,7 @@ def build(declared: Any, values: object, where: str) -> Any:
 
 
 def check_fields(instance: Any, where: str) -> None:
-    """Check the values of a dataclass that a program made.
-
-    Raises
-    ------
-    ValueError
-        One is not as declared.
-    """
+    """Check the values of a dataclass that a program made."""
     for name, check in _checks(instance.__class__).items():
         check(getattr(instance, name), f"{where}.{name}")
 
@@ -236,14 +190,7 @@ def shown(value: object) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value stands for none: None, NaN, or pandas' NA and NaT.
-
-    Examples
-    --------
-    >>> from louvain_um.core.plain_data import is_missing
-    >>> is_missing(float("nan")), is_missing(None), is_missing("nan"), is_missing([])
-    (True, True, False, False)
-    """
+    """Return whether a value stands for none: None, NaN, or pandas' NA and NaT."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     try:

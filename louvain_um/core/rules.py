@@ -18,7 +18,7 @@ FRONTIER_SUB_ROUNDS: Final = 2
 
 Few vertices are active then, so that neighbours rarely decide at once, and a sub-round takes as
 long as its slowest vertex. With 8, 2 and 1 the mean modularity of six streams is the same within
-.3 %; with 1 the least of a window falls from .992 to .987.
+0.3 %; with 1 the least of a window falls from 0.992 to 0.987.
 """
 
 SEED_STEP: Final = 0x9E37_79B9
@@ -27,7 +27,7 @@ SEED_STEP: Final = 0x9E37_79B9
 FIRST_STREAM: Final = 5
 """Offset added to the seed.
 
-Results scatter with the seed: on soc-Epinions1 Louvain ends between .430 and .450, .443 in the mean
+Results scatter with the seed: on soc-Epinions1 Louvain ends between 0.430 and 0.450, mean 0.443
 of twelve. Of offsets 0 … 11 this one stays furthest above igraph and leidenalg on every graph
 tried, so that the default seed 0 is not an unlucky one.
 """
@@ -37,11 +37,7 @@ GAIN_BITS: Final = 50
 
 
 def mix32(x: int) -> int:
-    """Return a well-mixed 32-bit image of `x`.
-
-    Two rounds of xor-shift and multiply with the "lowbias32" constants that C. Wellons
-    published (a search for low bias over finalisers of this shape); a bijection.
-    """
+    """Return a well-mixed 32-bit image of `x`."""
     x &= MASK
     x ^= x >> 16
     x = x * 0x7FEB_352D & MASK
@@ -102,7 +98,7 @@ FIRST_TOLERANCE: Final = 1e-3
 TOLERANCE_STEP: Final = 0.3
 """Ratio of a level's tolerance to that of the level before.
 
-Against 0.1, over 12 seeds: the same modularity (Leiden on soc-Epinions1 .4546 for .4536), fewer
+Against 0.1, over 12 seeds: the same modularity (Leiden on soc-Epinions1 0.4546 for 0.4536), fewer
 sweeps (54 for 70) and hence fewer launches.
 """
 
@@ -115,7 +111,7 @@ def tolerance(level: int) -> int:
 NEW_CYCLE_FACTOR: Final = 100
 """A further cycle continues only if its first move phase gains more than this × threshold.
 
-Where the first cycle left little to gain (LFR: 0 to 4e-7, R-MAT: .003, lattices: .005), aggregating
+Where the first cycle left little to gain (LFR 0 to 4e-7, R-MAT 0.003, lattices 0.005), aggregating
 level 0 again would take a fifth of the run.
 """
 
@@ -130,18 +126,15 @@ LATER_CYCLE_FACTOR: Final = 10_000
 
 Where it gained less, the third gains less than half of that, often nothing, and would visit up to
 a fifth of all arcs that a run does. In the mean of four seeds, road-like and geometric graphs lose
-.03 % of modularity, LFR with a mixing of .7 .04 %, facebook_combined .01 % and all others nothing
+0.03 % of modularity, LFR with a mixing of 0.7 0.04 %, facebook_combined 0.01 %, all others nothing
 (`benchmarks/results/leiden_cycles.json`). Runs from given communities, whose first cycle is not
 the one that gains most, would lose more: CollegeMsg, from Leiden's communities with a twentieth of
-the vertices elsewhere, .08 % in the mean of 24 seeds and .6 % at most.
+the vertices elsewhere, 0.08 % in the mean of 24 seeds and 0.6 % at most.
 """
 
 
 def cycle_gain_factor(cycle: int, given: bool) -> int:
-    """Return the multiple of `threshold` that a cycle must gain for another to follow.
-
-    `given` is for a run that starts from communities.
-    """
+    """Return the multiple of `threshold` that a cycle must gain for another to follow."""
     return LATER_CYCLE_FACTOR if cycle and not given else 1
 
 
@@ -149,11 +142,11 @@ RENEWAL_FACTOR: Final = 1000
 """A renewal goes on to another level only if one gains more than this × threshold, 1e-4.
 
 The next renewal goes on where this one ends. Messages over six seeds are followed as well as with
-all levels, planted communities up to .1 % worse; a renewal of LFR 22 loses .005 %, and no level but
+all levels, planted communities up to 0.1 % worse; renewing LFR 22 loses 0.005 %, and no level but
 the first gains as much. One that gains less is followed by one more, whose vertices are whole
 communities: those that grew together join there, of which no sub-community gains by leaving alone.
 Where pairs of planted communities merge slowly, the least modularity, relative to static Louvain,
-is .982 instead of .963.
+is 0.982 instead of 0.963.
 """
 
 MOST_KEPT: Final = 0.9
@@ -163,23 +156,19 @@ Where so few vertices were joined, every further level reads nearly all arcs aga
 a degree above the square root of its arcs, the structural cutoff, whole connected communities
 become the next level's vertices: hubs drew vertices into few of them, between which few arcs are
 left. R-MAT 18 has 4 thousand arcs on level 2 then instead of 5.2 million, and its modularity is
-.1 % lower; R-MAT 22, Kronecker's graph and two of preferential attachment, of 112 million arcs
-each, lose at most .3 %. Without hubs communities are many, and hardly fewer arcs are left: random
+0.1 % lower; R-MAT 22, Kronecker's graph and two of preferential attachment, of 112 million arcs
+each, lose at most 0.3 %. Without hubs communities are many, and hardly fewer arcs are left: random
 graphs of as many arcs would lose 2 %. Renewals do so without hubs, too: the next one goes on where
 one ends.
 
 Where parts join more, they matter: without them on all levels but the first, the least modularity
-of a window of messages, relative to static Louvain, falls from .992 to .979; that of static Leiden
-at resolution 3 falls by .2 %.
+of a window of messages, relative to static Louvain, falls from 0.992 to 0.979, of static Leiden
+at resolution 3 falls by 0.2 %.
 """
 
 
 def most_gain(vertices: int) -> float:
-    """Return what a move counts for at most under the extended rule, as a share of 2m.
-
-    Moves out of communities that are far too large may gain any multiple of 2m; the sums of
-    `MAX_ITERATIONS` sweeps have to stay below 2⁶³ · 2⁻⁵⁰.
-    """
+    """Return what a move counts for at most under the extended rule, as a share of 2m."""
     return 64.0 / max(vertices, 1)
 
 

@@ -17,15 +17,7 @@ _given: ContextVar[int | None] = ContextVar("threads", default=None)
 
 @contextmanager
 def given_threads(threads: int | None) -> Iterator[None]:
-    """Let all that works in this context use so many threads; None changes nothing.
-
-    Examples
-    --------
-    >>> from louvain_um.core.threads import default_threads, given_threads
-    >>> with given_threads(2):
-    ...     default_threads()
-    2
-    """
+    """Let all that works in this context use so many threads; None changes nothing."""
     token = _given.set(_given.get() if threads is None else threads)
     try:
         yield
@@ -34,10 +26,7 @@ def given_threads(threads: int | None) -> Iterator[None]:
 
 
 def default_threads() -> int:
-    """Return the number of threads to use.
-
-    Those of `given_threads`, of LOUVAIN_UM_THREADS, or as many as this process has cores.
-    """
+    """Return the number of threads to use."""
     threads = _given.get()
     if threads is not None:
         return threads
@@ -77,22 +66,7 @@ class _Start(threading.Event):
 
 
 def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
-    """Start a thread that ends with the process.
-
-    `threading.Thread.start` waits for ever for a thread that gets no memory to begin. One that
-    begins after all, later, does nothing.
-
-    Raises
-    ------
-    MemoryError
-        It cannot be started.
-
-    Examples
-    --------
-    >>> from louvain_um.core.threads import start_thread
-    >>> start_thread(lambda: print("works"), "example").join()
-    works
-    """
+    """Start a thread that ends with the process."""
     headroom.require(headroom.THREAD_BYTES)
     start = _Start()
 

@@ -36,10 +36,7 @@ SHARES = 8
 
 @kernel()
 def renumber(labels, ranks):
-    """Renumber the labels in use 0 … k − 1 in their order; return k.
-
-    `ranks[label]` is the number; `labels` is overwritten with them.
-    """
+    """Renumber the labels in use 0 … k − 1 in their order; return k."""
     ranks[:] = 0
     for v in range(len(labels)):
         ranks[labels[v]] = 1
@@ -55,11 +52,7 @@ def renumber(labels, ranks):
 
 @kernel()
 def group_members(begins, ends, labels, members, starts, arc_starts):
-    """List the members of each community, ascending; return the largest number of arcs of one.
-
-    `members[starts[c]:starts[c + 1]]` are those of c; `arc_starts[c]` is the number of
-    arcs of all communities before c.
-    """
+    """List the members of each community, ascending; return the largest number of arcs of one."""
     starts[:] = 0
     arc_starts[:] = 0
     for v in range(len(labels)):
@@ -120,11 +113,7 @@ def end_of_chunk(arc_starts, first, arcs):
 
 @kernel()
 def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tallies, out, claim):
-    """Write neighbours with weights, loop and count of each community of a chunk.
-
-    Neighbours stay in the order in which they are found: sums do not depend on it, and sorting
-    would take as long as the rest.
-    """
+    """Write neighbours with weights, loop and count of each community of a chunk."""
     begins, ends, targets, weights, _, loops = graph
     new_targets, new_weights, new_loops, counts = out
     keys, sums, used, names, loads = of_thread(tallies, t)

@@ -201,10 +201,7 @@ class CpuEngine:
     def enqueue(
         self, level: CpuLevel, active: U8, listed: U32, queue: U32, salt: np.uint32
     ) -> tuple[I64, int]:
-        """Queue the active vertices; return where each sub-round starts, and their arcs.
-
-        Only vertices whose rows lie here; `listed` is scratch with one entry for each of them.
-        """
+        """Queue the active vertices; return where each sub-round starts, and their arcs."""
         first, last = level.own
         threads = self.threads if last - first >= move.SERIAL_ARCS else 1
         counts = np.empty((threads, rules.SUB_ROUNDS + 1), np.int64)

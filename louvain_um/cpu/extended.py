@@ -29,29 +29,7 @@ REFUSED = np.int64(-1)
 
 
 class Extended(NamedTuple):
-    """What the extended rule of moving adds to a level; arrays not in use are empty.
-
-    Parameters
-    ----------
-    second, second_totals : int64
-        Second mass of each vertex; sums by community.
-    second_rate : float
-    bounded : bool
-        No score is above the weight of the arcs: neither weights nor masses are of both signs.
-    most_gain : float
-        What a move counts for at most.
-    members, member_totals : int64
-        Vertices of the input in each vertex; sums by community.
-    max_size : int
-    fixed, pinned : uint8
-        Whether a vertex may not move; whether a community has such a vertex.
-    gains : int64
-        Gain of each queued vertex's proposal, if `max_size` is in use.
-    incoming : int64
-        Members about to join each community; 0 between sub-rounds.
-    champions : uint32
-        First of them; EMPTY between sub-rounds.
-    """
+    """What the extended rule of moving adds to a level; arrays not in use are empty."""
 
     second: I64
     second_totals: I64
@@ -128,11 +106,7 @@ def is_pinned(extended, community):
 
 @kernel()
 def admit(extended, state, queue, begin, end, seed):
-    """Refuse moves beyond the maximum size; return minus the refused moves and their gains.
-
-    Where those that propose a community do not all fit, only the first of them joins. The others
-    decide once more in the next sweep. By one thread: the order of passes matters.
-    """
+    """Refuse moves beyond the maximum size; return minus the refused moves and their gains."""
     proposed, active = state[4], state[3]
     incoming, champions = extended.incoming, extended.champions
     for i in range(begin, end):

@@ -40,10 +40,7 @@ def add_changes(us, vs, befores, afters, labels):
 
 @kernel()
 def mark_changes(us, vs, befores, afters, labels, marks, touched):
-    """Mark the ends of edges that lost weight inside a community or gained it between two.
-
-    Adds that weight to `touched` at both.
-    """
+    """Mark the ends of edges that lost weight inside a community or gained it between two."""
     for i in range(len(us)):
         u, v = us[i], vs[i]
         if u != v and (labels[u] == labels[v]) == (afters[i] < befores[i]):
@@ -68,11 +65,7 @@ def find(targets, low, high, key):
 
 @kernel()
 def loosen(us, vs, afters, rows, targets, labels, flags):
-    """Flag the communities that may have fallen apart; return the arcs read.
-
-    Where the ends of a removed edge still share a neighbour in their community, removing the edge
-    has separated nothing.
-    """
+    """Flag the communities that may have fallen apart; return the arcs read."""
     begins, ends = rows
     visited = 0
     for i in range(len(us)):
@@ -96,10 +89,7 @@ def loosen(us, vs, afters, rows, targets, labels, flags):
 
 @kernel()
 def find_anchors(rows, labels, flags, anchors):
-    """Write the member with the longest row of each flagged community, the smallest of equal ones.
-
-    `anchors` has an entry per name.
-    """
+    """Write the member with the longest row of each flagged community."""
     begins, ends = rows
     for v in range(len(labels)):
         anchors[v] = v
@@ -113,11 +103,7 @@ def find_anchors(rows, labels, flags, anchors):
 
 @kernel()
 def search(u, anchor, rows, targets, labels, part):
-    """Search the part of a community that holds u, breadth first; return how far that came.
-
-    HELD if it reached the anchor or a neighbour of it, UNKNOWN beyond the limits, else how many
-    members the part has, which are then the first in `part`; and the arcs read.
-    """
+    """Search the part of a community that holds u, breadth first; return how far that came."""
     begins, ends = rows
     own, low_anchor, high_anchor = labels[u], begins[anchor], ends[anchor]
     part[0] = u
@@ -157,11 +143,7 @@ def search(u, anchor, rows, targets, labels, part):
 
 @kernel()
 def search_ends(us, vs, afters, rows, targets, labels, flags, anchors, parts):
-    """Search from the ends of the edges removed in flagged communities; return the arcs read.
-
-    Members of parts that fell off get their smallest member in `parts`, which holds NONE before.
-    Communities remain flagged, as FALLEN, where the search does not tell which parts there are.
-    """
+    """Search from the ends of the edges removed in flagged communities; return the arcs read."""
     part = np.empty(MOST_PART, np.uint32)
     visited = 0
     for i in range(len(us)):
@@ -185,11 +167,7 @@ def search_ends(us, vs, afters, rows, targets, labels, flags, anchors, parts):
 
 @kernel()
 def take_off(labels, whole, parts, first, fell):
-    """Name parts that fell off, and what they left, after their smallest members.
-
-    Vertices with a flag in `whole` stay; `fell` becomes which of the others are in such parts.
-    `first` is scratch, one per vertex.
-    """
+    """Name parts that fell off, and what they left, after their smallest members."""
     for v in range(len(labels)):
         first[v] = v
     for v in range(len(labels)):
@@ -208,10 +186,7 @@ def take_off(labels, whole, parts, first, fell):
 
 @kernel()
 def split_flagged(rows, targets, labels, flags, parents):
-    """Name each connected part of a flagged community after its smallest member.
-
-    `parents` is scratch with one entry per vertex. Returns the arcs read.
-    """
+    """Name each connected part of a flagged community after its smallest member."""
     begins, ends = rows
     visited = 0
     n = len(labels)
@@ -268,10 +243,7 @@ def name_by_smallest(labels, first):
 
 @kernel()
 def release(labels, freed, first):
-    """Make every freed vertex a community; name the others after their smallest member left.
-
-    `first` is scratch with one entry per vertex.
-    """
+    """Make every freed vertex a community; name the others after their smallest member left."""
     for v in range(len(labels)):
         first[v] = NONE
     for v in range(len(labels)):
@@ -293,11 +265,7 @@ def add_members(names, alive, degrees, sizes, weights):
 
 @kernel()
 def add_up_pairs(names, ids, weights, sizes, slots):
-    """Add up the weights and sizes of equal pairs of name and id; return how many there are.
-
-    The sums replace the first items, in the order in which each pair comes first. `slots` is
-    scratch: a power of two of −1, more than there are pairs.
-    """
+    """Add up the weights and sizes of equal pairs of name and id; return how many there are."""
     mask, count = np.uint64(len(slots) - 1), 0
     for i in range(len(names)):
         mixed = np.uint64(names[i]) * np.uint64(0x9E3779B97F4A7C15)

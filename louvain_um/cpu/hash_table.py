@@ -51,20 +51,14 @@ def of_thread(tallies, t):
 
 @kernel(forceinline=True)
 def fetch_row(begins, targets, v):
-    """Prefetch 17 to 32 arcs of a vertex that is processed soon.
-
-    Rows are not visited in memory order, so the hardware prefetcher misses them.
-    """
+    """Prefetch 17 to 32 arcs of a vertex that is processed soon."""
     prefetch(targets, begins[v])
     prefetch(targets, begins[v] + 16)
 
 
 @kernel(forceinline=True)
 def collect(labels, targets, low, high, own, names):
-    """Keep in `names` the labels of targets[low:high] other than `own`; return how many.
-
-    Indices are unsigned, so that Numba omits the check for negative ones.
-    """
+    """Keep in `names` the labels of targets[low:high] other than `own`; return how many."""
     count = np.uint32(0)
     for j in range(low, high):
         label = labels[targets[np.uint64(j)]]

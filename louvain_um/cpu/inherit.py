@@ -29,10 +29,7 @@ def list_differing(old, names, lived, lives, listed):
 
 @kernel()
 def list_concerned(listed, old, names, index, concerned):
-    """List the communities that these vertices are in and were in, by ascending names.
-
-    `index`, by name and −1 before, becomes their places. Returns how many there are.
-    """
+    """List the communities that these vertices are in and were in, by ascending names."""
     for v in listed:
         index[names[v]] = 0
         if v < len(old):
@@ -71,11 +68,7 @@ def list_shared(
     listed, old, names, lived, lives, degrees, index, left_sizes, left_weights, places, news, olds,
     weights, sizes,
 ):  # fmt: skip
-    """List what communities after and before the batch share: what stayed, and vertices listed.
-
-    `left_sizes` and `left_weights` are those after the batch, and become what stayed. `places` has
-    the index of concerned communities among those after, and among those before. Returns how many.
-    """
+    """List what communities after and before the batch share: what stayed, and vertices listed."""
     now, then = places
     for v in listed:
         left_sizes[index[names[v]]] -= lives[v]
@@ -108,11 +101,7 @@ def list_changed(old, names, index, ids, fresh, changed):
 
 @kernel()
 def number_names(both, order, names, places):
-    """Give each of some names its number, ascending; return how many there are.
-
-    `order` sorts `both`; `places` becomes the number of each, −1 for the largest uint32, which is
-    no name.
-    """
+    """Give each of some names its number, ascending; return how many there are."""
     count = 0
     for i in order:
         if both[i] == np.uint32(0xFFFFFFFF):
@@ -127,11 +116,7 @@ def number_names(both, order, names, places):
 
 @kernel()
 def list_sums(entries, own, old, sums):
-    """Write the members and degrees of named communities after a batch, and those before it.
-
-    `entries` are those of a device, `own` and `old` the numbers of the names that they mention;
-    the rows of `sums` become sizes, weights, and sizes and weights before.
-    """
+    """Write the members and degrees of named communities after a batch, and those before it."""
     for i in range(len(entries)):
         entry = entries[i]
         if old[i] >= 0:
@@ -145,12 +130,7 @@ def list_sums(entries, own, old, sums):
 
 @kernel()
 def list_stayed(entries, own, old, left, places, pairs):
-    """List what communities after and before a batch share; return how many pairs there are.
-
-    `left` are sizes and weights after the batch, and become what stayed: members that are not
-    listed. `places` has the number of each name among communities after the batch, and before.
-    The rows of `pairs` become communities after, before, weights and sizes.
-    """
+    """List what communities after and before a batch share; return how many pairs there are."""
     sizes, weights = left
     now, then = places
     news, olds, shared_weights, shared_sizes = pairs
@@ -196,10 +176,7 @@ def precedes(weights, sizes, p, q):
 
 @kernel()
 def heaviest(keys, ties, weights, sizes, best):
-    """Write the pair of each key that shares the most, ties to the smaller value of `ties`.
-
-    `best` is −1 before, and afterwards for keys without a pair.
-    """
+    """Write the pair of each key that shares the most, ties to the smaller value of `ties`."""
     for p in range(len(keys)):
         q = best[keys[p]]
         if q < 0:
@@ -212,11 +189,7 @@ def heaviest(keys, ties, weights, sizes, best):
 
 @kernel()
 def inherit(news, olds, weights, sizes, claims, old_ids, heirs, new_ids, next_id):
-    """Give each old id to the community that claims the most of it, and others new ids.
-
-    `claims` are pairs by community after the batch; `heirs`, −1 before, becomes the pair by which
-    each old id is inherited. Returns the next free id.
-    """
+    """Give each old id to the community that claims the most of it, and others new ids."""
     for i in range(len(claims)):
         p = claims[i]
         if p < 0:
@@ -237,20 +210,7 @@ def inherit(news, olds, weights, sizes, claims, old_ids, heirs, new_ids, next_id
 
 @kernel()
 def tell(pairs, now, then, claims, heirs, successors, told):
-    """Write what happened to communities of two members and more; return how many events.
-
-    Parameters
-    ----------
-    pairs : news, olds, weights
-    now, then : ids, sizes, weights
-        Of communities after and before the batch.
-    claims, successors : int64[c], int64[k]
-        The heaviest pair of each community after, and before; −1 for none.
-    heirs : int64[k]
-        The pair by which each old id is inherited; −1 for none.
-    told : int64[c + k, 9]
-        Kind, then the other fields of an event in their order.
-    """
+    """Write what happened to communities of two members and more; return how many events."""
     news, olds, weights = pairs
     ids, sizes, masses = now
     old_ids, old_sizes, old_masses = then

@@ -25,45 +25,7 @@ def max_degree(offsets: I64) -> int:
 
 @dataclass(slots=True)
 class CpuLevel:
-    """One level: its graph, start communities and results.
-
-    Parameters
-    ----------
-    cycle, number : int
-    offsets, targets, weights, loops
-        As in `Graph`; no weights is an empty array.
-    degrees : int64[n]
-        Mass of each vertex: its degree, or under "cpm" its vertices of the input.
-    apart : (int64[n], int64[n]) or None
-        Begin and end of each row in `targets`, where rows do not follow each other; `offsets` is
-        empty then.
-    arcs : int
-        Sum of the rows' lengths.
-    max_degree : int
-        Largest number of arcs of a vertex.
-    start : uint32[n] or None
-        Community each vertex starts in; None when each vertex is its own community.
-    active : bool[n] or None
-        Vertices that decide in the first sweep; None when all do.
-    sub_rounds : int
-        Of a sweep of moving: a power of two.
-    labels : uint32[n]
-        Communities after moving.
-    totals, second_totals : int64[n]
-        Mass of each community; its second mass, or empty.
-    refined : uint32[n] or None
-        Sub-communities after refinement.
-    numbers : uint32[n]
-        Vertex of the next level for each vertex.
-    whole : bool
-        Whether refinement only splits communities into their connected components.
-    second, members : int64[n]
-        Second mass of each vertex, and vertices of the input in it; empty where not in use.
-    fixed : uint8[n]
-        1 for vertices that may not move; empty without any.
-    extended : Extended or None
-        What the extended rule adds while vertices move (`louvain_um.cpu.extended`).
-    """
+    """One level: its graph, start communities and results."""
 
     cycle: int
     number: int

@@ -62,11 +62,7 @@ def start(degrees, labels, totals, sizes):
 def list_active(
     t, threads, low, high, begins, ends, active, salt, sub_rounds, listed, counts, arcs
 ):
-    """List a thread's share of the active vertices low … high − 1; count them by sub-round.
-
-    Every vertex becomes inactive; those listed store their sub-round, below `sub_rounds`. `arcs`
-    takes their arcs.
-    """
+    """List a thread's share of the active vertices low … high − 1; count them by sub-round."""
     share, end = (high - low) * t // threads, (high - low) * (t + 1) // threads
     counts[t] = 0
     found, visited = share, 0
@@ -86,10 +82,7 @@ def list_active(
 
 @kernel()
 def fill_queue(t, threads, low, high, active, listed, counts, queue, starts):
-    """Sort a thread's list by sub-round, ascending in each, behind those of threads before it.
-
-    `starts[r]` becomes the start of a sub-round in the queue.
-    """
+    """Sort a thread's list by sub-round, ascending in each, behind those of threads before it."""
     next_ = np.zeros(SUB_ROUNDS, np.int64)
     at = 0
     for r in range(SUB_ROUNDS):
@@ -111,11 +104,7 @@ def fill_queue(t, threads, low, high, active, listed, counts, queue, starts):
 
 @kernel()
 def decide(graph, state, tally, queue, begin, end, rate, total, seed, extended):
-    """Propose a community for each of queue[begin:end]; return moves and the sum of their gains.
-
-    `rate` is the factor of products of masses (γ / 2m), `total` is 2m, and `extended` is
-    `louvain_um.cpu.extended.Extended` or None.
-    """
+    """Propose a community for each of queue[begin:end]; return moves and the sum of their gains."""
     begins, ends, targets, weights, degrees = graph
     labels, totals, sizes, _, proposed = state
     keys, sums, used, names, loads = tally
@@ -214,10 +203,7 @@ def apply(degrees, state, queue, begin, end, extended):
 
 @kernel()
 def activate(graph, state, names, queue, begin, end, sub_round):
-    """Activate the neighbours of moved vertices that are not in their new community.
-
-    They are listed in `names` first, so that no branch depends on which ones are activated.
-    """
+    """Activate the neighbours of moved vertices that are not in their new community."""
     begins, ends, targets = graph[0], graph[1], graph[2]
     labels, _, _, active, proposed = state
     latest = np.uint8(sub_round + 1)

@@ -61,11 +61,7 @@ def decide(
     t, threads, graph, state, tallies, salt, sub_rounds, sub_round, queue, first, last, rate,
     seed, second, claim,
 ):  # fmt: skip
-    """List in `moved` and `proposed` which single vertices join which sub-community.
-
-    `weight_to_target` becomes the weight between the vertex and the sub-community it joins.
-    `second` is None, or second masses of vertices, communities and sub-communities and their rate.
-    """
+    """List in `moved` and `proposed` which single vertices join which sub-community."""
     begins, ends, targets, weights, degrees = graph
     labels, totals, refined, sub_totals, sub_sizes, external_weight = state[:6]
     moved, proposed, weight_to_target = state[6:]
@@ -152,10 +148,7 @@ def apply(t, threads, graph, state, second, claim):
 
 @kernel()
 def split(begins, ends, targets, labels, parents, fixed):
-    """Label each connected component of a community with its smallest member, in place.
-
-    Components that hold fixed vertices of one community stay together; `fixed` may be empty.
-    """
+    """Label each connected component of a community with its smallest member, in place."""
     n = len(labels)
     for v in range(n):
         parents[v] = v
@@ -188,11 +181,7 @@ def root_of(parents, v):
 
 @kernel()
 def relabel_communities(labels, numbers, first, coarse):
-    """Translate communities to the next level, whose vertices are sub-communities.
-
-    `numbers[v]` is the number of v's sub-community; `coarse[s]` becomes the smallest number
-    of a sub-community in s's community; `first` is scratch with one entry per vertex.
-    """
+    """Translate communities to the next level, whose vertices are sub-communities."""
     n = len(labels)
     for v in range(n):
         first[labels[v]] = np.uint32(0xFFFFFFFF)

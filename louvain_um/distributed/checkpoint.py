@@ -47,22 +47,7 @@ def graph_digest(ranks: Communicator, graph: RankGraph) -> str:
 
 
 class Checkpoint:
-    """The folder of one run.
-
-    Parameters
-    ----------
-    folder : str or Path
-        A folder that every rank can read and write; made if it is missing.
-    ranks : Communicator
-    graph : RankGraph
-    options : Options
-
-    Raises
-    ------
-    LouvainUmError
-        The folder holds what another graph, other options or another version found, or it
-        cannot be written.
-    """
+    """The folder of one run."""
 
     def __init__(
         self, folder: str | Path, ranks: Communicator, graph: RankGraph, options: Options
@@ -101,15 +86,7 @@ class Checkpoint:
                 )
 
     def load(self, key: str, *, shared: bool) -> tuple[U32, dict[str, int]] | None:
-        """Return an array and the numbers saved with it; None unless every rank can read them.
-
-        Parameters
-        ----------
-        key : str
-        shared : bool
-            Whether all ranks must agree. A level that every rank computes alone needs no
-            agreement: what one computes, another loads.
-        """
+        """Return an array and the numbers saved with it; None unless every rank can read them."""
         found = self._read(key)
         if shared:
             readable = int(self.ranks.sum_exact([found is not None])[0])
@@ -140,10 +117,7 @@ class Checkpoint:
     def save(
         self, key: str, first: int, values: U32, numbers: Mapping[str, int], *, shared: bool
     ) -> None:
-        """Save an array, of which every rank of a shared level has the values from `first` on.
-
-        It counts from the moment its seal has its name, in one step.
-        """
+        """Save an array, of which every rank of a shared level has the values from `first` on."""
         if not shared and self.ranks.rank:
             return
         last = first + len(values)

@@ -135,19 +135,7 @@ def detect_on_cluster(
     options: Options,
     observer: Observer = ignore,
 ) -> Communities:
-    """Detect communities with the ranks of a cluster.
-
-    Raises
-    ------
-    OptionError
-        A device by its number: ranks take those that they see.
-    DeviceUnavailableError
-        A rank has no GPU, with ``device="cuda"``.
-    WorkerLostError
-        A worker is gone, or did not answer in time.
-    LouvainUmError
-        The cluster cannot be reached, or runs another version.
-    """
+    """Detect communities with the ranks of a cluster."""
     from louvain_um.results.communities import Communities
 
     found = started(run, graph, options, observer)
@@ -161,10 +149,7 @@ def write_on_cluster(
     options: Options,
     observer: Observer = ignore,
 ) -> PartitionedLabels:
-    """Detect communities with ranks that write them to the files of ``run.labels``.
-
-    Raises as `detect_on_cluster` does, and a LouvainUmError if the folder cannot be written to.
-    """
+    """Detect communities with ranks that write them to the files of ``run.labels``."""
     from louvain_um.distributed.files.writing import PartitionedLabels
     from louvain_um.results.communities import Communities
 

@@ -20,15 +20,7 @@ within 2 % of even, for 32 KiB in one message."""
 
 @dataclass(eq=False, slots=True)
 class Rows:
-    """Compressed rows of consecutive vertices, and what is known of them.
-
-    Parameters
-    ----------
-    offsets : int64[k + 1]
-    targets : uint32[arcs]
-    weights : uint32[arcs] or int64[arcs]
-    loops : int64[k]
-    """
+    """Compressed rows of consecutive vertices, and what is known of them."""
 
     offsets: I64
     targets: U32
@@ -47,14 +39,7 @@ def cut_rows(ranks: Communicator, offsets: I64) -> I64:
 def exchange_rows(
     ranks: Communicator, offsets: I64, targets: U32, weights: U32 | I64, cuts: I64
 ) -> tuple[I64, U32, U32 | I64]:
-    """Send every row to its owner; return the pieces received of own rows.
-
-    Returns
-    -------
-    starts : int64[ranks, k + 1]
-        Piece of row i from rank r is at ``starts[r, i]:starts[r, i + 1]``.
-    targets, weights : arrays
-    """
+    """Send every row to its owner; return the pieces received of own rows."""
     ends = offsets[cuts]
     lengths = ranks.alltoallv(np.split(np.diff(offsets).astype(np.uint32), cuts[1:-1]))
     pieces = np.concatenate(ranks.alltoallv(np.split(targets, ends[1:-1])))

@@ -21,17 +21,7 @@ Exchange = Literal["host", "nccl"]
 
 @dataclass(slots=True)
 class Traffic:
-    """What a rank has exchanged.
-
-    Parameters
-    ----------
-    collectives : int
-        Calls of `allgatherv` and `alltoallv`, those inside reductions included.
-    sent, received : int
-        Bytes to and from other ranks.
-    seconds : float
-        Time in collectives, waiting for other ranks included.
-    """
+    """What a rank has exchanged."""
 
     collectives: int = 0
     sent: int = 0
@@ -40,23 +30,7 @@ class Traffic:
 
 
 class Communicator(Protocol):
-    """One rank's end of the connections between all ranks.
-
-    Parameters
-    ----------
-    rank : int
-        0 … size − 1.
-    size : int
-        Number of ranks.
-    traffic : Traffic
-    patience : float
-        Seconds that a rank waits for another one.
-
-    Raises
-    ------
-    WorkerLostError
-        From every collective: another rank is gone, has aborted, or did not answer in time.
-    """
+    """One rank's end of the connections between all ranks."""
 
     rank: int
     size: int
@@ -93,10 +67,7 @@ class Collectives(ABC):
 
     @abstractmethod
     def exchange(self, arrays: list[Array]) -> list[Array]:
-        """Send array r to rank r; return what each rank sent here, by rank.
-
-        Arrays are contiguous and of one dtype. Those returned may be written to.
-        """
+        """Send array r to rank r; return what each rank sent here, by rank."""
 
     @abstractmethod
     def abort(self, reason: str) -> None:

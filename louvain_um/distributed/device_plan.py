@@ -48,20 +48,7 @@ MOST_DEVICES: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePlan(PlanOfOne):
-    """What each of several devices takes.
-
-    Parameters
-    ----------
-    devices : int
-    row_bytes, state_bytes : int
-        Own rows; what is reserved on every device for all else, up to 2.3 times as much as a run
-        has in use at its peak.
-    seconds : dict of str to float
-        Of Louvain: work that is divided, work that every device repeats, and levels left to one
-        device.
-    evidence : {"fitted", "modelled"}
-        Whether so many devices have been measured, on graphs as large.
-    """
+    """What each of several devices takes."""
 
     devices: int
     row_bytes: int
@@ -83,26 +70,7 @@ def plan_devices(
     weighted: bool = False,
     kind: str | None = None,
 ) -> DevicePlan:
-    """Return what each of several H200 of one host takes.
-
-    Parameters
-    ----------
-    vertices, arcs, devices : int
-    weighted : bool
-    kind : {"mesh", "community_structured", "power_law"}, optional
-
-    Raises
-    ------
-    OptionError
-        A number outside its range.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.device_plan import plan_devices
-    >>> one, two = (plan_devices(1 << 24, 650_000_000, devices=n) for n in (1, 2))
-    >>> 1.4 < one.total_seconds / two.total_seconds < 2
-    True
-    """
+    """Return what each of several H200 of one host takes."""
     refuse_sizes("devices", devices, MOST_DEVICES, vertices, arcs)
     kind = kind_among(RATES, kind)
     whole = arcs / RATES[kind]

@@ -52,15 +52,7 @@ its level of 29 M (`devices_h200.json`).
 
 
 class DevicesEngine(GpuEngine):
-    """Louvain and Leiden on several devices; what is not shared runs on the first.
-
-    Parameters
-    ----------
-    options : Options
-    observer : Observer
-    devices : sequence of int
-        A device may occur more than once.
-    """
+    """Louvain and Leiden on several devices; what is not shared runs on the first."""
 
     def __init__(self, options: Options, observer: Observer, devices: Sequence[int]) -> None:
         super().__init__(options, observer)
@@ -262,13 +254,7 @@ def deal_level(shares: Sequence[Share], levels: Sequence[GpuLevel]) -> list[Shar
 
 
 def devices_of(device: str) -> list[int]:
-    """Return the numbers of the devices that an option names.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        One is not there, or two cannot read each other's memory.
-    """
+    """Return the numbers of the devices that an option names."""
     names = device.removeprefix("cuda:")
     if names == "all":
         pick("cuda")
@@ -284,15 +270,7 @@ def devices_of(device: str) -> list[int]:
 def detect_on_devices(
     graph: Graph | DeviceGraph, options: Options, observer: Observer
 ) -> Communities:
-    """Detect communities with several GPUs of this host.
-
-    Raises
-    ------
-    OptionError
-        A policy or a budget: graph and state lie in device memory.
-    DeviceUnavailableError
-        A device is not there, or cannot read another's memory.
-    """
+    """Detect communities with several GPUs of this host."""
     refuse_extended_rule(options)
     refuse_policies(options)
     numbers = devices_of(options.device)

@@ -46,18 +46,7 @@ before anything is computed.
 
 
 class RankEngine(CpuEngine):
-    """Louvain and Leiden on the rows of one rank.
-
-    Parameters
-    ----------
-    options : Options
-    observer : Observer
-    ranks : Communicator
-    collapse_arcs : int
-        Arcs of a level up to which every rank computes it alone. Labels do not depend on it.
-    checkpoint : Checkpoint, optional
-        Where to save what each level found, and to load what an earlier run found.
-    """
+    """Louvain and Leiden on the rows of one rank."""
 
     def __init__(
         self,

@@ -25,10 +25,7 @@ activate_stretch = move.activate
 
 @kernel()
 def mark_others(t, threads, low, high, active, salt):
-    """Store the sub-round of every active vertex outside low … high − 1, or 0, as queueing does.
-
-    The filter of `activate` needs it for neighbours whose rows lie on other ranks.
-    """
+    """Store the sub-round of every active vertex outside low … high − 1, or 0, as queueing does."""
     n = len(active)
     for v in range(n * t // threads, n * (t + 1) // threads):
         if v < low or v >= high:
@@ -76,11 +73,7 @@ def activate(t, threads, graph, state, tallies, queue, first, last, sub_round, c
 
 @kernel()
 def merge_rows(t, threads, starts, pieces, tallies, rooms, degrees, out, counter):
-    """Add up the pieces that ranks sent of each row; write it at its place in `rooms`.
-
-    Piece r of row i is at starts[r, i]:starts[r, i + 1]. `loops` becomes half of what a
-    vertex's degree has more than its row: sums of halves would lose odd arcs.
-    """
+    """Add up the pieces that ranks sent of each row; write it at its place in `rooms`."""
     targets, weights = pieces
     keys, sums, used, _, _ = of_thread(tallies, t)
     new_targets, new_weights, counts, loops = out

@@ -11,18 +11,7 @@ from louvain_um.cpu.level import I64, CpuLevel
 
 @dataclass(slots=True)
 class RankLevel(CpuLevel):
-    """A level whose rows are dealt over ranks, or lie on every rank once it is small.
-
-    Row bounds and loops have one entry per vertex, but only those of own rows are ever written:
-    the operating system backs the others by no memory.
-
-    Parameters
-    ----------
-    cuts : int64[ranks + 1] or None
-        Rank r holds the rows of vertices ``cuts[r]`` … ``cuts[r + 1] − 1``; None when every
-        rank holds them all.
-    rank : int
-    """
+    """A level whose rows are dealt over ranks, or lie on every rank once it is small."""
 
     cuts: I64 | None = None
     rank: int = 0

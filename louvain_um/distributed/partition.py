@@ -21,27 +21,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class RowBlock:
-    """The rows of consecutive vertices of an undirected graph.
-
-    Parameters
-    ----------
-    first, n_vertices : int
-        First vertex of the block; vertices of the graph.
-    offsets : int64[k + 1]
-        Row `first + i` is ``targets[offsets[i]:offsets[i + 1]]``.
-    targets : uint32[arcs]
-        Neighbours, under their numbers in the graph.
-    weights : uint32[arcs] or int64[arcs] or None
-        Of one kind in all blocks.
-    loops : int64[k]
-        Weight of each vertex's self-loop.
-    names : int64[n], optional
-        Ids of all vertices of the graph in the source.
-    own_names : array[k], optional
-        Names of the block's vertices, of a graph that one process read.
-    scale : float
-        Power of two by which real weights were multiplied.
-    """
+    """The rows of consecutive vertices of an undirected graph."""
 
     first: int
     n_vertices: int
@@ -65,18 +45,7 @@ class RowBlock:
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class RankGraph:
-    """What a rank knows of a graph: its own rows, and all degrees.
-
-    Parameters
-    ----------
-    block : RowBlock
-    cuts : int64[ranks + 1]
-        Rank r holds the rows of vertices ``cuts[r]`` … ``cuts[r + 1] − 1``.
-    degrees : int64[n]
-        Weighted degrees of all vertices.
-    n_arcs, total_weight : int
-        Of the whole graph.
-    """
+    """What a rank knows of a graph: its own rows, and all degrees."""
 
     block: RowBlock
     cuts: I64
@@ -86,21 +55,7 @@ class RankGraph:
 
 
 def cut_by_arcs(arcs_before: I64, ranks: int) -> I64:
-    """Return where each rank's vertices begin, int64[ranks + 1].
-
-    Parameters
-    ----------
-    arcs_before : int64[n + 1]
-        Arcs of all vertices before each one.
-    ranks : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.distributed.partition import cut_by_arcs
-    >>> cut_by_arcs(np.array([0, 1, 5, 6, 8]), 2).tolist()
-    [0, 2, 4]
-    """
+    """Return where each rank's vertices begin, int64[ranks + 1]."""
     arcs, vertices = int(arcs_before[-1]), len(arcs_before) - 1
     if arcs == 0:
         return np.arange(ranks + 1) * vertices // ranks
@@ -134,13 +89,7 @@ class NoGraphError(WorkerLostError):
 
 
 def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
-    """Send each rank its rows of the first rank's graph; every rank calls this.
-
-    Raises
-    ------
-    NoGraphError
-        The first rank has no graph.
-    """
+    """Send each rank its rows of the first rank's graph; every rank calls this."""
     header = np.zeros(3, np.int64)
     if graph is not None:
         header[:] = 1, graph.n_vertices, 0 if graph.weights is None else graph.weights.itemsize
@@ -175,13 +124,7 @@ def deal(ranks: Communicator, graph: Graph | None) -> RowBlock:
 
 
 def join_blocks(ranks: Communicator, block: RowBlock) -> RankGraph:
-    """Return the graph whose rows the ranks hold in blocks; every rank calls this with its own.
-
-    Raises
-    ------
-    GraphError
-        The blocks are not consecutive, or not all weighted or all unweighted.
-    """
+    """Return the graph whose rows the ranks hold in blocks; every rank calls this with its own."""
     numbers = np.array(
         [block.first, block.last, block.n_vertices, block.weights is not None], np.int64
     )

@@ -20,21 +20,7 @@ from louvain_um.errors import OptionError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What a run does on level 0 of a kind of graph, all cycles together.
-
-    Parameters
-    ----------
-    moves : float
-        Moves per vertex.
-    sweeps, pruned : int
-        Sweeps, and those of them that exchange which vertices are active.
-    visits : float
-        Visits per arc.
-    partial : float
-        Arcs that ranks exchange when they aggregate, as a share of the arcs.
-    arc_rate : float
-        Arcs per second and core.
-    """
+    """What a run does on level 0 of a kind of graph, all cycles together."""
 
     moves: float
     sweeps: int
@@ -74,18 +60,7 @@ MOST_PLANNED: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankPlan(PlanOfOne):
-    """What one rank of a run takes.
-
-    Parameters
-    ----------
-    ranks : int
-    row_bytes, replicated_bytes, inbox_bytes : int
-        Own rows; what lies on every rank; messages and sums while a level is aggregated.
-    received_bytes : int
-        From other ranks during the run.
-    seconds : dict of str to float
-        Of Louvain: own work, carrying out all moves, exchange, latency of collectives.
-    """
+    """What one rank of a run takes."""
 
     ranks: int
     row_bytes: int
@@ -111,33 +86,7 @@ def plan_ranks(
     latency: float = 1e-3,
     threads: int = 16,
 ) -> RankPlan:
-    """Return what each rank of a run takes.
-
-    Parameters
-    ----------
-    vertices, arcs : int
-    ranks : int
-    weighted : bool
-    kind : {"mesh", "community_structured", "power_law"}, optional
-    link : float
-        Bytes per second into a rank; 10 Gb/s by default.
-    latency : float
-        Seconds of a small collective: 1 ms over Dask's TCP, 50 µs under MPI.
-    threads : int
-        Cores of a rank.
-
-    Raises
-    ------
-    OptionError
-        A number outside its range.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.plan import plan_ranks
-    >>> plan = plan_ranks(10**9, 4 * 10**10, ranks=16)
-    >>> round(plan.nbytes / 1e9), round(plan.received_bytes / 1e9)
-    (47, 19)
-    """
+    """Return what each rank of a run takes."""
     refuse_sizes("ranks", ranks, MOST_PLANNED, vertices, arcs)
     course = COURSES[kind_among(COURSES, kind)]
     arc_bytes = 8 if weighted else 4
@@ -199,14 +148,7 @@ def most_speedup(vertices: int, arcs: int, **values: Any) -> float:
 
 
 def link_bytes(rate: str) -> float:
-    """Return bytes per second of a rate such as "100Gb" (bits) or "12.5GB" (bytes).
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.plan import link_bytes
-    >>> link_bytes("100Gb") == link_bytes("12.5GB/s") == 12.5e9
-    True
-    """
+    """Return bytes per second of a rate such as "100Gb" (bits) or "12.5GB" (bytes)."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([MG])([bB])(?:it)?(?:/s)?\s*", rate)
     if match is None or not float(match[1]):
         raise OptionError("link", rate, "must be a rate such as '100Gb' (bits) or '10GB' (bytes)")

@@ -33,24 +33,12 @@ class PlanOfOne:
 
 
 def counts_to(most: int) -> list[int]:
-    """Return 1, 2, 4, … and `most`.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.plan_sizes import counts_to
-    >>> counts_to(6)
-    [1, 2, 4, 6]
-    """
+    """Return 1, 2, 4, … and `most`."""
     return sorted({1 << k for k in range(most.bit_length()) if 1 << k <= most} | {most})
 
 
 def refuse_sizes(name: str, count: int, most: int, vertices: int, arcs: int) -> None:
-    """Raise for a number of ranks or devices, vertices or arcs outside its range.
-
-    Raises
-    ------
-    OptionError
-    """
+    """Raise for a number of ranks or devices, vertices or arcs outside its range."""
     for option, value, low, high in (
         (name, count, 1, most),
         ("vertices", vertices, 0, MAX_VERTICES),
@@ -61,13 +49,7 @@ def refuse_sizes(name: str, count: int, most: int, vertices: int, arcs: int) -> 
 
 
 def kind_among(kinds: Collection[str], kind: str | None) -> str:
-    """Return a kind of graph, or the default one.
-
-    Raises
-    ------
-    OptionError
-        None of the kinds.
-    """
+    """Return a kind of graph, or the default one."""
     kind = kind or DEFAULT_KIND
     if kind not in kinds:
         raise OptionError("kind", kind, f"must be one of {', '.join(kinds)}")

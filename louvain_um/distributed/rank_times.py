@@ -16,20 +16,7 @@ from louvain_um.events import Event, Observer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankSpan:
-    """One phase on one rank.
-
-    Parameters
-    ----------
-    phase : str
-    level : int
-    start : float
-        Seconds since the rank began.
-    seconds : float
-    exchange : float
-        Of these, seconds in exchanges, waiting for other ranks included.
-    received : int
-        Bytes from other ranks.
-    """
+    """One phase on one rank."""
 
     phase: str
     level: int
@@ -86,16 +73,7 @@ def tell(observer: Observer, provenance: Mapping[str, Any]) -> None:
 
 
 def summary(rank: int, spans: Sequence[RankSpan]) -> dict[str, Any]:
-    """Return a rank's spans and their sums as plain data.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.rank_times import RankSpan, summary
-    >>> span = RankSpan(phase="move", level=0, start=0, seconds=3, exchange=1, received=8)
-    >>> found = summary(1, [span])
-    >>> found["work"], found["exchange"], found["received"]
-    (2, 1, 8)
-    """
+    """Return a rank's spans and their sums as plain data."""
     exchange = sum(span.exchange for span in spans)
     return {
         "rank": rank,

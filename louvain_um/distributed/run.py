@@ -40,32 +40,7 @@ def detect_on_rank(
     force: bool = False,
     exchange: Exchange = "host",
 ) -> Communities:
-    """Detect communities with all ranks, each of which calls this with its own rows.
-
-    Parameters
-    ----------
-    ranks : Communicator
-    block : RowBlock
-        The rows of this rank.
-    options : Options
-    observer : callable
-    checkpoint : path, optional
-        Folder in which an interrupted run is resumed, on any number of ranks.
-    collapse_arcs : int
-        Arcs of a level up to which every rank computes it alone.
-    labels : path, optional
-        Folder to which each rank writes the communities of its own vertices; the files' names
-        are in ``provenance["files"]``.
-    force : bool
-        Whether these files may replace others.
-    exchange : {"host", "nccl"}
-        With ``device="cuda"``, how GPUs exchange arrays.
-
-    Returns
-    -------
-    Communities
-        Of the whole graph, the same on every rank.
-    """
+    """Detect communities with all ranks, each of which calls this with its own rows."""
     refuse_extended_rule(options)
     refuse_mixed_versions(ranks)
     with ExitStack() as stack:
@@ -150,11 +125,7 @@ def detect_in_threads(
     communicator: Callable[[Meeting, int], ThreadCommunicator] = ThreadCommunicator,
     **values: Any,
 ) -> Communities:
-    """Detect communities with ranks that are threads of this process.
-
-    It shows what other carriers do, and does not save time: one process uses all cores anyway.
-    Further arguments are those of `detect_on_rank`.
-    """
+    """Detect communities with ranks that are threads of this process."""
     blocks = blocks_of(graph, ranks)
     options = replace(options, threads=options.threads or 1)
 

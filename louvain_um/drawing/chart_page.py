@@ -11,13 +11,7 @@ from louvain_um.errors import LouvainUmError
 
 
 def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
-    """Return a chart as SVG text with its title.
-
-    Raises
-    ------
-    LouvainUmError
-        Matplotlib is not installed.
-    """
+    """Return a chart as SVG text with its title."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -42,24 +36,7 @@ def render(
     charts: Sequence[Mapping[str, str]],
     tables: Sequence[Mapping[str, Any]],
 ) -> str:
-    """Return a page.
-
-    Parameters
-    ----------
-    title, kind : str
-        Of the page.
-    facts : str
-        A line below the title.
-    charts : sequence of mappings
-        What `chart` returns.
-    tables : sequence of mappings
-        With `title`, `about`, `head` and `rows`, of text.
-
-    Raises
-    ------
-    LouvainUmError
-        Jinja is not installed.
-    """
+    """Return a page."""
     try:
         import jinja2
     except ImportError:

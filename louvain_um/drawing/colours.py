@@ -15,12 +15,5 @@ OTHERS: Final = "#8c929b"
 
 
 def colour(community: int) -> str:
-    """Return the colour of a community as ``#rrggbb``.
-
-    Examples
-    --------
-    >>> from louvain_um.drawing.colours import colour
-    >>> colour(0), colour(99) == colour(100)
-    ('#4477aa', True)
-    """
+    """Return the colour of a community as ``#rrggbb``."""
     return PALETTE[community] if community < len(PALETTE) else OTHERS

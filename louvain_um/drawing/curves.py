@@ -15,14 +15,7 @@ from louvain_um.drawing.plots import INK, figure_axes
 def plot_profile(
     steps: Sequence[tuple[float, float, int]], points: Sequence[tuple[float, float]], ax: Any
 ) -> Any:
-    """Draw communities (left axis) and stability (right axis) over the resolution.
-
-    Parameters
-    ----------
-    steps : sequence of (low, high, communities)
-    points : sequence of (resolution, stability)
-    ax : matplotlib.axes.Axes or None
-    """
+    """Draw communities (left axis) and stability (right axis) over the resolution."""
     if ax is None:
         ax = figure_axes()
     other = ax.twinx()
@@ -49,14 +42,7 @@ def plot_profile(
 
 
 def plot_certainty(certainty: NDArray[np.float64], stability: float, ax: Any) -> Any:
-    """Draw how many vertices are how sure of their community.
-
-    Parameters
-    ----------
-    certainty : float64[n]
-    stability : float
-    ax : matplotlib.axes.Axes or None
-    """
+    """Draw how many vertices are how sure of their community."""
     if ax is None:
         ax = figure_axes()
     ax.hist(certainty, bins=np.linspace(0, 1, 21), color=colour(0), edgecolor="white")

@@ -38,25 +38,7 @@ SMALLEST = 0.008
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Circles and lines of a drawn graph.
-
-    Parameters
-    ----------
-    positions : float64[k, 2]
-        Centres, within −1 … 1.
-    radii : float64[k]
-        Circles do not overlap, except in a crowd.
-    communities : int64[k]
-        Community of each circle, for its colour.
-    names : list of str
-        Name of each circle.
-    ends : int64[e, 2]
-        Circles that each line joins.
-    weights : float64[e]
-        Weights of the lines, relative to the largest.
-    left_out : str
-        What is not drawn; "" if all is.
-    """
+    """Circles and lines of a drawn graph."""
 
     positions: NDArray[np.float64]
     radii: NDArray[np.float64]
@@ -73,13 +55,7 @@ def drawable(graph: Graph) -> bool:
 
 
 def draw_vertices(graph: Graph, result: Result, seed: int) -> Drawing:
-    """Return a drawing with one circle per vertex, areas by degree.
-
-    Raises
-    ------
-    LouvainUmError
-        The graph is too large to see anything, or networkx is not installed.
-    """
+    """Return a drawing with one circle per vertex, areas by degree."""
     if not drawable(graph):
         raise LouvainUmError(
             f"{graph.n_vertices:,} vertices and {graph.n_edges:,} edges are too many to draw (at "

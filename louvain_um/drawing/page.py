@@ -25,18 +25,7 @@ HEAD = ("community", "size", "inside", "cut", "conductance", "density", "hubs")
 
 
 def page(result: Result, graph: Graph, name: str, seed: int) -> str:
-    """Return the text of a page that needs no network.
-
-    Parameters
-    ----------
-    result : Communities
-    graph : Graph
-        Its vertices are drawn if there are few enough, its communities in any case.
-    name : str
-        Title of the page.
-    seed : int
-        Of the positions.
-    """
+    """Return the text of a page that needs no network."""
     try:
         import jinja2
     except ImportError:

@@ -39,13 +39,7 @@ TRIALS: Final = (
 
 
 def page(records: Sequence[dict[str, Any]]) -> str:
-    """Return a page that needs no network.
-
-    Parameters
-    ----------
-    records : sequence of dict
-        What `louvain_um.analysis.stores.comparison.compare_stores` returns.
-    """
+    """Return a page that needs no network."""
     graphs = list(dict.fromkeys(r["graph"] for r in records))
     stores = list(dict.fromkeys(r["store"] for r in records))
     charts, tables = [], []

@@ -36,21 +36,7 @@ KINDS: Final = ("born", "split", "merged", "died", "grew", "shrank", "continued"
 
 
 def write_report(folder: str | Path, title: str, *, force: bool = False) -> Path:
-    """Write the page of a stream's folder; return its path.
-
-    Parameters
-    ----------
-    folder : path
-        What `louvain-um stream` wrote.
-    title : str
-    force : bool
-        Whether an existing page is replaced.
-
-    Raises
-    ------
-    LouvainUmError
-        A table is missing or damaged.
-    """
+    """Write the page of a stream's folder; return its path."""
     folder = Path(folder)
     history, changes, events = (
         read_table(folder / f"{name}.csv", types) for name, types in COLUMNS.items()
@@ -67,13 +53,7 @@ def write_report(folder: str | Path, title: str, *, force: bool = False) -> Path
 
 
 def read_table(path: Path, types: Mapping[str, type]) -> pd.DataFrame:
-    """Return the columns of a table, each of its type; names of vertices stay text.
-
-    Raises
-    ------
-    LouvainUmError
-        A column is missing or holds something else, or times do not ascend.
-    """
+    """Return the columns of a table, each of its type; names of vertices stay text."""
     import pandas as pd
 
     try:
@@ -146,14 +126,7 @@ def page(title: str, history: pd.DataFrame, changes: pd.DataFrame, events: pd.Da
 
 
 def show_times(times: Any) -> list[str]:
-    """Return times as people write them: dates where they are seconds since 1970.
-
-    Examples
-    --------
-    >>> from louvain_um.drawing.stream_report import show_times
-    >>> show_times([1769817600, 1769904000]), show_times([1, 2.5])
-    (['2026-01-31 00:00', '2026-02-01 00:00'], ['1', '2.5'])
-    """
+    """Return times as people write them: dates where they are seconds since 1970."""
     values = np.asarray(times, float)
     if len(values) and values[0] >= EPOCH_FROM and values[-1] < 10**10:
         long = values[-1] - values[0] > 20 * 86_400

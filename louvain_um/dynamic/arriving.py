@@ -49,15 +49,7 @@ NAME: Final = "<stdin>"
 
 
 class Pipe:
-    """Bytes of a stream, read ahead in a thread so that the sender need not wait.
-
-    Parameters
-    ----------
-    stream : binary file
-        Its reads return what is there.
-    first : bytes
-        What was read of it before.
-    """
+    """Bytes of a stream, read ahead in a thread so that the sender need not wait."""
 
     def __init__(self, stream: Any, first: bytes) -> None:
         self.stream = stream
@@ -104,20 +96,7 @@ class Pipe:
 
 
 class ArrivingEdges:
-    """Timed edges of a pipe: lines ``u v time [w]``, whose vertices are names.
-
-    The first line decides how lines are split and whether weights are whole numbers.
-
-    Parameters
-    ----------
-    pipe : Pipe
-    options : ReadOptions
-
-    Attributes
-    ----------
-    real : bool or None
-        Whether weights are real numbers; None before any edge, and where there are no weights.
-    """
+    """Timed edges of a pipe: lines ``u v time [w]``, whose vertices are names."""
 
     def __init__(self, pipe: Pipe, options: ReadOptions) -> None:
         self.pipe, self.options = pipe, options
@@ -131,13 +110,7 @@ class ArrivingEdges:
         self._blocks = self._read()
 
     def wait(self) -> bool:
-        """Wait for the first edges; return whether there are any.
-
-        Raises
-        ------
-        GraphFormatError
-            A line is no edge.
-        """
+        """Wait for the first edges; return whether there are any."""
         found = (block for block in self._blocks if block is not None and len(block))
         self._arrived = next(found, None)
         return self._arrived is not None
@@ -148,13 +121,7 @@ class ArrivingEdges:
         return self.pipe.lines
 
     def blocks(self) -> Iterator[EdgeBlock | None]:
-        """Yield edges as they arrive, and None whenever none do for a moment.
-
-        Raises
-        ------
-        GraphFormatError
-            A line is no edge, or its time is before that of the line before.
-        """
+        """Yield edges as they arrive, and None whenever none do for a moment."""
         if self._arrived is not None:
             first, self._arrived = self._arrived, None
             yield first
@@ -289,15 +256,7 @@ def standard_input() -> io.BufferedReader:
 
 
 def arriving(options: ReadOptions) -> ArrivingEdges | io.BufferedReader:
-    """Return the timed edges of standard input as they arrive.
-
-    What is compressed or a table cannot be followed as it arrives: its bytes are returned.
-
-    Raises
-    ------
-    GraphFormatError
-        Nothing arrives.
-    """
+    """Return the timed edges of standard input as they arrive."""
     stream = standard_input()
     head = stream.peek(len(PARQUET_MAGIC))
     if not head:

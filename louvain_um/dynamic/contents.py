@@ -88,10 +88,7 @@ class Contents:
 
     @property
     def names(self) -> NDArray[Any] | None:
-        """Name of each vertex, None for removed ones; None in a graph whose vertices have none.
-
-        The array cannot be written to.
-        """
+        """Name of each vertex, None for removed ones; None in a graph whose vertices have none."""
         return None if self._names is None else self._names.array()
 
     @property
@@ -109,29 +106,11 @@ class Contents:
         )
 
     def has_edges(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.bool_]:
-        """Return which edges are in the graph, bool[b].
-
-        Examples
-        --------
-        >>> import louvain_um as lu
-        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1], [1, 2]))
-        >>> g.has_edges([1, 0], [0, 2]).tolist()
-        [True, False]
-        """
+        """Return which edges are in the graph, bool[b]."""
         return self.weights_of(u, v) > 0
 
     def weights_of(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.int64]:
-        """Return the integer weight of each edge, int64[b]: 0 where there is none.
-
-        In an unweighted graph every weight is 1. Divide by `scale` for real weights.
-
-        Examples
-        --------
-        >>> import louvain_um as lu
-        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1], [1, 1], [4, 3]))
-        >>> g.weights_of([1, 1, 0], [0, 1, 0]).tolist()
-        [4, 3, 0]
-        """
+        """Return the integer weight of each edge, int64[b]: 0 where there is none."""
         limits = replace(self._host_limits, alive=None)
         if self._names:
             u, v = self._names.ids_of(u, "u"), self._names.ids_of(v, "v")
@@ -142,33 +121,7 @@ class Contents:
             return self._weights_of(a, b)
 
     def neighbours(self, v: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the neighbours of a vertex and the integer weights of its edges.
-
-        Parameters
-        ----------
-        v : int or name
-            The vertex's name in a graph with names, else its id.
-
-        Returns
-        -------
-        vertices : uint32[d], or array of d names
-            In the order of their ids; `v` itself if it has a loop.
-        weights : int64[d]
-            As in `weights_of`: divide by `scale` for real weights.
-
-        Raises
-        ------
-        GraphError
-            There is no such vertex, or it was removed.
-
-        Examples
-        --------
-        >>> import louvain_um as lu
-        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 1], [1, 1, 2], [4, 3, 2]))
-        >>> vertices, weights = g.neighbours(1)
-        >>> vertices.tolist(), weights.tolist()
-        ([0, 1, 2], [4, 3, 2])
-        """
+        """Return the neighbours of a vertex and the integer weights of its edges."""
         if self._names:
             ids = self._names.ids_of([v], "neighbours").astype(np.uint32)
         else:
@@ -183,31 +136,14 @@ class Contents:
         return (self._names.at(found) if self._names else found), weights
 
     def to_networkx(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
-        """Return the graph as a `networkx.Graph`, without removed vertices.
-
-        Parameters
-        ----------
-        attributes : mapping of str to array of length n, optional
-            Values for the nodes, by the name of the attribute; see `Graph.to_networkx`.
-
-        Examples
-        --------
-        >>> import louvain_um as lu
-        >>> g = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2], [1, 2, 3]))
-        >>> _ = g.remove_vertices([3])
-        >>> list(g.to_networkx().edges)
-        [(0, 1), (1, 2)]
-        """
+        """Return the graph as a `networkx.Graph`, without removed vertices."""
         found = self.host_snapshot().to_networkx(attributes)
         if self._names is None:
             found.remove_nodes_from(np.flatnonzero(self._alive.items == 0).tolist())
         return found
 
     def view(self) -> RowView:
-        """Return the rows for engines and algorithms: where they lie, or as a compressed copy.
-
-        The stores "rows" and "csr" copy nothing; their view is valid until the next batch.
-        """
+        """Return the rows for engines and algorithms: where they lie, or as a compressed copy."""
         rows = self._rows()
         return RowView(
             begins=rows.begins,
@@ -223,10 +159,7 @@ class Contents:
         )
 
     def device_view(self) -> Any:
-        """Return the rows where they lie in a device's memory, for its algorithms.
-
-        None if they are on the host. Valid until the next batch.
-        """
+        """Return the rows where they lie in a device's memory, for its algorithms."""
         store = self._device
         if store is None:
             return None
@@ -245,14 +178,7 @@ class Contents:
         )
 
     def snapshot(self) -> Any:
-        """Return the graph as it is now, in arrays of its own; removed vertices are isolated.
-
-        Returns
-        -------
-        Graph or DeviceGraph
-            On the device that the graph is on; a `DeviceGraph` has no names. On the host if arcs
-            of the graph lie there.
-        """
+        """Return the graph as it is now, in arrays of its own; removed vertices are isolated."""
         store = self._device
         if store is None or store.host_bytes:
             return self.host_snapshot()
@@ -276,17 +202,7 @@ class Contents:
         )
 
     def digest(self) -> str:
-        """Return a hash of vertices, edges and weights, 32 hexadecimal digits.
-
-        Equal for equal contents, in every store, after whatever batches.
-
-        Examples
-        --------
-        >>> import louvain_um as lu
-        >>> g = lu.Graph.from_edges([0, 1], [1, 2])
-        >>> lu.DynamicGraph(g).digest() == lu.DynamicGraph(g, store="csr").digest()
-        True
-        """
+        """Return a hash of vertices, edges and weights, 32 hexadecimal digits."""
         rows = self._rows()
         threads = self.threads if self.n_arcs > 1 << 15 else 1
         sums = np.zeros((threads, 2), np.uint64)

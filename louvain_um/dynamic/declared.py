@@ -147,11 +147,7 @@ class DynamicSize:
 
 
 def declare(size: DynamicSize) -> Program:
-    """Return the arrays as a program.
-
-    Its phases are update, rebuild where batches may rebuild the store, and renew if followed; on
-    the CPU there is update alone.
-    """
+    """Return the arrays as a program."""
     n, arcs = size.n_vertices, ceil(size.n_arcs * size.growth)
     held, found = size.store_bytes
     vertices = _kept("vertices", (("loops", n, "u8"), ("degrees", n, "u8"), ("alive", n, "u1")))

@@ -20,23 +20,7 @@ RETURN: Final = re.compile(rb"\r(?!\r*(?:\n|\Z))")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeLines:
-    r"""Lines that hold edges, and their numbers in the text that they are from.
-
-    Parameters
-    ----------
-    text : bytes
-    first : int
-        Number of the first line of the text that they are from.
-    skipped : int64 array
-        For each other line, how many of these come before it.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.edge_lines import EdgeLines
-    >>> lines = EdgeLines.of(b"a b 1\n# a comment\n\nb c 2\n")
-    >>> lines.text, [lines.line(0), lines.line(1)]
-    (b'a b 1\nb c 2\n', [1, 4])
-    """
+    r"""Lines that hold edges, and their numbers in the text that they are from."""
 
     text: bytes
     first: int
@@ -67,15 +51,7 @@ class EdgeLines:
 
 
 def refuse_broken_lines(file: GraphFile, lines: EdgeLines, separator: str) -> None:
-    """Raise if a line ends within quotes, or goes on after a carriage return.
-
-    Parameters
-    ----------
-    file : GraphFile
-    lines : EdgeLines
-    separator : str
-        A character, or a pattern for any white space.
-    """
+    """Raise if a line ends within quotes, or goes on after a carriage return."""
     for pattern, problem in (
         (open_quote(separator), "has a quote that is not closed; close it, or remove it"),
         (RETURN, "has a carriage return within it; remove it, or end the line there"),
@@ -86,17 +62,7 @@ def refuse_broken_lines(file: GraphFile, lines: EdgeLines, separator: str) -> No
 
 
 def open_quote(separator: str) -> re.Pattern[bytes]:
-    r"""Return the pattern of a line that ends within quotes.
-
-    Quotes begin a field; elsewhere they are letters like others, as in ``5" disk``.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.edge_lines import open_quote
-    >>> lines = (b'"a,b",1', b'"a,b\n', b'a,"b ""c"" d",1', b'5" disk,b,1')
-    >>> [open_quote(",").search(line) is not None for line in lines]
-    [False, True, False, False]
-    """
+    r"""Return the pattern of a line that ends within quotes."""
     blanks = " \t".replace(separator, "")
     one = re.escape(separator) if len(separator) == 1 else " \t"
     gap = one if len(separator) == 1 else "[ \t]++"

@@ -11,21 +11,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Growing(Generic[T]):
-    """An array with room behind its end, so that growing copies each item a few times at most.
-
-    `items` is the array as it is now; earlier views stay valid, but see no later changes once the
-    room has moved.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.dynamic.growing import Growing
-    >>> free = Growing(np.array([1, 2]))
-    >>> free.extend(2, 7)
-    >>> free.drop(1)
-    >>> free.items.tolist()
-    [1, 2, 7]
-    """
+    """An array with room behind its end, so that growing copies each item a few times at most."""
 
     __slots__ = ("_room", "items")
 

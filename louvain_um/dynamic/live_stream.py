@@ -32,24 +32,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a stream was left.
-
-    Parameters
-    ----------
-    seen : int
-        Edges in the steps so far.
-    number : int
-        Steps that have ended.
-    inside : int
-        How many of the edges that are held are in the window.
-    origin, last : int or float or None
-        Times of the first edge, and of the last one that arrived.
-    first : str
-        The first edge.
-    real : bool or None
-        Whether weights are real numbers.
-    stretches : tuple of Stretch
-    """
+    """Where a stream was left."""
 
     schema: Literal["louvain-um/live-stream"] = "louvain-um/live-stream"
     seen: Whole
@@ -63,24 +46,7 @@ class Place:
 
 
 class LiveStream:
-    """Batches of timed edges that arrive.
-
-    Given again from its beginning, a stream goes on behind the edges that were followed; they must
-    be the same. A stream that begins later than it was left continues it.
-
-    Parameters
-    ----------
-    arriving : ArrivingEdges
-    every, window : int or str
-        As in `louvain_um.dynamic.windows.Windows`.
-    left : mapping of str to array, optional
-        What `state` returned when the stream was left.
-
-    Raises
-    ------
-    ValueError
-        `left` is damaged.
-    """
+    """Batches of timed edges that arrive."""
 
     def __init__(
         self,
@@ -112,13 +78,7 @@ class LiveStream:
         return DynamicGraph(0, weighted=True, scale=scale, **options)
 
     def steps(self) -> Iterator[Step | None]:
-        """Yield batches as they end, and None whenever no edges arrive for a moment.
-
-        Raises
-        ------
-        GraphFormatError
-            A line is no edge, times run backwards, or other edges come than were followed before.
-        """
+        """Yield batches as they end, and None whenever no edges arrive for a moment."""
         for block in self._beyond(self.arriving.blocks()):
             if block is None:
                 yield None
@@ -229,10 +189,7 @@ class LiveStream:
     def _skip(
         self, block: EdgeBlock, blocks: Iterator[EdgeBlock | None]
     ) -> Generator[None, None, EdgeBlock]:
-        """Pass over the edges that were followed; return the next ones.
-
-        Yields while none arrive.
-        """
+        """Pass over the edges that were followed; return the next ones."""
         if (held := self.windows.held) is not None:  # those that waited come again
             inside = len(held) - self.windows.waiting
             self.windows.restore(held[:inside], inside)

@@ -65,19 +65,7 @@ class StoreMemory:
 
 @dataclass(frozen=True, slots=True)
 class GraphBudget:
-    """Bytes that a changing graph may hold; its store gets what the vertices leave.
-
-    Parameters
-    ----------
-    nbytes : int or None
-        None if there is no limit.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.memory import GraphBudget
-    >>> GraphBudget(1000).of_arcs(10), GraphBudget(None).of_arcs(10)
-    (830, None)
-    """
+    """Bytes that a changing graph may hold; its store gets what the vertices leave."""
 
     nbytes: int | None
 

@@ -36,22 +36,7 @@ Line = Callable[[Any], int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLines:
-    """How the lines of a text are split, found out from its first ones.
-
-    Parameters
-    ----------
-    file : GraphFile
-        Names the text in errors.
-    separator : str
-    places : dict of str to int
-        Columns of source, target, time and weight, from 0.
-    first : int
-        Number of the line of the first edge.
-    sample : bytes
-        That line, if it was read to find out.
-    in_order : bool
-        Whether neither a header nor the options tell the columns.
-    """
+    """How the lines of a text are split, found out from its first ones."""
 
     file: GraphFile
     separator: str
@@ -97,17 +82,7 @@ class TimedLines:
     def columns(
         self, text: bytes, first: int, *, names: bool = False
     ) -> tuple[Columns, Callable[[Any], int]]:
-        """Return the columns of some lines, of which the first has a given number.
-
-        With `names`, or where not all of them are whole numbers, ends of edges stay text.
-
-        Returns
-        -------
-        columns : dict of str to array
-            Source, target, time and weight of each edge.
-        line : callable
-            The number of an edge's line.
-        """
+        """Return the columns of some lines, of which the first has a given number."""
         lines = EdgeLines.of(text, first)
         if not lines.text:
             raise self.file.error("has no edges; expected lines such as: 1 2 1082040961", first)
@@ -205,14 +180,7 @@ def places_of(roles: Roles) -> dict[str, int]:
 
 
 def separator_of(line: str) -> str:
-    """Return what separates the fields of a line, whatever is between quotes.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.timed_lines import separator_of
-    >>> separator_of('"Smith; J",bob,1')
-    ','
-    """
+    """Return what separates the fields of a line, whatever is between quotes."""
     bare = re.sub(r'"[^"]*"', "", line)
     return next((each for each in SEPARATORS if each in bare), BLANKS)
 
@@ -226,17 +194,7 @@ def fields_of(line: str, separator: str) -> list[str]:
 
 
 def without_decimal_commas(weights: NDArray[Any]) -> NDArray[Any]:
-    """Return weights as numbers if they have decimal commas that cannot mean thousands.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.dynamic.timed_lines import without_decimal_commas
-    >>> without_decimal_commas(np.array(["1,5", "2"], object)).tolist()
-    [1.5, 2.0]
-    >>> without_decimal_commas(np.array(["1,500"], object)).tolist()
-    ['1,500']
-    """
+    """Return weights as numbers if they have decimal commas that cannot mean thousands."""
     if weights.dtype.kind in "biuf":
         return weights
     texts = [str(weight) for weight in weights]

@@ -27,21 +27,7 @@ NO_IDS = np.zeros(0, np.uint32)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """A batch of a stream.
-
-    Parameters
-    ----------
-    time : int or float
-        End of the step; the number of the step in a stream without times.
-    insert, delete, decrease : tuple of arrays or None
-        What `DynamicGraph.apply` takes.
-    new_vertices : int
-        Vertices to add before the batch.
-    remove : uint32 array
-        Vertices to remove before the batch.
-    labels : uint32[n] or None
-        Planted communities after the batch, if the stream has any.
-    """
+    """A batch of a stream."""
 
     time: int | float
     insert: tuple[NDArray[Any], ...] | None = None
@@ -52,14 +38,7 @@ class Step:
     labels: NDArray[np.uint32] | None = None
 
     def apply(self, graph: DynamicGraph) -> Change:
-        """Apply the step to a graph; return the change of its edges.
-
-        The step of a window is one batch: an error or Ctrl-C leaves all of it or nothing. Other
-        steps add vertices first, which is no batch, and remove some in a batch of its own, so an
-        error or Ctrl-C may leave the first of these without the rest: go on from a copy of the
-        graph then. A `Tracker` follows every batch: where a step removes vertices, call what is
-        here one by one, each with `update`.
-        """
+        """Apply the step to a graph; return the change of its edges."""
         if self.new_vertices:
             graph.add_vertices(self.new_vertices)
         if len(self.remove):
@@ -74,15 +53,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeBlock:
-    """Some timed edges, in the order of their times.
-
-    Parameters
-    ----------
-    u, v : arrays of length e
-        Vertices or their names.
-    times : int64[e] or float64[e]
-    weights : int64[e] or float64[e] or None
-    """
+    """Some timed edges, in the order of their times."""
 
     u: NDArray[Any]
     v: NDArray[Any]
@@ -112,39 +83,7 @@ class EdgeBlock:
 
 
 class Windows:
-    """Cuts timed edges into steps as they arrive; however they are dealt out, steps are the same.
-
-    Parameters
-    ----------
-    every : int or str
-        Edges or time of a step, as `EdgeStream.steps` has it.
-    window : int or str, optional
-        Edges or time that stay; all by default.
-
-    Attributes
-    ----------
-    origin : int or float or None
-        Time of the first edge.
-    number : int
-        Steps that have ended, but for those that `close` ended early.
-    ended : EdgeBlock or None
-        The edges of the last step.
-
-    Raises
-    ------
-    OptionError
-        Not a positive number or span, or above ten million steps.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.dynamic.windows import EdgeBlock, Windows
-    >>> windows, ids = Windows(every="1m"), np.zeros(2, np.uint32)
-    >>> [step.time for step in windows.feed(EdgeBlock(u=ids, v=ids, times=np.array([0, 70])))]
-    [60]
-    >>> [step.time for step in windows.close()]
-    [120]
-    """
+    """Cuts timed edges into steps as they arrive."""
 
     def __init__(self, every: int | float | str, window: int | float | str | None = None) -> None:
         self.every, self.by_time = span("every", every)
@@ -269,14 +208,7 @@ def _weighted(edges: EdgeBlock) -> tuple[NDArray[Any], ...] | None:
 
 
 def span(option: str, value: int | float | str) -> tuple[float, bool]:
-    """Return a number of edges or seconds, and whether it is time.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.windows import span
-    >>> span("every", "30d"), span("every", 1000)
-    ((2592000, True), (1000, False))
-    """
+    """Return a number of edges or seconds, and whether it is time."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", str(value))
     remedy = "must be a number of edges like 10000, or a time like '30d' (s, m, h, d, w, y)"
     if match is None or (match[2] and match[2] not in UNITS):

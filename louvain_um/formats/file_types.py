@@ -68,10 +68,7 @@ def check_format(format: str | None) -> None:
 
 
 def check_separator(separator: str) -> None:
-    """Raise an error for a separator that is not one character, or occurs in lines otherwise.
-
-    Compiled readers end a line at a newline and a number at a character that is not a digit.
-    """
+    """Raise an error for a separator that is not one character, or occurs in lines otherwise."""
     if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
         raise OptionError("separator", separator, "must be one ASCII character")
     if separator in NO_SEPARATORS or separator.isdigit():
@@ -123,14 +120,7 @@ def format_of_content(head: bytes) -> str:
 
 
 def other_content(head: bytes) -> str:
-    """Return what a file of text is instead of an edge list, and the remedy; "" if nothing else.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.file_types import other_content
-    >>> other_content(b"<!DOCTYPE html>"), other_content(b"0 1")
-    ('is a page of HTML, not a graph; download the file that it links to', '')
-    """
+    """Return what a file of text is instead of an edge list, and the remedy; "" if nothing else."""
     for pattern, problem in OTHERS.items():
         if re.match(pattern, head, re.IGNORECASE):
             return problem

@@ -60,17 +60,7 @@ ON_RANKS = "pass cluster='local:2' to detect (in Python to louvain, with read_pa
 
 
 class GraphFile:
-    """An open graph file; all its errors name the file.
-
-    Parameters
-    ----------
-    stream : binary file
-        Uncompressed bytes.
-    name : str
-        The file as the user named it.
-    trusted : bool
-        Whether lines, unpacked bytes and vertices have no limits.
-    """
+    """An open graph file; all its errors name the file."""
 
     def __init__(self, stream: BinaryIO, name: str, *, trusted: bool = False) -> None:
         self.stream = stream
@@ -142,15 +132,7 @@ class GraphFile:
         return text.decode("utf-8", errors)
 
     def read_header(self, line: int, expected: str) -> tuple[list[str], int]:
-        """Return the words and the number of the next line that is no ``%`` comment and not empty.
-
-        Parameters
-        ----------
-        line : int
-            Lines read before.
-        expected : str
-            The form of the header, for the error at the end of the file.
-        """
+        """Return words and number of the next line that is neither a comment nor empty."""
         while text := self.read_line():
             line += 1
             words = text.split()
@@ -187,10 +169,7 @@ class GraphFile:
             raise self.error(f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}")
 
     def check_vertices(self, n: int, edges: int) -> None:
-        """Raise an error for a number of vertices that so few edges hardly have.
-
-        A few bytes can announce vertices that take all memory.
-        """
+        """Raise an error for a number of vertices that so few edges hardly have."""
         if not self.trusted and n > max(FREE_VERTICES, MOST_VERTICES * edges):
             raise self.error(
                 f"has {n:,} vertices for {edges:,} edges; correct the number or the ids{TRUST}"
@@ -203,15 +182,7 @@ class GraphFile:
         )
 
     def check_rows(self, rows: int, packed: int) -> None:
-        """Raise an error for a table of more rows than its file or memory can be expected to hold.
-
-        Parameters
-        ----------
-        rows : int
-            Rows that the file announces; two ids of each are read.
-        packed : int
-            Bytes of the file.
-        """
+        """Raise an error for a table of more rows than its file or memory can hold."""
         if not self.trusted and 8 * rows > max(FREE_BYTES, MOST_UNPACKED * packed):
             raise self.error(f"unpacks to more than {MOST_UNPACKED} times its size{TRUST}")
         check_host_memory(16 * rows, f"a table of {rows:,} edges", "use a machine with more memory")
@@ -250,14 +221,7 @@ def refuse_missing(path: str) -> None:
 
 
 def is_stream(path: str) -> bool:
-    """Return whether a path is that of no file, but of bytes that can be read once.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.graph_file import is_stream
-    >>> is_stream("-"), is_stream("/dev/stdin"), is_stream(__file__)
-    (True, True, False)
-    """
+    """Return whether a path is that of no file, but of bytes that can be read once."""
     descriptor = path.startswith(("/dev/std", "/dev/fd/", "/proc/self/fd/"))
     return path == "-" or descriptor or Path(path).is_fifo() or Path(path).is_char_device()
 

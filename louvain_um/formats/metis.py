@@ -96,10 +96,7 @@ def _header(file: GraphFile) -> tuple[Header, int]:
 def _rows(
     file: GraphFile, header: Header, line: int, written: Written
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64] | None, bool]:
-    """Return the lists as compressed rows: offsets, columns, weights.
-
-    Then whether list i is line i after the header.
-    """
+    """Return the lists as compressed rows: offsets, columns, weights."""
     check_host_memory(
         8 * header.n,
         f"the {header.n:,} vertices announced",

@@ -59,13 +59,7 @@ def is_numeric(kind: Any) -> bool:
 
 
 def from_arrow(column: Any, title: str) -> NDArray[Any]:
-    """Return an Arrow column as an array of numbers, text, times or truth values.
-
-    Raises
-    ------
-    GraphError
-        Values are missing, or are lists, records or bytes that are no text.
-    """
+    """Return an Arrow column as an array of numbers, text, times or truth values."""
     import pyarrow
 
     types, kind = pyarrow.types, column.type

@@ -89,10 +89,7 @@ def shape_error(line: bytes, fields: list[str], shape: int, place: int) -> str:
 
 
 def weight_error(token: bytes, decimal_comma: bool = False) -> str:
-    """Return why a weight is invalid; an empty string if it is valid.
-
-    With `decimal_comma`, commas and points of the token have been exchanged.
-    """
+    """Return why a weight is invalid; an empty string if it is valid."""
     if decimal_comma and b"," in token:
         written = excerpt(token.translate(bytes.maketrans(b",.", b".,")))
         return (

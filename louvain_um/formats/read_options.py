@@ -88,15 +88,7 @@ class ReadOptions:
         return any(getattr(self, option) is not None for option in COLUMNS)
 
     def unsuited(self, what: str, *, but: tuple[str, ...] = ()) -> str:
-        """Return an error if options for tables of edges are set, else an empty string.
-
-        Parameters
-        ----------
-        what : str
-            The input, which has no columns to choose.
-        but : tuple of str
-            Options that apply nevertheless.
-        """
+        """Return an error if options for tables of edges are set, else an empty string."""
         for option in COLUMNS:
             if option not in but and getattr(self, option) is not None:
                 return f"{what} has no columns to choose; drop {option}=… (--{option})"
@@ -128,22 +120,7 @@ ADVICE = re.compile(
 
 @contextmanager
 def named(function: str) -> Iterator[None]:
-    """Let errors that advise an option of reading name the function that takes it.
-
-    Parameters
-    ----------
-    function : str
-        "read_graph" or "as_graph".
-
-    Examples
-    --------
-    >>> from louvain_um.errors import GraphError
-    >>> from louvain_um.formats.read_options import named
-    >>> with named("as_graph"):
-    ...     raise GraphError("the graph is directed; pass symmetrize=True (--symmetrize)")
-    Traceback (most recent call last):
-    louvain_um.errors.GraphError: the graph is directed; pass as_graph(…, symmetrize=True)
-    """
+    """Let errors that advise an option of reading name the function that takes it."""
     try:
         yield
     except GraphError as error:
@@ -154,14 +131,7 @@ def named(function: str) -> Iterator[None]:
 
 
 def where_taken(arguments: Iterable[str]) -> str:
-    """Return which function takes an option of reading, to end an error; "" for other options.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.read_options import where_taken
-    >>> where_taken(["symmetrize"])
-    '; pass as_graph(…, symmetrize=…)'
-    """
+    """Return which function takes an option of reading, to end an error; "" for other options."""
     for name in arguments:
         if name in READING:
             return f"; pass {'read' if name in FILES else 'as'}_graph(…, {name}=…)"

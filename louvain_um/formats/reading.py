@@ -253,10 +253,7 @@ def as_graph(
 
 
 def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:
-    """Convert a graph for a function that takes no options of reading, but may take an objective.
-
-    Errors advise to call `as_graph` or `read_graph` with the option, and to pass the result.
-    """
+    """Convert a graph for a function that takes no options of reading."""
     with named("as_graph"):
         return as_graph(obj, directed=objective == "directed", signed=objective == "signed")
 

@@ -17,19 +17,7 @@ SAMPLE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Size of a graph according to its file's header.
-
-    Parameters
-    ----------
-    vertices, arcs : int
-        `arcs` is an upper bound: loops and repeated edges are known only after reading.
-    weighted, real : bool
-        Whether edges have weights, and whether these can have fractions.
-    read_from : str
-        The part of the file that was read.
-    directed : bool
-        Whether arcs are listed individually: read as undirected, there can be twice as many.
-    """
+    """Size of a graph according to its file's header."""
 
     vertices: int
     arcs: int
@@ -40,33 +28,7 @@ class Size:
 
 
 def size_from_header(path: str | os.PathLike[str], format: str | None = None) -> Size | None:
-    r"""Return the size of the graph in a file, or None if that takes reading the whole file.
-
-    Parameters
-    ----------
-    path : path
-        MatrixMarket and METIS files, also gzipped, tell it in their first lines, NumPy
-        archives in their array headers.
-    format : str, optional
-        Instead of what the suffix says.
-
-    Raises
-    ------
-    GraphFormatError
-        The file is missing, or its header is invalid.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from louvain_um.formats.size_from_header import size_from_header
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "huge.mtx")
-    ...     _ = path.write_text(
-    ...         "%%MatrixMarket matrix coordinate pattern symmetric\n900 900 5000\n")
-    ...     size = size_from_header(path)
-    >>> size.vertices, size.arcs, size.weighted
-    (900, 10000, False)
-    """
+    r"""Return the size of the graph in a file, or None if that takes reading the whole file."""
     name = os.fspath(path)
     if name != "-":
         refuse_missing(name)

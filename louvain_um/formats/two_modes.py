@@ -40,14 +40,7 @@ BIPARTITE = "bipartite=True"
 
 
 def kind_of(title: str) -> str:
-    """Return the kind of vertex that a column's name tells, or an empty string.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.two_modes import kind_of
-    >>> kind_of("UserID"), kind_of("item_id"), kind_of("members"), kind_of("weight")
-    ('people', 'item', 'people', '')
-    """
+    """Return the kind of vertex that a column's name tells, or an empty string."""
     word = plain(title).rpartition("_")[2]
     for noun in (word, word.removesuffix("s")):
         if noun in PEOPLE:
@@ -66,18 +59,7 @@ def different_kinds(first: str, second: str) -> bool:
 def note_on_modes(
     u: NDArray[Any], v: NDArray[Any], n: int, titles: tuple[str, str], *, mixed: bool = False
 ) -> tuple[str, ...]:
-    """Return a note if two columns of ids look like two kinds of vertices.
-
-    Parameters
-    ----------
-    u, v : uint32 array
-        Vertices 0 … n − 1.
-    n : int
-    titles : (str, str)
-        Names of the columns; empty without a header.
-    mixed : bool
-        Whether one column holds words and the other numbers.
-    """
+    """Return a note if two columns of ids look like two kinds of vertices."""
     if different_kinds(*titles):
         seen = np.zeros(n, np.uint8)
         seen[u] = 1
@@ -103,31 +85,7 @@ def note_on_modes(
 def split_modes(
     u: NDArray[Any], v: NDArray[Any], names: NDArray[Any] | None, titles: tuple[str, str]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[Any]]:
-    """Give each column numbers of its own, the first column the lower ones.
-
-    Parameters
-    ----------
-    u, v : array of int
-        Ids, or positions in `names`.
-    names : array, optional
-    titles : (str, str)
-        Names of the columns.
-
-    Returns
-    -------
-    u, v : uint32 array
-    n : int
-    names : array
-        ``title:id`` of each vertex.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.formats.two_modes import split_modes
-    >>> _, v, n, names = split_modes(np.array([5, 7]), np.array([5, 5]), None, ("user", "item"))
-    >>> v.tolist(), n, names.tolist()
-    ([2, 2], 3, ['user:5', 'user:7', 'item:5'])
-    """
+    """Give each column numbers of its own, the first column the lower ones."""
     first, second = titles
     if not first or not second or first == second:
         first, second = "source", "target"

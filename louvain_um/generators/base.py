@@ -27,14 +27,7 @@ ID_STREAM: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A generated graph and its planted communities, if the kind has any.
-
-    Parameters
-    ----------
-    graph : Graph
-    labels : uint32[n] or None
-        Planted community of each vertex, 0 … k − 1.
-    """
+    """A generated graph and its planted communities, if the kind has any."""
 
     graph: Graph
     labels: NDArray[np.uint32] | None = None
@@ -42,22 +35,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonOptions:
-    """Options that all kinds have.
-
-    Parameters
-    ----------
-    permute : bool
-        Whether vertex ids are permuted.
-    weights : {"none", "uniform"}
-        No weights, or integers 1 … 16 with equal probability.
-    seed : int
-        0 … 2³² − 1.
-
-    Raises
-    ------
-    OptionError
-        A seed or weights that are not allowed.
-    """
+    """Options that all kinds have."""
 
     permute: bool
     weights: Weights
@@ -86,11 +64,7 @@ class CommonOptions:
     def graph_of_rows(
         self, n: int, count: Callable[..., None], fill: Callable[..., None], *args: object
     ) -> Graph:
-        """Build a graph from two kernels of `rows`, which count and write its rows.
-
-        Both are called once per thread: ``count(t, threads, *args, offsets)``, then
-        ``fill(t, threads, *args, offsets, targets)``.
-        """
+        """Build a graph from two kernels of `rows`, which count and write its rows."""
         from louvain_um.core import parallel
 
         threads = parallel.default_threads() if n > 1 << 12 else 1
@@ -156,10 +130,7 @@ def real_number(name: str, value: float, low: float, high: float = math.inf) -> 
 
 
 def check_memory(n: int, arcs: int) -> None:
-    """Raise an error if generating takes more than the host's memory.
-
-    It takes 12 bytes per arc and 40 per vertex.
-    """
+    """Raise an error if generating takes more than the host's memory."""
     if not hasattr(os, "sysconf"):
         return
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -174,14 +145,7 @@ def check_memory(n: int, arcs: int) -> None:
 
 
 def power_law(low: int, high: int, exponent: float) -> NDArray[np.uint64]:
-    """Return the distribution of whole numbers drawn with probability ∝ x^−exponent.
-
-    Returns
-    -------
-    uint64[high − low + 1]
-        Entry k is the smallest 64-bit draw that stands for a number above ``low + k``; the
-        last entry is no limit. Computed once on the host, so that no draw needs a power.
-    """
+    """Return the distribution of whole numbers drawn with probability ∝ x^−exponent."""
     numbers = np.arange(low, high + 1, dtype=np.float64)
     cumulative = np.cumsum(numbers**-exponent)
     # 48 bits: finer than the steps that matter, but coarse enough to hide the last bits of

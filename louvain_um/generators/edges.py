@@ -55,13 +55,7 @@ def draw_rmat(t, threads, key, scale, limits, ids, u, v):
 
 @kernel()
 def fill_slots(key, counts, low, q, starts, order, degrees):
-    """Assign each vertex to a community large enough for its internal degree.
-
-    Vertices are taken by descending degree; each gets a random free slot of all
-    communities larger than its internal degree. Reads `counts` (vertices by degree − low),
-    `order` (communities by descending size) and `starts` (their slots); writes `degrees`, the
-    degree of each slot.
-    """
+    """Assign each vertex to a community large enough for its internal degree."""
     pool = np.empty(len(degrees), np.uint32)
     free = 0
     opened = 0
@@ -87,11 +81,7 @@ def fill_slots(key, counts, low, q, starts, order, degrees):
 
 @kernel()
 def split_degrees(key, q, starts, degrees, inner, outer):
-    """Write running sums of the slots' stubs inside and outside their communities.
-
-    A share q of each degree, in units of 2⁻³², stays inside, rounded up or down at random, but
-    at most one stub per other member.
-    """
+    """Write running sums of the slots' stubs inside and outside their communities."""
     inner[0] = outer[0] = 0
     for c in range(len(starts) - 1):
         room = starts[c + 1] - starts[c] - 1
@@ -136,12 +126,7 @@ def pair_inside(
     u,
     v,
 ):
-    """Pair the stubs within each community: image 2i with image 2i + 1.
-
-    A pair that is a loop or repeats an earlier one (of a smaller i or an earlier attempt) fails.
-    The stubs of failed pairs, in order, are paired again under another permutation. Pairs that
-    fail the last attempt are dropped: trailing entries of a community become "no edge".
-    """
+    """Pair the stubs within each community: image 2i with image 2i + 1."""
     names = np.empty(max_members, np.uint32)
     stubs = np.empty(max_stubs, np.uint32)
     rest = np.empty(max_stubs, np.uint32)
@@ -189,10 +174,7 @@ def pair_inside(
 
 @kernel()
 def pair_outside(t, threads, p, stubs, where, slots, ids, u, v):
-    """Pair stubs of different communities; a pair inside one becomes "no edge".
-
-    Pair i is written at ``where[i]``, or at i where `where` is empty.
-    """
+    """Pair stubs of different communities; a pair inside one becomes "no edge"."""
     pairs = len(stubs) // 2
     direct = len(where) == 0
     for i in range(pairs * t // threads, pairs * (t + 1) // threads):
@@ -249,10 +231,7 @@ def block_of(x, size, larger):
 
 @kernel()
 def draw_outside(t, threads, p, size, larger, tried, sums, ids, u, v):
-    """Count (u empty) or write the candidate pairs between blocks, by chunks of their number.
-
-    Counting writes ``sums[chunk + 1]``; writing reads their running sums and stops at len(u).
-    """
+    """Count (u empty) or write the candidate pairs between blocks, by chunks of their number."""
     counting = len(u) == 0
     for chunk in range(t, len(sums) - 1, threads):
         at = np.int64(0) if counting else sums[chunk]

@@ -29,35 +29,7 @@ def geometric(
     weights: Weights = "none",
     seed: int = 0,
 ) -> Generated:
-    """Generate a random geometric graph in the unit square.
-
-    Parameters
-    ----------
-    n : int
-        Number of vertices.
-    degree : float, optional
-        Expected mean degree, boundary effects included. 15 if neither `degree` nor
-        `radius` is given.
-    radius : float, optional
-        Largest distance of two neighbours, instead of `degree`.
-    permute : bool
-        Whether ids are permuted; otherwise close vertices mostly have close ids.
-    weights : {"none", "uniform"}
-        No weights, or integers 1 … 16 with equal probability.
-    seed : int
-        0 … 2³² − 1.
-
-    Raises
-    ------
-    OptionError
-        A value is out of range, or both `degree` and `radius` are given.
-
-    Examples
-    --------
-    >>> from louvain_um.generators import geometric
-    >>> geometric(1000, radius=0.05).graph.n_vertices
-    1000
-    """
+    """Generate a random geometric graph in the unit square."""
     n = whole_number("n", n, 0)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
     if degree is not None and radius is not None:
@@ -84,11 +56,7 @@ def geometric(
 
 
 def radius_for(share: float) -> float:
-    """Return the radius within which a share of all pairs of random points of the square lies.
-
-    The share is πr² − 8r³/3 + r⁴/2 for r ≤ 1 (Philip, "The probability distribution of the
-    distance between two random points in a box", 2007); found by bisection.
-    """
+    """Return the radius within which a share of all pairs of random points of the square lies."""
     low, high = 0.0, 1.0
     for _ in range(60):
         r = (low + high) / 2

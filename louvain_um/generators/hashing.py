@@ -69,11 +69,7 @@ def set_permutation(p, key, n):
 
 @kernel()
 def permute(p, x):
-    """Return the image of x < p[0]: rounds of multiply, add, xor-shift on the next power of 2.
-
-    An image outside the range is mapped again until it is inside, in fewer than two steps on
-    average.
-    """
+    """Return the image of x < p[0]: rounds of multiply, add, xor-shift on the next power of 2."""
     n, mask, shift = p[0], p[1], p[2]
     x = np.uint64(x)
     while True:
@@ -99,13 +95,7 @@ def unpermute(p, x):
 
 
 def permutation(key: np.uint64, n: int, wanted: bool = True) -> NDArray[np.uint64]:
-    """Return the permutation of 0 … n − 1 of `key`, or the identity.
-
-    Returns
-    -------
-    uint64[PERMUTATION_WORDS]
-        For `permute` and `unpermute`.
-    """
+    """Return the permutation of 0 … n − 1 of `key`, or the identity."""
     p = np.zeros(PERMUTATION_WORDS, np.uint64)
     if wanted:
         set_permutation(p, key, n)

@@ -20,8 +20,8 @@ OUTSIDE_STREAM = 32
 RETRIES = 8
 """Times that the stubs of failed pairs are paired again.
 
-On 2^18 vertices with default options and mixing .3, 1, 2, 3, 5, 9 and 17 attempts give a mixing
-of .339, .328, .324, .321, .320 and .319.
+On 2^18 vertices with default options and mixing 0.3, 1, 2, 3, 5, 9 and 17 attempts give a mixing
+of 0.339, 0.328, 0.324, 0.321, 0.320 and 0.319.
 """
 
 

@@ -23,22 +23,7 @@ DEGREE_STREAM, SIZE_STREAM, SLOT_STREAM, SPLIT_STREAM, INSIDE_STREAM = 16, 17, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LfrParameters:
-    """What determines all edges, for the kernels on the CPU and on the device.
-
-    Slots number the members of the communities consecutively; vertex ``permute(ids, slot)`` has
-    slot `slot`.
-
-    Parameters
-    ----------
-    starts : int64[k + 1]
-        First slot of each community.
-    inner, outer : int64[n + 1]
-        Running sums of stubs inside and outside, by slot.
-    first_edge : int64[k + 1]
-        Running sums of pairs inside, by community.
-    slots, labels : uint32[n]
-        Community by slot and by vertex.
-    """
+    """What determines all edges, for the kernels on the CPU and on the device."""
 
     n: int
     key: np.uint64

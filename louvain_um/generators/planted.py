@@ -28,39 +28,7 @@ def planted(
     weights: Weights = "none",
     seed: int = 0,
 ) -> Generated:
-    """Generate blocks of equal size with given mean degrees inside and between them.
-
-    The numbers of edges are exact: pairs are drawn without repetition.
-
-    Parameters
-    ----------
-    n : int
-        Number of vertices.
-    blocks : int
-        Number of blocks; their sizes differ by at most one.
-    degree_in : float
-        Mean number of neighbours in the vertex's own block.
-    degree_out : float
-        Mean number of neighbours in other blocks.
-    permute : bool
-        Whether ids are permuted; otherwise blocks are consecutive.
-    weights : {"none", "uniform"}
-        No weights, or integers 1 … 16 with equal probability.
-    seed : int
-        0 … 2³² − 1.
-
-    Raises
-    ------
-    OptionError
-        A value is out of range, or there are more edges than pairs.
-
-    Examples
-    --------
-    >>> from louvain_um.generators import planted
-    >>> made = planted(100, blocks=4, degree_in=8, degree_out=2)
-    >>> made.graph.n_edges, int(made.labels.max())
-    (500, 3)
-    """
+    """Generate blocks of equal size with given mean degrees inside and between them."""
     n = whole_number("n", n, 1)
     blocks = whole_number("blocks", blocks, 1, n)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)
@@ -119,34 +87,7 @@ def ring_of_cliques(
     weights: Weights = "none",
     seed: int = 0,
 ) -> Generated:
-    """Generate a ring of cliques, each joined to the next by one edge.
-
-    The textbook case of modularity's resolution limit (Fortunato and Barthélemy 2007).
-
-    Parameters
-    ----------
-    cliques : int
-        Number of cliques.
-    size : int
-        Vertices of each clique.
-    permute : bool
-        Whether ids are permuted.
-    weights : {"none", "uniform"}
-        No weights, or integers 1 … 16 with equal probability.
-    seed : int
-        0 … 2³² − 1; only used with `permute` or `weights`.
-
-    Raises
-    ------
-    OptionError
-        A value is out of range.
-
-    Examples
-    --------
-    >>> from louvain_um.generators import ring_of_cliques
-    >>> ring_of_cliques(4, size=3).graph.n_edges
-    16
-    """
+    """Generate a ring of cliques, each joined to the next by one edge."""
     cliques = whole_number("cliques", cliques, 1)
     size = whole_number("size", size, 1)
     common = CommonOptions(permute=permute, weights=weights, seed=seed)

@@ -86,10 +86,7 @@ def fill_stencil(t, threads, nx, ny, nz, diagonals, periodic, ids, offsets, targ
 
 @kernel()
 def place_points(key, n, side):
-    """Return the points by cell: first point of each cell, and the points' coordinates.
-
-    Cells are numbered along x first; points of a cell keep the order of their draws.
-    """
+    """Return the points by cell: first point of each cell, and the points' coordinates."""
     starts = np.zeros(side * side + 1, np.int64)
     for i in range(n):
         starts[cell_of(draw(key, i), side) + 1] += 1
@@ -116,10 +113,7 @@ def cell_of(word, side):
 
 @kernel()
 def visit_near(v, side, reach, starts, x, y, ids, row):
-    """Write the neighbours of vertex v to `row`, unordered; return their number.
-
-    With an empty `row`, they are only counted.
-    """
+    """Write the neighbours of vertex v to `row`, unordered; return their number."""
     i = np.int64(unpermute(ids, np.uint64(v)))
     px, py = np.int64(x[i]), np.int64(y[i])
     cx, cy = (px * side) >> 31, (py * side) >> 31

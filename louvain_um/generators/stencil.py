@@ -81,36 +81,7 @@ def stencil(
     weights: Weights = "none",
     seed: int = 0,
 ) -> Generated:
-    """Generate a grid of one, two or three dimensions.
-
-    Parameters
-    ----------
-    dims : sequence of int
-        Points along each axis; the first axis varies fastest in the ids.
-    points : int, optional
-        Neighbours of an inner vertex: 2 in one dimension, 4 or 8 in two, 6 or 26 in three.
-        Counts that include the vertex itself (3; 5, 9; 7, 27) mean the same. By default the
-        larger one, with diagonals.
-    periodic : bool
-        Whether opposite sides are joined.
-    permute : bool
-        Whether ids are permuted.
-    weights : {"none", "uniform"}
-        No weights, or integers 1 … 16 with equal probability.
-    seed : int
-        0 … 2³² − 1; only used with `permute` or `weights`.
-
-    Raises
-    ------
-    OptionError
-        A value is out of range.
-
-    Examples
-    --------
-    >>> from louvain_um.generators import stencil
-    >>> stencil((3, 3), points=4).graph.degrees.tolist()
-    [2, 3, 2, 3, 4, 3, 2, 3, 2]
-    """
+    """Generate a grid of one, two or three dimensions."""
     parameters = stencil_parameters(
         dims, points=points, periodic=periodic, permute=permute, weights=weights, seed=seed
     )
@@ -133,14 +104,7 @@ def grid(
     weights: Weights = "none",
     seed: int = 0,
 ) -> Generated:
-    """Generate a grid with neighbours along the axes only; see `stencil`.
-
-    Examples
-    --------
-    >>> from louvain_um.generators import grid
-    >>> grid((10, 10), periodic=True).graph.n_edges
-    200
-    """
+    """Generate a grid with neighbours along the axes only; see `stencil`."""
     points = (
         POINTS[len(dims)][0]
         if isinstance(dims, Sequence | np.ndarray) and 1 <= len(dims) <= 3

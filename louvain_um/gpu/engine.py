@@ -69,10 +69,7 @@ U32 = NDArray[np.uint32]
 
 
 class GpuEngine:
-    """Louvain and Leiden on the current CUDA device.
-
-    A context manager: leaving it frees the device memory, so copy the labels out before.
-    """
+    """Louvain and Leiden on the current CUDA device."""
 
     def __init__(self, options: Options, observer: Observer) -> None:
         self.options = options
@@ -284,13 +281,7 @@ class GpuEngine:
         )
 
     def go_ahead(self, level: GpuLevel) -> None:
-        """Use the time in which a level's vertices move.
-
-        Of a level of few arcs, the next level is made before the host knows whether vertices move,
-        of a larger one begun: waiting for each result in turn takes longer than what is launched
-        for nothing at the end. Whoever observes the run gets one phase after the other: times and
-        accesses are then those of the phase told.
-        """
+        """Use the time in which a level's vertices move."""
         self.catch_up()
         if level.number == level.cycle == 0:
             self.room.prepare(level, "refine" if self.options.method == "leiden" else "aggregate")
@@ -304,10 +295,7 @@ class GpuEngine:
             self.ahead = begin(kernels, self.memory, level, self.limits)
 
     def begins_ahead(self, level: GpuLevel) -> bool:
-        """Return whether what follows a level is launched before it is known whether it counts.
-
-        No pages may change sides meanwhile: all of it has room in one hole.
-        """
+        """Return whether what follows a level is launched before it is known whether it counts."""
         leiden, most = self.options.method == "leiden", max(level.vertices, level.arcs)
         if most <= self.limits.small:
             holds = self.room.holds_ahead(level, leiden=leiden)

@@ -17,22 +17,7 @@ from louvain_um.placement.planner import Plan
 
 @dataclass(slots=True)
 class Forecast:
-    """What is known so far.
-
-    Parameters
-    ----------
-    before : float or None
-        Seconds that the plan predicts.
-    range : TimeRange
-        Within which the plan expects them.
-    corrected : float or None
-        Seconds by the first move phase, which took as long as `uncorrected` says until `correct`
-        was called.
-    remaining : Remaining or None
-        What follows from level 1.
-    after_cycle_0 : float or None
-        Seconds by what the first cycle took.
-    """
+    """What is known so far."""
 
     before: float | None = None
     range: TimeRange | None = None
@@ -62,10 +47,7 @@ class Forecast:
         self.visited = moved.arcs_visited / max(arcs, 1)
 
     def correct(self, plan: Plan, memory: Allocator, *, choosing: bool) -> Plan:
-        """Correct a plan by the first move phase, once; return the one that memory follows.
-
-        With `choosing`, that may have another layout.
-        """
+        """Correct a plan by the first move phase, once; return the one that memory follows."""
         if self.uncorrected is None:
             return plan
         (moved, seconds), self.uncorrected = self.uncorrected, None

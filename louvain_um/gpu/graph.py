@@ -22,20 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DeviceGraph:
-    """An undirected graph like `Graph`, its arrays in the memory of one CUDA device.
-
-    Parameters
-    ----------
-    offsets : int64[n + 1]
-    targets : uint32[arcs]
-    weights : uint32[arcs] or uint64[arcs] or None
-        At least 1; None when every weight is 1. Weight 0 connects nothing: `Graph` leaves such
-        edges out, `DeviceGraph` refuses them.
-    loops : uint64[n] or None
-        None when there are none.
-    scale : float
-        As in `Graph`.
-    """
+    """An undirected graph like `Graph`, its arrays in the memory of one CUDA device."""
 
     offsets: cupy.ndarray
     targets: cupy.ndarray

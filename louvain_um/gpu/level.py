@@ -31,64 +31,7 @@ CXX = {
 
 @dataclass(slots=True)
 class GpuLevel:
-    """A level; all arrays are CuPy's.
-
-    Parameters
-    ----------
-    cycle, number : int
-    vertices, arcs : int
-    sums : dtype
-        Type of degrees, totals, loops and coarse weights: uint32 if 2m < 2³² and the graph's own
-        weights are no wider, else uint64.
-    offsets : int64[n + 1]
-    targets : uint32[arcs]
-        With `compact`, packed, as `louvain_um.gpu.memory.packed` says, and offsets, too. On a
-        coarse level also uint8: targets take 24 bits, offsets are as ever.
-    weights : uint32[arcs], uint64[arcs], uint16[arcs], uint8[arcs] or None
-        Those of 8 or 16 bits are those of `louvain_um.gpu.memory.short_weights`, but in an input.
-    loops : sums[n] or None
-        None where no vertex has one.
-    degrees : sums[n] or None
-        None with `compact` and no weights: they follow from offsets.
-    inside, squares : int
-        Σ 2·loops and Σ degree².
-    max_degree, hub_arcs : int
-        Most arcs of a vertex; arcs of all hubs, if known.
-    start : uint32[n] or None
-        Community each vertex starts in; None when each vertex is its own community.
-    labels, totals, refined, numbers
-        After moving: communities and their degree sums; after refining: sub-communities; after
-        aggregating: vertices of the next level.
-    read_again : int
-        Arcs of vertices that moved, read once more to activate their neighbours.
-    region : {0, 1, 2}
-        Where its graph is: with the input, or in one of two regions
-        (`louvain_um.gpu.memory.coarse_memory`).
-    tag : str
-        Suffix of the names of its graph's arrays.
-    byte_sizes : bool
-        Whether sizes of communities take a byte while vertices move (`move_rule.cuh`).
-    compact : str
-        Template arguments of the kernels that read an input in fewer bytes; empty for others.
-    heads : int64[…] or None
-        Heads of blocks of packed targets, with `compact`.
-    lines : uint32[…], optional
-        The line of 128 bytes that each of these blocks begins in, in host memory.
-    second, members, fixed : uint64[n] or None
-        Under the extended rule: second masses (signed), vertices of the input in each vertex, and
-        how many of them may not move; None where not in use.
-    whole : bool
-        Whether refinement only splits communities into their connected components.
-    awake : uint8[n] or None
-        Vertices that are active in the first sweep; None for all.
-    second_totals : uint64[n] or None
-        Second mass of each community, between moving and aggregation.
-    start_sums : Sums or None
-        Of the communities it starts in, where these are known.
-    found_sums : uint8[…] or None
-        Sums of `labels`, as far as refinement found them (`louvain_um.gpu.relabel.relabel`);
-        between refinement and aggregation.
-    """
+    """A level; all arrays are CuPy's."""
 
     cycle: int
     number: int
@@ -156,14 +99,7 @@ class GpuLevel:
 
 
 def tag_of(number: int, region: int) -> str:
-    """Return the suffix of the names of the arrays of a level's graph.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.level import tag_of
-    >>> [tag_of(number, region) for number, region in ((1, 1), (2, 2), (3, 1), (2, 1))]
-    ['1', '2', '1.3', '1.2']
-    """
+    """Return the suffix of the names of the arrays of a level's graph."""
     return str(number) if number == region else f"{region}.{number}"
 
 
@@ -183,9 +119,6 @@ def or_null(array: Any) -> Any:
 
 
 def sum_type(graph: Any, *, extended: bool = False) -> np.dtype[Any]:
-    """Return the type of a graph's sums of weights: uint32 where they fit, else uint64.
-
-    The extended rule takes uint64.
-    """
+    """Return the type of a graph's sums of weights: uint32 where they fit, else uint64."""
     short = not extended and (graph.weights is None or graph.weights.dtype == np.uint32)
     return np.dtype(np.uint32 if short and graph.total_weight < 2**32 else np.uint64)

@@ -41,23 +41,7 @@ def settling(level: GpuLevel) -> list[str]:
 
 @dataclass(slots=True)
 class LevelRoom:
-    """Settles levels in pages, where memory has any; without, all of it lies still.
-
-    Parameters
-    ----------
-    memory : Allocator
-    plan : Plan or None
-        None only without pages.
-    limits : Limits
-        What bounds the memory of aggregation.
-    low_scratch : bool
-        Whether moving and refinement queue one sub-round at a time.
-
-    Attributes
-    ----------
-    hosted : dict of step to int
-        Bytes of what a step on level 0 works with that pages leave on the host.
-    """
+    """Settles levels in pages, where memory has any; without, all of it lies still."""
 
     memory: Allocator
     plan: Plan | None
@@ -72,15 +56,7 @@ class LevelRoom:
         self.hosted = {step: hosted_work_bytes(paged, step) if paged else 0 for step in steps}
 
     def settle(self, level: GpuLevel, step: Phase, *, backs_up: bool) -> None:
-        """Place a level's graph anew, for a step that begins: what it works with goes first.
-
-        Parameters
-        ----------
-        level : GpuLevel
-        step : Phase
-        backs_up : bool
-            Whether its graph may have to leave for the next one's.
-        """
+        """Place a level's graph anew, for a step that begins: what it works with goes first."""
         self.memory.settle(
             *settling(level),
             least=self.work_bytes(level, step),
@@ -90,10 +66,7 @@ class LevelRoom:
         )
 
     def prepare(self, level: GpuLevel, step: Phase) -> None:
-        """Use the time in which level 0 moves to map what the next step and new rows will need.
-
-        For Leiden, that is room for larger chunks of new rows, too, where it would lie idle.
-        """
+        """Use the time in which level 0 moves to map what the next step and new rows will need."""
         if self.memory.schedule is None:
             return
         short = 1 if level.weights is None else 2
@@ -107,15 +80,7 @@ class LevelRoom:
         self.memory.prepare(least, more, rows)
 
     def settle_input(self, source: GpuLevel, level: GpuLevel) -> None:
-        """Let kernels read the input's arcs, to make a later level of them.
-
-        Parameters
-        ----------
-        source : GpuLevel
-            The input, as if it were the level that is aggregated.
-        level : GpuLevel
-            The level that is aggregated; the next one has no more vertices and arcs.
-        """
+        """Let kernels read the input's arcs, to make a later level of them."""
         if not self.limits.short_weights:
             width = 4 + np.dtype(source.sums).itemsize
         elif source.weights is not None:
@@ -143,11 +108,7 @@ class LevelRoom:
         return queued_within(level, step, self.memory.spare - self.work_bytes(level, step))
 
     def holds_ahead(self, level: GpuLevel, *, leiden: bool, at_once: bool = True) -> bool:
-        """Return whether nothing leaves for what is launched while a level's vertices move.
-
-        That is its whole aggregation, if `at_once`, or its beginning; by Leiden its refinement,
-        too. Without pages nothing ever leaves.
-        """
+        """Return whether nothing leaves for what is launched while a level's vertices move."""
         hole = self.memory.hole
         if hole is None:
             return True

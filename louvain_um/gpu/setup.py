@@ -28,27 +28,7 @@ def kernel_types(
     pages: bool = False,
     widths: tuple[int, ...] | None = None,
 ) -> tuple[str, list[str]]:
-    """Return the template arguments of kernels on level 0, and those on coarse levels.
-
-    Parameters
-    ----------
-    graph : Graph or DeviceGraph
-    small : int
-        Arcs of an input up to which no coarse level has short weights.
-    extended : bool
-        Whether vertices move by the extended rule.
-    pages : bool
-        Whether targets of coarse levels may take 24 bits: of runs in pages.
-    widths : tuple of int, optional
-        Bytes that short weights may take; without, those that they take in runs on one device.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.gpu.setup import kernel_types
-    >>> kernel_types(lu.as_graph(([0, 1], [1, 2])), 1 << 20)
-    ('Unweighted, u32', ['u32, u32'])
-    """
+    """Return the template arguments of kernels on level 0, and those on coarse levels."""
     sums = CXX[sum_type(graph, extended=extended)]
     weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
     coarse = [f"{sums}, {sums}"]

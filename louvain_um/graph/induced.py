@@ -16,21 +16,7 @@ from louvain_um.graph.graph import Graph
 
 
 def induced_graph(graph: Graph, labels: NDArray[np.uint32]) -> Graph:
-    """Return the weighted graph of communities 0 … max(labels).
-
-    Arcs between two communities are summed; half the weight of those inside is its loop. Scratch is
-    two integers per community.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> import numpy as np
-    >>> from louvain_um.graph.induced import induced_graph
-    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    >>> h = induced_graph(g, np.array([0, 0, 0, 1, 1, 1], np.uint32))
-    >>> h.n_vertices, h.weights.tolist(), h.loops.tolist()
-    (2, [1, 1], [3, 3])
-    """
+    """Return the weighted graph of communities 0 … max(labels)."""
     starts, vertices = members(labels)
     k = len(starts) - 1
     weights: NDArray[Any] = np.zeros(0, np.uint32) if graph.weights is None else graph.weights

@@ -30,20 +30,7 @@ MOST_SHIFT = 1023
 def quantise(
     weights: NDArray[Any], allow_rounding: bool = False
 ) -> tuple[NDArray[np.int64], float, tuple[str, ...]]:
-    """Turn weights into int64, by a power of two as large as an exact total allows.
-
-    The result does not depend on the order of the weights. Integers are kept, divided by the
-    largest power of two that divides all of them if their total is too large; `allow_rounding`
-    scales those of a still larger total like real numbers.
-
-    Returns
-    -------
-    integers : int64 array
-    scale : float
-        Power of two that was multiplied in.
-    notes : tuple of str
-        How integers were rounded, and how many positive weights rounded to 0, if any.
-    """
+    """Turn weights into int64, by a power of two as large as an exact total allows."""
     notes: tuple[str, ...] = ()
     if weights.dtype.kind in "biu":
         refuse(weights < 0, weights, NEGATIVE)
@@ -94,16 +81,7 @@ def quantise(
 
 
 def largest_shift(total: int, at: int, listed: int) -> int:
-    """Return the largest power of two that keeps the total of the scaled weights exact.
-
-    Parameters
-    ----------
-    total : int
-        Sum of the weights, times 2^at; above 0.
-    at : int
-    listed : int
-        Number of weights; each may be rounded up.
-    """
+    """Return the largest power of two that keeps the total of the scaled weights exact."""
     shift = at
     while 2 * _shifted(total, shift - at) + 2 * listed >= MAX_TOTAL_WEIGHT:
         shift -= 1
@@ -115,10 +93,7 @@ def largest_shift(total: int, at: int, listed: int) -> int:
 def scaled(
     weights: NDArray[np.float64], shift: int, threads: int, out: NDArray[np.int64]
 ) -> tuple[int, int, int]:
-    """Return total, bits in use and number of zeros of ``weights * 2**shift``, rounded.
-
-    They are written to `out` unless it is empty; weights that were 0 before do not count.
-    """
+    """Return total, bits in use and number of zeros of ``weights * 2**shift``, rounded."""
     totals, bits, vanished = (np.zeros(threads, np.int64) for _ in range(3))
     # In two factors: 2^shift itself may lie outside the doubles.
     half = shift // 2

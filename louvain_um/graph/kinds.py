@@ -22,10 +22,7 @@ U32 = NDArray[np.uint32]
 def directed_rows(
     u: U32, v: U32, weights: I64 | None, n: int, *, summing: bool, threads: int
 ) -> tuple[rows.Rows, I64]:
-    """Return rows that hold the sum of both directions, and each vertex's imbalance.
-
-    An arc listed repeatedly counts once (the largest weight) or, if `summing`, adds up.
-    """
+    """Return rows that hold the sum of both directions, and each vertex's imbalance."""
     listed = len(u)
     u, v, weights = _merge_pairs(u, v, weights, summing=summing)
     made = rows.compress(u, v, weights, n, summing=True, threads=threads)
@@ -37,11 +34,7 @@ def directed_rows(
 
 
 def signed_rows(u: U32, v: U32, weights: I64, n: int, *, summing: bool, threads: int) -> rows.Rows:
-    """Return rows with weights of both signs.
-
-    Of an edge listed repeatedly the weights add up, or else the largest absolute one counts. An
-    edge whose weights cancel is left out.
-    """
+    """Return rows with weights of both signs."""
     listed = len(u)
     u, v, weights = _merge_pairs(
         np.minimum(u, v), np.maximum(u, v), weights, summing=summing, signed=True
@@ -83,13 +76,7 @@ def refuse_kinds(graph: Any, what: str) -> None:
 
 
 def mode_imbalance(u: U32, v: U32, degrees: I64) -> I64:
-    """Return plus or minus the degree of the vertices that edges lead from, or to.
-
-    Raises
-    ------
-    GraphError
-        A vertex is at both ends.
-    """
+    """Return plus or minus the degree of the vertices that edges lead from, or to."""
     first = np.zeros(len(degrees), np.bool_)
     first[u] = True
     both = v[first[v]]
@@ -101,13 +88,7 @@ def mode_imbalance(u: U32, v: U32, degrees: I64) -> I64:
 
 
 def two_colouring(graph: Any) -> I64:
-    """Return the imbalance of a bipartite graph, the smallest vertex of each part in mode one.
-
-    Raises
-    ------
-    GraphError
-        The graph has a cycle of odd length, or a loop.
-    """
+    """Return the imbalance of a bipartite graph, the smallest vertex of each part in mode one."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components, dijkstra
 

@@ -63,10 +63,7 @@ def split(records, words, low, row_bits, bounds, out):
 
 @kernel()
 def order_part(records, words, first_row, tidy, ends, targets, weights):
-    """Put a part's records into their rows, nearly sorted; leave where each row ends in `ends`.
-
-    They are ordered by stretch of targets first, and each row receives them in that order.
-    """
+    """Put a part's records into their rows, nearly sorted; leave where each row ends in `ends`."""
     least, most = LOW, np.uint64(0)
     for i in range(0, len(records), words):
         target = records[i] & LOW
@@ -132,16 +129,7 @@ def sort_row(targets, weights, start, stop):
 
 @kernel()
 def merge_row(row, targets, weights, start, stop, summing, out, out_place, out_weights, out_weight):
-    """Write a sorted row without repetitions, edges of weight 0 and its loop.
-
-    Returns
-    -------
-    count : arcs written
-    loop : weight of the loop, 0 without one
-    again : arcs that repeat another; a loop that does is two
-    nothing : arcs of weight 0, which are left out; a loop is two
-    heaviest : largest weight written
-    """
+    """Write a sorted row without repetitions, edges of weight 0 and its loop."""
     has = len(weights) > 0
     count, loop, again, nothing = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     heaviest = np.int64(0)

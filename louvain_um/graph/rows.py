@@ -31,10 +31,7 @@ BLOCK_ARCS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Compressed rows, ascending and without repetition.
-
-    Beside them the number of edges that repeat another, and of those left out for their weight, 0.
-    """
+    """Compressed rows, ascending and without repetition."""
 
     offsets: NDArray[np.int64]
     targets: NDArray[np.uint32]
@@ -53,19 +50,7 @@ def compress(
     summing: bool,
     threads: int,
 ) -> Rows:
-    """Return the rows of an undirected graph given by its edges.
-
-    Parameters
-    ----------
-    u, v : uint32[e]
-        Ends, below `n`; equal ones are loops.
-    weights : int64[e], optional
-        Not negative. An edge whose weight is 0 in the end is left out.
-    summing : bool
-        Whether weights of an edge listed repeatedly add up; else the largest counts.
-    threads : int
-        The result does not depend on it.
-    """
+    """Return the rows of an undirected graph given by its edges."""
     shift = max(0, n.bit_length() - SLICE_BITS)
     counts = np.zeros((threads, (n >> shift) + 1), np.int64)
     parallel.run(_count_slices, threads, u, v, shift, counts)
@@ -184,11 +169,7 @@ def _order_blocks(
     t, threads, counter, first_row, starts, records, words, summing, offsets, loops, kept,
     largest, repeats, weightless,
 ):  # fmt: skip
-    """Turn the records of unclaimed blocks into rows, in place.
-
-    A block's targets end up at its front, its weights from its middle on, row lengths in
-    ``offsets[row + 1]``.
-    """
+    """Turn the records of unclaimed blocks into rows, in place."""
     flat = records.view(np.uint32)
     unsorted = np.empty(0, np.uint64)
     ordered = np.empty(0, np.uint64)

@@ -24,22 +24,7 @@ EXACT_POWERS = 22
 
 
 def weights_to_write(graph: GraphData) -> Callable[[NDArray[np.int64]], NDArray[Any]]:
-    """Return a function from a graph's integer weights to the numbers to write.
-
-    Whole numbers stay integers. A reader derives the scale from all weights. It finds the same
-    scale for the decimals as for the exact values, except close to a limit; there the exact values
-    are written.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.graph.shortest_weights import weights_to_write
-    >>> g = lu.Graph.from_edges([0, 1], [1, 2], [0.1, 0.7])
-    >>> (g.weights / g.scale).tolist()[:2]
-    [0.10000000000000009, 0.10000000000000009]
-    >>> weights_to_write(g)(g.weights.astype("int64")).tolist()
-    [0.1, 0.1, 0.7, 0.7]
-    """
+    """Return a function from a graph's integer weights to the numbers to write."""
     if graph.scale == 1.0:
         return lambda integers: integers
     loops = int(np.abs(graph.loops).sum())

@@ -13,36 +13,7 @@ from louvain_um.graph.kinds import refuse_directed
 
 
 def subgraph(graph: Graph, vertices: NDArray[np.integer]) -> Graph:
-    """Return the graph of some vertices and the edges among them.
-
-    Scratch is 4 bytes per vertex of the graph and 17 per arc of the chosen vertices.
-
-    Parameters
-    ----------
-    graph : Graph
-    vertices : array of int, length k
-        Vertices 0 … n − 1, ascending, without repetition.
-
-    Returns
-    -------
-    Graph
-        Vertex i is ``vertices[i]``; `names` are its names in the graph, or else its ids there.
-
-    Raises
-    ------
-    GraphError
-        Vertices out of range or not ascending, or a directed graph.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> import numpy as np
-    >>> from louvain_um.graph.subgraph import subgraph
-    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    >>> part = subgraph(g, np.array([3, 4, 5]))
-    >>> part.n_edges, part.names.tolist()
-    (3, [3, 4, 5])
-    """
+    """Return the graph of some vertices and the edges among them."""
     refuse_directed(graph, "directed subgraph")
     chosen = np.asarray(vertices, np.int64)
     if len(chosen) and not (

@@ -24,10 +24,7 @@ UNEQUAL: Final = 6
 def validate_rows(
     offsets: NDArray[np.int64], targets: NDArray[np.uint32], weights: NDArray[Any] | None
 ) -> None:
-    """Raise a GraphError unless compressed rows are those of an undirected graph.
-
-    It takes two passes over the arcs and a counter per vertex.
-    """
+    """Raise a GraphError unless compressed rows are those of an undirected graph."""
     n = len(offsets) - 1
     given = np.empty(0, np.uint32) if weights is None else weights
     fault, v, t = _first_fault(offsets, targets, given, np.zeros(n, np.int64))
@@ -48,11 +45,7 @@ def validate_rows(
 
 @kernel()
 def _first_fault(offsets, targets, weights, used):
-    """Return kind, vertex and target of the first fault; 0 for none.
-
-    Rows ascend, so going through them in order meets the arcs into each vertex in the order of
-    its own row: `used` counts how many were met.
-    """
+    """Return kind, vertex and target of the first fault; 0 for none."""
     n = len(offsets) - 1
     for v in range(n):
         if offsets[v + 1] < offsets[v] or offsets[v + 1] > len(targets):

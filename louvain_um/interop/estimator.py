@@ -185,10 +185,7 @@ def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
 
 
 def _checked(matrix: NDArray[Any], signed: bool) -> NDArray[Any]:
-    """Return a dense square matrix of numbers; scikit-learn prescribes texts and types of errors.
-
-    See `sklearn.utils.estimator_checks.check_estimator`.
-    """
+    """Return a dense square matrix of numbers."""
     if matrix.dtype == object:
         try:
             matrix = matrix.astype(np.float64)

@@ -268,11 +268,7 @@ def _check_max_level(max_level: int | None) -> None:
 
 
 def _seed(seed: Any) -> int:
-    """Return a seed of 32 bits: networkx passes a generator for any seed.
-
-    Without a seed networkx passes Python's global generator; that is seed 0 here, so that the
-    same call gives the same communities.
-    """
+    """Return a seed of 32 bits: networkx passes a generator for any seed."""
     if seed is None or seed is random.random.__self__:  # type: ignore[attr-defined]
         return 0
     if hasattr(seed, "randrange"):  # random.Random, or networkx's wrapper of NumPy's

@@ -15,11 +15,7 @@ NAME = "louvain_um"
 
 
 class ConvertedGraph:
-    """A networkx graph as arrays: nodes in their order, edges, and weights by attribute.
-
-    Keeps every requested attribute, because networkx may pass a graph converted with weights
-    to a call without weights.
-    """
+    """A networkx graph as arrays: nodes in their order, edges, and weights by attribute."""
 
     __networkx_backend__ = NAME
 
@@ -84,14 +80,7 @@ def convert_from_nx(
     preserve_edge_attrs: bool = False,
     **_: Any,
 ) -> ConvertedGraph:
-    """Convert a networkx graph.
-
-    Raises
-    ------
-    NotImplementedError
-        A multigraph, or weights that are no non-negative numbers. networkx then
-        tries the next backend.
-    """
+    """Convert a networkx graph."""
     import numpy as np
 
     if isinstance(graph, ConvertedGraph):

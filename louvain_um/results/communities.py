@@ -447,13 +447,7 @@ class Communities:
         return found
 
     def _number(self, community: int) -> int:
-        """Return the number of a community, negative ones counted from the last.
-
-        Raises
-        ------
-        IndexError, TypeError
-            There is no such community; not a number.
-        """
+        """Return the number of a community, negative ones counted from the last."""
         try:
             number = operator.index(community)
         except TypeError:

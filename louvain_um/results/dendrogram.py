@@ -17,22 +17,7 @@ U32 = NDArray[np.uint32]
 def labels_at(
     level: int, maps: Sequence[U32], coarse_labels: Sequence[U32], cycles: Sequence[int]
 ) -> U32:
-    """Return the labels after a level, numbered by size.
-
-    Parameters
-    ----------
-    level : int
-        Index of a level; negative values count from the last.
-    maps, coarse_labels : sequence of uint32 arrays
-        As in `Communities`.
-    cycles : sequence of int
-        Cycle of each level; each cycle starts at the input graph again. Empty for one cycle.
-
-    Raises
-    ------
-    OptionError
-        There is no such level.
-    """
+    """Return the labels after a level, numbered by size."""
     count = len(maps)
     if not is_whole(level) or not -count <= level < count:
         known = f"levels 0 … {count - 1}" if count else "no levels"
@@ -50,22 +35,7 @@ def labels_at(
 def nested_labels(
     labels: U32, maps: Sequence[U32], coarse_labels: Sequence[U32], cycles: Sequence[int]
 ) -> list[U32]:
-    """Return partitions of which each is coarser than the one before; the last is `labels`.
-
-    Within a cycle, maps nest: a level's vertices are unions of those of the level before.
-    Leiden's communities do not, since a later level moves sub-communities between them; so the
-    partitions are the vertices of each level of the last cycle, which starts from single vertices.
-
-    A later cycle of Louvain starts from the communities of the one before and moves single
-    vertices. Levels of earlier cycles are cut along the communities that follow, which nests them.
-
-    Parameters
-    ----------
-    labels : uint32[n]
-        The communities at the end of the last cycle, numbered by size.
-    maps, coarse_labels, cycles
-        As in `labels_at`.
-    """
+    """Return partitions of which each is coarser than the one before; the last is `labels`."""
     nested = [labels]
     numbers = list(cycles) or [0] * len(maps)
     for cycle in sorted(set(numbers), reverse=True):

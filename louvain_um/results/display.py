@@ -34,14 +34,7 @@ def count(number: int, one: str, several: str) -> str:
 
 
 def quantity(value: float) -> str:
-    """Return a sum of weights as text: in full if it is whole, else with 12 digits.
-
-    Examples
-    --------
-    >>> from louvain_um.results.display import quantity
-    >>> quantity(12345), quantity(12.100000000000001)
-    ('12,345', '12.1')
-    """
+    """Return a sum of weights as text: in full if it is whole, else with 12 digits."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.12g}"
 
 

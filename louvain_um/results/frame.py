@@ -41,15 +41,7 @@ def to_frame(result: Result, *, levels: bool, hierarchy: bool) -> pd.DataFrame:
 
 
 def named(columns: dict[str, Any], names: NDArray[Any] | None) -> dict[str, Any]:
-    """Return columns without the rows of removed vertices, whose name is None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.results.frame import named
-    >>> named({"community": np.array([0, 1])}, np.array(["ann", None], object))
-    {'community': array([0])}
-    """
+    """Return columns without the rows of removed vertices, whose name is None."""
     if names is None or names.dtype != object:
         return columns
     there = np.array([name is not None for name in names.tolist()], bool)
@@ -57,10 +49,7 @@ def named(columns: dict[str, Any], names: NDArray[Any] | None) -> dict[str, Any]
 
 
 def hierarchy_columns(result: Result) -> dict[str, NDArray[np.uint32]]:
-    """Return the nested partitions by column: ``hierarchy_0`` is the finest.
-
-    The last partition of the hierarchy, the communities found, is left out.
-    """
+    """Return the nested partitions by column: ``hierarchy_0`` is the finest."""
     return {f"hierarchy_{k}": labels for k, labels in enumerate(result.hierarchy()[:-1])}
 
 

@@ -25,32 +25,7 @@ FORMS = (
 
 
 def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
-    """Return the label of each vertex of a graph, in the order of its vertices.
-
-    Parameters
-    ----------
-    graph : Graph
-    given : array of int, mapping, list of collections, or Communities
-        Labels in vertex order, the community of each vertex, or the members of each community
-        (as networkx lists them); a pandas Series, by its index; a table with columns ``vertex``
-        and ``community``; or the result of another library, see `plain_communities`. Vertices go
-        by their names where the graph has names.
-
-    Raises
-    ------
-    GraphError
-        Not one community for every vertex.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.results.given_labels import labels_of
-    >>> g = lu.as_graph((["ann", "bob"], ["bob", "cid"]))
-    >>> labels_of(g, {"bob": 4, "ann": 4, "cid": 7}).tolist()
-    [4, 4, 7]
-    >>> labels_of(g, [{"cid"}, {"ann", "bob"}]).tolist()
-    [1, 1, 0]
-    """
+    """Return the label of each vertex of a graph, in the order of its vertices."""
     given = plain_communities(given)
     if isinstance(given, Partition):
         if len(given.labels) == graph.n_vertices and _same(given.names, graph.names):
@@ -70,13 +45,7 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
 
 
 def label_array(given: Any) -> NDArray[Any]:
-    """Return labels in vertex order as an array; it may have any shape.
-
-    Raises
-    ------
-    GraphError
-        A label is missing, or the labels make no array.
-    """
+    """Return labels in vertex order as an array; it may have any shape."""
     try:
         array = np.asarray(given)
     except Exception:  # ragged lists, arrays of a device, columns of types that NumPy lacks
@@ -97,10 +66,7 @@ def refuse_missing(labels: Sequence[Any]) -> None:
 
 
 def named_labels(given: Any, *, lists: bool = True) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return vertices and their labels from a dict or members; None for labels in order.
-
-    Without `lists`, lists of lists are no members: they may as well be labels of two dimensions.
-    """
+    """Return vertices and their labels from a dict or members; None for labels in order."""
     if isinstance(given, Mapping):
         return _array(list(given)), numbered(list(given.values()))
     if isinstance(given, np.ndarray) or not isinstance(given, Collection):

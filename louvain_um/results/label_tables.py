@@ -21,20 +21,7 @@ def is_table(given: Any) -> bool:
 
 
 def table_communities(table: Any) -> dict[Any, Any]:
-    """Return the community of each vertex from a table with a column for each of both.
-
-    Raises
-    ------
-    GraphError
-        There are no such columns, or a vertex is listed twice.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from louvain_um.results.label_tables import table_communities
-    >>> table_communities(pd.DataFrame({"vertex": ["ann", "bob"], "partition": [4, 7]}))
-    {'ann': 4, 'bob': 7}
-    """
+    """Return the community of each vertex from a table with a column for each of both."""
     titles = list(getattr(table, "column_names", table.columns))
     others = [title for title in titles if title != VERTEX]
     label = next((title for title in COMMUNITIES if title in others), None)
@@ -58,27 +45,7 @@ def is_indexed(given: Any) -> bool:
 
 
 def indexed_communities(column: Any, names: Sequence[Any] | None) -> Mapping[Any, Any] | list[Any]:
-    """Return labels by what their index names, or in order where it names nothing.
-
-    An index 0, 1, 2 … is the order of the vertices. One that has names of vertices goes by these,
-    and a shuffled 0 … n − 1 by these numbers. Vertices without names take any other index as order.
-
-    Parameters
-    ----------
-    column : pandas.Series
-    names : sequence, optional
-        Names of the vertices; None where they are 0 … n − 1.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from louvain_um.results.label_tables import indexed_communities
-    >>> found = pd.Series([4, 7], index=["bob", "ann"])
-    >>> indexed_communities(found, ["ann", "bob"]), indexed_communities(found, None)
-    ({'bob': 4, 'ann': 7}, [4, 7])
-    >>> indexed_communities(found.reset_index(drop=True)[::-1], ["ann", "bob"])
-    [4, 7]
-    """
+    """Return labels by what their index names, or in order where it names nothing."""
     index, labels = _values(column.index), _values(column)
     n = len(index)
     if index == list(range(n)):

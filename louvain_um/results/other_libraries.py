@@ -19,27 +19,7 @@ OVERLAPPING = (
 
 
 def plain_communities(given: Any) -> Any:
-    """Return communities in a form of `labels_of`; anything but other libraries' results as is.
-
-    Parameters
-    ----------
-    given : object
-        ``VertexClustering`` or ``VertexDendrogram`` of igraph, a partition of leidenalg,
-        ``NodeClustering`` of cdlib, ``Infomap`` or its result, ``Partition`` of NetworKit, a
-        property map of graph-tool, or a table such as cuGraph's.
-
-    Raises
-    ------
-    GraphError
-        The communities overlap.
-
-    Examples
-    --------
-    >>> import igraph
-    >>> from louvain_um.results.other_libraries import plain_communities
-    >>> plain_communities(igraph.Graph.Full(2).connected_components())
-    {0: 0, 1: 0}
-    """
+    """Return communities in a form of `labels_of`; anything but other libraries' results as is."""
     if getattr(given, "overlap", False) is True:
         raise GraphError(OVERLAPPING)
     if is_table(given):

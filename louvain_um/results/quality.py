@@ -186,32 +186,7 @@ def quality(
     *,
     objective: ObjectiveName = "modularity",
 ) -> Quality:
-    """Report modularity, coverage, and each community's conductance, density and components.
-
-    Those of a signed graph but its modularity are of absolute weights.
-
-    Two passes over the arcs; scratch is 4 bytes per vertex.
-
-    Parameters
-    ----------
-    graph : Graph
-    labels : array of int of length n, Communities, dict, or list of sets
-        As in `modularity`; entry c of each array of the result is community c.
-        Labels far above n are renumbered in ascending order first.
-    resolution : float
-        Of the modularity.
-    objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
-        What `modularity` of the result evaluates.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.results.quality import quality
-    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    >>> report = quality(g, [0, 0, 0, 1, 1, 1])
-    >>> report.conductance.round(3).tolist(), report.density.tolist(), report.disconnected
-    ([0.143, 0.143], [1.0, 1.0], 0)
-    """
+    """Report modularity, coverage, and each community's conductance, density and components."""
     _check_resolution(resolution)
     dense = dense_labels(graph, labels)
     inside, volumes = community_weights(graph, dense)

@@ -38,22 +38,7 @@ def community_table(graph: Graph, result: Result, hubs: int) -> pd.DataFrame:
 
 
 def hub_members(graph: Graph, labels: NDArray[np.uint32], hubs: int) -> NDArray[np.int64]:
-    """Return the members of highest degree of each community, one pass over the vertices.
-
-    Returns
-    -------
-    int64[k, hubs]
-        By descending degree, ties by id; −1 where a community has fewer members.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> import numpy as np
-    >>> from louvain_um.results.table import hub_members
-    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    >>> hub_members(g, np.array([0, 0, 0, 1, 1, 1], np.uint32), 2).tolist()
-    [[0, 1], [3, 4]]
-    """
+    """Return the members of highest degree of each community, one pass over the vertices."""
     communities = int(labels.max()) + 1 if len(labels) else 0
     found = np.full((communities, hubs), -1, np.int64)
     _insert(labels, graph.degrees, found)

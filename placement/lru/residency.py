@@ -52,39 +52,7 @@ class Mover(Protocol):
 
 
 class Residency:
-    """Blocks of arcs on the device; the least recently used are evicted first.
-
-    Parameters
-    ----------
-    spans : sequence of Span
-        The arrays: targets, and weights if there are any.
-    cuts : int64[blocks + 1]
-        First arc of each block, and the end of the last.
-    capacity : int
-        Bytes of them that may be on the device.
-    mode : {"fault", "prefetch"}
-        How blocks are moved in: "fault", by touching their pages, as in a program without
-        placement; "prefetch", by prefetching the next block while this one is processed.
-    device : int
-    touch : callable
-        ``touch(address, nbytes)`` launches a kernel that touches every page of a range.
-    mover : Mover, optional
-        Moves ranges; CUDA's prefetches, if none is given.
-
-    Examples
-    --------
-    Four blocks, of which two fit, are needed in turn:
-
-    >>> import numpy as np
-    >>> from louvain_um.placement.lru.residency import Residency, Span
-    >>> touched = []
-    >>> where = Residency([Span(0, 4)], np.arange(5) << 19, 8 << 20, "fault", 0,
-    ...                   touch=lambda address, nbytes: touched.append(address >> 21))
-    >>> for block in (0, 1, 3, 0):
-    ...     where.need(block)
-    >>> touched, where.traffic.to_device >> 20
-    ([0, 1, 3], 6)
-    """
+    """Blocks of arcs on the device; the least recently used are evicted first."""
 
     def __init__(
         self,
@@ -142,11 +110,7 @@ class Residency:
         return int((self.used != NOT_RESIDENT).sum()) * BLOCK
 
     def need(self, block: int, following: int | None = None) -> None:
-        """Move a block to the device for the kernel that is launched next.
-
-        In mode "prefetch", the `following` block is prefetched while that kernel runs, if both
-        fit.
-        """
+        """Move a block to the device for the kernel that is launched next."""
         self.clock += 1
         self.bring(self.units_of(block), None)
         self.mover.arrive()
@@ -202,23 +166,7 @@ class Residency:
 
 
 def cut_rows(offsets: NDArray[np.int64], itemsize: int, nbytes: int) -> NDArray[np.int64]:
-    """Return the first vertex of each block, and the end of the last.
-
-    Parameters
-    ----------
-    offsets : int64[n + 1]
-    itemsize : int
-        Bytes per arc.
-    nbytes : int
-        Bytes per block; a block with a single row may have more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.placement.lru.residency import cut_rows
-    >>> cut_rows(np.array([0, 3, 6, 9, 20]), 4, 32).tolist()
-    [0, 2, 3, 4]
-    """
+    """Return the first vertex of each block, and the end of the last."""
     cuts, last, step = [0], len(offsets) - 1, max(1, nbytes // itemsize)
     while cuts[-1] < last:
         reached = int(np.searchsorted(offsets, offsets[cuts[-1]] + step, side="right")) - 1
@@ -227,11 +175,7 @@ def cut_rows(offsets: NDArray[np.int64], itemsize: int, nbytes: int) -> NDArray[
 
 
 class Prefetches:
-    """Moves ranges of managed memory on a separate stream, concurrently with kernels.
-
-    A range moves after the kernels launched so far have ended, since they may use it. `arrive`
-    makes kernels launched later wait for all ranges sent.
-    """
+    """Moves ranges of managed memory on a separate stream, concurrently with kernels."""
 
     def __init__(self) -> None:
         self.stream: Any = None

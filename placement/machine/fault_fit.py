@@ -33,29 +33,7 @@ LEAST_SECONDS: Final = 1e-7
 def fit_faults(
     seconds: Mapping[str, float], *, wide: bool, copying: float = 1e12
 ) -> dict[str, float]:
-    """Return the three costs of a fault that explain measured seconds best.
-
-    Parameters
-    ----------
-    seconds : mapping of str to float
-        Of a GiB each: "scan", "random", "few" and "first write".
-    wide : bool
-        Whether hundreds of touches may wait for the driver at one time.
-    copying : float
-        Bytes/s at which the host's memory is copied to the device; pages come no faster.
-
-    Returns
-    -------
-    dict
-        "fault_batch_seconds", "block_service_seconds", "migrate_to_device" in bytes/s.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.machine.fault_fit import fit_faults
-    >>> measured = {"scan": 0.0829, "random": 0.0993, "few": 0.0396, "first write": 0.041}
-    >>> [f"{value:.1e}" for value in fit_faults(measured, wide=True).values()]
-    ['3.0e-05', '1.0e-05', '2.6e+10']
-    """
+    """Return the three costs of a fault that explain measured seconds best."""
     import numpy as np
     from scipy.optimize import lsq_linear
 

@@ -80,10 +80,7 @@ def machine_for(device: int | str | None = None) -> Machine:
 
 
 def present(device: int) -> tuple[str | None, int | None]:
-    """Return name and bytes of memory of a CUDA device; None where there is none.
-
-    Asks the driver alone, which takes neither CuPy nor a context.
-    """
+    """Return name and bytes of memory of a CUDA device; None where there is none."""
     try:
         return _described(device)
     except OSError:

@@ -10,13 +10,7 @@ from louvain_um.placement.memory.guard import guard
 
 
 def enable_peers(device: int, others: Sequence[int], remedy: str) -> None:
-    """Let a device read the others' memory: copies by way of the host are ten times slower.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        It cannot.
-    """
+    """Let a device read the others' memory: copies by way of the host are ten times slower."""
     for other in dict.fromkeys(others):
         if not cuda_calls.reaches(device, other):
             raise DeviceUnavailableError(
@@ -26,13 +20,7 @@ def enable_peers(device: int, others: Sequence[int], remedy: str) -> None:
 
 
 def peer_for(name: str | None, device: int) -> int | None:
-    """Return the device whose memory a run on another one may use; None if none is named.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        It is not there, is the same, or cannot be reached.
-    """
+    """Return the device whose memory a run on another one may use; None if none is named."""
     if name is None:
         return None
     peer = int(name.removeprefix("cuda:"))

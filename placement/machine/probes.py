@@ -20,14 +20,7 @@ BLOCKS_A_PROCESSOR: Final = 8
 
 
 class Probes:
-    """Times of kernels and copies on the current device, in seconds.
-
-    Parameters
-    ----------
-    device : int
-    runs : int
-        Each time is the median of so many runs, after one warm-up run.
-    """
+    """Times of kernels and copies on the current device, in seconds."""
 
     def __init__(self, device: int, runs: int = 3) -> None:
         import cupy

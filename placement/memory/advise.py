@@ -24,15 +24,7 @@ ACCESSORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Part of an arena under one kind of advice.
-
-    Parameters
-    ----------
-    offset, nbytes : int
-        Where it lies in the arena.
-    side : {"device", "host", "both", "moving", "peer"}
-        Where its bytes live.
-    """
+    """Part of an arena under one kind of advice."""
 
     offset: int
     nbytes: int
@@ -61,16 +53,7 @@ SIDES: dict[str, Side] = {
 
 
 def stretches(placement: Placement, capacity: int, nbytes: int) -> tuple[Stretch, ...]:
-    """Return the stretches of an arena of `nbytes`, of which `capacity` were planned.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.memory.advise import stretches
-    >>> from louvain_um.placement.policy.policy import Placement
-    >>> [(part.nbytes >> 20, part.side) for part in
-    ...  stretches(Placement("split", 0.5), 8 << 20, 10 << 20)]
-    [(4, 'device'), (6, 'host')]
-    """
+    """Return the stretches of an arena of `nbytes`, of which `capacity` were planned."""
     if placement.kind != "split":
         return (Stretch(0, nbytes, SIDES[placement.kind]),)
     here = nbytes if placement.fraction >= 1 else cut(capacity, placement.fraction)
@@ -91,13 +74,7 @@ def wanted(side: Side, device: int) -> Attributes:
 
 
 def apply(arena: str, address: int, part: Stretch, device: int) -> None:
-    """Advise the driver about one stretch, and read the advice back.
-
-    Raises
-    ------
-    PlacementError
-        The driver rejected the advice or reports another; the error names it.
-    """
+    """Advise the driver about one stretch, and read the advice back."""
     goal = wanted(part.side, device)
     steps: list[tuple[str, int]] = []
     if goal.read_mostly:
@@ -135,11 +112,7 @@ def withdraw(arena: str, address: int, part: Stretch, device: int) -> None:
 
 
 def bring(arena: str, address: int, part: Stretch, location: int, stream: int = 0) -> None:
-    """Prefetch a stretch, and have the driver confirm where to.
-
-    What was never touched is populated there with zeros; a stretch that the device may access
-    is mapped to it at once, so that no fault ever comes.
-    """
+    """Prefetch a stretch, and have the driver confirm where to."""
     _checked_call(
         arena,
         f"prefetch to {place(location)}",

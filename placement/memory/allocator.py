@@ -31,47 +31,7 @@ REMEDY: Final = "raise the budget, or use memory='auto', which moves to the host
 
 
 class Allocator(PagedArrays):
-    """Arrays of one run on one device, under the placements of its plan.
-
-    An array that does not fit into its arena takes room in another one, if both are plain device
-    memory. Otherwise it overflows: to plain device memory of its own if the budget (or, without
-    one, the device) has enough free bytes, else to host memory that the device reads over the bus.
-    Allocators share no state.
-
-    With a page budget, arcs of the input, what overflows and what is split lie in pages that change
-    sides (`louvain_um.placement.memory.paging.schedule`).
-
-    Parameters
-    ----------
-    layout : sequence of ArenaSpec
-        The arenas; none at all makes every array one plain allocation.
-    device : int
-        The CUDA device.
-    budget : int, optional
-        Bytes of the device that arenas and overflowing arrays may occupy.
-    out_of_core : mapping of str to int, optional
-        Out-of-core arenas, and the bytes of each that are on the device at a time.
-    pages : PageBudget, optional
-        Ignored where the driver does not map pages: what they would split is beyond the device.
-    peer : int, optional
-        Device whose memory stands in for the host's: far parts of splits, pages, and what
-        overflows.
-    listener : callable, optional
-        Called for each array allocated or freed: "array" or "freed", name, group, address,
-        bytes.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The arenas do not fit; nothing is left allocated.
-    PlacementError
-        The device or its driver does not carry out a placement; nothing is left allocated.
-
-    Attributes
-    ----------
-    overflowed : dict of str to str
-        Arrays that did not fit into their arena, and the kind of memory they are in.
-    """
+    """Arrays of one run on one device, under the placements of its plan."""
 
     def __init__(
         self,
@@ -133,25 +93,7 @@ class Allocator(PagedArrays):
         most: int = 0,
         head: int = 0,
     ) -> Any:
-        """Return an uninitialised one-dimensional array.
-
-        Parameters
-        ----------
-        name, group, shape, dtype
-        short_lived : bool
-            It is freed before others of its group: it is at the arena's far end.
-        cold : bool
-            It may wait in pages of the host until `settle`.
-        most : int
-            Elements up to which `extend` may enlarge it in place.
-        head : int
-            Bytes at its beginning that change for as long as it grows.
-
-        Raises
-        ------
-        MemoryBudgetError
-            Neither device nor host has enough free memory.
-        """
+        """Return an uninitialised one-dimensional array."""
         kind = np.dtype(dtype)
         nbytes = shape * kind.itemsize
         if name in self.allocations:
@@ -191,11 +133,7 @@ class Allocator(PagedArrays):
         return 1 - arena.placement.on_device if arena else 0.0
 
     def follow(self, layout: Sequence[ArenaSpec]) -> bool:
-        """Place the arenas as another layout has them; return whether that could be done.
-
-        This requires the same arenas; those placed elsewhere must be managed before and after.
-        Values are kept. Moves to the host come first.
-        """
+        """Place the arenas as another layout has them; return whether that could be done."""
         changes = list[tuple[Arena, Placement]]()
         for arena, spec in zip(self.arenas, layout, strict=False):
             if isinstance(arena, Span):

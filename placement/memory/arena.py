@@ -18,36 +18,7 @@ from louvain_um.placement.policy.policy import Kind, Placement
 
 
 class Arena:
-    """Memory under one placement, from which arrays are cut.
-
-    Managed memory is advised about before anything touches it, and the advice is read back.
-    What is to live on one side is populated there at once: device parts by a prefetch, host
-    parts by the host's threads, upon which the driver maps them to the device.
-
-    Parameters
-    ----------
-    spec : ArenaSpec
-    device : int
-        The CUDA device, which is current.
-    managed : bool
-        Whether what may be other memory is managed; see `ArenaSpec`.
-    peer : int, optional
-        Device in whose memory placements on a peer lie.
-
-    Raises
-    ------
-    MemoryBudgetError
-        There is no such memory left, or the guard refuses.
-    PlacementError
-        The device or its driver does not carry out the placement.
-
-    Attributes
-    ----------
-    address, nbytes : int
-        The range; managed ranges begin and end at 2 MiB.
-    stretches : tuple of Stretch
-        Which part of it lives on which side.
-    """
+    """Memory under one placement, from which arrays are cut."""
 
     def __init__(
         self, spec: ArenaSpec, device: int, *, managed: bool = True, peer: int | None = None
@@ -69,10 +40,7 @@ class Arena:
             raise
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
-        """Return the address of a new block, or None if no hole is large enough.
-
-        At the far end of the arena, if `high`.
-        """
+        """Return the address of a new block, or None if no hole is large enough."""
         offset = self.blocks.take(nbytes, high=high)
         return None if offset is None else self.address + offset
 
@@ -122,17 +90,7 @@ class Arena:
         return tuple(found)
 
     def place(self, placement: Placement) -> None:
-        """Give managed memory another placement: old advice withdrawn, new advice read back.
-
-        Bytes move where the placement wants them; their values stay.
-
-        Raises
-        ------
-        PlacementError
-            The driver rejects it.
-        ValueError
-            One of the two placements is not one of managed memory.
-        """
+        """Give managed memory another placement: old advice withdrawn, new advice read back."""
         if not self.managed or placement.kind not in MANAGED:
             raise ValueError(f"{self.placement} memory cannot become {placement}")
         for part in self.stretches:
@@ -190,18 +148,7 @@ class Arena:
 def arena_beside(
     name: str, group: Group, nbytes: int, room: int, device: int, peer: int | None
 ) -> tuple[Arena, Kind] | None:
-    """Return an arena of an array's own, and its kind of memory; None if there is none left.
-
-    Parameters
-    ----------
-    name, group
-    nbytes, room : int
-        Bytes of the array, and those that the device has for it.
-    device : int
-        The CUDA device, which is current.
-    peer : int, optional
-        Device whose memory comes before the host's.
-    """
+    """Return an arena of an array's own, and its kind of memory; None if there is none left."""
     kinds: tuple[Kind, ...] = ("device",) if nbytes <= room else kinds_beside(device, peer)
     for kind in kinds:
         spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=Placement(kind))

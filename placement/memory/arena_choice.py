@@ -13,16 +13,7 @@ from louvain_um.placement.memory.paging.span import Span
 def arena_for(
     arenas: Iterable[Arena | Span], name: str, group: Group, *, later: bool = False
 ) -> Arena | Span | None:
-    """Return the arena that names an array, or else its group's; None without either.
-
-    Parameters
-    ----------
-    arenas : iterable of Arena or Span
-    name, group
-    later : bool
-        Whether coarse levels are at work in pages: what was placed for level 0 binds none of
-        them, and names without a level are of any.
-    """
+    """Return the arena that names an array, or else its group's; None without either."""
     general = None
     for arena in arenas:
         members = arena.spec.members
@@ -35,10 +26,7 @@ def arena_for(
 
 
 def part_for(parts: Iterable[ArenaSpec], name: str, *, later: bool = False) -> ArenaSpec | None:
-    """Return the spec, of arrays that take pages when they are made, that names an array.
-
-    `later` as of `arena_for`.
-    """
+    """Return the spec, of arrays that take pages when they are made, that names an array."""
     if later and "." not in name:
         return None
     for spec in parts:
@@ -50,10 +38,7 @@ def part_for(parts: Iterable[ArenaSpec], name: str, *, later: bool = False) -> A
 def lent(
     arenas: Iterable[Arena | Span], full: Arena | Span, nbytes: int
 ) -> tuple[Arena | Span, int | None]:
-    """Return an arena of plain device memory that has room in place of one that is full.
-
-    Groups are not at their largest at the same time. Otherwise returns the full one, and None.
-    """
+    """Return an arena of plain device memory that has room in place of one that is full."""
     if _lends(full):
         for other in filter(_lends, arenas):
             address = other.take(nbytes, high=True)
@@ -63,10 +48,7 @@ def lent(
 
 
 def _is_or_begins(name: str, member: str) -> bool:
-    """Whether an array is the one named, or one of a kind named.
-
-    Of arrays that are named by cycle and level, "labels.1.0", those of level 0 are.
-    """
+    """Whether an array is the one named, or one of a kind named."""
     if not name.startswith(f"{member}."):
         return name == member
     _, _, level = name.removeprefix(f"{member}.").partition(".")

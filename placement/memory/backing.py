@@ -82,26 +82,7 @@ class Pinned:
 def back(
     spec: ArenaSpec, nbytes: int, device: int, *, managed: bool = True, peer: int | None = None
 ) -> Memory:
-    """Return memory for an arena of the current device.
-
-    Parameters
-    ----------
-    spec : ArenaSpec
-    nbytes : int
-        Bytes wanted; a split is cut by the planned bytes of the arena.
-    device : int
-    managed : bool
-        Whether lenient arenas use managed memory.
-    peer : int, optional
-        Device whose memory arenas placed there, and the far parts of splits, are in.
-
-    Raises
-    ------
-    MemoryBudgetError
-        There is no such memory left, or the guard refuses.
-    PlacementError
-        The device has no such memory at all.
-    """
+    """Return memory for an arena of the current device."""
     name, kind, fraction = spec.name, spec.placement.kind, spec.placement.fraction
     if kind == "device":
         return Plain(name, nbytes, device)
@@ -127,11 +108,7 @@ def back(
 
 
 def managed_fits(layout: Sequence[ArenaSpec], device: int) -> bool:
-    """Whether the current device can have all managed memory of a layout beside the plain one.
-
-    If not, all lenient arenas use other memory: managed memory on the host would count as memory
-    that can migrate to the device, and leave none for the rest.
-    """
+    """Whether the current device can have all managed memory of a layout beside the plain one."""
     wanted = sum(size_of(spec) for spec in layout if spec.placement.kind != "pinned")
     return managed_refusal(device) is None and guard.allows(wanted, device)
 

@@ -22,29 +22,7 @@ WARNING: Final = "driver eviction can hang the GPU for all its users until the m
 def ballast(
     nbytes: int, managed: int, device: int, *, allow_driver_eviction: bool = False
 ) -> Iterator[int]:
-    """Hold plain memory of a device, so that a run has less.
-
-    Parameters
-    ----------
-    nbytes : int
-        Bytes to hold.
-    managed : int
-        Bytes of managed memory that the run is going to have.
-    device : int
-    allow_driver_eviction : bool
-        Go on although the two exceed the device's free memory.
-
-    Yields
-    ------
-    int
-        The ballast's address.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Ballast and managed memory exceed the free memory, and that was not allowed; or there
-        is no room for the ballast itself.
-    """
+    """Hold plain memory of a device, so that a run has less."""
     with cuda_calls.current(device):
         room = guard.room(device)
         if nbytes + managed > room and not allow_driver_eviction:

@@ -22,17 +22,7 @@ Part = tuple[int, int, Side]
 
 
 def fill(parts: Iterable[Part], source: Any, device: int) -> None:
-    """Write values into stretches of an arena, one after the other.
-
-    Parameters
-    ----------
-    parts : iterable of (address, bytes, side)
-        As `Arena.sides` returns them; together as many bytes as `source` has.
-    source : numpy.ndarray or cupy.ndarray
-        Contiguous; in host memory or on the device.
-    device : int
-        The device, which is current.
-    """
+    """Write values into stretches of an arena, one after the other."""
     here = not isinstance(source, np.ndarray)
     if not here:
         # Host threads and separate streams do not wait for running kernels by themselves.
@@ -58,14 +48,7 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
 
 
 def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
-    """Copy values out of stretches of an arena: the host's threads read what lives there.
-
-    Parameters
-    ----------
-    parts : iterable of (address, bytes, side)
-    target : numpy.ndarray
-        Contiguous, of as many bytes.
-    """
+    """Copy values out of stretches of an arena: the host's threads read what lives there."""
     cuda_calls.synchronize()
     at = target.ctypes.data
     for address, nbytes, side in parts:
@@ -79,11 +62,7 @@ def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
 
 
 def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
-    """Set every element of stretches of an arena to a value, on the side where it lives.
-
-    The device writes what lives there; the host's threads write all else, which so begins its
-    life on the host.
-    """
+    """Set every element of stretches of an arena to a value, on the side where it lives."""
     for address, nbytes, side in parts:
         if side in ("device", "peer"):
             _elements(address, nbytes, dtype).fill(value)
@@ -92,11 +71,7 @@ def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
 
 
 def copy_pages(target: int, source: int, nbytes: int, page: int, stream: int = 0) -> None:
-    """Copy whole pages by the copy engine, in the order of a stream: 0 is that of the kernels.
-
-    One by one: a copy that crosses from one memory to another ends the process. Kernels come to
-    four fifths of its rate, and to a tenth of it where they write to the host (measured).
-    """
+    """Copy whole pages by the copy engine, in the order of a stream: 0 is that of the kernels."""
     behind = stream or cuda_calls.kernel_stream()
     for begin in range(0, nbytes, page):
         cuda_calls.copy_later(target + begin, source + begin, page, behind)

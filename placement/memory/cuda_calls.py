@@ -66,13 +66,7 @@ class CudaError(LouvainUmError):
 
 @cache
 def bindings() -> Any:
-    """Return the module ``cuda.bindings.runtime``.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        It is not installed.
-    """
+    """Return the module ``cuda.bindings.runtime``."""
     try:
         from cuda.bindings import runtime
     except ImportError:
@@ -85,13 +79,7 @@ def bindings() -> Any:
 
 @cache
 def driver() -> Any:
-    """Return the module ``cuda.bindings.driver``.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        It is not installed.
-    """
+    """Return the module ``cuda.bindings.driver``."""
     bindings()
     from cuda.bindings import driver
 
@@ -118,10 +106,7 @@ def current_device() -> int:
 
 @contextmanager
 def current(device: int) -> Iterator[None]:
-    """Make a device current; afterwards whatever was current before is so again.
-
-    A failure to go back is no error: what was done, such as an allocation, would be lost with it.
-    """
+    """Make a device current; afterwards whatever was current before is so again."""
     before = current_device()
     if before == device:
         yield
@@ -160,13 +145,7 @@ def bind(device: int) -> None:
 
 
 def allocate(call: str, *args: int) -> int:
-    """Return the address that an allocating function of CuPy's runtime returns.
-
-    Raises
-    ------
-    CudaError
-        With code `OUT_OF_MEMORY` if that is why.
-    """
+    """Return the address that an allocating function of CuPy's runtime returns."""
     return int(_cupy(call, *args))
 
 
@@ -223,21 +202,12 @@ def drop_stream(stream: int) -> None:
 
 
 def has_ended(event: int) -> bool:
-    """Whether all that was in a stream before an event has ended.
-
-    CuPy's events themselves call a failed device one that has not ended.
-    """
+    """Whether all that was in a stream before an event has ended."""
     return not _pending("eventQuery", event)
 
 
 def _pending(query: str, what: int) -> bool:
-    """Ask CUDA whether something has not ended.
-
-    Raises
-    ------
-    CudaError
-        The device has failed.
-    """
+    """Ask CUDA whether something has not ended."""
     status = int(_cupy(query, what))
     if status not in (0, NOT_READY):
         _cupy("check_status", status)
@@ -278,10 +248,7 @@ def prefetch(address: int, nbytes: int, location: int, stream: int = 0) -> None:
 
 
 def range_attribute(address: int, nbytes: int, attribute: str, size: int = 4) -> Any:
-    """Return what ``cudaMemRangeAttribute<attribute>`` says of a managed range.
-
-    A number, or for "AccessedBy" a list of ``size / 4`` locations, padded with `NOWHERE`.
-    """
+    """Return what ``cudaMemRangeAttribute<attribute>`` says of a managed range."""
     runtime = bindings()
     what = getattr(runtime.cudaMemRangeAttribute, f"cudaMemRangeAttribute{attribute}")
     return _bound("cudaMemRangeGetAttribute", size, what, address, nbytes)

@@ -9,26 +9,7 @@ GRAIN = 256
 
 
 class FreeList:
-    """Blocks cut from a range of bytes by best fit; neighbours that are free are joined.
-
-    Offsets count from the beginning of the range. The smallest hole that is large enough is
-    taken, the lowest of equals (the highest, if `high`), so that large holes stay whole.
-
-    Parameters
-    ----------
-    capacity : int
-        Bytes in the range; rounded down to whole grains of 256.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.memory.free_list import FreeList
-    >>> blocks = FreeList(1024)
-    >>> blocks.take(300), blocks.take(1), blocks.take(512)
-    (0, 512, None)
-    >>> blocks.give(0)
-    >>> blocks.take(512), blocks.in_use, blocks.peak
-    (0, 768, 768)
-    """
+    """Blocks cut from a range of bytes by best fit; neighbours that are free are joined."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity // GRAIN * GRAIN
@@ -39,10 +20,7 @@ class FreeList:
         self.peak = 0
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
-        """Return the offset of a new block, or None if no hole is large enough.
-
-        If `high`, the block is cut from the end of the hole.
-        """
+        """Return the offset of a new block, or None if no hole is large enough."""
         holes, wanted = self.holes, rounded(nbytes)
         fitting = [i for i, hole in enumerate(holes) if hole[1] >= wanted]
         if not fitting:
@@ -61,13 +39,7 @@ class FreeList:
         return offset
 
     def reserve(self, offset: int, nbytes: int) -> None:
-        """Take a block at an offset; both are multiples of the grain.
-
-        Raises
-        ------
-        ValueError
-            It is not within one hole.
-        """
+        """Take a block at an offset; both are multiples of the grain."""
         for begin, size in self.holes:
             if begin <= offset and offset + nbytes <= begin + size:
                 break
@@ -81,27 +53,13 @@ class FreeList:
         self._count(nbytes)
 
     def give(self, offset: int) -> None:
-        """Free a block.
-
-        Raises
-        ------
-        KeyError
-            No block begins there.
-        """
+        """Free a block."""
         size = self.taken.pop(offset)
         self._count(-size)
         self._hole(offset, size)
 
     def shrink(self, offset: int, nbytes: int) -> None:
-        """Free the end of a block, so that `nbytes` of it are left.
-
-        Raises
-        ------
-        KeyError
-            No block begins there.
-        ValueError
-            The block is smaller.
-        """
+        """Free the end of a block, so that `nbytes` of it are left."""
         size, wanted = self.taken[offset], rounded(nbytes)
         if wanted > size:
             raise ValueError(f"a block of {size} bytes cannot shrink to {nbytes}")

@@ -25,48 +25,14 @@ HOST_SHARE: Final = 0.5
 
 
 class GrowingRange(VmmRange):
-    """A range whose memory is mapped in steps of 2 MiB as it is needed: nothing is copied.
-
-    It is freed when nothing refers to it any more: arrays over it keep it alive.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    most : int
-        Bytes to reserve addresses for.
-    device : int
-        The CUDA device, which is current.
-
-    Raises
-    ------
-    PlacementError
-        The driver does not map memory this way.
-
-    Attributes
-    ----------
-    parts : list of (int, int)
-        Place and bytes of each piece of memory, in the order of their addresses.
-    """
+    """A range whose memory is mapped in steps of 2 MiB as it is needed: nothing is copied."""
 
     def __init__(self, name: str, most: int, device: int) -> None:
         self.parts: list[tuple[int, int]] = []
         super().__init__(name, [], [device], most=_blocks(max(most, 1)))
 
     def grow(self, nbytes: int, here: int) -> None:
-        """Map memory until there are so many bytes; what there is stays where it is.
-
-        Parameters
-        ----------
-        nbytes : int
-        here : int
-            Bytes of the device at most; what is beyond them is memory of the host.
-
-        Raises
-        ------
-        MemoryBudgetError
-            The addresses end, or there is no such memory left; the range is what it was.
-        """
+        """Map memory until there are so many bytes; what there is stays where it is."""
         missing, count = _blocks(nbytes) - self.mapped, len(self.parts)
         if missing <= 0:
             return
@@ -86,10 +52,7 @@ class GrowingRange(VmmRange):
             raise
 
     def bring(self, here: int) -> None:
-        """Replace memory of the host by the device's, up to `here` bytes of it; values stay.
-
-        What the device has no memory for stays on the host.
-        """
+        """Replace memory of the host by the device's, up to `here` bytes of it; values stay."""
         at = self.address
         for i, (place, nbytes) in enumerate(self.parts):
             if place == HOST and self.on_device + nbytes <= here:

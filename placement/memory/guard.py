@@ -22,18 +22,7 @@ MARGIN: Final = 64 << 20
 
 @dataclass(slots=True)
 class Range:
-    """One managed allocation.
-
-    Parameters
-    ----------
-    name : str
-        Its arena.
-    device : int
-        The device that its pages may migrate to.
-    nbytes : int
-    resident : int
-        Bytes that occupy device memory already, so that free memory excludes them.
-    """
+    """One managed allocation."""
 
     name: str
     device: int
@@ -50,15 +39,7 @@ class Guard:
         self.permitted: dict[int, int] = {}
 
     def managed(self, name: str, nbytes: int, device: int) -> int:
-        """Return the address of new managed memory of the current device.
-
-        Raises
-        ------
-        MemoryBudgetError
-            Together with live allocations it could exceed the device's free memory.
-        PlacementError
-            The device has no managed memory that host and device may access at the same time.
-        """
+        """Return the address of new managed memory of the current device."""
         refusal = managed_refusal(device)
         if refusal:
             raise PlacementError(refusal)
@@ -69,15 +50,7 @@ class Guard:
         return address
 
     def plain(self, name: str, nbytes: int, device: int) -> int:
-        """Return the address of new plain memory of the current device.
-
-        It may not take memory that live managed memory may need, either.
-
-        Raises
-        ------
-        MemoryBudgetError
-            The device has no such block free.
-        """
+        """Return the address of new plain memory of the current device."""
         with self.lock:
             self.check_plain(name, nbytes, device)
             return _allocated("malloc", name, nbytes)
@@ -89,11 +62,7 @@ class Guard:
             cuda_calls.release("free", address)
 
     def note_resident(self, address: int, nbytes: int) -> None:
-        """Note that so many bytes of a managed range have migrated to the device.
-
-        The driver keeps that device memory when they migrate back (measured: free memory does not
-        grow), so the count never falls.
-        """
+        """Note that so many bytes of a managed range have migrated to the device."""
         with self.lock:
             item = self.ranges[address]
             item.resident = max(item.resident, min(nbytes, item.nbytes))
@@ -122,13 +91,7 @@ class Guard:
             return bool(self.permitted.get(device)) or nbytes <= self.room(device)
 
     def check(self, name: str, nbytes: int, device: int) -> None:
-        """Refuse managed memory that is not allowed.
-
-        Raises
-        ------
-        MemoryBudgetError
-            Together with live allocations it could exceed the device's free memory.
-        """
+        """Refuse managed memory that is not allowed."""
         with self.lock:
             if self.allows(nbytes, device):
                 return
@@ -139,13 +102,7 @@ class Guard:
             raise MemoryBudgetError(held + nbytes, held + room, arrays, REMEDY)
 
     def check_plain(self, name: str, nbytes: int, device: int) -> None:
-        """Refuse plain memory that live managed memory may need.
-
-        Raises
-        ------
-        MemoryBudgetError
-            See `check`.
-        """
+        """Refuse plain memory that live managed memory may need."""
         with self.lock:
             if any(item.device == device for item in self.ranges.values()):
                 self.check(name, nbytes, device)

@@ -26,18 +26,7 @@ class OnDevice(Protocol):
 
 
 def view(address: int, shape: int, dtype: DTypeLike, memory: OnDevice, owner: object = None) -> Any:
-    """Return a one-dimensional CuPy array at an address; it keeps `owner`, or `memory`, alive.
-
-    Parameters
-    ----------
-    address : int
-    shape : int
-        Elements.
-    dtype : dtype
-    memory : Arena, Span or another range of addresses
-        What the address lies in.
-    owner : object, optional
-    """
+    """Return a one-dimensional CuPy array at an address; it keeps `owner`, or `memory`, alive."""
     import cupy
 
     kind = np.dtype(dtype)
@@ -57,21 +46,7 @@ class Allocation(NamedTuple):
 
 
 class LiveArrays:
-    """Arrays by name, whichever memory they are in.
-
-    Parameters
-    ----------
-    device : int
-        The CUDA device.
-    listener : callable, optional
-        Called for each array allocated or freed: "array" or "freed", name, group, address,
-        bytes.
-
-    Attributes
-    ----------
-    live : dict of str to cupy.ndarray
-        Arrays by name.
-    """
+    """Arrays by name, whichever memory they are in."""
 
     def __init__(self, device: int, listener: Listener | None = None) -> None:
         self.device = device
@@ -108,13 +83,7 @@ class LiveArrays:
                 allocation.arena.give(allocation.address)
 
     def shrink(self, name: str, shape: int) -> Any:
-        """Return the first `shape` elements of an array, which gives the rest back.
-
-        Raises
-        ------
-        ValueError
-            The array has fewer.
-        """
+        """Return the first `shape` elements of an array, which gives the rest back."""
         old, allocation = self.live[name], self.allocations[name]
         nbytes = shape * old.itemsize
         if nbytes > allocation.nbytes:
@@ -136,10 +105,7 @@ class LiveArrays:
         return allocation.arena.sides(allocation.address, allocation.nbytes)
 
     def host_share(self, name: str) -> float:
-        """Return the share of a live array in host or a peer's memory; 0 if there is none such.
-
-        Managed memory that moves on demand is on neither side.
-        """
+        """Return the share of a live array in host or a peer's memory; 0 if there is none such."""
         if name not in self.allocations:
             return 0.0
         arena = self.allocations[name].arena
@@ -154,14 +120,7 @@ class LiveArrays:
         return all(side == "device" for _, _, side in self.sides(name))
 
     def fill(self, name: str, source: Any) -> None:
-        """Copy values into a live array, each to the side where its bytes are.
-
-        Parameters
-        ----------
-        name : str
-        source : numpy.ndarray or cupy.ndarray
-            One-dimensional and contiguous, of the array's dtype and no longer than it.
-        """
+        """Copy values into a live array, each to the side where its bytes are."""
         array = self.live[name]
         if source.dtype != array.dtype or source.size > array.size:
             raise ValueError(

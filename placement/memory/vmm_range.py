@@ -16,35 +16,7 @@ CHUNK: Final = 256 << 20
 
 
 class VmmRange:
-    """Memory of several places, one behind the other.
-
-    Kernels see one range. CUDA's copies do not: one that crosses from one memory to another
-    ends the process (seen with driver 580), so each part is copied by itself.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    parts : sequence of (int, int)
-        Places, a device's number or `HOST`, and bytes there: whole blocks of 2 MiB.
-    devices : sequence of int
-        Devices that may read and write all of it; each must reach the memory of the others.
-    most : int, optional
-        Bytes of addresses to reserve, if more than the parts take.
-
-    Raises
-    ------
-    MemoryBudgetError
-        A place has no such memory left.
-    PlacementError
-        The driver cannot do this: it is older than CUDA 12.2, or no Linux driver.
-
-    Attributes
-    ----------
-    address, nbytes : int
-    device : int
-        The first of the devices.
-    """
+    """Memory of several places, one behind the other."""
 
     def __init__(
         self, name: str, parts: Sequence[tuple[int, int]], devices: Sequence[int], most: int = 0
@@ -123,18 +95,7 @@ class VmmRange:
 
 
 class VmmSplit(VmmRange):
-    """Device memory followed by host memory that the device reads over the bus.
-
-    What a split placement is made of where the driver's managed memory will not do: on devices
-    that have none, and for ranges larger than the device's free memory, which the guard refuses.
-
-    Parameters
-    ----------
-    name : str
-    here, there : int
-        Bytes on the device and on the host; whole blocks of 2 MiB.
-    device : int
-    """
+    """Device memory followed by host memory that the device reads over the bus."""
 
     def __init__(self, name: str, here: int, there: int, device: int) -> None:
         super().__init__(name, [(device, here), (HOST, there)], [device])

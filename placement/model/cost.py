@@ -36,15 +36,15 @@ HOST_FILL: Final = 20.8e9
 
 GIVEN_FILL: Final = 6.5e9
 """Bytes/s at which a graph's arrays are written into memory that host and device share: LFR 24's
-2.7 GB took .43 to .46 s under zero_copy (`policies_h200`)."""
+2.7 GB took 0.43 to 0.46 s under zero_copy (`policies_h200`)."""
 
 PAGEABLE: Final = 7.5e9
 """Bytes/s at which a graph's arrays are copied to the device at most, since they are not in
-page-locked memory: LFR 24's 2.7 GB took .34 s, R-MAT 24's 2.2 GB .32 (`policies_h200`)."""
+page-locked memory: LFR 24's 2.7 GB took 0.34 s, R-MAT 24's 2.2 GB 0.32 (`policies_h200`)."""
 
 PACKING: Final = 5e8
-"""Arcs/s that several threads pack: LFR and R-MAT 24 loaded in .7 s instead of .3 with targets of
-24 bits (`policies_h200`), graphs of 112 M arcs take .13 s longer since targets take as many bytes
+"""Arcs/s that several threads pack: LFR and R-MAT 24 loaded in 0.7 s instead of 0.3 with targets of
+24 bits (`policies_h200`), graphs of 112 M arcs take 0.13 s longer since targets take as many bytes
 as their neighbours need (`zoo_split_h200`, `zoo_packed_h200`; two hosts)."""
 
 FRESH: Final = 0.083
@@ -90,14 +90,7 @@ synchronizes through host memory after each (`small_scratch_h200`)."""
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The terms of one structure, in seconds.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.cost import Estimate
-    >>> Estimate(phi=0.5, tau=0.1, sigma=0.0).host_pays
-    False
-    """
+    """The terms of one structure, in seconds."""
 
     phi: float = 0.0
     tau: float = 0.0
@@ -124,10 +117,7 @@ def fault_rate(machine: Machine) -> float:
 
 
 def transfer_seconds(nbytes: int, placement: Placement, machine: Machine) -> float:
-    """Return seconds to move so many bytes to the device, and as many others off it.
-
-    One stream moves both, so they add up; pages that were only read are written back, too.
-    """
+    """Return seconds to move so many bytes to the device, and as many others off it."""
     arriving = {
         "managed": fault_rate(machine),
         "prefetched": machine.prefetch_to_device,
@@ -142,10 +132,7 @@ def copying_rate(machine: Machine) -> float:
 
 
 def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, given: bool) -> float:
-    """Return seconds until the bytes of an arena are where they are to live, fresh or `given`.
-
-    Given bytes, those of the graph, lie in host memory when the run begins.
-    """
+    """Return seconds until the bytes of an arena are where they are to live, fresh or `given`."""
     kind = placement.kind
     copying = copying_rate(machine)
     filling = GIVEN_FILL if given else HOST_FILL
@@ -167,13 +154,7 @@ def arrival_seconds(nbytes: int, placement: Placement, machine: Machine, *, give
 
 
 def together(core: float, remote: float, sorted_rows: float = 0.0) -> float:
-    """Return seconds of a stage that computes and reads over the bus at the same time.
-
-    Parameters
-    ----------
-    core, remote, sorted_rows : float
-        Seconds of computing, of the bus for rows sorted by length, and for all else (`remote`).
-    """
+    """Return seconds of a stage that computes and reads over the bus at the same time."""
     both = max(core, sorted_rows)
     if sorted_rows:
         both *= (1 + (min(core, sorted_rows) / both) ** BESIDE) ** (1 / BESIDE)
@@ -203,16 +184,7 @@ def add(parts: Iterable[Mapping[Stage, float]]) -> dict[Stage, float]:
 
 
 def merged(group: Group, coming: float, *, low_scratch: bool) -> float:
-    """Return how many more accesses aggregation makes to a group's arrays out of core.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.cost import merged
-    >>> merged("scratch", 0.5, low_scratch=False), merged("scratch", 0.5, low_scratch=True)
-    (5.5, 7.0)
-    >>> merged("hash", 0.5, low_scratch=True), merged("community", 0.5, low_scratch=True)
-    (5.5, 0.0)
-    """
+    """Return how many more accesses aggregation makes to a group's arrays out of core."""
     if not coming or group not in MERGING:
         return 0.0
     if low_scratch and group == "scratch":
@@ -222,14 +194,7 @@ def merged(group: Group, coming: float, *, low_scratch: bool) -> float:
 
 
 def launches(device_mapped: int, room: int) -> int:
-    """Return k, the launches needed to go over data mapped to the device: ⌊Σ bytes ÷ room⌋ + 1.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.cost import launches
-    >>> launches(0, 100), launches(250, 100)
-    (1, 3)
-    """
+    """Return k, the launches needed to go over data mapped to the device: ⌊Σ bytes ÷ room⌋ + 1."""
     return device_mapped // max(room, 1) + 1
 
 
@@ -241,36 +206,14 @@ BEST_FACTORS: Final = (2, 5)
 
 
 def blocking_factor(nbytes: int, machine: Machine) -> int:
-    """Return the initial pages per warp: as many as give every warp at least one.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.cost import blocking_factor
-    >>> from louvain_um.placement.machine.profiles import H200
-    >>> blocking_factor(1 << 32, H200), blocking_factor(1 << 20, H200)
-    (5, 2)
-    """
+    """Return the initial pages per warp: as many as give every warp at least one."""
     warps = machine.faults_in_flight * (PAGE // 128)
     low, high = BEST_FACTORS
     return max(low, min(high, nbytes // PAGE // max(warps, 1)))
 
 
 def tune(measure: Callable[[int], float], begin: int = BEST_FACTORS[0]) -> int:
-    """Return the blocking factor with the least measured seconds, walking downhill from `begin`.
-
-    Parameters
-    ----------
-    measure : callable
-        Returns the seconds with so many pages per warp.
-    begin : int
-        Where to begin, 1 … 10.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.cost import tune
-    >>> tune(lambda pages: abs(pages - 4), begin=2)
-    4
-    """
+    """Return the blocking factor with the least measured seconds, walking downhill from `begin`."""
     seen = dict[int, float]()
 
     def seconds(factor: int) -> float:

@@ -41,23 +41,7 @@ APART: tuple[Stage, ...] = ("load", "fetch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Seconds by stage and cause.
-
-    Parameters
-    ----------
-    core : mapping of stage to float
-        Computing, with everything in device memory.
-    remote : mapping of stage to float
-        Reads and writes in place over the bus; they hardly overlap with computing.
-    sorted_rows : mapping of stage to float
-        Part of `remote` due to rows sorted by length; much of it is hidden.
-    out_of_core : mapping of stage to float
-        Transfers of vertex blocks, out of core.
-    arrival : mapping of stage to float
-        Copies to the initial places of bytes.
-    blocks : int
-        k, the launches per pass over level 0.
-    """
+    """Seconds by stage and cause."""
 
     core: Mapping[Stage, float]
     remote: Mapping[Stage, float] = field(default_factory=dict)
@@ -105,10 +89,7 @@ def forecast(
     low_scratch: bool = False,
     limit: int | None = None,
 ) -> Forecast:
-    """Return the seconds of a run under a layout; `out_of_core` arenas move in blocks.
-
-    With a limit, what coarse levels keep is placed, in that many bytes, when it is known.
-    """
+    """Return the seconds of a run under a layout; `out_of_core` arenas move in blocks."""
     machine, degree = work.machine, work.mean_degree
     in_blocks = [spec for spec in layout if spec.name in out_of_core]
     size, room = sum(spec.capacity for spec in in_blocks), sum(out_of_core.values())
@@ -243,24 +224,7 @@ def _arrival(
 def corrected(
     work: Workload, visited: Sequence[int], seconds: float, expected: Forecast
 ) -> Workload:
-    """Return the work as its first sweeps of level 0 show it to be.
-
-    Parameters
-    ----------
-    work : Workload
-    visited : sequence of int
-        Arcs that each sweep visited so far, or those of all sweeps as one figure, if moving is
-        over.
-    seconds : float
-        What these sweeps took together.
-    expected : Forecast
-        What was predicted.
-
-    Notes
-    -----
-    What takes longer, computing or the bus, is taken to be what the difference is due to. Later
-    sweeps are taken to shrink as the last one did; of one figure, there are none.
-    """
+    """Return the work as its first sweeps of level 0 show it to be."""
     seen = sum(visited)
     if not seen or seconds <= 0 or not work.arcs:
         return work

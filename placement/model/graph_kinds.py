@@ -23,20 +23,7 @@ GATHERED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What a method does on one kind of graph; times are nanoseconds on an H200.
-
-    Parameters
-    ----------
-    refine, aggregate, aggregate_missed : float
-        Per arc of level 0, each time; the second is added to aggregation the less of what is
-        read at random the cache holds.
-    coarse : float
-        All levels above 0, by arcs of level 0.
-    coarse_fixed : float
-        The same, whatever the size: launches and barriers.
-    cycles : int
-        How often level 0 is aggregated: a cycle without a move ends before.
-    """
+    """What a method does on one kind of graph; times are nanoseconds on an H200."""
 
     refine: float
     aggregate: float
@@ -48,28 +35,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphKind:
-    """A kind of graph; times are nanoseconds on an H200.
-
-    Parameters
-    ----------
-    name, about : str
-    visited : float
-        Arcs that moving visits on level 0, all cycles together, by arcs of the graph.
-    iterations : float
-        Sweeps of level 0, all cycles together.
-    move, move_missed : float
-        Per visited arc; the second is added the more, the less of what is read at random the
-        cache holds.
-    fetch : float
-        A vertex, from communities to labels on the host.
-    reread : float
-        How often moving reads an arc that it visits, those of the moved once more, by the 1.3
-        times that arrays declare.
-    hubs : float
-        How many visited arcs go through tables in global memory, by the eighth of all that arrays
-        declare.
-    methods : mapping of method to Method
-    """
+    """A kind of graph; times are nanoseconds on an H200."""
 
     name: str
     about: str
@@ -160,20 +126,7 @@ trust or mail 14 to 17, R-MAT 74 and more."""
 
 
 def kind_of(skew: float | None) -> GraphKind:
-    """Return the kind of a graph.
-
-    Parameters
-    ----------
-    skew : float, optional
-        Degree at the end of a random arc by that of a random vertex: (Σ degree² ÷ Σ degree) ÷
-        (Σ degree ÷ n), 1 where all degrees are equal. None if it is not known.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.graph_kinds import kind_of
-    >>> kind_of(1.05).name, kind_of(8).name, kind_of(74).name, kind_of(None).name
-    ('mesh', 'community_structured', 'power_law', 'unknown')
-    """
+    """Return the kind of a graph."""
     if skew is None:
         return UNKNOWN
     return (
@@ -190,14 +143,7 @@ EARLIER_NAMES: Final = {
 
 
 def named_kind(name: str) -> GraphKind:
-    """Return a kind by name, names of earlier versions included.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.graph_kinds import named_kind
-    >>> named_kind("mesh").name, named_kind("even").name
-    ('mesh', 'mesh')
-    """
+    """Return a kind by name, names of earlier versions included."""
     name = EARLIER_NAMES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in GRAPH_KINDS:
         raise OptionError("kind", name, f"must be one of {', '.join(GRAPH_KINDS)}")
@@ -205,10 +151,7 @@ def named_kind(name: str) -> GraphKind:
 
 
 def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
-    """Return how often a stage passes over all blocks of level 0's arcs.
-
-    It does not depend on how many vertices are active: those of a sub-round are in any block.
-    """
+    """Return how often a stage passes over all blocks of level 0's arcs."""
     cycles = kind.methods[method].cycles
     refining = cycles * (SUB_ROUNDS + 1) if method == "leiden" else 0
     # After the first sweeps, one more pass activates vertices for the last sub-round's moves.
@@ -219,11 +162,7 @@ def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
 def seconds_in_core(
     kind: GraphKind, vertices: int, arcs: int, machine: Machine, method: str, visited: float
 ) -> dict[Stage, float]:
-    """Return seconds of each stage with every array in plain device memory, loading apart.
-
-    Times per arc are the H200's, scaled by the rate of random reads; those of launches, by
-    what a launch with a read-back costs.
-    """
+    """Return seconds of each stage with every array in plain device memory, loading apart."""
     scale = 1e-9 * H200.device_random_rate / machine.device_random_rate
     fixed = 1e-9 * machine.readback_seconds / H200.readback_seconds
     missed = max(0.0, 1 - machine.cache_bytes / max(GATHERED * vertices, 1))

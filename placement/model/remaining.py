@@ -38,39 +38,7 @@ LEVEL_OF_LEIDEN: Final = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Chosen by runs of the zoo; `benchmarks/zoo_predictions.py` fits them to half of its kinds.
-
-    Parameters
-    ----------
-    visit, visit_vertex, visit_skew : float
-        Nanoseconds of a visit of an arc of level 0 on an H200 with everything on the device, what
-        is added to it by vertices per arc, and how much longer it takes, relative, where degrees
-        are skewed. What a run in pages takes beyond that it waited for the bus; of a run in core,
-        what level 0 took is the measure.
-    aggregate, refine : float
-        What aggregating an arc takes, and for Leiden refining it, too, in visits.
-    sweeps : float
-        Visits of an arc of a coarse level, besides one, if its vertices begin in communities of
-        their own. Where they begin in communities found before, as Leiden's do, few leave these.
-    open : float
-        How many more visits, relative, where vertices have nothing to go by: neither arcs nor
-        vertices became fewer.
-    merging, clear, hubs : float
-        Exponents by which later levels keep fewer arcs than the level before: of the share that
-        level 1 keeps; of the communities that its vertices begin in, by vertices; of the skew of
-        degrees, since arcs of hubs fall together.
-    vertex : float
-        Nanoseconds of a coarse vertex.
-    level : float
-        Milliseconds of a level, whatever its size.
-    back : float
-        What waits for the bus, by that of level 0, when level 0 is moved once more.
-    again : float
-        Seconds of another whole cycle by those of the first, the bus and moving level 0 apart:
-        fewer vertices move, but as many bytes are read.
-    doubt : float
-        Such cycles where communities are clear, in the mean.
-    """
+    """Chosen by runs of the zoo; `benchmarks/zoo_predictions.py` fits them to half of its kinds."""
 
     visit: float = 0.0165
     visit_vertex: float = 0.21
@@ -91,25 +59,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What is known of a run when level 1 is there.
-
-    Parameters
-    ----------
-    seconds : float
-        Until then.
-    visited : float
-        Arcs that moving visited on level 0, by arcs of the graph.
-    arcs, vertices, communities : int
-        Of level 1, and the communities that its vertices begin in.
-    isolated : int
-        Vertices without arcs, as far as known: each stays a community of its own.
-    skew : float
-        Degree at the end of a random arc, relative to that of a random vertex.
-    max_degree : int
-        Of the input, as far as known.
-    waited : float, optional
-        Seconds for which level 0 waited for the bus, if that is known.
-    """
+    """What is known of a run when level 1 is there."""
 
     seconds: float
     visited: float
@@ -124,19 +74,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Remaining:
-    """What follows from what is known of a run when level 1 is there.
-
-    Parameters
-    ----------
-    work : Workload
-    limit : int, optional
-        Bytes of the device, of a run in pages, whose arrays change sides. Otherwise coarse levels
-        lie where level 0 does.
-    arc_bytes : float
-        Bytes of an arc of a coarse level.
-    found : Found
-    rates : Rates
-    """
+    """What follows from what is known of a run when level 1 is there."""
 
     work: Workload
     limit: int | None
@@ -240,10 +178,7 @@ class Remaining:
 
     @cached_property
     def coarse_away(self) -> float:
-        """The same of the levels above 0, the more, the more of the device they and the next take.
-
-        No arc waits longer than one of level 0.
-        """
+        """The same of the levels above 0, the more."""
         if self.limit is None:
             return 0.0
         arcs = 0.0
@@ -265,10 +200,7 @@ class Remaining:
 
     @property
     def again(self) -> float:
-        """Seconds of the cycles after the first. Each run moves level 0's vertices once more.
-
-        Louvain's last cycle aggregates them into few communities: of later levels nothing is left.
-        """
+        """Seconds of the cycles after the first. Each run moves level 0's vertices once more."""
         rates, arcs = self.rates, self.work.arcs
         moving = self.visit * arcs + rates.back * self.away
         if self.work.method != "leiden":

@@ -27,7 +27,7 @@ WARP: Final = 32
 LEAST_TILE: Final = 4
 """Threads that wait for an access together, and the fewest of them that read one row: short rows
 are read side by side, so that each costs less. Moving over rows of 11 bytes took 1.0 ns for each,
-over rows of 36 and 42 bytes 1.7 and 1.8, of which bytes are .8, 1.3 and 1.4 (`road`, `small_world`
+over rows of 36 and 42 bytes 1.7 and 1.8, of which bytes are 0.8, 1.3 and 1.4 (`road`, `small_world`
 and `geometric` of the zoo at 30 %, by an earlier version)."""
 
 WHOLE: Final = 4
@@ -35,7 +35,7 @@ WHOLE: Final = 4
 many: weights of a byte cost aggregation as much as targets (`hosted_arrays_h200.json`)."""
 
 TAKEN: Final = 0.8
-"""Share of their reserved memory that coarse levels use: .79 on LFR 24, .96 on R-MAT 24. The
+"""Share of their reserved memory that coarse levels use: 0.79 on LFR 24, 0.96 on R-MAT 24. The
 rest, at the end, costs nothing wherever it is."""
 
 WORD: Final = 8
@@ -46,12 +46,12 @@ SEARCHED: Final = 1.9
 to `adv5` and `adv7` on LFR and R-MAT 24."""
 
 WAITING: Final = 2
-"""Exponent of how busy a link is, to give the share of its time that computing does not hide: .2
-over NVLink, where two H200 lost .13 to .3 of it (`peer_h200.json`)."""
+"""Exponent of how busy a link is, to give the share of its time that computing does not hide: 0.2
+over NVLink, where two H200 lost 0.13 to 0.3 of it (`peer_h200.json`)."""
 
 FLAGS: Final = 0.15
 """Cost of testing or setting a flag, by that of a read: no thread waits, many are set together.
-With scratch on the host moving took .6 s on LFR 24 and .9 on R-MAT 24 (`policies_h200`)."""
+With scratch on the host moving took 0.6 s on LFR 24 and 0.9 on R-MAT 24 (`policies_h200`)."""
 
 UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
 UNSEEN_TIMES: Final = 7
@@ -61,24 +61,7 @@ each of these stages. This errs towards keeping it on the device."""
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """By how much a graph, and how it is run, differ from what arrays declare for any.
-
-    Parameters
-    ----------
-    moving, rows : float
-        Accesses of moving; of these once more, those of arcs and of the labels at their ends.
-    hubs : float
-        Moving's accesses to tables.
-    refines : bool
-        Whether there is a stage of refining.
-    adding : float
-        Aggregating level 0: arcs read, sums made. Look-ups hardly depend on it: most are made
-        the first time, while communities are small.
-    coming : float
-        Share of level 0's arcs that is transferred in blocks.
-    low_scratch : bool
-        Whether scratch has its minimal size.
-    """
+    """By how much a graph, and how it is run, differ from what arrays declare for any."""
 
     moving: float = 1.0
     rows: float = 1.0
@@ -126,29 +109,14 @@ def accesses_of(array: ArraySpec, scales: Scales = AS_DECLARED) -> dict[tuple[St
 
 
 def exposed_share(machine: Machine) -> float:
-    """Return the share of the seconds of reading arcs in place that computing does not hide.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.machine.profiles import H200
-    >>> from louvain_um.placement.model.remote_access import exposed_share
-    >>> exposed_share(H200), exposed_share(H200.with_peer()) < 0.5
-    (1.0, True)
-    """
+    """Return the share of the seconds of reading arcs in place that computing does not hide."""
     # With each arc goes a random read of the device: arcs are used no faster than that.
     busy = WHOLE * machine.device_random_rate / machine.remote_bandwidth
     return min(1.0, busy**WAITING)
 
 
 def rows_at_once(mean_degree: float) -> float:
-    """Return how many rows a warp reads side by side.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.remote_access import rows_at_once
-    >>> rows_at_once(2.7), rows_at_once(16), rows_at_once(100)
-    (8.0, 2.0, 1.0)
-    """
+    """Return how many rows a warp reads side by side."""
     return WARP / min(max(mean_degree, LEAST_TILE), WARP)
 
 
@@ -159,19 +127,7 @@ def remote_seconds(
     mean_degree: float,
     scales: Scales = AS_DECLARED,
 ) -> dict[Stage, float]:
-    """Return seconds per stage that the bus, or the link to a peer, is busy for an array.
-
-    Of arcs over a link that is faster than they are used, those that are waited for.
-
-    Parameters
-    ----------
-    array : ArraySpec
-    placement : Placement
-    machine : Machine
-    mean_degree : float
-        Arcs per vertex; a row of the arcs is read as a whole and begins anywhere.
-    scales : Scales
-    """
+    """Return seconds per stage that the bus, or the link to a peer, is busy for an array."""
     there = placement.on_device
     if there == 1:
         return {}
@@ -207,8 +163,5 @@ def remote_seconds(
 
 
 def overlaps(array: ArraySpec, machine: Machine) -> bool:
-    """Whether reading arcs overlaps with computing on others, as `cost.together` says.
-
-    That is so of rows sorted by length, over a link that arcs wait for.
-    """
+    """Whether reading arcs overlaps with computing on others, as `cost.together` says."""
     return array.by_length and exposed_share(machine) == 1

@@ -35,14 +35,7 @@ arcs 3.6 to 13.5 times, where 4 to 11 times were expected."""
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Seconds of the algorithm: the graph's and the labels' journeys apart.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.model.time_range import TimeRange
-    >>> 0.2 in TimeRange(0.1, 0.15, 0.4)
-    True
-    """
+    """Seconds of the algorithm: the graph's and the labels' journeys apart."""
 
     low: float
     expected: float
@@ -55,18 +48,7 @@ class TimeRange:
 def time_range(
     expected: Forecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: float
 ) -> TimeRange:
-    """Return how long a run may take.
-
-    Parameters
-    ----------
-    expected : Forecast
-    work : Workload
-    kept : (float, float, float)
-    limit : int, optional
-        Bytes of the device, of a run in pages.
-    arc_bytes : float
-        Bytes of an arc of a coarse level.
-    """
+    """Return how long a run may take."""
     level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))
     causes = (expected.remote, expected.out_of_core, expected.arrival)
     bus = sum(s for by in causes for stage, s in by.items() if stage not in ("load", "coarse"))

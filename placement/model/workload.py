@@ -24,23 +24,7 @@ Source = Literal["host", "device"]
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """The inputs of every prediction.
-
-    Parameters
-    ----------
-    vertices, arcs : int
-    machine : Machine
-    kind : GraphKind
-    method : {"louvain", "leiden"}
-    visited : float
-        Arcs that moving visits on level 0, by arcs of the graph.
-    source : {"host", "device"}
-        Where the graph is when the run begins.
-    max_degree : int
-        Most arcs of a vertex; 0 if it is not known.
-    core_scale, bus_scale : float
-        Measured time divided by predicted time, for computing and for the bus.
-    """
+    """The inputs of every prediction."""
 
     vertices: int
     arcs: int

@@ -33,11 +33,7 @@ most graphs have smaller levels than estimates expect."""
 
 
 def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
-    """Return the bytes by which arcs of levels 1 and 2 may exceed their estimates.
-
-    No level has more arcs than the input. Those that outgrow their place are copied, so that there
-    are two of the larger array meanwhile.
-    """
+    """Return the bytes by which arcs of levels 1 and 2 may exceed their estimates."""
     known = list(arrays)
     arcs = max((a.size for a in known if a.role == "targets" and a.level == 0), default=0)
     rows = [a for a in known if a.estimated and a.holds_coarse_arcs]
@@ -47,11 +43,7 @@ def unplanned_bytes(arrays: Iterable[ArraySpec]) -> int:
 
 
 def leaves_often(arrays: Sequence[ArraySpec], compact: Iterable[ArraySpec], limit: int) -> bool:
-    """Return whether so much of the input is expected to leave that it is to take fewer bytes.
-
-    Where expected levels have no room beside its arcs, some leave: of fewer bytes, less. Unpacking
-    targets takes time. It pays where much leaves, or where offsets take fewer bytes, too.
-    """
+    """Return whether so much of the input is expected to leave that it is to take fewer bytes."""
     short = with_slack(capacity(arrays)) + wasted_bytes(limit, arrays) - limit
     return short > (limit // MUCH if any(a.by_length for a in compact) else 0)
 
@@ -65,22 +57,7 @@ def choose(
     compact: Callable[[bool], tuple[ArraySpec, ...]] | None = None,
     free: int | None = None,
 ) -> Candidate:
-    """Return the candidate with the least predicted time within the limit.
-
-    If everything fits, that is plain device memory: with the input in fewer bytes (`compact`) if
-    needed, else with low scratch, else with both. Otherwise it is the best of: arrays moved to the
-    host in each of `ORDERS`, the last one split; and every policy of the package whose managed
-    memory does not exceed the free device memory. If nothing fits, return the one that needs
-    least.
-
-    Arrays whose sizes are estimates do not decide: if there are any, and not everything fits, the
-    others are placed, in pages, and these when their sizes are known. Policies of the package are
-    then tried only if that does not fit.
-
-    Where arcs are read over the link nearly as fast as they are used, what outgrows its estimate
-    costs little there. So the input as it is, its arrays and all others once placed, competes with
-    pages, which cost time to change sides, and with fewer bytes, which cost time to unpack.
-    """
+    """Return the candidate with the least predicted time within the limit."""
     first = candidate(AUTO, default, work, limit, low_scratch=False)
     if first.fitted.within(limit - unplanned_bytes(default)):
         return first

@@ -54,11 +54,7 @@ def candidate(
     out_of_core: tuple[ArraySpec, ...] = (),
     like: str = "",
 ) -> Candidate:
-    """Lay a policy out and predict it.
-
-    `out_of_core` lists the additional or larger arrays of an out-of-core run; `like` names the
-    policy of which it is a copy.
-    """
+    """Lay a policy out and predict it."""
     layout = lay_out(arrays, policy, joint=joint, in_pages=in_pages)
     fitted = fit(layout, limit, work.max_degree)
     if in_pages and not fitted.within(limit - wasted_bytes(limit, arrays)):

@@ -56,18 +56,7 @@ def find_policy(policy: str | Path | Policy) -> Policy:
 
 
 def refuse_misspelt(policy: Policy, **tables: Iterable[str]) -> None:
-    """Raise `OptionError` if a policy names nearly what a program has, by table of the policy.
-
-    Whatever else it names may be of another program.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.policy.find import refuse_misspelt
-    >>> refuse_misspelt(Policy(name="mine", roles={"rank": "pinned"}), roles=["targets"])
-    >>> refuse_misspelt(Policy(name="mine", roles={"tragets": "pinned"}), roles=["targets"])
-    Traceback (most recent call last):
-    louvain_um.errors.OptionError: policy mine: roles has 'tragets'; did you mean targets? Or ...
-    """
+    """Raise `OptionError` if a policy names nearly what a program has, by table of the policy."""
     for table, there in tables.items():
         known, placed = sorted(set(there)), getattr(policy, table)
         left = [name for name in known if name not in placed]

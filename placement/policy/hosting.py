@@ -41,19 +41,7 @@ def beyond(machine: Machine) -> Placement:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Order in which arrays move to the host: least time lost per byte freed first.
-
-    Parameters
-    ----------
-    greedy : bool
-        Count the bytes by which the peak shrinks now; else the bytes of the piece, because the
-        peak may shrink by these once other arrays have moved.
-    small_last : bool
-        Move arrays below one block last: they free little memory and are often hot.
-    whole : bool
-        Where several stages are at the peak, take only what lowers it alone, if anything does: that
-        is alive in all of them and may be hot. Else one array for each stage.
-    """
+    """Order in which arrays move to the host: least time lost per byte freed first."""
 
     greedy: bool = True
     small_last: bool = True
@@ -95,10 +83,7 @@ def hosted_within(
 
 
 def _by_stage(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
-    """Return arrays of known size, the input's arcs once for each stage that reads them.
-
-    They may be on the device in one stage and on the host in another.
-    """
+    """Return arrays of known size, the input's arcs once for each stage that reads them."""
     found = list[ArraySpec]()
     for array in lasting(arrays):
         if array.holds_input_arcs:
@@ -128,11 +113,7 @@ def hosting(
     *,
     in_pages: bool = False,
 ) -> Policy:
-    """Return a policy that moves pieces of arrays to the host until the rest fits.
-
-    The order does not depend on the limit, so a larger limit never keeps less on the device. In
-    pages, where a run fills what is left itself, whole arrays that fit after all come back.
-    """
+    """Return a policy that moves pieces of arrays to the host until the rest fits."""
     scales = work.scales(arrays)
     left = {a.name: _Hosting(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
     held = dict.fromkeys(STAGES, 0)
@@ -194,21 +175,7 @@ def _bring_back(
 
 
 class _Hosting:
-    """An array that is moved to the host piece by piece.
-
-    Parameters
-    ----------
-    array : ArraySpec
-    work : Workload
-    scales : Scales
-
-    Attributes
-    ----------
-    here, piece : int
-        Bytes that are on the device, and those of the next piece to move.
-    loss : float
-        Seconds that moving this piece costs.
-    """
+    """An array that is moved to the host piece by piece."""
 
     def __init__(self, array: ArraySpec, work: Workload, scales: Scales) -> None:
         self.array = array

@@ -44,7 +44,7 @@ MAKING: Final[Mapping[Kind, float]] = {
     "prefetched": 0.8e-3, "read_mostly": 0.8e-3, "pinned": 1.2e-3, "host_mapped": 9e-3,
     "split": 14e-3,
 }  # fmt: skip
-"""Seconds that each array takes beside that. Both are fitted to loads of R-MAT 22's rows, .5 and
+"""Seconds that each array takes beside that. Both are fitted to loads of R-MAT 22's rows, 0.5 and
 1.1 GB in two or three arrays, beside an H200 with 32 cores (`paper_programs_h200`)."""
 
 FETCHED: Final = 12.5e9
@@ -63,16 +63,7 @@ SECTOR: Final = 32
 
 
 def joined(work: float, bus: float, *, overlap: bool = True) -> float:
-    """Return the seconds of computing and using device memory (`work`) beside reading the bus.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.program.cost import joined
-    >>> round(joined(0.0, 1.0), 2), round(joined(1.0, 1.0), 2), round(joined(9.0, 1.0) - 9, 3)
-    (1.0, 1.06, 0.0)
-    >>> joined(9.0, 1.0, overlap=False)
-    10.0
-    """
+    """Return the seconds of computing and using device memory (`work`) beside reading the bus."""
     most = max(work, bus)
     if not overlap or most == 0:
         return work + bus
@@ -90,11 +81,7 @@ class Pages:
 
 
 class Use(NamedTuple):
-    """What a phase's accesses of an array take, wherever all of it lies.
-
-    Seconds of device memory; seconds of the bus, or the link, to and from the device: for what does
-    not fit on the device, and for page-locked and managed memory of the host.
-    """
+    """What a phase's accesses of an array take, wherever all of it lies."""
 
     name: str
     local: float
@@ -111,31 +98,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramCost:
-    """Seconds of a program on a machine.
-
-    Parameters
-    ----------
-    program : Program
-    machine : Machine
-    scale : mapping of str to float
-        Measured seconds of a phase divided by those predicted, from feedback.
-    left : mapping of str to float
-        Part of a phase's runs that is still to come; all of it, if left out.
-    here : mapping of str to Placement
-        Where arrays are already: moving them elsewhere is what arrival costs then.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.machine.profiles import H200
-    >>> from louvain_um.placement.program.cost import ProgramCost
-    >>> from louvain_um.placement.policy.policy import Placement
-    >>> from louvain_um.placement.program import Program, ProgramArray, Stream
-    >>> data = ProgramArray(name="data", shape=10**8, reads=Stream(passes=20), from_host=1)
-    >>> cost = ProgramCost(program=Program(name="scan", arrays=[data]), machine=H200)
-    >>> here, there = (cost.seconds({"data": Placement(k)}) for k in ("device", "host_mapped"))
-    >>> here < there
-    True
-    """
+    """Seconds of a program on a machine."""
 
     program: Program
     machine: Machine
@@ -222,11 +185,7 @@ class ProgramCost:
         return {}
 
     def arrival(self, array: ProgramArray, placement: Placement) -> float:
-        """Return seconds of moving an array between host and device in the whole program.
-
-        Explicit copies, migrations by page faults or prefetches, and making fresh memory. What the
-        host writes or reads in memory that it shares with the device needs no copy.
-        """
+        """Return seconds of moving an array between host and device in the whole program."""
         key = array.name, placement
         found = self._arrivals.get(key)
         if found is None:
@@ -321,15 +280,7 @@ class ProgramCost:
     def estimate(
         self, array: ProgramArray, placements: Mapping[str, Placement], room: int
     ) -> Estimate:
-        """Return φ, τ and σ of keeping one array on the host, the others as they are placed.
-
-        Parameters
-        ----------
-        array : ProgramArray
-        placements : mapping of str to Placement
-        room : int
-            Bytes of the device that the array may have.
-        """
+        """Return φ, τ and σ of keeping one array on the host, the others as they are placed."""
         hosted = placements[array.name]
         if hosted.kind not in ("host_mapped", "pinned"):
             hosted = Placement("host_mapped")

@@ -19,11 +19,7 @@ each pass reads every page as often, 1 or more if accesses fall on pages at rand
 
 
 class Counter(Protocol):
-    """Counts accesses of kernels while it is entered: an access tracer.
-
-    Its `observe` is told which arrays there are; its `result` has counts by name, of reads, writes
-    and atomics, and maps of accesses by page and time.
-    """
+    """Counts accesses of kernels while it is entered: an access tracer."""
 
     def __enter__(self) -> Any: ...
 
@@ -59,22 +55,7 @@ class Counted:
         return not len(inside) or bool(inside.var() < EVEN * max(float(inside.mean()), 1e-300))
 
     def accesses(self, size: int) -> tuple[list[Access], list[Access]]:
-        """Return what was read and written, as passes where the array was streamed.
-
-        Parameters
-        ----------
-        size : int
-            Elements of the array.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from louvain_um.placement.program.counts import Counted
-        >>> Counted(4000, 0, 0, np.full(10, 400)).accesses(1000)
-        ([Stream(passes=4.0, share=1.0)], [])
-        >>> Counted(100, 0, 5, np.array([80, 20, 0, 5])).accesses(1000)
-        ([Gather(count=100.0, share=0.75), Atomic(count=5.0, share=0.75)], [])
-        """
+        """Return what was read and written, as passes where the array was streamed."""
         share = float((np.asarray(self.pages) > 0).mean()) if len(self.pages) else 1.0
         even = self.even
 

@@ -15,20 +15,7 @@ from louvain_um.placement.program.slots import Slot
 
 
 class Declarations:
-    """Arrays by name, in the order of their declaration.
-
-    Parameters
-    ----------
-    name : str
-        Of the program.
-    phases : sequence of Phase or str
-        Its phases; if left out, those that arrays name.
-
-    Attributes
-    ----------
-    operations : dict of str to float
-        Of phases in which they were measured.
-    """
+    """Arrays by name, in the order of their declaration."""
 
     def __init__(self, name: str, phases: Sequence[Phase | str] = ()) -> None:
         self.name = name
@@ -40,13 +27,7 @@ class Declarations:
         self._only: str | None = None
 
     def add(self, spec: ProgramArray, source: Any = None) -> Slot:
-        """Add an array.
-
-        Raises
-        ------
-        OptionError
-            Its name is taken, or its source has another shape or holds no numbers.
-        """
+        """Add an array."""
         if spec.name in self.slots:
             raise OptionError("name", spec.name, "must be another: there is such an array already")
         if source is not None:
@@ -67,13 +48,7 @@ class Declarations:
         )
 
     def phase(self, name: str) -> str:
-        """Return the phase of a name; if none was declared, the first name used is the only one's.
-
-        Raises
-        ------
-        OptionError
-            There is no such phase.
-        """
+        """Return the phase of a name; if none was declared."""
         program = self.program
         if self.phases or self._named:
             return program.phase(name).name

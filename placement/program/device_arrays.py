@@ -37,15 +37,7 @@ class Owner:
 
 
 class DeviceStore:
-    """Memory of one device and of its host.
-
-    Parameters
-    ----------
-    device : int
-        The CUDA device.
-    peer : int, optional
-        Another one, whose memory takes the place of the host's; the device has it mapped.
-    """
+    """Memory of one device and of its host."""
 
     def __init__(self, device: int, peer: int | None = None) -> None:
         self.device = device
@@ -157,13 +149,7 @@ def owner_of(array: Any) -> Owner | None:
 
 
 def host_view(array: Any) -> NDArray[Any]:
-    """Return a NumPy array over the memory of an array that lives on the host.
-
-    Raises
-    ------
-    PlacementError
-        It does not, or not all of it.
-    """
+    """Return a NumPy array over the memory of an array that lives on the host."""
     owner = owner_of(array)
     arena = None if owner is None else owner.arena
     sides = set() if arena is None else {s for *_, s in arena.sides(array.data.ptr, array.nbytes)}
@@ -189,10 +175,7 @@ def new_array(slot: Slot, device: int) -> Any:
 
 
 def point(array: Any, address: int, nbytes: int, owner: object, device: int) -> None:
-    """Let an array, which stays the same object, point to other memory.
-
-    Views keep the memory that they were made of.
-    """
+    """Let an array, which stays the same object, point to other memory."""
     from cupy.cuda import UnownedMemory
 
     array.data.__init__(UnownedMemory(address, nbytes, owner, device), 0)

@@ -19,22 +19,7 @@ waiting for the host are measured."""
 def with_time(
     plan: ProgramPlan, phase: str, seconds: float, *, counted: bool = False
 ) -> ProgramPlan:
-    """Return a plan whose predictions for a phase are those measured in one run of it.
-
-    If the phase's accesses were `counted`, so that the time they take is known, a longer run has
-    computed meanwhile: the phase gets so many operations, which hide remote accesses. Else its
-    accesses, which were guesses, are scaled.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.placement.program import Program, ProgramArray, Stream
-    >>> from louvain_um.placement.program.feedback import with_time
-    >>> x = ProgramArray(name="x", shape=10**6, reads=Stream())
-    >>> plan = lu.plan(Program(name="scan", arrays=[x]), machine="h200")
-    >>> round(with_time(plan, "run", 0.25).phase_seconds["run"], 3)
-    0.25
-    """
+    """Return a plan whose predictions for a phase are those measured in one run of it."""
     about = plan.program.phase(phase)
     predicted = plan.cost.phase_seconds(about, plan.placements) / max(1.0, about.passes)
     if seconds < MEASURABLE or predicted <= 0:
@@ -77,19 +62,7 @@ def with_counts(
 def reconsidered(
     plan: ProgramPlan, program: Program, runs: Mapping[str, int], *, managed: bool
 ) -> ProgramPlan:
-    """Return a plan for the runs to come, with arrays moved where that pays.
-
-    Parameters
-    ----------
-    plan : ProgramPlan
-        Where arrays are, and what was measured.
-    program : Program
-        With the accesses as they are known now.
-    runs : mapping of str to int
-        How often each phase has run.
-    managed : bool
-        Whether there is managed memory.
-    """
+    """Return a plan for the runs to come, with arrays moved where that pays."""
     left = {p.name: _left(p.passes, runs.get(p.name, 0)) for p in program.phases}
     coming = replace(plan.cost, program=program, left=left, here=dict(plan.placements))
     found = solve(coming, plan.limit, managed=managed)

@@ -251,31 +251,7 @@ def plan_program(
     managed: bool = True,
     scale: Mapping[str, float] | None = None,
 ) -> ProgramPlan:
-    """Decide where every array of a program will live, and predict what that takes.
-
-    Parameters
-    ----------
-    program : Program
-    machine : Machine
-    memory : str, path or Policy
-        What `find_policy` takes; "auto" decides for all arrays together, by the cost model.
-    budget : Budget, int or str, optional
-        Bytes of the device to use, as a number, like "8GiB", or like "70%" of `Program.peak_bytes`.
-    free : int, optional
-        Bytes that the device has free; by default what the machine has, less a context's.
-    managed : bool
-        Whether the device has managed memory that both sides may touch at any time.
-    scale : mapping of str to float, optional
-        See `ProgramCost`.
-
-    Raises
-    ------
-    OptionError
-        There is no such policy, it misspells a group or role, the budget is none, or the machine
-        has too little memory for a context.
-    MemoryBudgetError
-        What must be on the device, or what the policy places there, exceeds the budget.
-    """
+    """Decide where every array of a program will live, and predict what that takes."""
     policy = find_policy(memory)
     allowed = Budget.parse(budget).resolve(program.peak_bytes)
     there = machine.bytes_for_runs if free is None else free

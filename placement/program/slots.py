@@ -16,22 +16,7 @@ State = Literal["declared", "live", "outside", "closed"]
 
 @dataclass(eq=False)
 class Slot:
-    """An array of a Placer.
-
-    Attributes
-    ----------
-    spec : ProgramArray
-    source : numpy.ndarray, cupy.ndarray or None
-        Values to begin with.
-    array : cupy.ndarray or numpy.ndarray
-        The user's array; it is the same object wherever its memory is.
-    placement : Placement or None
-        Where it lives, once that is decided.
-    memory : object
-        What the store keeps for it while it is live.
-    state : {"declared", "live", "outside", "closed"}
-        Before a decision; in memory; between its phases; after the Placer was closed.
-    """
+    """An array of a Placer."""
 
     spec: ProgramArray
     source: Any = None
@@ -41,13 +26,7 @@ class Slot:
     state: State = "declared"
 
     def check(self) -> None:
-        """Refuse to use the array while it has no memory.
-
-        Raises
-        ------
-        PlacementError
-            It says what to do.
-        """
+        """Refuse to use the array while it has no memory."""
         if self.state == "live":
             return
         name = self.spec.name

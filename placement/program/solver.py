@@ -51,40 +51,7 @@ def solve(
     managed: bool = True,
     fixed: Mapping[str, Placement] | None = None,
 ) -> dict[str, Placement]:
-    """Return where each array lives, for the least predicted time within a budget.
-
-    Parameters
-    ----------
-    cost : ProgramCost
-    budget : int
-        Bytes of the device in any phase.
-    managed : bool
-        Whether there is managed memory; without, host memory is page-locked.
-    fixed : mapping of str to Placement, optional
-        Arrays that are decided already.
-
-    Returns
-    -------
-    dict of str to Placement
-        The same for arrays in any order of declaration.
-
-    Raises
-    ------
-    MemoryBudgetError
-        What must be on the device exceeds the budget.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.machine.profiles import H200
-    >>> from louvain_um.placement.program.cost import ProgramCost
-    >>> from louvain_um.placement.program import Gather, Program, ProgramArray, Stream
-    >>> from louvain_um.placement.program.solver import solve
-    >>> cold = ProgramArray(name="cold", shape=1 << 26, reads=Stream(passes=50))
-    >>> hot = ProgramArray(name="hot", shape=1 << 26, reads=Gather(1e10))
-    >>> cost = ProgramCost(program=Program(name="two", arrays=[cold, hot]), machine=H200)
-    >>> {name: str(where) for name, where in solve(cost, 300 << 20).items()}
-    {'cold': 'split(0.1758)', 'hot': 'device'}
-    """
+    """Return where each array lives, for the least predicted time within a budget."""
     # What is free beyond a program's peak changes from run to run, and decides nothing.
     question = cost, min(budget, cost.program.peak_bytes), managed, dict(fixed or {})
     for asked, decided in tuple(DECIDED):
@@ -136,10 +103,7 @@ def may_pay(
     free: Iterable[ProgramArray],
     others: tuple[Placement, ...],
 ) -> bool:
-    """Whether other placements than plain device memory for everything may pay at all.
-
-    No kernel is faster elsewhere, so they can only save what moving arrays takes.
-    """
+    """Whether other placements than plain device memory for everything may pay at all."""
     saved = 0.0
     for array in free:
         now = cost.arrival(array, everything[array.name])
@@ -160,15 +124,7 @@ def alternatives(
 def refuse_beyond(
     program: Program, placements: Mapping[str, Placement], budget: int, *, chosen: bool = False
 ) -> None:
-    """Refuse placements that take more of the device than there is.
-
-    With `chosen`, all that need not be there is elsewhere already.
-
-    Raises
-    ------
-    MemoryBudgetError
-        With the bytes of the fullest phase, and its arrays.
-    """
+    """Refuse placements that take more of the device than there is."""
     held = held_by_phase(program, placements)
     fullest = max(held, key=lambda phase: held[phase])
     if held[fullest] <= budget:

@@ -12,26 +12,7 @@ from louvain_um.placement.program.slots import Store
 
 
 def store_of(device: str | int, peer_memory: str | None = None) -> Store:
-    """Return where arrays get their memory.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda", "cuda:N"} or int
-        "auto" and "cuda" stand for the current GPU; "auto" without one for the host.
-    peer_memory : str, optional
-        Another GPU, such as "cuda:1", whose memory takes the place of the host's.
-
-    Raises
-    ------
-    OptionError, DeviceUnavailableError
-        It is no device, or it is not there.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.program.stores import store_of
-    >>> store_of("cpu").name
-    'cpu'
-    """
+    """Return where arrays get their memory."""
     if device == "cpu":
         return HostStore()
     number = {"auto": "", "cuda": ""}.get(str(device), str(device).removeprefix("cuda:"))

@@ -19,24 +19,14 @@ BINS: Final = 512
 
 
 def shift_of(nbytes: int) -> int:
-    """Return log2 of the bytes of a row of an array's map.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.access.access_maps import shift_of
-    >>> shift_of(100), shift_of(1 << 30)
-    (12, 22)
-    """
+    """Return log2 of the bytes of a row of an array's map."""
     return max(12, (max(nbytes, 1) - 1).bit_length() - (ROWS.bit_length() - 1))
 
 
 def by_page(
     touches: Touches, number: int, array: Array
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-    """Return pages of an array, accesses of each, and bytes of all.
-
-    A streamed page counts its elements, one touched at random its accesses.
-    """
+    """Return pages of an array, accesses of each, and bytes of all."""
     mine = touches.array == number
     first, length = touches.first[mine], touches.length[mine]
     streamed = touches.way[mine] <= Access.WRITE
@@ -49,25 +39,7 @@ def by_page(
 
 
 def access_maps(trace: Trace, times: NDArray[np.int64]) -> tuple[PageMap, ...]:
-    """Return a map of each array that the launches of a trace touch.
-
-    Parameters
-    ----------
-    trace : Trace
-    times : int64[steps + 1]
-        When each step began, and the last ended, in nanoseconds. Touches of a launch are
-        spread evenly over its time; in long programs several steps share a bin.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.profiling.simulator import Array, Launch, Touches, Trace
-    >>> from louvain_um.profiling.access.access_maps import access_maps
-    >>> data = Array(name="targets", group="graph", nbytes=1 << 20)
-    >>> trace = Trace((data,), (Launch(touches=Touches.runs(0, 0, data.pages)),))
-    >>> access_maps(trace, np.array([0, 1000]))[0].total
-    262144
-    """
+    """Return a map of each array that the launches of a trace touch."""
     if not trace.steps:
         return ()
     each = -(-len(trace.steps) // BINS)

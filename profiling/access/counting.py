@@ -30,11 +30,7 @@ SPREAD = np.uint32(0x9E3779B1)
 
 @kernel(inline="always")
 def note(counters, slot, at, amount):
-    """Count `amount` at byte `at` of a slot's array.
-
-    Beyond the array's end the amount goes to its last page, since writing elsewhere would damage
-    the heap; `high` tells `Slots.take`. As unsigned numbers, negative pages lie beyond the end.
-    """
+    """Count `amount` at byte `at` of a slot's array."""
     counts, bases, low, high, last = counters
     page = at >> PAGE_BITS
     counts[bases[slot] + np.int64(min(np.uint64(page), last[slot]))] += amount
@@ -55,12 +51,7 @@ def note_range(counters, slot, first, nbytes):
 
 @kernel()
 def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
-    """Count the accesses of deciding for queue[begin:end].
-
-    `widths` are bytes of a weight and of a sum; `hubs` the degree above which a table in
-    global memory is used, and the slots of all tables. Neighbours in one sector count as one
-    access.
-    """
+    """Count the accesses of deciding for queue[begin:end]."""
     weight, width = widths
     hub_degree, most = hubs
     for i in range(begin, end):
@@ -141,10 +132,7 @@ def activate(counters, offsets, targets, labels, queue, proposed, begin, end, st
 
 @kernel()
 def group(counters, widths, numbers, cursor, begin, end):
-    """Count the accesses of grouping vertices begin … end by community.
-
-    `cursor` is where each community's next member goes; it moves on.
-    """
+    """Count the accesses of grouping vertices begin … end by community."""
     width = widths[1]
     for v in range(begin, end):
         c = np.int64(numbers[v])
@@ -173,16 +161,7 @@ def longest_queue(numbers, communities):
 
 @kernel()
 def sum_rows(counters, widths, graph, lists, order, last, flight, quota, keys):
-    """Let every worker sum about `quota` more arcs of its community; count the accesses.
-
-    Workers take communities in the given order, the next when they finish one, so that as many
-    as there are workers are in flight. `flight` holds two numbers per worker, its community (−1
-    for none) and its next member, then the position in `order`, which ends at `last`. `lists`
-    are each vertex's number, the members, and for each community where its members begin, where
-    its row begins in the chunk, and where on the next level. `keys` are the slots of a table in
-    global memory, 0 for none, and the members from which on a community uses it. Returns whether
-    any work is left.
-    """
+    """Let every worker sum about `quota` more arcs of its community; count the accesses."""
     weight, width = widths
     offsets, targets = graph
     numbers, members, starts, places, coarse_offsets = lists
@@ -248,11 +227,7 @@ def compact_rows(counters, width, places, coarse_offsets, begin, end):
 
 @kernel()
 def emit(counters, out):
-    """Write the counts as runs (slot, first page, pages, amount) and clear them; return how many.
-
-    Neighbouring pages whose counts lie within a factor of two of the first's are one run; its
-    amounts are evened out, their sum is kept.
-    """
+    """Write the counts as runs (slot, first page, pages, amount) and clear them."""
     counts, bases, low, high, _ = counters
     rows = 0
     for slot in range(len(bases)):

@@ -44,19 +44,7 @@ it: two of five kernels are not run."""
 def in_vertex_blocks(
     trace: Trace, placements: Mapping[str, Any], capacity: int, mode: Mode
 ) -> tuple[Trace, dict[str, Any]]:
-    """Return a recording as it runs with `capacity` bytes for level 0's arcs, and its placements.
-
-    Parameters
-    ----------
-    trace : Trace
-        Of this program, by `louvain_um.profiling.access.recorder.record`.
-    placements : mapping of str to placement
-        By name of an array.
-    capacity : int
-        Bytes of level 0's targets and weights that may be on the device.
-    mode : {"fault", "prefetch"}
-        How blocks are brought to the device.
-    """
+    """Return a recording as it runs with `capacity` bytes for level 0's arcs."""
     writer = _BlockReplay(trace, capacity, mode)
     for step in trace.steps:
         writer.add(step)

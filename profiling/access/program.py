@@ -125,15 +125,7 @@ class Program:
 
 
 class Slots:
-    """Counters for a step: one for each page of each slot; `take` turns them into touches.
-
-    Parameters
-    ----------
-    program : Program
-    slots : sequence of (str, Access)
-        Array and access of each slot; an array that does not exist has one counter, never
-        emitted.
-    """
+    """Counters for a step: one for each page of each slot; `take` turns them into touches."""
 
     def __init__(self, program: Program, slots: Sequence[tuple[str, Access]]) -> None:
         self.names = [name for name, _ in slots]
@@ -174,17 +166,7 @@ class Slots:
 
 
 def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, int]]:
-    """Cut items begin … end into ranges of about `most` weight, with one item at least.
-
-    `weights[i]` is the weight of all items before i.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.profiling.access.program import stretches
-    >>> stretches(np.array([0, 5, 6, 7, 20, 21]), 0, 5, 8)
-    [(0, 3), (3, 4), (4, 5)]
-    """
+    """Cut items begin … end into ranges of about `most` weight, with one item at least."""
     cuts = [begin]
     while cuts[-1] < end:
         reached = int(np.searchsorted(weights, weights[cuts[-1]] + most, side="right")) - 1
@@ -202,10 +184,7 @@ def sum_row_touches(
     stretch: int,
     keys: tuple[int, int] = (0, 0),
 ) -> list[Touches]:
-    """Return the accesses of summing the arcs of communities in an order.
-
-    `workers` of them are in flight at a time; see `counting.sum_rows`.
-    """
+    """Return the accesses of summing the arcs of communities in an order."""
     from louvain_um.profiling.access.counting import sum_rows
 
     workers = max(1, min(workers, len(order)))

@@ -27,12 +27,7 @@ def numbered(name: str, level: int) -> str:
 
 
 class RecordedArrays:
-    """A program and its arrays, with the names, groups and element sizes of the GPU engine.
-
-    Parameters
-    ----------
-    graph : Graph
-    """
+    """A program and its arrays, with the names, groups and element sizes of the GPU engine."""
 
     def __init__(self, graph: Graph) -> None:
         self.program = Program()

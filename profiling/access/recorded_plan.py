@@ -29,13 +29,7 @@ MOST_COUNT: Final = 1 << 48
 
 
 def peak_of(trace: Trace) -> int:
-    """Return the in-core footprint in bytes, of which budgets and oversubscription are shares.
-
-    It is what a plan states as `Plan.in_core_bytes`, as for the budget of a measured run. It
-    includes reserves that a run does not touch, so that the recorded arrays take less. Of a
-    program without a plan, such as the thesis's or a session's, it is the peak of the recorded
-    arrays.
-    """
+    """Return the in-core footprint in bytes, of which budgets and oversubscription are shares."""
     if trace.about is None:
         return trace.peak_bytes
     return device_bytes_in_core(_declarer(trace.about)(False), apart=True)
@@ -58,13 +52,7 @@ def explain_peak(trace: Trace) -> str:
 
 
 def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity: int) -> Plan:
-    """Return the plan that the program itself makes, from what a recording says of its graph.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The policy needs more device memory than there is.
-    """
+    """Return the plan that the program itself makes, from what a recording says of its graph."""
     from louvain_um.gpu.memory.array_specs import declare_out_of_core
 
     shape = _shape(about)
@@ -112,13 +100,7 @@ def _shape(about: Mapping[str, Any]) -> Shape:
 
 
 def program_placements(program: Program, machine: Machine, capacity: int) -> dict[str, str]:
-    """Return the placements that `auto` decides for another program's arrays.
-
-    Raises
-    ------
-    MemoryBudgetError
-        There is no device memory at all.
-    """
+    """Return the placements that `auto` decides for another program's arrays."""
     if capacity <= 0:
         raise MemoryBudgetError(1, 0, remedy="lower the oversubscription")
     found = solve(ProgramCost(program=program, machine=machine), capacity)
@@ -128,13 +110,7 @@ def program_placements(program: Program, machine: Machine, capacity: int) -> dic
 def auto_placements(
     arrays: tuple[ArraySpec, ...], machine: Machine, capacity: int
 ) -> dict[str, str]:
-    """Return the placements that `auto` plans for arrays on a machine of such a capacity.
-
-    Raises
-    ------
-    MemoryBudgetError
-        There is no device memory at all.
-    """
+    """Return the placements that `auto` plans for arrays on a machine of such a capacity."""
     if capacity <= 0:
         raise MemoryBudgetError(1, 0, remedy="lower the oversubscription")
     targets = [array for array in arrays if array.role == "targets" and array.level == 0]

@@ -30,24 +30,7 @@ STAYS: Final = np.uint32(0xFFFFFFFF)
 
 
 class Recorder(RecordedArrays):
-    """An observer of the CPU engine that records a `Program`.
-
-    Parameters
-    ----------
-    graph : Graph
-    method : {"louvain", "leiden"}
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.profiling.access.recorder import Recorder
-    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    >>> recorder = Recorder(g)
-    >>> result = lu.louvain(g, device="cpu", observer=recorder)
-    >>> trace = recorder.trace()
-    >>> trace.arrays[1].name, trace.arrays[1].nbytes
-    ('targets.0', 56)
-    """
+    """An observer of the CPU engine that records a `Program`."""
 
     def __init__(self, graph: Graph, method: Method = "louvain") -> None:
         super().__init__(graph)

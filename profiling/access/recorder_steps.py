@@ -60,27 +60,7 @@ def refine(recorder: RecordedArrays, event: Event, work: Any) -> None:
 def hub_rows(
     kept: Any, arcs: Any, width: int, first: int, last: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where additions to the lengths of hubs' rows queue, and how many.
-
-    Communities too large for a block's table are summed by all blocks, as many at a time as
-    tables fit. A warp that finds entries in its 32 slots of a table adds their number to the
-    length of that row: all warps of a table to the same 8 bytes. Of the hubs processed together
-    the longest queue counts.
-
-    Parameters
-    ----------
-    kept, arcs : int64[k]
-        Arcs of each community's row on the next level, and of its members on this one.
-    width : int
-        Bytes of a sum.
-    first, last : int
-        Range of communities.
-
-    Returns
-    -------
-    pages, counts : int64[queues]
-        Pages of the next level's offsets, and additions there.
-    """
+    """Return where additions to the lengths of hubs' rows queue, and how many."""
     hubs = first + np.flatnonzero(kept[first:last] > SLOTS[width] // 4 * 3)
     if not len(hubs):
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -35,13 +35,7 @@ accesses of a page, but not in which way they were made."""
 
 
 def recording_in(source: str | Path) -> Trace | None:
-    """Return the recording that a file holds; None if it is neither a trace nor a session.
-
-    Raises
-    ------
-    LouvainUmError
-        A session without maps of accesses.
-    """
+    """Return the recording that a file holds; None if it is neither a trace nor a session."""
     path = Path(source)
     if is_session(path):
         return of_session(load_session(path))
@@ -69,13 +63,7 @@ def _parts(path: Path) -> set[str]:
 
 
 def of_session(session: SessionData) -> Trace:
-    """Return a session's maps of accesses as a trace: a launch for each bin of time.
-
-    Raises
-    ------
-    LouvainUmError
-        The session has none.
-    """
+    """Return a session's maps of accesses as a trace: a launch for each bin of time."""
     maps = [page for page in session.maps if page.kind == "access" and page.total]
     if not maps:
         raise LouvainUmError(

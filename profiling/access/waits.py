@@ -52,26 +52,7 @@ HUB_STEPS: Final = 4
 
 
 def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, activates: bool) -> int:
-    """Return the length of a sweep's chain of dependent steps.
-
-    Parameters
-    ----------
-    degrees : int64[queued]
-        Degrees of the queued vertices, by sub-round.
-    starts : int64[sub_rounds + 1]
-        Where each sub-round begins.
-    sum_bytes : int
-        Of a sum of weights.
-    wakes : bool
-        Whether a moved vertex activates its neighbours.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.profiling.access.waits import sweep_steps
-    >>> sweep_steps(np.array([3, 4, 20, 3]), [0, 3, 4, 4, 4, 4, 4, 4, 4], 4, activates=False)
-    8
-    """
+    """Return the length of a sweep's chain of dependent steps."""
     widest = BLOCK_MAX[sum_bytes]
     edges = np.array([4, 8, 16, 32, widest // WARPS, widest])
     steps = SWEEP_END_STEPS
@@ -85,21 +66,7 @@ def sweep_steps(degrees: Any, starts: Any, sum_bytes: int, *, activates: bool) -
 
 @dataclass(frozen=True, slots=True)
 class AggregationWaits:
-    """What aggregating a level waits for.
-
-    Parameters
-    ----------
-    chain : int
-        Dependent steps.
-    arrivals : int
-        Arrivals of blocks at barriers, serialised.
-    claims : int
-        Additions to the counters by which warps and blocks claim communities.
-    plan_reads : int
-        Reads with which every block plans the same batches of hubs.
-    seconds : float
-        Host time.
-    """
+    """What aggregating a level waits for."""
 
     chain: int
     arrivals: int
@@ -116,26 +83,7 @@ def blocks_for(items: int, most: int = RESIDENT) -> int:
 def aggregation_waits(
     n: int, arcs: Any, kept: Any, sum_bytes: int, *, coarse: bool = False
 ) -> AggregationWaits:
-    """Return what aggregating a level waits for, by the steps of `aggregate.cu`.
-
-    Parameters
-    ----------
-    n : int
-        Vertices.
-    arcs, kept : int64[k]
-        Arcs of each community's members, and of its row on the next level.
-    sum_bytes : int
-        Of a sum of weights.
-    coarse : bool
-        Whether the level is not the input.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.profiling.access.waits import aggregation_waits
-    >>> aggregation_waits(100, np.array([300, 200]), np.array([1, 1]), 4).arrivals
-    0
-    """
+    """Return what aggregating a level waits for, by the steps of `aggregate.cu`."""
     k, total = len(arcs), int(arcs.sum())
     small = total <= LIMITS.small and (coarse or n <= LIMITS.small)
     blocks = blocks_for(n + total, RESIDENT_SMALL if small else RESIDENT)
@@ -165,17 +113,7 @@ def aggregation_waits(
 
 
 def batches_of(slots: Any, arcs: int) -> list[tuple[int, int]]:
-    """Return the ranges of hubs that are summed together, as first and end.
-
-    `slots` are those of each hub's table; all tables of a range fit in `arcs` // arcs_a_slot.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.profiling.access.waits import batches_of
-    >>> batches_of(np.array([64, 32, 32, 64]), 1600)
-    [(0, 2), (2, 4)]
-    """
+    """Return the ranges of hubs that are summed together, as first and end."""
     if not len(slots):
         return []
     room = max(int(slots.max()), arcs // LIMITS.arcs_a_slot)

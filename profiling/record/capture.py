@@ -40,32 +40,7 @@ FEWEST_EVENTS = 100
 
 
 class Recording:
-    """A run being recorded: an observer of engines.
-
-    Parameters
-    ----------
-    sources : sequence of EventSource
-        Those that cannot work here are noted and left out.
-    metadata : mapping, optional
-        Facts known before the run.
-    missing : mapping of str to str, optional
-        Requested sources that are not available, with the reason.
-    save_to : path, optional
-        Where the session is written, during the run and at its end, so that a killed run leaves
-        a session.
-    force : bool
-        Whether that file may replace another.
-    most_events : int
-        Most rows of events to keep; beyond, rows are merged.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.record.capture import Recording
-    >>> with Recording([]) as run, run.phase("warm up"):
-    ...     pass
-    >>> [span.phase for span in run.session.phases]
-    ['warm up']
-    """
+    """A run being recorded: an observer of engines."""
 
     def __init__(
         self,
@@ -168,13 +143,7 @@ class Recording:
 
     @contextmanager
     def phase(self, name: str, level: int = -1) -> Iterator[None]:
-        """Name what the block does; events inside belong to that phase.
-
-        Raises
-        ------
-        OptionError
-            The level is not a whole number from -1, for none, to 32767.
-        """
+        """Name what the block does; events inside belong to that phase."""
         if not (isinstance(level, int) and -1 <= level < MOST_LEVELS):
             raise OptionError("level", level, f"must lie in -1 … {MOST_LEVELS - 1}")
         self(Event(kind="start", phase=str(name), level=level))
@@ -184,21 +153,7 @@ class Recording:
             self(Event(kind="end", phase=str(name), level=level))
 
     def array(self, name: str, array: Any, group: str = "graph") -> None:
-        """Name an array, so that events at its addresses are attributed to it.
-
-        Parameters
-        ----------
-        name : str
-        array : object
-            Of CuPy, NumPy or anything else with an array interface; contiguous.
-        group : str
-            Of this program "graph", "hash", "community" or "scratch"; of others any word.
-
-        Raises
-        ------
-        OptionError
-            It is no array, or the group is no word.
-        """
+        """Name an array, so that events at its addresses are attributed to it."""
         if not isinstance(group, str) or not group or not group.isprintable():
             raise OptionError("group", group, "must be a word")
         address, nbytes = _extent(array)

@@ -9,13 +9,7 @@ from louvain_um.profiling.session.merge_events import merge
 
 
 class EventStore:
-    """Tables as they come from sources; similar rows are merged where there are too many.
-
-    Parameters
-    ----------
-    most_events : int
-        Rows beyond which they are merged, into half as many.
-    """
+    """Tables as they come from sources; similar rows are merged where there are too many."""
 
     def __init__(self, most_events: int) -> None:
         self.most_events = most_events

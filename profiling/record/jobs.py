@@ -54,17 +54,7 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """Another algorithm.
-
-    Parameters
-    ----------
-    name : str
-        As of `louvain_um.algorithms.programs.program_of`.
-    source : int or name, optional
-        Where a search begins.
-    options : Options
-        Of which those about device and memory count.
-    """
+    """Another algorithm."""
 
     name: str
     source: Any
@@ -110,13 +100,7 @@ class Algorithm:
 
 
 def job_of(program: str | None, source: Any, options: Options) -> Detection | Algorithm:
-    """Return what is to be profiled.
-
-    Raises
-    ------
-    OptionError
-        There is no such program, it begins at no vertex, or options of a detection are given.
-    """
+    """Return what is to be profiled."""
     if program is None:
         if source is not None:
             check_source("a detection of communities", source)

@@ -205,13 +205,7 @@ def check(
     program: str | None = None,
     source: Any = None,
 ) -> None:
-    """Refuse at once what `profile` would refuse after the graph has been read.
-
-    Raises
-    ------
-    LouvainUmError
-        As `profile` does.
-    """
+    """Refuse at once what `profile` would refuse after the graph has been read."""
     from louvain_um.gpu.runtime.device import pick
 
     find_policy(memory)

@@ -28,10 +28,7 @@ copies, and managed memory where neither of the first two works, `nvml` energy.
 def choose_sources(
     chosen: Choice, sources: Sequence[str], *, tracer: bool = False, programs: bool = False
 ) -> tuple[list[EventSource], dict[str, str]]:
-    """Return the sources for a device, and why others are missing.
-
-    With `programs`, the tracer counts accesses of any kernel that CuPy compiles.
-    """
+    """Return the sources for a device, and why others are missing."""
     known = tuple(dict.fromkeys(SOURCES + LIGHT))
     if isinstance(sources, str):
         sources = (sources,)

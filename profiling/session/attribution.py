@@ -18,21 +18,7 @@ I64 = NDArray[np.int64]
 
 
 def event_arrays(events: EventTable, lifetimes: Sequence[Lifetime]) -> I32:
-    """Return for each event the index of the lifetime it belongs to; −1 for none.
-
-    The array alive at that address and time. If there is none: the last one that lived there,
-    since its pages stay and are evicted long after it was freed; else the one that ends before
-    that address in the same 2 MiB, since the driver moves whole blocks; else the first that will
-    ever live there, since its memory is prepared before it is announced. A row of several pages
-    belongs to the array that holds its first byte, or, if none does, to the first array in it.
-
-    Parameters
-    ----------
-    events : EventTable
-        In any order of time.
-    lifetimes : sequence of Lifetime
-        Arrays alive at the same time do not overlap.
-    """
+    """Return for each event the index of the lifetime it belongs to; −1 for none."""
     found = np.full(len(events), -1, np.int32)
     rows = np.flatnonzero((events["address"] != 0) & (events["kind"] != Kind.KERNEL))
     rows = rows[np.argsort(events["time"][rows], kind="stable")]
@@ -139,10 +125,7 @@ def _epochs(lifetimes: Sequence[Lifetime]) -> Iterator[tuple[int, int, _AddressM
 
 
 def with_phases(events: EventTable, phases: Sequence[PhaseSpan]) -> EventTable:
-    """Return the events with the phase, level and iteration of their time.
-
-    Where spans are nested, the inner one counts. Rows that know their phase already keep it.
-    """
+    """Return the events with the phase, level and iteration of their time."""
     columns = dict(events.columns)
     names = tuple(dict.fromkeys([*events.phases, *(span.phase for span in phases)]))
     unknown = events["phase"] < 0

@@ -22,17 +22,7 @@ S = TypeVar("S", bound=SessionData)
 
 
 def compile_spans(session: SessionData) -> I64:
-    """Return begin and end of each compilation, int64[n, 2] in nanoseconds, in order.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session.compile_time import compile_spans
-    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
-    >>> spans = [PhaseSpan(phase=phase, level=-1, iteration=-1, start_ns=start, end_ns=end)
-    ...          for phase, start, end in [("load", 0, 9), ("compile", 2, 5), ("compile", 4, 7)]]
-    >>> compile_spans(SessionData(phases=tuple(spans))).tolist()
-    [[2, 7]]
-    """
+    """Return begin and end of each compilation, int64[n, 2] in nanoseconds, in order."""
     found: list[list[int]] = []
     spans = [span for span in session.phases if span.phase == COMPILE]
     for span in sorted(spans, key=lambda span: span.start_ns):
@@ -44,18 +34,7 @@ def compile_spans(session: SessionData) -> I64:
 
 
 def without_compiling(session: S) -> S:
-    """Return the session without compile time; itself if nothing was compiled.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session.compile_time import without_compiling
-    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
-    >>> spans = [PhaseSpan(phase=phase, level=-1, iteration=-1, start_ns=start, end_ns=end)
-    ...          for phase, start, end in [("load", 0, 9), ("compile", 2, 5), ("fetch", 9, 11)]]
-    >>> found = without_compiling(SessionData(phases=tuple(spans)))
-    >>> [(span.start_ns, span.end_ns) for span in found.phases]
-    [(0, 6), (6, 8)]
-    """
+    """Return the session without compile time; itself if nothing was compiled."""
     stops = compile_spans(session)
     if not len(stops):
         return session
@@ -86,10 +65,7 @@ def without_compiling(session: S) -> S:
 
 
 def run_joules(session: SessionData) -> float | None:
-    """Return the energy of the run without compiling; None if unknown.
-
-    The energy of compiling is the integral of the power sampled meanwhile.
-    """
+    """Return the energy of the run without compiling; None if unknown."""
     energy = session.energy or {}
     whole = energy.get("joules") or None  # a counter that did not move
     stops = compile_spans(session)

@@ -20,22 +20,7 @@ FIRST_BIN_NS = 1_000_000
 
 
 def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[EventTable, int, int]:
-    """Return the events in at most `most` rows, with the nanoseconds and bytes of a bin.
-
-    Rows of the same kind, source, cause, kernel, phase, level, iteration and array, close in
-    time and address, become one with the time and address of the first: bytes, counts, rows
-    and durations are added up, so that every total stays exact. Bins grow until the rows fit.
-
-    Parameters
-    ----------
-    events : EventTable
-        In order of time.
-    owners : int32[events]
-        Arrays of the rows; those of different arrays are never merged.
-    most : int
-        At least the number of different kinds of rows; more rows than this may be left if every
-        one is different.
-    """
+    """Return the events in at most `most` rows, with the nanoseconds and bytes of a bin."""
     same = ("kind", "source", "cause", "kernel", "phase", "level", "iteration")
     likeness = _key([owners, *(events[name] for name in same)])
     ns, size = FIRST_BIN_NS, BLOCK_BYTES

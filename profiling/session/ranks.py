@@ -26,16 +26,7 @@ class RankRow(NamedTuple):
 
 
 def ranks_of(session: SessionData) -> list[RankRow]:
-    """Return the ranks of a session; none of a run in one process.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.session.ranks import ranks_of
-    >>> one = {"rank": 0, "work": 3.0, "exchange": 1.0, "received": 8, "spans": []}
-    >>> ranks_of(SessionData(metadata={"by_rank": [one]}))[0].share
-    0.25
-    """
+    """Return the ranks of a session; none of a run in one process."""
     return [
         RankRow(
             int(each["rank"]), float(each["work"]), float(each["exchange"]), int(each["received"])
@@ -58,17 +49,7 @@ def spans_of(session: SessionData) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def waiting(session: SessionData) -> str | None:
-    """Return which rank waited longest, and for which; None if none waited long.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.session.ranks import waiting
-    >>> both = [{"rank": 0, "work": 3.0, "exchange": 1.0, "received": 0},
-    ...         {"rank": 1, "work": 4.0, "exchange": 0.0, "received": 0}]
-    >>> waiting(SessionData(metadata={"by_rank": both}))
-    'rank 0 waited 25 % for rank 1'
-    """
+    """Return which rank waited longest, and for which; None if none waited long."""
     rows = ranks_of(session)
     if len(rows) < 2:
         return None

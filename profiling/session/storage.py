@@ -43,13 +43,7 @@ def save(session: SessionData, path: str | Path, *, force: bool = False) -> None
 
 
 def check_target(path: str | Path, *, force: bool = False) -> None:
-    """Raise an error for a path to which no session can be written.
-
-    Raises
-    ------
-    LouvainUmError
-        It is named like no session, exists and `force` is off, or its folder is missing.
-    """
+    """Raise an error for a path to which no session can be written."""
     target = Path(path)
     if target.suffix == ".npz":
         check_output(path, force=force)

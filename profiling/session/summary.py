@@ -23,11 +23,7 @@ MEMORY = ("uvm", "cupti", "nsys", "simulator")
 
 
 def summary(session: SessionData) -> dict[str, Any]:
-    """Return the figures of a session; those that no source recorded are None.
-
-    `by_group` holds `FIGURES` of each group and of `other`, the memory that belongs to no array;
-    they add up to those of the whole.
-    """
+    """Return the figures of a session; those that no source recorded are None."""
     groups = by_group(session)
     whole: dict[str, int | None] = {
         name: sum(group[name] for group in groups.values()) for name in FIGURES

@@ -25,16 +25,7 @@ def lives_of(steps: Sequence[Step], count: int) -> list[Lives]:
 
 
 def pack(pages: Sequence[int], lives: Sequence[Lives]) -> list[int]:
-    """Return the page of an arena at which each of some arrays begins.
-
-    In order of allocation, each takes the lowest pages free during its whole life.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.simulator.arenas import pack
-    >>> pack([4, 2, 3], [[(0, 2)], [(1, 9)], [(3, 9)]])
-    [0, 4, 0]
-    """
+    """Return the page of an arena at which each of some arrays begins."""
     starts = [0] * len(pages)
     placed: list[int] = []
     order = sorted(range(len(pages)), key=lambda number: lives[number][0] if lives[number] else ())

@@ -25,13 +25,7 @@ WAITING: Final = 32
 
 
 def check_state(arrays: Sequence[Array], machine: Machine, driver: Driver) -> None:
-    """Raise an error if simulating arrays takes more memory than the host has.
-
-    Raises
-    ------
-    LouvainUmError
-        The bytes needed and free.
-    """
+    """Raise an error if simulating arrays takes more memory than the host has."""
     pages = sum(-(-array.pages // BLOCK_PAGES) * BLOCK_PAGES for array in arrays)
     each = PAGE_STATE + (THRASHING_STATE if driver.thrashing else 0)
     needed = pages * each + pages // BLOCK_PAGES * BLOCK_STATE

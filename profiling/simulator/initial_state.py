@@ -19,7 +19,7 @@ from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_pe
 
 CONTENDED_NS = 140.0
 """Time of an atomic over the bus to a contended address. Fitted to R-MAT 20 with
-the graph in host memory of an H200: .11 s under adv2, for 161,000 additions (`policies_h200.json`).
+the graph in host memory of an H200: 0.11 s under adv2, 161,000 additions (`policies_h200.json`).
 Issued one after the other, each took a microsecond."""
 
 BLOCKS = 2.5
@@ -40,16 +40,7 @@ def build_state(
     host_touches: bool,
     brought: Set[int],
 ) -> State:
-    """Return the machine before the first step.
-
-    `capacity` is in bytes; `brought` are the arrays that the program prefetches to the device.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The device arrays, and one block beside them if anything else may migrate, do not fit; or
-        what lies in another GPU's memory exceeds that of a GPU of the same kind.
-    """
+    """Return the machine before the first step."""
     arrays = trace.arrays
     detect = driver.thrashing and host_touches
     switches = np.zeros(c.SWITCHES, np.int64)
@@ -94,10 +85,7 @@ def build_state(
 
 
 def arrivals(touches: Touches, chain: int, machine: Machine) -> NDArray[np.int64]:
-    """Return the amounts of touches on a machine, which may hold fewer blocks than recorded.
-
-    At each step of the chain at most the resident blocks arrive.
-    """
+    """Return the amounts of touches on a machine, which may hold fewer blocks than recorded."""
     if not chain:
         return touches.amount
     most = chain * int(BLOCKS * machine.faults_in_flight)
@@ -181,11 +169,7 @@ def _fill(
 
 
 def _written(end: int, layout: Layout, driver: Driver) -> int:
-    """Return where the pages end that are on the host once it wrote an arena up to `end`.
-
-    Its faults bring neighbouring pages, too: whole big pages, and the part of the block around
-    them that exceeds the density threshold.
-    """
+    """Return where the pages end that are on the host once it wrote an arena up to `end`."""
     there = max(part.end for part in layout.ranges if part.first < end <= part.end)
     base = (end - 1) // c.BLOCK_PAGES * c.BLOCK_PAGES
     count = -(-(end - base) // c.BIG_PAGES) * c.BIG_PAGES if driver.prefetcher else end - base

@@ -52,10 +52,7 @@ Placement = str | Sequence[tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class AdvisedRange:
-    """Pages of one array, or arena, under one advice; numbered through the address space.
-
-    `array` is the arena's first.
-    """
+    """Pages of one array, or arena, under one advice; numbered through the address space."""
 
     array: int
     first: int
@@ -66,11 +63,7 @@ class AdvisedRange:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """First page of every array, the advised ranges, and the blocks that they cut.
-
-    `blocks` has a row for each block: first page, pages, array, advice. If `pooled`, arrays of a
-    group and placement share an arena, and pages serve one array after the other.
-    """
+    """First page of every array, the advised ranges, and the blocks that they cut."""
 
     starts: NDArray[np.int64]
     pages: int
@@ -92,20 +85,7 @@ class Layout:
 
 
 def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[str, Placement]:
-    """Return where a policy places each array, by name.
-
-    Parameters
-    ----------
-    arrays : sequence of Array
-        Of any program.
-    policy : str, path or Policy
-        What `find_policy` takes.
-
-    Raises
-    ------
-    OptionError
-        There is no such policy, or it is "auto", which depends on a plan.
-    """
+    """Return where a policy places each array, by name."""
     found = find_policy(policy)
     if found.name == AUTO.name:
         raise OptionError(
@@ -127,30 +107,7 @@ def lay_out(
     *,
     far: str = "host_mapped",
 ) -> Layout:
-    """Return the layout of arrays under placements.
-
-    Each array, or arena, begins on a 2 MiB boundary. Blocks end where a 2 MiB frame, an advised
-    range or the array ends.
-
-    Parameters
-    ----------
-    arrays : sequence of Array
-        The arrays.
-    placements : mapping of str to placement
-        By name of an array or of a group, the array's own first; others have no advice.
-    hold : sequence of str
-        Arrays or groups that are evicted last.
-    steps : sequence of Step, optional
-        When arrays are allocated and freed; if given, those of one group and placement share an
-        arena.
-    far : str
-        Where the rest of a split is.
-
-    Raises
-    ------
-    OptionError
-        A placement or a name is unknown, or ranges do not increase to the array's end.
-    """
+    """Return the layout of arrays under placements."""
     known = {array.name for array in arrays} | {array.group for array in arrays}
     for name in (*placements, *hold):
         if name not in known:
@@ -196,10 +153,7 @@ def _arenas(
     arrays: Sequence[Array], placements: Mapping[str, Placement], hold: Sequence[str], *,
     shared: bool,
 ) -> list[tuple[list[int], Placement, int]]:  # fmt: skip
-    """Return which arrays share pages, by number, their placement and whether they are held.
-
-    None do unless `shared`; then those of a group with the same named placement.
-    """
+    """Return which arrays share pages, by number, their placement and whether they are held."""
     found: dict[tuple[Any, ...], tuple[list[int], Placement, int]] = {}
     for number, array in enumerate(arrays):
         placement = placements.get(array.name, placements.get(array.group, "none"))

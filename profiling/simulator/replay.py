@@ -219,10 +219,7 @@ class Replay:
 
 
 def _groups(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many of the source's rows each event is: a batch's first of faults counts as it.
-
-    So do the driver's own events: a group of faults is a batch, whichever arrays it has faults of.
-    """
+    """Return how many of the source's rows each event is."""
     groups = np.ones(len(rows), np.int64)
     faults = np.flatnonzero(rows[:, c.E_KIND] == Kind.GPU_FAULT_GROUP)
     groups[faults[1:]] = np.diff(rows[faults, c.E_BATCH]) != 0

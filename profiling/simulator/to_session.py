@@ -86,10 +86,7 @@ def _version() -> str:
 
 
 def _lives(trace: Trace) -> list[tuple[int, int, int]]:
-    """Return arrays' lives: the array, the step that begins it, and the one after it.
-
-    An array may be allocated many times, and one that never is lives from the start.
-    """
+    """Return arrays' lives: the array, the step that begins it, and the one after it."""
     begun = dict.fromkeys(range(len(trace.arrays)), 0)
     for step in trace.steps:
         if isinstance(step, Allocate):

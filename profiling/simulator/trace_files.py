@@ -68,13 +68,7 @@ def save_parts(
 
 
 def read_parts(path: str | Path) -> Parts:
-    """Return what `save_parts` wrote.
-
-    Raises
-    ------
-    LouvainUmError
-        The file is missing or is not a trace.
-    """
+    """Return what `save_parts` wrote."""
     foreign = f"{path}: not a trace; record one first"
     found = read_archive(path, foreign)
     try:

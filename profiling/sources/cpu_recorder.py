@@ -44,13 +44,7 @@ class _Count:
 
 
 class RecorderSource:
-    """Records the accesses of a CPU run; see `louvain_um.profiling.sources.source.EventSource`.
-
-    Parameters
-    ----------
-    graph : Graph
-        The graph of the run.
-    """
+    """Records the accesses of a CPU run; see `louvain_um.profiling.sources.source.EventSource`."""
 
     name = "recorder"
     evidence = "modelled"

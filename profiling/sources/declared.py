@@ -38,14 +38,7 @@ def announced_arrays(program: Program, kind: Literal["array", "freed"]) -> Itera
 
 
 class DeclaredAccesses:
-    """Records what an algorithm declares; see `louvain_um.profiling.sources.source.EventSource`.
-
-    Parameters
-    ----------
-    name : str
-    size : mapping
-        Of the graph, as `louvain_um.algorithms.programs.size_of` returns it.
-    """
+    """Records what an algorithm declares; see `louvain_um.profiling.sources.source.EventSource`."""
 
     name = "declared"
     evidence = "modelled"

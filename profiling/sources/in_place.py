@@ -17,19 +17,7 @@ from louvain_um.profiling.sources.source import SessionClock
 
 
 class InPlaceReads:
-    """Notes what an engine announces of bytes read in place.
-
-    Examples
-    --------
-    >>> from louvain_um.events import Event
-    >>> from louvain_um.profiling.sources.in_place import InPlaceReads
-    >>> from louvain_um.profiling.sources.source import SessionClock
-    >>> source = InPlaceReads()
-    >>> source.start(SessionClock())
-    >>> source.observe(Event(kind="in_place", phase="move", level=0, name="targets.0", nbytes=64))
-    >>> source.drain()["bytes"].tolist()
-    [64]
-    """
+    """Notes what an engine announces of bytes read in place."""
 
     name = "in_place"
 

@@ -18,17 +18,7 @@ MOST_SAMPLES = 10_000
 
 
 class Nvml:
-    """Total energy and power samples of one device.
-
-    Parameters
-    ----------
-    bus_id : str
-        PCI bus id of the device: NVML counts devices differently from CUDA.
-    library : object, optional
-        The module `pynvml`, or a test's stand-in.
-    period : float
-        Seconds between samples.
-    """
+    """Total energy and power samples of one device."""
 
     name = "nvml"
 

@@ -27,15 +27,7 @@ class SessionClock:
 
 
 class EventSource(Protocol):
-    """One way of recording a run.
-
-    `start` raises `SourceUnavailableError` where the source cannot work; the other methods may be
-    called only after it returned. `drain` may be called from another thread than the run's.
-
-    A source may also have `evidence`, "modelled" if it does not measure; `observe(event)`, called
-    with every event of an engine; `energy()`, for the session's `energy`; and `lost()`, called at
-    the end, a note on missing events.
-    """
+    """One way of recording a run."""
 
     name: str
     notes: list[str]

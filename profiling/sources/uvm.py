@@ -76,20 +76,7 @@ class Totals:
 
 
 class Uvm:
-    """Migrations, faults, evictions, remote maps and thrashing, from the driver itself.
-
-    Parameters
-    ----------
-    migrations : bool
-        Whether each migration is recorded. That makes the driver time every copy: on an H200,
-        a run that faults its arcs in again and again took 1.6 times as long, one whose managed
-        memory fits 1.1 times (`profile_overhead_h200.json`). Without them, bytes are known in
-        total, from the driver's counters.
-
-    Notes
-    -----
-    The events are those of the whole process, on all its GPUs.
-    """
+    """Migrations, faults, evictions, remote maps and thrashing, from the driver itself."""
 
     name = "uvm"
 

@@ -144,15 +144,7 @@ class Tracker:
 
 
 def listen(entries: int = 0, wanted: Iterable[int] = WANTED) -> list[Tracker]:
-    """Return a tracker of each address space of managed memory that this process has.
-
-    Most have one. Some were seen to have two, of which the older one had no arrays any more.
-
-    Raises
-    ------
-    SourceUnavailableError
-        There is none, or the driver refuses to let one be heard.
-    """
+    """Return a tracker of each address space of managed memory that this process has."""
     wanted, found = tuple(wanted), list[Tracker]()
     try:
         for driver in _driver_files():

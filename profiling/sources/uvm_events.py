@@ -75,11 +75,7 @@ _PLAIN = {
 
 
 class Decoder:
-    """Turns entries into events, times in nanoseconds of the raw monotonic clock.
-
-    It remembers what one call leaves for the next: the last group of faults, throttling that has
-    not ended.
-    """
+    """Turns entries into events, times in nanoseconds of the raw monotonic clock."""
 
     def __init__(self) -> None:
         self.last_batch = -1

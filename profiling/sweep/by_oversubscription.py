@@ -9,36 +9,19 @@ T = TypeVar("T")
 
 
 def format_rates(rates: Sequence[float]) -> str:
-    """Return neighbouring oversubscriptions as text.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.by_oversubscription import format_rates
-    >>> format_rates([30]), format_rates([30, 50, 70]), format_rates([68.50991])
-    ('30 %', '30 to 70 %', '68.51 %')
-    """
+    """Return neighbouring oversubscriptions as text."""
     first, last = _figure(rates[0]), _figure(rates[-1])
     return f"{first} %" if len(rates) == 1 else f"{first} to {last} %"
 
 
 def _figure(rate: float) -> str:
-    """Return an oversubscription to two decimals: one of a budget in bytes has many.
-
-    Neither all memory nor none is withheld where only rounding says so.
-    """
+    """Return an oversubscription to two decimals: one of a budget in bytes has many."""
     rounded = round(rate, 2)
     return f"{rounded:g}" if 0 < rounded < 100 else f"{rate:.9g}"
 
 
 def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:
-    """Return oversubscriptions as text; neighbours among those of a sweep (`every`) form a range.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges
-    >>> format_rate_ranges([0, 10, 50], [0, 10, 30, 50])
-    '0 to 10 % and 50 %'
-    """
+    """Return oversubscriptions as text."""
     order = sorted(set(every))
     groups: list[list[float]] = []
     for rate in sorted(set(rates)):
@@ -52,15 +35,7 @@ def format_rate_ranges(rates: Iterable[float], every: Iterable[float]) -> str:
 def merge_equal(
     rows: Sequence[Mapping[str, Any]], of: Callable[[list[Mapping[str, Any]]], T]
 ) -> list[tuple[str, T]]:
-    """Apply a function to the rows of each oversubscription; merge those with equal results.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.by_oversubscription import merge_equal
-    >>> rows = [dict(oversubscription=rate, seconds=s) for rate, s in ((0, 1), (30, 1), (50, 4))]
-    >>> merge_equal(rows, lambda some: some[0]["seconds"])
-    [('0 to 30 %', 1), ('50 %', 4)]
-    """
+    """Apply a function to the rows of each oversubscription; merge those with equal results."""
     order = sorted({row["oversubscription"] for row in rows})
     groups: list[tuple[T, list[float]]] = []
     for rate in order:

@@ -22,16 +22,7 @@ REMOTE: Final = ("remote_sequential", "remote_random", "remote_atomic", "remote_
 
 
 def explain(rows: Sequence[Row]) -> list[str]:
-    """Return for each machine and oversubscription why the best advice is faster than base.
-
-    Only replayed rows have terms of cost; others are left out. All figures are means over the
-    graphs that both ran.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        A sweep's results.
-    """
+    """Return for each machine and oversubscription why the best advice is faster than base."""
     sentences = []
     known = [row for row in rows if row["feasible"] and row["seconds"] and _has_terms(row)]
     for gpu in dict.fromkeys(row["gpu"] for row in known):

@@ -32,15 +32,7 @@ def is_results(path: str | Path) -> bool:
 
 
 def read(path: str | Path) -> Sweep:
-    """Read a sweep's folder (`results`, `groups`, `iterations`, each .parquet or .csv) or table.
-
-    Of a sweep that was stopped, the points that are finished are read.
-
-    Raises
-    ------
-    LouvainUmError
-        A file cannot be read, or is no such table.
-    """
+    """Read a sweep's folder (`results`, `groups`, `iterations`, each .parquet or .csv) or table."""
     path = Path(path)
     if is_partial(path):
         return read_partial(path)
@@ -78,13 +70,7 @@ def _check_cells(path: Path, cells: int) -> None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read the rows of one table; the values of a CSV file are text.
-
-    Raises
-    ------
-    LouvainUmError
-        The file cannot be read, or is no table.
-    """
+    """Read the rows of one table; the values of a CSV file are text."""
     try:
         if path.suffix == ".csv":
             with path.open(newline="", encoding="utf-8") as file:

@@ -56,11 +56,7 @@ def warm_up(graph: Graph, settings: Settings, program: str | None = None) -> Non
 def measure(
     graph: Graph, policy: str | Path | Policy, rate: float, settings: Settings
 ) -> dict[str, Any]:
-    """Return a row of results; a policy that cannot keep to the budget is not run.
-
-    `seconds` are those of move, refine and aggregate phases, the better of two runs without a
-    profiler. Migrations come from a third, profiled run, bytes read in place from the engine.
-    """
+    """Return a row of results; a policy that cannot keep to the budget is not run."""
     from louvain_um.api import run
 
     options = options_for(policy, rate, settings)
@@ -94,10 +90,7 @@ def measure(
 def measure_program(
     name: str, graph: Graph, policy: str | Path | Policy, rate: float, settings: Settings
 ) -> dict[str, Any]:
-    """Return a row of results of another algorithm, as `measure` does for detection.
-
-    `seconds` are those of its own phases: without loading and fetching.
-    """
+    """Return a row of results of another algorithm, as `measure` does for detection."""
     from louvain_um.algorithms.by_name import run_algorithm
     from louvain_um.algorithms.programs import program_for
 
@@ -131,18 +124,7 @@ def measure_program(
 
 
 class PhaseTimer:
-    """An observer that adds up the seconds of each phase.
-
-    Examples
-    --------
-    >>> from louvain_um.events import Event
-    >>> from louvain_um.profiling.sweep.measure import PhaseTimer
-    >>> timer = PhaseTimer()
-    >>> for kind in ("start", "end"):
-    ...     timer(Event(kind=kind, phase="load"))
-    >>> timer.seconds["load"] >= 0, timer.algorithm
-    (True, 0)
-    """
+    """An observer that adds up the seconds of each phase."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -164,11 +146,7 @@ class PhaseTimer:
 
 
 def energy(run: Callable[[], object], arcs: int, device: str) -> dict[str, Any]:
-    """Return the energy of a run, loading included, which is repeated for `LEAST_WORK` seconds.
-
-    Joules of one run, mean watts, watts of the idle GPU, and arcs of the graph per joule; nothing
-    where the GPU does not tell.
-    """
+    """Return the energy of a run, loading included, which is repeated for `LEAST_WORK` seconds."""
     idle, runs = idle_watts(device), 0
 
     def repeated() -> None:

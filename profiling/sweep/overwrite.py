@@ -14,15 +14,7 @@ REMEDY = "name another folder with -o, or pass --force (force=True) to start aga
 
 
 def refuse_loss(store: Store, requested: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse results in a sweep's folder that its new tables would not hold.
-
-    A sweep that continues or extends an earlier one writes every row of it again.
-
-    Raises
-    ------
-    LouvainUmError
-        The table of results has a run that is not requested, or a row that no sweep wrote.
-    """
+    """Refuse results in a sweep's folder that its new tables would not hold."""
     path = next((store.folder / name for name in reversed(RESULTS_FILES)
                  if (store.folder / name).is_file()), None)  # fmt: skip
     if path is None:

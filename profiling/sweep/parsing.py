@@ -10,20 +10,7 @@ from louvain_um.placement.units import size
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    """Return oversubscriptions in percent, as in "0,10,30".
-
-    Raises
-    ------
-    OptionError
-        Not a list of numbers of at least 0 and below 100; or one between 0 and 1 without a percent
-        sign, which is rather a fraction.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.parsing import parse_rates
-    >>> parse_rates("0, 12.5,70%")
-    (0.0, 12.5, 70.0)
-    """
+    """Return oversubscriptions in percent, as in "0,10,30"."""
     parts = [part.strip() for part in text.split(",")]
     try:
         rates = tuple(float(part.rstrip("%")) for part in parts)
@@ -49,13 +36,7 @@ def parse_rates(text: str) -> tuple[float, ...]:
 def parse_sizes(
     rates: str | None, budgets: str | None, default: str
 ) -> tuple[float, ...] | tuple[Budget, ...]:
-    """Return oversubscriptions, or the budgets that are given instead.
-
-    Raises
-    ------
-    OptionError
-        Both are given, or one is malformed.
-    """
+    """Return oversubscriptions, or the budgets that are given instead."""
     if budgets is None:
         return parse_rates(default if rates is None else rates)
     if rates is not None:
@@ -69,20 +50,7 @@ def parse_sizes(
 def rates_of(
     sizes: tuple[float, ...] | tuple[Budget, ...], peak: int | None = None
 ) -> tuple[float, ...]:
-    """Return oversubscriptions in percent; bytes become a share of the peak in core.
-
-    Raises
-    ------
-    OptionError
-        A budget in bytes, and no peak.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.parsing import parse_sizes, rates_of
-    >>> rates = rates_of(parse_sizes(None, "100%,70%,1MB", "0"), peak=4_000_000)
-    >>> [round(rate, 4) for rate in rates]
-    [0.0, 30.0, 75.0]
-    """
+    """Return oversubscriptions in percent; bytes become a share of the peak in core."""
     rates = []
     for given in sizes:
         if not isinstance(given, Budget):
@@ -100,13 +68,7 @@ def rates_of(
 
 
 def parse_policies(text: str) -> tuple[str, ...]:
-    """Return names of policies, as in "base,adv2"; "all" stands for the thesis's ten and auto.
-
-    Raises
-    ------
-    OptionError
-        There is no such policy, or two of them have one name.
-    """
+    """Return names of policies, as in "base,adv2"; "all" stands for the thesis's ten and auto."""
     every = ("base", *(f"adv{i}" for i in range(1, 10)), AUTO.name)
     names = [name.strip() for name in text.split(",") if name.strip()]
     policies = tuple(

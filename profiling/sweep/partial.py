@@ -34,13 +34,7 @@ def is_partial(folder: Path) -> bool:
 
 
 def read_partial(folder: Path) -> Sweep:
-    """Return the finished points of a partial sweep; nothing is written.
-
-    Raises
-    ------
-    LouvainUmError
-        The folder cannot be read, or no point is finished.
-    """
+    """Return the finished points of a partial sweep; nothing is written."""
     try:
         points = [*read_points(folder)[0].values()]
         noted = json.loads((folder / UNFINISHED).read_text("utf-8"))

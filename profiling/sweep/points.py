@@ -167,15 +167,7 @@ def points(
 
 
 def places_of(machines: Sequence[str], device: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the machines to simulate and the device to measure on, if there is one.
-
-    Parameters
-    ----------
-    machines : sequence of str
-        Those that were named.
-    device : str
-        "auto" measures if there is a GPU and no machine is named; otherwise an H200 is simulated.
-    """
+    """Return the machines to simulate and the device to measure on, if there is one."""
     from louvain_um.gpu.runtime.device import pick
 
     chosen = pick("cpu" if device == "auto" and machines else device)

@@ -25,10 +25,7 @@ FAULTS_AT: Final = 30.0
 
 
 def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> list[dict[str, Any]]:
-    """Return peak, accesses and faults of each group: a sweep's table of groups.
-
-    `base` is the run whose faults are counted, at an oversubscription of `rate` percent.
-    """
+    """Return peak, accesses and faults of each group: a sweep's table of groups."""
     arrays = declared(trace)
     faults = base.by_group() if base is not None else {}
     rows = []
@@ -53,16 +50,7 @@ def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> li
 
 
 def nearest_groups(rows: Sequence[dict[str, Any]], rate: float) -> list[dict[str, Any]]:
-    """Return the groups of each graph at its oversubscription nearest to `rate`.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.replay_tables import nearest_groups
-    >>> rows = [{"graph": graph, "oversubscription": at} for graph, at in
-    ...         [("a", 0.0), ("a", 30.0), ("b", 0.0), ("b", 10.0)]]
-    >>> [(row["graph"], row["oversubscription"]) for row in nearest_groups(rows, 30.0)]
-    [('a', 30.0), ('b', 10.0)]
-    """
+    """Return the groups of each graph at its oversubscription nearest to `rate`."""
     nearest: dict[str, float] = {}
     for row in rows:
         graph, at = row["graph"], row["oversubscription"]
@@ -71,10 +59,7 @@ def nearest_groups(rows: Sequence[dict[str, Any]], rate: float) -> list[dict[str
 
 
 def iterations(graph: str, base: Simulation, rate: float) -> list[dict[str, Any]]:
-    """Return the seconds of each iteration, refinement and aggregation.
-
-    Blocks that the program sends back count towards the next kernel, which needs the space.
-    """
+    """Return the seconds of each iteration, refinement and aggregation."""
     rows: list[dict[str, Any]] = []
     last: tuple[Any, ...] | None = None
     sent = 0.0
@@ -104,10 +89,7 @@ BEST: Final = "best"
 
 
 def in_hindsight(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each modelled point of `auto` and others: the fastest of those that ran.
-
-    It is called "best", and its `chosen` names the policy.
-    """
+    """Return a row for each modelled point of `auto` and others: the fastest of those that ran."""
     points: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["evidence"] == "modelled" and row["policy"] != BEST:
@@ -145,14 +127,7 @@ def fastest(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def stretches(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[float]]]:
-    """Return each winner with the neighbouring oversubscriptions at which it won.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.replay_tables import stretches
-    >>> stretches([("base", 0), ("adv2", 30), ("adv2", 50)])
-    [('base', [0]), ('adv2', [30, 50])]
-    """
+    """Return each winner with the neighbouring oversubscriptions at which it won."""
     return [
         (name, [rate for _, rate in of_one])
         for name, of_one in groupby(winners, key=lambda winner: winner[0])
@@ -196,16 +171,7 @@ def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def other_memory(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return where replayed runs had more or less memory than their oversubscription says.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.replay_tables import other_memory
-    >>> row = dict(graph="g", gpu="p4000", evidence="modelled", oversubscription=0.0)
-    >>> had = dict(peak_bytes=1 << 20, budget_bytes=2 << 20, machine_bytes=8 << 30)
-    >>> other_memory([row | had])[0][:58]
-    'g at 0 %: simulated with 2.0 MiB, more than 100 % (1.0 MiB'
-    """
+    """Return where replayed runs had more or less memory than their oversubscription says."""
     less: dict[tuple[Any, ...], list[float]] = {}
     more = {}
     for row in rows:
@@ -231,15 +197,7 @@ def other_memory(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the oversubscriptions at which base still evicts nothing.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sweep.replay_tables import fitting
-    >>> run = dict(graph="g", policy="base", evidence="measured", feasible=True, bytes_to_host=0)
-    >>> fitting([run | dict(oversubscription=30.0, budget_bytes=7 << 20)])[0][:40]
-    'g at 30 %: measured, base evicts nothing'
-    """
+    """Return the oversubscriptions at which base still evicts nothing."""
     rates_without_eviction: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
         rate, budget = row["oversubscription"], row.get("budget_bytes")

@@ -133,15 +133,7 @@ class Sweep:
 
 
 def join_sweeps(first: Sweep, second: Sweep) -> Sweep:
-    """Return two sweeps as one, such as a measured and a modelled one of the same graphs.
-
-    Of a run that both hold, the first's is kept; so are groups and iterations of a graph.
-
-    Raises
-    ------
-    LouvainUmError
-        A name stands for graphs of different size.
-    """
+    """Return two sweeps as one, such as a measured and a modelled one of the same graphs."""
     sizes: dict[str, tuple[Any, Any]] = {}
     for row in (*first.results, *second.results):
         size = row.get("vertices"), row.get("arcs")
@@ -191,10 +183,7 @@ def gains(results: Iterable[Row]) -> dict[str, dict[float, float]]:
 
 
 def base_coverage(results: Iterable[Row]) -> tuple[int, dict[float, int]]:
-    """Return how many graphs there are, and on how many base ran, by oversubscription.
-
-    Gains are means over these alone: base cannot keep to every budget.
-    """
+    """Return how many graphs there are, and on how many base ran, by oversubscription."""
     rows = list(results)
     ran: dict[float, set[str]] = {row["oversubscription"]: set() for row in rows}
     for row in rows:

@@ -32,20 +32,7 @@ KEY: Final = ("graph", "vertices", "arcs", "policy", "oversubscription", "gpu", 
 
 
 class Store:
-    """Finished points of a sweep, in a folder that one process at a time writes to.
-
-    Parameters
-    ----------
-    folder : path
-        Created if missing.
-    force : bool
-        Start again, whatever the folder holds.
-
-    Raises
-    ------
-    LouvainUmError
-        The folder holds something else, cannot be written, or another sweep is writing to it.
-    """
+    """Finished points of a sweep, in a folder that one process at a time writes to."""
 
     def __init__(self, folder: str | Path, *, force: bool = False) -> None:
         self.folder = Path(folder)
@@ -119,10 +106,7 @@ class Store:
     def write(
         self, tables: Mapping[str, Sequence[Mapping[str, Any]]], notes: Sequence[str]
     ) -> None:
-        """Write tables as CSV and, where PyArrow is installed, as Parquet; notes as text.
-
-        This removes what `begin` saved.
-        """
+        """Write tables as CSV and, where PyArrow is installed, as Parquet; notes as text."""
         for name, rows in tables.items():
             if not rows:
                 # Those of an earlier sweep would be read as this one's.
@@ -144,13 +128,7 @@ class Store:
 
 
 def read_points(folder: Path) -> tuple[dict[tuple[Any, ...], dict[str, Any]], int]:
-    """Return finished points, and the bytes of their lines; a last one that was cut is no point.
-
-    Raises
-    ------
-    LouvainUmError
-        A line is something else.
-    """
+    """Return finished points, and the bytes of their lines; a last one that was cut is no point."""
     *lines, rest = (folder / POINTS).read_bytes().split(b"\n")
     points: dict[tuple[Any, ...], dict[str, Any]] = {}
     for number, line in enumerate(lines, 1):
@@ -177,13 +155,7 @@ def _checked_key(point: Any) -> tuple[Any, ...]:
 
 
 def check_folder(folder: str | Path, *, force: bool = False) -> None:
-    """Refuse a folder that cannot hold a sweep; create none.
-
-    Raises
-    ------
-    LouvainUmError
-        As `Store` does.
-    """
+    """Refuse a folder that cannot hold a sweep; create none."""
     path = Path(folder)
     if path.is_dir() and not force:
         if (path / POINTS).exists():

@@ -79,14 +79,7 @@ TIMES_ABOUT: Final = (
 
 
 def published_name(graph: str) -> str | None:
-    """Return the thesis's name of a graph or of the original of a stand-in.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.thesis.published import published_name
-    >>> published_name("cage15"), published_name("uk-2002-standin.npz"), published_name("karate")
-    ('cage15', 'uk-2002', None)
-    """
+    """Return the thesis's name of a graph or of the original of a stand-in."""
     known = sorted({*PEAK_MB, *NON_FITTING}, key=len, reverse=True)
     plain = graph.lower().replace("_", "-")
     for name in known:

@@ -54,27 +54,7 @@ MOVING: Final = ("g_next.indices", "g_next.links", "sizesOfNhoods", "wDegs")
 
 
 class Rundemanen:
-    """An observer of the CPU engine that records the thesis's program.
-
-    Parameters
-    ----------
-    graph : Graph
-    scale : float
-        Size of a stand-in relative to its original; the number of tables scales with it.
-    passes : int, optional
-        Most iterations replayed per level: the thesis's program ends a level sooner than this
-        engine.
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.profiling.thesis.rundemanen import Rundemanen
-    >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    >>> recorder = Rundemanen(g)
-    >>> result = lu.louvain(g, device="cpu", observer=recorder)
-    >>> {array.name: array.nbytes for array in recorder.trace().arrays}["new_neighbor_lists"]
-    56
-    """
+    """An observer of the CPU engine that records the thesis's program."""
 
     def __init__(self, graph: Graph, scale: float = 1.0, passes: int | None = None) -> None:
         self.passes = passes

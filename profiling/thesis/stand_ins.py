@@ -38,19 +38,7 @@ fewer bytes available by this amount.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIn:
-    """A graph of the thesis (Table 4.2) and what stands in for it.
-
-    Parameters
-    ----------
-    name : str
-    kind : {"mesh", "social", "web", "kronecker", "chain", "traffic"}
-        Mesh: a random geometric graph, near vertices have near ids. Social: power-law degrees and
-        communities, ids permuted. Web: the same with neighbouring ids. Kronecker: R-MAT. Chain:
-        paths with few branches, ids permuted. Traffic: most vertices hang on a few hubs.
-    vertices, arcs : int
-        Of the original.
-    weighted : bool
-    """
+    """A graph of the thesis (Table 4.2) and what stands in for it."""
 
     name: str
     kind: Kind
@@ -65,11 +53,7 @@ class StandIn:
 
     @property
     def passes(self) -> int:
-        """Iterations of level 0: passes over targets and weights, less the aggregation's.
-
-        They follow from the accesses to the graph's arrays that Table 4.4 counts; of graphs that
-        it lacks, they are the median of the others'.
-        """
+        """Iterations of level 0: passes over targets and weights, less the aggregation's."""
         if self.name not in ACCESSES:
             return USUAL_PASSES
         accesses = ACCESSES[self.name][GROUPS.index("graph")] * 10**6
@@ -92,13 +76,7 @@ class StandIn:
         )
 
     def make(self, scale: float = SCALE, seed: int = 0) -> Graph:
-        """Return the stand-in with `scale` times the original's vertices.
-
-        Raises
-        ------
-        OptionError
-            The scale is not above 0 and at most 1.
-        """
+        """Return the stand-in with `scale` times the original's vertices."""
         from louvain_um import generators
 
         if not 0 < scale <= 1:
@@ -201,13 +179,7 @@ NON_FITTING_GRAPHS: Final = tuple(
 
 
 def stand_in(name: str) -> StandIn:
-    """Return a stand-in by the original's name.
-
-    Raises
-    ------
-    OptionError
-        The study has no such graph.
-    """
+    """Return a stand-in by the original's name."""
     every = (*GRAPHS, *NON_FITTING_GRAPHS)
     for graph in every:
         if graph.name == name:

@@ -46,28 +46,7 @@ def save(
     force: bool = False,
     suffix: str = ".pdf",
 ) -> list[Path]:
-    """Draw every chart that has data, each into a file of a folder.
-
-    Parameters
-    ----------
-    sessions : sequence of SessionData
-        Charts of the first; iteration times of all.
-    folder : path
-        Created if missing.
-    sweep : Sweep, optional
-    force : bool
-        Whether files may replace others.
-    suffix : {".pdf", ".svg", ".png"}
-
-    Returns
-    -------
-    list of Path
-
-    Raises
-    ------
-    LouvainUmError
-        A file exists and `force` is off, or matplotlib is not installed.
-    """
+    """Draw every chart that has data, each into a file of a folder."""
     require_matplotlib()
     folder = Path(folder)
     drawn = charts(sessions, sweep)

@@ -36,17 +36,7 @@ TERMS = ("compute", "launch", "faults", "migration", "write back", "prefetch", "
 
 
 def policy_colours(policies: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each policy: the package's have theirs, no other policy has one of those.
-
-    A user's policy keeps its colour from chart to chart, unless two would have the same.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.colours import PALETTE, policy_colours
-    >>> found = policy_colours(["base", "mine", "adv7"])
-    >>> len(set(found.values())), found["mine"] in PALETTE
-    (3, False)
-    """
+    """Return a colour for each policy: the package's have theirs."""
     found: dict[str, str] = {}
     own = list(OWN)
     for name in dict.fromkeys(policies):

@@ -13,15 +13,7 @@ from louvain_um.profiling.views.table import Table
 
 
 def html(session: SessionData) -> str:
-    """Return a session as a small piece of HTML.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.notebook import html
-    >>> "Nothing was recorded" in html(SessionData())
-    True
-    """
+    """Return a session as a small piece of HTML."""
     analysis = SessionAnalysis(session)
     conclusion = verdict(analysis)
     table = by_group(analysis)

@@ -16,13 +16,7 @@ SUFFIXES = (".json", ".json.gz", ".pftrace")
 
 
 def write(session: SessionData, path: str | Path, *, force: bool = False) -> None:
-    """Write a trace: JSON as `.json` or `.json.gz`, Perfetto's own protobuf otherwise.
-
-    Raises
-    ------
-    LouvainUmError
-        The file exists and `force` is off, or it cannot be written.
-    """
+    """Write a trace: JSON as `.json` or `.json.gz`, Perfetto's own protobuf otherwise."""
     name = str(path).lower()
     with replacing(path, force=force) as part:
         if name.endswith((".json", ".json.gz")):
@@ -34,17 +28,7 @@ def write(session: SessionData, path: str | Path, *, force: bool = False) -> Non
 
 
 def trace(session: SessionData) -> dict[str, Any]:
-    """Return the trace as the JSON that Chrome and Perfetto read; times in microseconds.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
-    >>> from louvain_um.profiling.views.perfetto import trace
-    >>> span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=2000)
-    >>> events = trace(SessionData(phases=(span,)))["traceEvents"]
-    >>> [(event["name"], event["dur"]) for event in events if event["ph"] == "X"]
-    [('move 0', 2.0)]
-    """
+    """Return the trace as the JSON that Chrome and Perfetto read; times in microseconds."""
     tracks: dict[tuple[str, str], tuple[int, int]] = {}
     events: list[dict[str, Any]] = []
     for item in items(session):

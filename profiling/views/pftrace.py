@@ -20,15 +20,7 @@ CLEARED = 1
 
 
 def encode(items: Iterable[Slice | Counter]) -> bytes:
-    r"""Return a trace of slices, moments and counters.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.timeline import Counter
-    >>> from louvain_um.profiling.views.pftrace import encode
-    >>> encode([Counter(track=("power", "watts"), time=5, value=1.0)])[:1]
-    b'\n'
-    """
+    r"""Return a trace of slices, moments and counters."""
     tracks: dict[tuple[str, ...], int] = {}
     described: list[bytes] = []
     moments: list[tuple[int, int, int, bytes]] = []

@@ -31,31 +31,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under headings, with the evidence for their numbers.
-
-    Parameters
-    ----------
-    name : str
-        Short and unique in a report; no spaces.
-    title : str
-    columns : tuple of Column
-    rows : tuple of mapping
-        Values by column; one that is missing or None is not available.
-    evidence : str
-        "measured", "modelled" or "not available", and by what.
-    about : str
-        One sentence that explains the table.
-    highlight : {"", "least", "most"}
-        Which value of each numeric column is emphasised.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.table import Column, Table
-    >>> table = Table(name="t", title="T", columns=(Column("b", "size", "bytes"),),
-    ...               rows=({"b": 2048},))
-    >>> [table.text(row, column) for row in table.rows for column in table.columns]
-    ['2.0 KiB']
-    """
+    """Rows under headings, with the evidence for their numbers."""
 
     name: str
     title: str
@@ -106,14 +82,7 @@ class Table:
 
 
 def format_value(value: Any, kind: ValueFormat = "count") -> str:
-    """Return a value as text, with its unit.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.table import format_value
-    >>> format_value(1536, "bytes"), format_value(0.00042, "seconds"), format_value(None)
-    ('1.5 KiB', '420 µs', '–')
-    """
+    """Return a value as text, with its unit."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     if kind == "text":
@@ -134,14 +103,7 @@ def format_value(value: Any, kind: ValueFormat = "count") -> str:
 
 
 def format_short(value: Any, kind: ValueFormat = "count") -> str:
-    """Return a value as short text: counts of a billion or more are rounded.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.table import format_short
-    >>> format_short(28_336_058_572), format_short(92_192), format_short(None)
-    ('28.3 G', '92,192', '–')
-    """
+    """Return a value as short text: counts of a billion or more are rounded."""
     large = kind == "count" and value is not None and abs(value) >= SHORTENED_FROM
     return format_value(value, "rate" if large else kind)
 

@@ -85,19 +85,7 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def layout(table: Table, width: int) -> tuple[list[list[Column]], list[Column]]:
-    """Return the columns of each part that fits in a width, and those that are zero in every row.
-
-    Columns that identify a row are repeated in every part.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.table import Column, Table
-    >>> from louvain_um.profiling.views.terminal import layout
-    >>> columns = (Column("n", "name", "text"), Column("a", "first"), Column("b", "second"))
-    >>> table = Table(name="t", title="T", columns=columns, rows=({"n": "x", "a": 1, "b": 2},))
-    >>> [[column.key for column in part] for part in layout(table, 13)[0]]
-    [['n', 'a'], ['n', 'b']]
-    """
+    """Return the columns of each part that fits in a width."""
     some, zero = table.split()
     same = [column for column, _ in constant_columns(table)]
     shown = [c for c in some if c not in same and not _is_prose(table, c)]
@@ -132,18 +120,7 @@ def _is_prose(table: Table, column: Column) -> bool:
 
 
 def prose(table: Table) -> list[str]:
-    """Return a line for each sentence that is in no column, prefixed by its row's name.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.table import Column, Table
-    >>> from louvain_um.profiling.views.terminal import prose
-    >>> columns = (Column("p", "policy", "text"), Column("level", "level"),
-    ...            Column("w", "why", "text"))
-    >>> row = {"p": "adv1", "level": 2, "w": 9 * "because "}
-    >>> prose(Table(name="t", title="T", columns=columns, rows=(row,)))[0][:31]
-    'adv1, level 2: because because '
-    """
+    """Return a line for each sentence that is in no column, prefixed by its row's name."""
     columns, _ = table.split()
     long = [column for column in columns if _is_prose(table, column)]
     same = [column for column, _ in constant_columns(table)]
@@ -173,16 +150,7 @@ def _width(table: Table, column: Column) -> int:
 def rich_table(
     table: Table, columns: Sequence[Column] | None = None, *, continued: bool = False
 ) -> RichTable:
-    """Return a table, or some of its columns, as a table of rich.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.table import Column, Table
-    >>> from louvain_um.profiling.views.terminal import rich_table
-    >>> table = Table(name="t", title="T", columns=(Column("b", "size"),), rows=({"b": 1},))
-    >>> rich_table(table).row_count
-    1
-    """
+    """Return a table, or some of its columns, as a table of rich."""
     from rich.table import Table as RichTable
     from rich.text import Text
 

@@ -167,10 +167,7 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
 
 
 def _apart(slices: Iterable[Slice]) -> Iterator[Slice]:
-    """End slices where the next one of their track begins: viewers cannot draw overlaps.
-
-    Concurrent copies and merged rows, whose durations are summed, would overlap.
-    """
+    """End slices where the next one of their track begins: viewers cannot draw overlaps."""
     waiting: dict[tuple[str, str], Slice] = {}
     for item in slices:
         before = waiting.get(item.track)

@@ -204,7 +204,7 @@ def test_southern_women() -> None:
         lu.leiden(graph, device="cpu", objective="bipartite", seed=seed).value or 0.0
         for seed in range(10)
     )
-    assert best > 0.345  # the best known is .3455
+    assert best > 0.345  # the best known is 0.3455
     plain = Graph.from_edges(first, second)
     same = lu.leiden(plain, device="cpu", objective="bipartite", seed=3)
     assert same.value == lu.leiden(graph, device="cpu", objective="bipartite", seed=3).value

@@ -41,19 +41,7 @@ def wait(store: Any) -> None:
 
 
 class Trials:
-    """Trials on a graph, with batches of one size.
-
-    Parameters
-    ----------
-    graph : DynamicGraph
-        Each trial but "vertices" leaves it with about the edges that it had.
-    batch : int
-        Edges, or vertices, at a time.
-    device : str
-    seed : int
-    runs : int
-        Runs of which the fastest counts, after one that warms up.
-    """
+    """Trials on a graph, with batches of one size."""
 
     def __init__(
         self, graph: DynamicGraph, batch: int, device: str, seed: int, runs: int = RUNS
@@ -74,10 +62,7 @@ class Trials:
         return found
 
     def _sorted(self) -> None:
-        """Insert a batch sorted by row, delete it, insert it shuffled; next time the reverse.
-
-        What comes second finds room that the first has left.
-        """
+        """Insert a batch sorted by row, delete it, insert it shuffled; next time the reverse."""
         for run in range(self.runs + 1):
             u, v = random_ends(self.rng, self.graph.n_vertices, self.batch)
             ways = [

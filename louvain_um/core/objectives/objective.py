@@ -41,19 +41,7 @@ SUITS: Final[Mapping[GraphKind, tuple[ObjectiveName, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Exact integers from which the value of a partition follows.
-
-    Parameters
-    ----------
-    inside : int
-        Weight of arcs inside communities, both directions, loops twice.
-    squares : int
-        Σ mass_c² over communities.
-    communities : int
-        Number of communities.
-    second_squares : int
-        Σ second_c².
-    """
+    """Exact integers from which the value of a partition follows."""
 
     inside: int
     squares: int
@@ -63,24 +51,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """An objective on one graph.
-
-    Parameters
-    ----------
-    name : {"modularity", "cpm", "directed", "bipartite", "signed"}
-    resolution : float
-        γ. For "cpm" in the units of the graph's weights.
-    total : int
-        2m, the sum of all degrees; of absolute weights where some are negative.
-    norm, second_norm : int
-        Sums that the products of masses, and of second masses, are divided by; `second_norm` is 0
-        without second masses.
-    vertices : int
-    scale : float
-        Of the graph's weights.
-    signed : bool
-        Whether weights may be negative.
-    """
+    """An objective on one graph."""
 
     name: ObjectiveName
     resolution: float
@@ -109,11 +80,7 @@ class Objective:
         return self.total / (2 * self.scale) if self.name == "cpm" and self.total else 1.0
 
     def value(self, sums: Sums) -> float:
-        """Return the value of a partition: exact up to two roundings; 0 without edges.
-
-        For "cpm", Σ_c [ e_c − γ n_c (n_c − 1) / 2 ] in the units of the graph's weights; else
-        the modularity, between −1 and 1 at resolution 1.
-        """
+        """Return the value of a partition: exact up to two roundings; 0 without edges."""
         if self.name == "cpm":
             pairs = (sums.squares - self.vertices) // 2
             return sums.inside / (2 * self.scale) - self.resolution * pairs
@@ -129,19 +96,7 @@ class Objective:
 
 
 def objective_of(graph: Any, name: ObjectiveName, resolution: float) -> Objective:
-    """Return an objective on a graph.
-
-    Parameters
-    ----------
-    graph : Graph, DeviceGraph, RowView or RankGraph
-    name : {"modularity", "cpm", "directed", "bipartite", "signed"}
-    resolution : float
-
-    Raises
-    ------
-    OptionError
-        The objective is for another kind of graph.
-    """
+    """Return an objective on a graph."""
     kind: GraphKind = getattr(graph, "kind", "undirected")
     if name not in SUITS[kind]:
         raise OptionError("objective", name, remedy(kind, name), problem=f"the graph is {kind}")

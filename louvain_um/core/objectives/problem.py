@@ -19,20 +19,7 @@ from louvain_um.results.given_labels import labels_of
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
-    """What a run is to find.
-
-    Parameters
-    ----------
-    objective : Objective
-    start : uint32[n] or None
-        Community each vertex starts in, named by its smallest member; None: each its own.
-    fixed : uint8[n] or None
-        1 for vertices that stay in their communities.
-    max_size : int or None
-        Most vertices of a community.
-    extended : bool
-        Whether vertices move by the extended rule.
-    """
+    """What a run is to find."""
 
     objective: Objective
     start: NDArray[np.uint32] | None = None
@@ -48,15 +35,7 @@ def takes_extended_rule(options: Options) -> bool:
 
 
 def problem_of(graph: Any, options: Options) -> Problem:
-    """Return what a run is to find on a graph.
-
-    Raises
-    ------
-    OptionError
-        The objective is for another kind of graph, or the start is above the maximum size.
-    GraphError
-        A start partition or fixed vertices that are not those of the graph.
-    """
+    """Return what a run is to find on a graph."""
     objective = objective_of(graph, options.objective, options.resolution)
     start = None if options.initial is None else start_of(graph, options.initial)
     fixed = None if options.fixed is None else fixed_of(graph, options.fixed)

@@ -107,10 +107,7 @@ def append(rows, found, count, queue, tail):
 
 @kernel(**INLINE)
 def reach(state, u, arc):
-    """Reach an arc's target from `u`, in the frontier of `level`; the smallest `u` is its parent.
-
-    Any thread may be the first to reach a target, and then queues it.
-    """
+    """Reach an arc's target from `u`, in the frontier of `level`."""
     rows, distances, parents, level, found, count, queue, tail = state
     v = rows[2][arc]
     distance = distances[v]
@@ -137,10 +134,7 @@ def push(t, threads, rows, frontier, before, counter, queue, tail, distances, pa
 
 @kernel()
 def push_serially(rows, queue, begin, end, distances, parents, level, arcs, unvisited, threads):
-    """Push level by level until the frontier is empty, or worth several threads or a pull.
-
-    Return the frontier's begin and end in the queue, the level, its arcs, and arcs passed.
-    """
+    """Push level by level until the frontier is empty, or worth several threads or a pull."""
     targets = rows[2]
     passed = 0
     while begin < end and (
@@ -169,10 +163,7 @@ def push_serially(rows, queue, begin, end, distances, parents, level, arcs, unvi
 
 @kernel()
 def pull(t, threads, rows, counter, front, next_, found, distances, parents, level):
-    """Let each vertex that is not reached look for its smallest neighbour in the frontier.
-
-    Count those found, and their arcs. Threads own whole words of the bitmaps.
-    """
+    """Let each vertex that is not reached look for its smallest neighbour in the frontier."""
     targets = rows[2]
     n, reached, arcs = len(distances), 0, 0
     low, high = claim_rows(counter, len(front), WORDS)

@@ -62,10 +62,7 @@ def join_first(t, threads, rows, counter, parents):
 
 @kernel()
 def join_rest(t, threads, rows, counter, parents, largest):
-    """Join every vertex to its other neighbours; those in the largest component need not be.
-
-    Their arcs to other components stand in those components' rows, too.
-    """
+    """Join every vertex to its other neighbours; those in the largest component need not be."""
     n = len(parents)
     low, high = claim_rows(counter, n, STRETCH)
     while low < high:

@@ -49,10 +49,7 @@ def row(rows, v):
 
 @kernel(**INLINE)
 def filter(frontier, begin, end, keep, state, kept, tail):
-    """Append the items of frontier[begin:end] with keep(state, item) to `kept`.
-
-    `tail[0]` is the length of `kept`, shared by threads; items stay in order within one call.
-    """
+    """Append the items of frontier[begin:end] with keep(state, item) to `kept`."""
     count = 0
     for i in range(begin, end):
         count += keep(state, frontier[i])

@@ -55,10 +55,7 @@ def spanning_forest(rows: Any, threads: int) -> tuple[NDArray[np.uint64], NDArra
 
 @kernel()
 def lightest(t, threads, rows, live, component, choice, weight, counter):
-    """Choose each vertex's lightest arc that leaves its component; lower the component's weight.
-
-    Of arcs that weigh the same the first has the smallest pair of ends: rows ascend.
-    """
+    """Choose each vertex's lightest arc that leaves its component; lower the component's weight."""
     targets, weights = rows[2], rows[3]
     low, high = claim_rows(counter, len(live), STRETCH)
     while low < high:

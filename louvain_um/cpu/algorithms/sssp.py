@@ -111,10 +111,7 @@ def leave(frontier, where):
 
 @kernel()
 def settle(rows, near, next_, far, sizes, where, distances, limit, width, threads):
-    """Work on narrow frontiers, and raise the limit, until a frontier is worth several threads.
-
-    Return the near pile, an array for the next one, and the limit. An empty near pile is the end.
-    """
+    """Work on narrow frontiers, and raise the limit, until a frontier is worth several threads."""
     limit, width = np.uint64(limit), np.uint64(width)
     while True:
         if sizes[0] == 0:
@@ -152,10 +149,7 @@ def settle(rows, near, next_, far, sizes, where, distances, limit, width, thread
 
 @kernel(**INLINE)
 def raise_limit(near, far, sizes, where, distances, limit, width):
-    """Move what is near now from the far pile to the empty near one; return the new limit.
-
-    What was settled meanwhile, by shorter paths than those that put it there, leaves the pile.
-    """
+    """Move what is near now from the far pile to the empty near one; return the new limit."""
     closest = UNREACHED
     for i in range(sizes[1]):
         if limit <= distances[far[i]] < closest:

@@ -91,11 +91,7 @@ def merge_row(
 
 @kernel()
 def edit_row(targets, weights, begin, end, keys, before, after, first, last):
-    """Merge the changes keys[first:last] into a row where it lies; return its new end.
-
-    Edges that go or change weight first, from the first such place on; then new ones, from the
-    end backward. What lies before the first change is only searched.
-    """
+    """Merge the changes keys[first:last] into a row where it lies; return its new end."""
     weighted = len(weights) > 0
     fresh = 0
     place = out = np.int64(-1)

@@ -33,12 +33,7 @@ def edge_keys(u, v, keys):
 
 @kernel()
 def reduce(keys, order, cuts, weights, summing, edges, deleted, less, more):
-    """Reduce sorted operations to one entry per edge; return how many edges there are.
-
-    ``keys[order]`` ascends. Operations before ``cuts[0]`` delete, those before ``cuts[1]``
-    decrease, others insert. `less` becomes the sum of decreases, −1 without any; `more` the sum
-    or maximum of insertions, −1 without any. `weights` is empty where each is 1.
-    """
+    """Reduce sorted operations to one entry per edge; return how many edges there are."""
     weighted = len(weights) > 0
     count = -1
     last = np.uint64(0)
@@ -76,15 +71,7 @@ def unique(keys):
 
 @kernel()
 def settle(before, deleted, less, more, summing, limit, after):
-    """Write each edge's weight after the batch: deletions first, then decreases, then insertions.
-
-    Returns
-    -------
-    missing : absent edges that were to be deleted or decreased
-    first : index of the first of them, −1 for none
-    fault : BELOW_ZERO, TOO_HEAVY or 0
-    place : index of the first fault
-    """
+    """Write each edge's weight after the batch."""
     missing, first = 0, -1
     for i in range(len(before)):
         weight = before[i]
@@ -141,10 +128,7 @@ def sort_arcs(keys, order, before, after, sorted_keys, sorted_before, sorted_aft
 
 @kernel()
 def cut(keys, before, after, rows, starts, growth, gains):
-    """Cut arcs by row; return the number of rows, the largest weight, and the arcs gained.
-
-    `growth` becomes the arcs that each row gains, `gains` the weight.
-    """
+    """Cut arcs by row; return the number of rows, the largest weight, and the arcs gained."""
     count, heaviest, arcs = 0, np.int64(0), 0
     for i in range(len(keys)):
         row = np.uint32(keys[i] >> HALF)

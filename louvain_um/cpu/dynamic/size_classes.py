@@ -26,15 +26,7 @@ NONE: Final = np.uint8(255)
 def classes_for(
     lengths: NDArray[np.int64], capacities: NDArray[np.int64] = CAPACITIES
 ) -> NDArray[np.uint8]:
-    """Return the smallest class that holds each length; `NONE` for 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.cpu.dynamic.size_classes import classes_for
-    >>> classes_for(np.array([0, 1, 4, 5, 7, 9])).tolist()
-    [255, 0, 0, 1, 2, 3]
-    """
+    """Return the smallest class that holds each length; `NONE` for 0."""
     classes = np.searchsorted(capacities, lengths).astype(np.uint8)
     classes[lengths == 0] = NONE
     return classes
@@ -53,10 +45,7 @@ def capacities_for(
 def want_classes(
     t, threads, rows, growth, begins, ends, classes, capacities, old_begins, lengths, old, wanted
 ):
-    """Write where each touched row lies, its length and class, and the class it wants.
-
-    A row keeps its class unless it no longer fits, or fills less than half of it.
-    """
+    """Write where each touched row lies, its length and class, and the class it wants."""
     last = len(rows) * (t + 1) // threads
     for i in range(len(rows) * t // threads, last):
         near = rows[min(i + AHEAD, last - 1)]

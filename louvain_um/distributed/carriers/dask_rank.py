@@ -192,25 +192,7 @@ def run_rank(
     options: Options,
     values: dict[str, Any],
 ) -> Communities | PartitionedLabels | None:
-    """Run one rank to its end; the first one returns the communities, without what is in files.
-
-    Parameters
-    ----------
-    session : Session
-    rank : int
-    rows : RowBlock or PartitionedGraph
-        This rank's rows, or what to read.
-    frames : list of DataFrame, optional
-        This rank's partitions of a Dask dataframe.
-    options : Options
-    values : dict
-        Further arguments of `detect_on_rank`.
-
-    Raises
-    ------
-    LouvainUmError
-        This worker runs another version than the client.
-    """
+    """Run one rank to its end; the first one returns the communities, without what is in files."""
     if version_digest() != session.version:
         raise LouvainUmError(
             f"{session.worker(rank)} runs another version of louvain-um than the client; install "

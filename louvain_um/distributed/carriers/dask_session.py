@@ -41,10 +41,7 @@ CONNECT_SECONDS: Final = 20
 
 @contextmanager
 def local_client(workers: int) -> Iterator[Client]:
-    """Start workers on this machine, each a process of its own; stop them in the end.
-
-    Unlike `LocalCluster`, this does not import the caller's script again in every worker.
-    """
+    """Start workers on this machine, each a process of its own; stop them in the end."""
     # Workers that stop close connections first, which this logger tells with a traceback.
     logging.getLogger("distributed.batched").setLevel(logging.ERROR)
     threads = max(1, default_threads() // workers)
@@ -71,15 +68,7 @@ def local_client(workers: int) -> Iterator[Client]:
 
 @contextmanager
 def client_of(cluster: Any) -> Iterator[Client]:
-    """Yield a client of a cluster; close what was opened for it.
-
-    Raises
-    ------
-    LouvainUmError
-        No scheduler answers at the address.
-    OptionError
-        Neither a client, nor an object that has one, nor a name.
-    """
+    """Yield a client of a cluster; close what was opened for it."""
     if isinstance(cluster, str) and cluster.startswith("local"):
         with local_client(int(cluster.partition(":")[2] or default_threads())) as client:
             yield client
@@ -119,21 +108,7 @@ def detect_with_client(
     resume: bool = False,
     **values: Any,
 ) -> Communities | PartitionedLabels:
-    """Detect communities with all workers of a cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    graph : Graph or PartitionedGraph
-    options : Options
-    observer : callable
-    patience : float
-        Seconds that a rank waits for another one.
-    resume : bool
-        Whether to go on with the workers left, as often as one is lost.
-    **values
-        Further arguments of `louvain_um.distributed.run.detect_on_rank`.
-    """
+    """Detect communities with all workers of a cluster."""
     client.register_plugin(Doors())
     while True:
         addresses = workers_of(client)

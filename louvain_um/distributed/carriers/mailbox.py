@@ -46,23 +46,7 @@ class Mailbox:
     def take(
         self, step: int, sender: int, patience: float, check: Callable[[], None], name: str
     ) -> Array:
-        """Return a message, which `name` sends, as soon as it is here.
-
-        Parameters
-        ----------
-        step, sender : int
-        patience : float
-            Seconds to wait.
-        check : callable
-            Called while waiting; may raise.
-        name : str
-            The sender's, for errors.
-
-        Raises
-        ------
-        WorkerLostError
-            The session was aborted, or nothing came in time.
-        """
+        """Return a message, which `name` sends, as soon as it is here."""
         deadline = time.monotonic() + patience
         while True:
             with self._changed:

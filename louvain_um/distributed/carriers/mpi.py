@@ -31,13 +31,7 @@ LAST_WORDS: Final = 0.5
 
 
 class MpiCommunicator(Collectives):
-    """One process's end of the connections between all processes of the job.
-
-    Parameters
-    ----------
-    patience : float
-        Seconds that a rank waits for the others in a collective.
-    """
+    """One process's end of the connections between all processes of the job."""
 
     def __init__(self, patience: float = 600.0) -> None:
         self.world = MPI.COMM_WORLD
@@ -92,20 +86,7 @@ def detect_with_mpi(
     patience: float,
     **values: Any,
 ) -> Communities:
-    """Detect communities with all processes of the job; every one calls this.
-
-    Parameters
-    ----------
-    graph : Graph, PartitionedGraph or None
-        That of the first process counts; a partitioned one is the same in all.
-    options : Options
-    observer : callable
-        Called in the first process.
-    patience : float
-        Seconds that a rank waits for another one.
-    **values
-        Further arguments of `louvain_um.distributed.run.detect_on_rank`.
-    """
+    """Detect communities with all processes of the job; every one calls this."""
     ranks = MpiCommunicator(patience)
     try:
         block = rows_here(ranks, graph)

@@ -32,23 +32,7 @@ CONNECT_SECONDS: Final = 0.01
 
 
 class NcclCommunicator(Collectives):
-    """One rank's end of the connections between the GPUs of all ranks.
-
-    Its GPU is current in the thread that calls. Arrays of the host are copied to it and back.
-    A context manager: leaving it gives the connections up. Waiting for a rank ends after the
-    patience of `ranks`, but for what NCCL leaves to the first exchange between two GPUs: that
-    blocks until they are connected, which has no limit but NCCL's own.
-
-    Parameters
-    ----------
-    ranks : Communicator
-        What connects the ranks already: passes NCCL's id on, and tells if the run was aborted.
-
-    Raises
-    ------
-    WorkerLostError
-        NCCL cannot connect the GPUs, or a rank is gone, has aborted, or does not answer.
-    """
+    """One rank's end of the connections between the GPUs of all ranks."""
 
     def __init__(self, ranks: Communicator) -> None:
         from cupy.cuda import nccl
@@ -126,10 +110,7 @@ class NcclCommunicator(Collectives):
         return found
 
     def swap(self, sent: Sequence[Sequence[Any]], received: Sequence[Sequence[Any]]) -> None:
-        """Send rank r the arrays `sent[r]`; fill `received[r]` with those that it sends.
-
-        Arrays are on the GPU and contiguous; their lengths are known to both sides.
-        """
+        """Send rank r the arrays `sent[r]`; fill `received[r]` with those that it sends."""
         import cupy
 
         stream, kind = cupy.cuda.get_current_stream().ptr, self.nccl.NCCL_UINT8
@@ -171,15 +152,7 @@ class NcclCommunicator(Collectives):
         return found
 
     def wait(self) -> None:
-        """Wait for the GPU, without ever waiting longer for a rank than its patience.
-
-        Raises
-        ------
-        WorkerLostError
-            A rank is gone, has aborted, or does not answer.
-        CudaError
-            The GPU failed.
-        """
+        """Wait for the GPU, without ever waiting longer for a rank than its patience."""
         import cupy
 
         event = cupy.cuda.Event(disable_timing=True)
@@ -200,10 +173,7 @@ class NcclCommunicator(Collectives):
 
     @contextmanager
     def or_abort(self) -> Iterator[None]:
-        """Abort the connection if an exchange fails or is interrupted.
-
-        Otherwise the GPU would wait for the others for ever, and freeing memory for it.
-        """
+        """Abort the connection if an exchange fails or is interrupted."""
         try:
             yield
         except BaseException as error:

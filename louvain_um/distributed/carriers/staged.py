@@ -11,14 +11,7 @@ from louvain_um.distributed.communicator import Communicator, gather_columns
 
 
 class StagedLink:
-    """Copies arrays to the host, exchanges them there, and copies what arrives to the GPU.
-
-    It needs nothing but a communicator, and lets several ranks use one GPU.
-
-    Parameters
-    ----------
-    ranks : Communicator
-    """
+    """Copies arrays to the host, exchanges them there, and copies what arrives to the GPU."""
 
     def __init__(self, ranks: Communicator) -> None:
         self.ranks = ranks

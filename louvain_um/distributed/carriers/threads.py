@@ -15,15 +15,7 @@ Result = TypeVar("Result")
 
 
 class Meeting:
-    """Where the ranks of one run meet.
-
-    Parameters
-    ----------
-    size : int
-        Number of ranks.
-    patience : float
-        Seconds to wait for the others in a collective.
-    """
+    """Where the ranks of one run meet."""
 
     def __init__(self, size: int, patience: float) -> None:
         self.size = size
@@ -35,13 +27,7 @@ class Meeting:
         self._lock = threading.Lock()
 
     def wait(self) -> None:
-        """Wait for all ranks.
-
-        Raises
-        ------
-        WorkerLostError
-            A rank has aborted, or did not come in time.
-        """
+        """Wait for all ranks."""
         try:
             self._barrier.wait(self.patience)
         except threading.BrokenBarrierError:
@@ -91,30 +77,7 @@ def run_threads(
     patience: float = 600.0,
     communicator: Callable[[Meeting, int], ThreadCommunicator] = ThreadCommunicator,
 ) -> list[Result]:
-    """Call a task on every rank, each in a thread of its own; return the results by rank.
-
-    Parameters
-    ----------
-    task : callable
-        Called with the rank's communicator.
-    size : int
-        Number of ranks.
-    patience : float
-        Seconds that a rank waits for the others in a collective.
-    communicator : callable
-        Makes a rank's end of the meeting.
-
-    Raises
-    ------
-    Exception
-        What the first task to fail raised; all other ranks have been told to stop.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.carriers.threads import run_threads
-    >>> run_threads(lambda ranks: ranks.sum_exact([ranks.rank]).tolist(), 3)
-    [[3], [3], [3]]
-    """
+    """Call a task on every rank, each in a thread of its own; return the results by rank."""
     meeting = Meeting(size, patience)
     results: dict[int, Result] = {}
     failures: list[BaseException] = []

@@ -32,16 +32,7 @@ IN_FOLDER: Final = "[!._]*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """What one rank reads at a time.
-
-    Parameters
-    ----------
-    path : str
-    group : int or None
-        Row group of a Parquet file; None for a file of text.
-    size : int
-        Rows or bytes, by which pieces are dealt.
-    """
+    """What one rank reads at a time."""
 
     path: str
     group: int | None
@@ -49,16 +40,7 @@ class Piece:
 
 
 def files_of(pattern: str) -> list[str]:
-    """Return the files that a path, a folder or a pattern names, in order.
-
-    Of a folder, names that begin with ``_`` or ``.`` are left out: Spark and Dask keep no edges
-    there.
-
-    Raises
-    ------
-    GraphFormatError
-        There are none.
-    """
+    """Return the files that a path, a folder or a pattern names, in order."""
     if "://" in pattern:
         system, path = remote(pattern)
         names = system.glob(posixpath.join(path, IN_FOLDER) if system.isdir(path) else path)
@@ -82,13 +64,7 @@ def files_of(pattern: str) -> list[str]:
 
 
 def remote(path: str) -> tuple[Any, str]:
-    """Return the file system of an address, and the path in it.
-
-    Raises
-    ------
-    GraphFormatError
-        fsspec or what it needs for the scheme is missing, or it knows no such scheme.
-    """
+    """Return the file system of an address, and the path in it."""
     core = require("fsspec.core", path)
     scheme = path.partition("://")[0]
     try:
@@ -179,13 +155,7 @@ def share(pieces: Sequence[Piece], rank: int, ranks: int) -> list[Piece]:
 
 
 def read_piece(piece: Piece, options: ReadOptions) -> Edges:
-    """Return the edges of a piece.
-
-    Raises
-    ------
-    GraphFormatError
-        It cannot be read, or its vertices have names.
-    """
+    """Return the edges of a piece."""
     if piece.group is None:
         return read_text(piece.path, options)
     with opened(piece.path) as stream:

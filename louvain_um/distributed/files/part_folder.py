@@ -25,25 +25,7 @@ LOCAL: Final = "file://"
 
 
 class PartFolder:
-    """Files of consecutive rows; they get their names when all of them are whole.
-
-    Parameters
-    ----------
-    folder : path
-        A local one needs no further library, and is written to by one run at a time; others
-        ("s3://…") are reached through fsspec, and have no lock.
-
-    Attributes
-    ----------
-    run : str
-        Tells the unfinished files of this run from those of others: what a rank removes after
-        another one gave up the folder is its own. `claim` makes it, for all ranks.
-
-    Raises
-    ------
-    GraphFormatError
-        A remote folder, and fsspec or the scheme's library is missing.
-    """
+    """Files of consecutive rows; they get their names when all of them are whole."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = os.fspath(folder)
@@ -64,15 +46,7 @@ class PartFolder:
             self.system = self.files.LocalFileSystem()
 
     def claim(self, *, force: bool) -> None:
-        """Make the folder if needed; finish or remove what an interrupted run left in it.
-
-        No other run can claim a local one until `close`.
-
-        Raises
-        ------
-        LouvainUmError
-            It has files, and `force` is off, it cannot be made, or another run writes to it.
-        """
+        """Make the folder if needed; finish or remove what an interrupted run left in it."""
         self.run = secrets.token_hex(6)
         with self._failures():
             self.system.create_dir(self.root, recursive=True)
@@ -99,16 +73,7 @@ class PartFolder:
         self._settle(name)
 
     def publish(self, parts: int) -> None:
-        """Give all files their names, once those of an earlier result are gone.
-
-        The folder is read as one table: at no time it has files of two results. What is stopped
-        here is finished by the next `claim`.
-
-        Raises
-        ------
-        LouvainUmError
-            A file is gone.
-        """
+        """Give all files their names, once those of an earlier result are gone."""
         with self._failures(), self.system.open_output_stream(self._path(NAMING)) as file:
             file.write(f"{parts} {self.run}\n".encode())
         self._settle(NAMING)

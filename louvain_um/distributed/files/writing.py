@@ -82,22 +82,7 @@ class PartitionedLabels:
 
 
 class RankParts:
-    """The files of all ranks; each writes those of its own vertices.
-
-    Parameters
-    ----------
-    ranks : Communicator
-    folder : path
-        Which every rank can write to.
-    force : bool
-        Whether files may replace others of the same names.
-
-    Raises
-    ------
-    LouvainUmError
-        From the first rank: the folder has files, and `force` is off, it cannot be made, or
-        another run writes to it.
-    """
+    """The files of all ranks; each writes those of its own vertices."""
 
     def __init__(self, ranks: Communicator, folder: str | os.PathLike[str], *, force: bool) -> None:
         self.ranks = ranks

@@ -41,22 +41,7 @@ LATER: Final = "later"
 
 
 class DeviceRankEngine(RankEngine):
-    """Louvain and Leiden on the rows of one rank, with a GPU, which is current.
-
-    The caller closes it.
-
-    Parameters
-    ----------
-    options : Options
-    observer : Observer
-    ranks : Communicator
-    device : int
-        This rank's GPU.
-    link : Link
-        Exchanges arrays on it with those of the other ranks.
-    **values
-        Further arguments of `RankEngine`.
-    """
+    """Louvain and Leiden on the rows of one rank, with a GPU, which is current."""
 
     def __init__(
         self,
@@ -99,10 +84,7 @@ class DeviceRankEngine(RankEngine):
         self.there.free(*(name for name in names if name in self.there.live))
 
     def own_share(self, level: CpuLevel) -> Share:
-        """Return a level's share of this rank; its rows are copied to the GPU once.
-
-        Level 0's stay there for the next cycle, if a later level fits beside them.
-        """
+        """Return a level's share of this rank; its rows are copied to the GPU once."""
         which = LATER if level.number else INPUT
         held = self.shares.get(which)
         known = held is not None and held[1] is level.targets
@@ -159,10 +141,7 @@ class DeviceRankEngine(RankEngine):
         )
 
     def arena_for(self, level: CpuLevel, width: int) -> ArenaSpec:
-        """Return one arena for about what the first level on the GPU, and smaller ones, take.
-
-        What exceeds it is allocated apart. `width` is the bytes of a target and a sum of weights.
-        """
+        """Return one arena for about what the first level on the GPU, and smaller ones, take."""
         arcs = len(level.targets)
         wanted = width * arcs + arena_bytes(level.vertices, arcs, arcs, width)
         room = int(guard.room(self.device) * ROOM)

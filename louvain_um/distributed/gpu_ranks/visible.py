@@ -19,19 +19,7 @@ from louvain_um.placement.memory import cuda_calls
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visible:
-    """The GPUs that a process sees.
-
-    Parameters
-    ----------
-    host : str
-        Name of its machine.
-    devices : tuple of str
-        Bus address of each GPU, in the order of their numbers in this process.
-    problem : str
-        Why there are none; empty otherwise.
-    no_nccl : str
-        Why NCCL cannot be used, if it is to be; empty otherwise.
-    """
+    """The GPUs that a process sees."""
 
     host: str
     devices: tuple[str, ...]
@@ -74,30 +62,7 @@ def gather_visible(ranks: Communicator, own: Visible) -> list[Visible]:
 
 
 def device_of(rank: int, seen: Sequence[Visible], exchange: Exchange) -> int:
-    """Return the number of the GPU that a rank uses.
-
-    Processes of one machine that see the same GPUs in the same order take them in turn. Where a
-    launcher gives every process GPUs of its own, or another order (dask-cuda), that is the first.
-
-    Parameters
-    ----------
-    rank : int
-    seen : sequence of Visible
-        What every rank sees, by rank.
-    exchange : {"host", "nccl"}
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The same on all ranks: one has no GPU, or for NCCL, NCCL is missing or two share a GPU.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.gpu_ranks.visible import Visible, device_of
-    >>> both = Visible(host="node7", devices=("0000:17:00.0", "0000:65:00.0"))
-    >>> [device_of(rank, [both, both], "nccl") for rank in (0, 1)]
-    [0, 1]
-    """
+    """Return the number of the GPU that a rank uses."""
     for each, own in enumerate(seen):
         if own.problem:
             raise DeviceUnavailableError(f"{name_of(each, seen)} has no GPU: {own.problem}")
@@ -136,13 +101,7 @@ def name_of(rank: int, seen: Sequence[Visible]) -> str:
 
 @contextmanager
 def on_device(ranks: Communicator, exchange: Exchange) -> Iterator[int]:
-    """Make this rank's GPU current, once all ranks have one; yield its number.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        As `device_of` says.
-    """
+    """Make this rank's GPU current, once all ranks have one; yield its number."""
     own = visible_here()
     if exchange == "nccl" and not own.problem:  # to ask makes CuPy warn where it is missing
         own = replace(own, no_nccl=nccl_problem())

@@ -19,19 +19,7 @@ HALF = MAX_TOTAL_WEIGHT // 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a graph accepts in a batch.
-
-    Parameters
-    ----------
-    n_vertices : int
-    alive : uint8[n] or None
-        0 for removed vertices; None if there are none.
-    weighted : bool
-    scale : float
-        Real weights are multiplied by it.
-    xp : module
-        NumPy, or CuPy for a graph on a device: where ids and weights are to be.
-    """
+    """What a graph accepts in a batch."""
 
     n_vertices: int
     alive: NDArray[np.uint8] | None
@@ -46,20 +34,7 @@ Columns = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Operations on edges: deletions, then decreases, then insertions.
-
-    Parameters
-    ----------
-    keys : uint64[b]
-        Edges, smaller end in the upper half.
-    weights : int64[b]
-        Empty where each is 1; those of deletions count for nothing.
-    deletions, decreases : int
-        How many operations are of the first kinds.
-    summing : bool
-        Whether insertions add up, also to the weight of an edge that is there; else the largest
-        weight counts.
-    """
+    """Operations on edges: deletions, then decreases, then insertions."""
 
     keys: NDArray[np.uint64]
     weights: NDArray[np.int64]
@@ -126,11 +101,7 @@ def _read(
 
 
 def columns_of(what: str, edges: Columns | None, limits: Limits, *, weights: str) -> Columns | None:
-    """Return ends and weights (or None) of one argument as arrays whose values are not yet checked.
-
-    `weights` says whether they are "none", "needed" or "allowed". Arrays on a device stay there if
-    the graph is on it.
-    """
+    """Return ends and weights of one argument as arrays of unchecked values."""
     if edges is None:
         return None
     if weights == "none" and len(edges) == 3:

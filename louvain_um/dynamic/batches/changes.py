@@ -34,11 +34,7 @@ HIGH = np.uint64(32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeChanges:
-    """The edges that a batch changes, ascending by key, with their weights before and after.
-
-    `missing` counts edges to delete or decrease that are not there; `loops` those changed edges
-    that are loops.
-    """
+    """The edges that a batch changes, ascending by key, with their weights before and after."""
 
     keys: NDArray[np.uint64]
     before: NDArray[np.int64]

@@ -44,19 +44,7 @@ MOST_WEIGHT: Final = 1 << 42
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceChanges:
-    """What a batch changes, on a device; `DeviceStore.commit` fills `u` … `after`.
-
-    Parameters
-    ----------
-    edges : uint8[24 k]
-        Room for the edges that change: `before`, `after`, `u` and `v`, one behind the other.
-    counts : dict of str to int
-        `BatchCounts` of batch.cuh.
-    batch : Struct or None
-        What the kernels take; None if nothing changes.
-    held : tuple
-        The arrays that it points to.
-    """
+    """What a batch changes, on a device; `DeviceStore.commit` fills `u` … `after`."""
 
     edges: Any
     counts: dict[str, int]
@@ -107,17 +95,7 @@ def net_changes_there(
     *,
     refuse_missing: bool,
 ) -> DeviceChanges:
-    """Return what a batch changes, in arrays on the store's device.
-
-    Parameters
-    ----------
-    columns : dict
-        What `insert`, `delete` and `decrease` are given, or None.
-    duplicates, refuse_missing
-        As `DynamicGraph.apply` takes them.
-    store : DeviceStore
-    limits : Limits
-    """
+    """Return what a batch changes, in arrays on the store's device."""
     refuse_options(columns["decrease"], duplicates, limits)
     kinds = {"delete": "none", "decrease": "needed", "insert": "allowed"}
     parts = {

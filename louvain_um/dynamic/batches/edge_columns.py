@@ -15,16 +15,7 @@ from louvain_um.formats.read_options import ReadOptions
 
 
 def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | None:
-    """Return two columns of ends, and one of weights if there are any; None for no edges.
-
-    Parameters
-    ----------
-    what : str
-        Name of the argument in errors.
-    edges : tuple of arrays, array of shape (b, 2), list of tuples, table, networkx graph or edges
-    weighted : bool
-        Whether weights of a table or a networkx graph are read.
-    """
+    """Return two columns of ends, and one of weights if there are any; None for no edges."""
     if edges is None:
         return None
     if isinstance(edges, tuple | list) and len(edges) == 0:

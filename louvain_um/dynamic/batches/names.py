@@ -22,15 +22,7 @@ def _nothing() -> None:
 
 
 class Names:
-    """The name of each vertex; a removed vertex has none, and its name may be given again.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.batches.names import Names
-    >>> names = Names(["ann", "bob"])
-    >>> names.ids_of(["bob", "ann"], "u").tolist(), names.unknown(["cid", "ann"])
-    ([1, 0], ['cid'])
-    """
+    """The name of each vertex; a removed vertex has none, and its name may be given again."""
 
     def __init__(self, names: Iterable[Hashable]) -> None:
         self.of: list[Any] = list(names)
@@ -91,10 +83,7 @@ class Names:
         }
 
     def unknown(self, *columns: Any) -> list[Any]:
-        """Return the names that no vertex has, each once, sorted where they can be compared.
-
-        In any case they are in an order that the order of the columns does not change.
-        """
+        """Return the names that no vertex has, each once, sorted where they can be compared."""
         new = {name for column in columns for name in as_list(column) if name not in self.ids}
         try:
             listed = sorted(new)
@@ -104,10 +93,7 @@ class Names:
         return listed
 
     def _refuse_others(self, new: list[Any]) -> None:
-        """Raise for names of another kind than the others: most likely the same, unconverted.
-
-        Beside "7", a vertex 7 would be another one. Where names are of several kinds, any is fine.
-        """
+        """Raise for names of another kind than the others: most likely the same, unconverted."""
         known = self.kinds
         for name in new:
             if is_missing(name):

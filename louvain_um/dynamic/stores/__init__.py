@@ -31,15 +31,7 @@ DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
 
 
 def store_class(name: str, device: str = "cpu") -> type[Store]:
-    """Return the class of a store on a device.
-
-    Raises
-    ------
-    OptionError
-        No such store there.
-    DeviceUnavailableError
-        There is no such device.
-    """
+    """Return the class of a store on a device."""
     if name not in tuple(STORES):  # a list is no key
         raise OptionError("store", name, f"must be one of {', '.join(map(repr, STORES))}")
     if device.startswith("cuda"):
@@ -50,16 +42,7 @@ def store_class(name: str, device: str = "cpu") -> type[Store]:
 
 
 def share_of(memory: Any) -> float | None:
-    """Return the share of a device's budget that arcs fill before they go to the host.
-
-    None if a policy keeps them on the device: what does not fit is refused.
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.stores import share_of
-    >>> share_of("auto"), share_of("zero_copy"), share_of("device")
-    (1.0, 0.0, None)
-    """
+    """Return the share of a device's budget that arcs fill before they go to the host."""
     from louvain_um.placement.policy.find import find_policy
     from louvain_um.placement.policy.policy import AUTO, HOST
 

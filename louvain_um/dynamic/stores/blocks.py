@@ -40,11 +40,7 @@ class Blocks:
 
 
 class BlockStore(ABC):
-    """Rows in linked blocks of one size; targets within a row are in no order.
-
-    A subclass says how wide blocks are, how they are linked, what deletions leave behind, and
-    where blocks come from and go to.
-    """
+    """Rows in linked blocks of one size; targets within a row are in no order."""
 
     name: ClassVar[str]
     width: int

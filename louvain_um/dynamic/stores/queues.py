@@ -8,21 +8,7 @@ from louvain_um.dynamic.stores.store import U32
 
 
 class Ring:
-    """A queue of blocks, first in, first out: faimGraph's and GraphVine's.
-
-    Positions count on and are cut to the ring's size, a power of two, so that front and back never
-    meet by wrapping.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.dynamic.stores.queues import Ring
-    >>> ring = Ring()
-    >>> ring.give(np.array([4, 7, 9], np.uint32))
-    >>> ring.drop(1)
-    >>> ring.first(5).tolist()
-    [7, 9]
-    """
+    """A queue of blocks, first in, first out: faimGraph's and GraphVine's."""
 
     def __init__(self) -> None:
         self._ring = np.zeros(1, np.uint32)

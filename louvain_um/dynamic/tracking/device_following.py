@@ -39,12 +39,7 @@ from louvain_um.options import Options
 
 @dataclass(slots=True)
 class Pending:
-    """A batch whose ids have not been asked for.
-
-    `changed` and `events` are None until they are known, `ids` until they are asked for or are
-    about to change. `listed_there` are the bytes of `listed` on the device. `in_use` says whether
-    the result of the batch can still be asked.
-    """
+    """A batch whose ids have not been asked for."""
 
     n: int
     names: Any
@@ -59,21 +54,7 @@ class Pending:
 
 
 class DeviceFollower:
-    """Communities of a graph on a device.
-
-    Parameters
-    ----------
-    graph : DynamicGraph
-    options : FollowOptions
-        Of mode "follow".
-    runs : Runs
-        Runs of an engine on the graph.
-
-    Raises
-    ------
-    MemoryBudgetError
-        What following takes does not fit into the graph's budget.
-    """
+    """Communities of a graph on a device."""
 
     def __init__(self, graph: DynamicGraph, options: FollowOptions, runs: Runs) -> None:
         self.graph, self.options, self.runs = graph, options, runs
@@ -99,10 +80,7 @@ class DeviceFollower:
         )
 
     def follow(self, change: Change) -> tuple[Report, Pending]:
-        """Follow a batch that was just applied; see `following.follow_batch`.
-
-        After an error, the follower is as it was.
-        """
+        """Follow a batch that was just applied; see `following.follow_batch`."""
         n = self.graph.n_vertices
         self.steps.make_room(n)
         self.device.clear(self.steps.results)

@@ -17,10 +17,7 @@ from louvain_um.options import Options
 
 
 class Runs(Protocol):
-    """Runs on a graph's rows; labels are on its device, any number below n for a community.
-
-    `device_budget` of the options is what a run may take beside the graph.
-    """
+    """Runs on a graph's rows; labels are on its device, any number below n for a community."""
 
     def detect(self, graph: DynamicGraph, options: Options, work: Work) -> Any:
         """Return the labels of a run from single vertices."""
@@ -28,14 +25,7 @@ class Runs(Protocol):
     def cycle(
         self, graph: DynamicGraph, start: Any, awake: Any, options: Options, work: Work
     ) -> tuple[Any, int] | None:
-        """Run one cycle of levels; see `louvain_um.dynamic.tracking.partition.renew`.
-
-        Returns
-        -------
-        labels : uint32[n]
-        inside : int
-            Weight of arcs inside communities.
-        """
+        """Run one cycle of levels; see `louvain_um.dynamic.tracking.partition.renew`."""
 
 
 class DeviceRuns:

@@ -34,21 +34,7 @@ LISTING_BYTES: Final = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """A partition on a device, with its sums and those of its communities by name.
-
-    Parameters
-    ----------
-    partition : Partition
-        Its names are on the device.
-    sizes : uint32[n]
-        Living members.
-    masses : uint64[n]
-        Their degrees.
-    communities, differing : int
-        Communities, and vertices whose community has another name than before the batch.
-    listed : Listed or None
-        These vertices; None if there are too many to list each.
-    """
+    """A partition on a device, with its sums and those of its communities by name."""
 
     partition: Partition
     sizes: Any
@@ -64,23 +50,7 @@ class Members:
 
 
 class DeviceSteps:
-    """The kernels that carry a partition along, and their arrays.
-
-    Parameters
-    ----------
-    graph : DynamicGraph
-    run : Options
-        Of moves.
-
-    Attributes
-    ----------
-    members : Members or None
-        The partition before the batch; None before there is any.
-    kept : dict of str to array
-        `louvain_um.gpu.dynamic.follow_arrays.KEPT`.
-    counts, moved
-        What the kernels counted last, and what moving did.
-    """
+    """The kernels that carry a partition along, and their arrays."""
 
     def __init__(self, graph: DynamicGraph, run: Options) -> None:
         self.graph, self.run = graph, run
@@ -216,10 +186,7 @@ class DeviceSteps:
         moved: bool = False,
         summed: bool = False,
     ) -> Members:
-        """Name communities and sum them; with `moved`, labels come from moving `whole`.
-
-        `summed` says that `move` left their members and degrees.
-        """
+        """Name communities and sum them; with `moved`, labels come from moving `whole`."""
         n, xp = fields["n"], self.xp
         names, sizes, masses = (xp.empty(n, kind) for kind in STATE.values())
         fields.update(labels=labels, next_names=names, sizes=sizes, masses=masses)
@@ -246,10 +213,7 @@ class DeviceSteps:
         )
 
     def listed(self, fields: dict[str, Any], found: Members, room: int | None = None) -> Listed:
-        """List the vertices whose community has another name than before the batch.
-
-        `room` are bytes of the device that may be taken; with too few, the host sorts.
-        """
+        """List the vertices whose community has another name than before the batch."""
         n, count, xp = fields["n"], found.differing, self.xp
         fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
         self.device.clear(self.results)

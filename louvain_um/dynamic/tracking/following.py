@@ -28,13 +28,7 @@ MOST_PERIOD: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """How a tracker follows; see `louvain_um.dynamic.tracking.tracker.Tracker`.
-
-    Raises
-    ------
-    OptionError
-        A value outside its range.
-    """
+    """How a tracker follows; see `louvain_um.dynamic.tracking.tracker.Tracker`."""
 
     mode: Mode = "follow"
     renew: float = 0.02
@@ -69,23 +63,7 @@ class FollowOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """The state of a tracker between two batches.
-
-    Parameters
-    ----------
-    partition : Partition
-    touched : uint64[n]
-        Weight of each vertex's arcs that turned since it was last freed, or communities of an audit
-        were taken. `partition.WHOLLY` is added in parts that fell off.
-    turned : int
-        Weight that turned against the communities since the last renewal, both directions.
-    changed : float
-        Weight that batches changed at all since the last audit, each relative to 2m after it.
-    regained : float
-        Relative gains in modularity of the renewals since the last audit.
-    period : int
-        What `regained` may reach before the next audit, in multiples of the option `audit`.
-    """
+    """The state of a tracker between two batches."""
 
     partition: Partition
     touched: U64
@@ -97,20 +75,7 @@ class Followed:
 
 @dataclass(slots=True)
 class Report:
-    """What following one batch took.
-
-    Parameters
-    ----------
-    work : Work
-    marked : int
-        Vertices that the batch marked.
-    split : int
-        Vertices in parts that fell off their communities.
-    renewed : bool
-        Whether a renewal ran, and whether its result was taken.
-    lead : float
-        Relative lead in modularity of the run that audited this batch; NaN without an audit.
-    """
+    """What following one batch took."""
 
     work: Work = field(default_factory=Work)
     marked: int = 0
@@ -131,15 +96,7 @@ class Step(Protocol):
 def follow_batch(
     view: RowView, state: Followed, change: Change, options: FollowOptions
 ) -> tuple[Followed, Report]:
-    """Return the state after a batch; the given one is left as it was.
-
-    Phases `carry`, `split`, `frontier`, `renew` and `audit` are announced.
-
-    Parameters
-    ----------
-    view : RowView
-        The graph after the batch.
-    """
+    """Return the state after a batch; the given one is left as it was."""
     report = Report()
     n, total, gamma = view.n_vertices, view.total_weight, options.run.resolution
     with announcing("carry"):
@@ -194,12 +151,7 @@ def lead_of(other: Partition, own: Partition, total: int, resolution: float) -> 
 
 
 def audit_due(state: Followed, options: FollowOptions, total: int) -> bool:
-    """Whether a run from single vertices is likely to lead by more than `audit`.
-
-    A renewal regains what was lost where batches touched the graph; losses elsewhere, which only
-    a whole run finds, are first taken to be as large, later by what the audits find (`audited`).
-    Once as much weight has changed as the graph holds, the last audit says nothing any more.
-    """
+    """Whether a run from single vertices is likely to lead by more than `audit`."""
     if options.audit is None or not total:
         return False
     return state.regained > state.period * options.audit or state.changed >= 1
@@ -222,17 +174,7 @@ def split_all(view: RowView, found: Partition, work: Work) -> Partition:
 
 
 def are_alone(vertices: Any, names: Any, flags: Any) -> bool:
-    """Return whether removed vertices are communities of their own.
-
-    Moves may have left one in a community without arcs to it; no removed edge tells of that.
-
-    Parameters
-    ----------
-    vertices : uint32[r]
-    names : uint32[n]
-    flags : uint8[n]
-        Scratch, where the others are.
-    """
+    """Return whether removed vertices are communities of their own."""
     flags[:] = 0
     flags[vertices] = 1
     own = bool((names[vertices] == vertices).all())
@@ -260,12 +202,7 @@ def audit(
 def audited(
     state: Followed, fresh: Partition, options: FollowOptions, total: int
 ) -> tuple[Followed, float]:
-    """Return the state after an audit that found a partition, and its lead.
-
-    Where it led by more than `audit`, the next one is due when the lead would be twice that if it
-    grew with what renewals regain as it did since the last one: about `audit` on average. The
-    caller then clears `touched`, since the partition is taken.
-    """
+    """Return the state after an audit that found a partition, and its lead."""
     assert options.audit is not None
     lead = lead_of(fresh, state.partition, total, options.run.resolution)
     period = state.period

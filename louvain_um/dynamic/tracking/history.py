@@ -24,21 +24,7 @@ BLOCK: Final = 1024
 
 
 class History(Sequence[dict[str, Any]]):
-    """Rows that read as a list of dicts, at 97 bytes each.
-
-    Parameters
-    ----------
-    rows : iterable of mapping or array of `ROW`
-
-    Examples
-    --------
-    >>> from louvain_um.dynamic.tracking.history import ROW, History
-    >>> row = dict.fromkeys(ROW.names, 1)
-    >>> history = History([row])
-    >>> history.add({**row, "epoch": 2})["changed"] = 7
-    >>> [(row["epoch"], row["changed"], row["renewed"]) for row in history]
-    [(1, 1, True), (2, 7, True)]
-    """
+    """Rows that read as a list of dicts, at 97 bytes each."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] | NDArray[np.void] = ()) -> None:
         self._blocks: list[NDArray[np.void]] = []

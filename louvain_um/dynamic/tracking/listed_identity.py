@@ -59,20 +59,7 @@ STRETCH: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The vertices whose community has another name than before a batch.
-
-    Also those that were added, removed or revived.
-
-    Parameters
-    ----------
-    entries : Differing[k]
-        As bytes, on the device or the host: a vertex each, or those of one community before that
-        are in one after (`louvain_um.gpu.dynamic.follow_arrays.DIFFERING`).
-    grouped : bool
-        Whether entries are such groups.
-    on_host : bool
-        Whether they are on the host.
-    """
+    """The vertices whose community has another name than before a batch."""
 
     entries: Any
     grouped: bool = False
@@ -87,14 +74,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns of `Differing`, int64[k], where they are looked at.
-
-    Parameters
-    ----------
-    xp : module
-        NumPy, or that of the arrays.
-    entries : uint8[80 k]
-    """
+    """Columns of `Differing`, int64[k], where they are looked at."""
 
     xp: Any
     entries: Any
@@ -110,17 +90,7 @@ class Table:
 
 @dataclass(slots=True)
 class ListedIdentity:
-    """Ids of communities by name.
-
-    Parameters
-    ----------
-    device
-        Where the arrays are: `louvain_um.gpu.dynamic.cuda.Cuda`.
-    of_name : int64[n]
-        −1 where no community has that name.
-    next_id : int
-        Ids below it have been given.
-    """
+    """Ids of communities by name."""
 
     device: Any
     of_name: Any
@@ -135,17 +105,7 @@ class ListedIdentity:
     def follow(
         self, listed: Listed, before: Any, after: Any, room: int | None = None
     ) -> tuple[U32, NDArray[np.void]]:
-        """Take a batch; return the vertices whose id changed, and the events.
-
-        Parameters
-        ----------
-        listed : Listed
-        before, after : uint32[n]
-            Names of the vertices' communities before and after the batch, on the device.
-        room : int, optional
-            Bytes of the device that may be taken; any number by default. With too few, many
-            communities are looked at on the host, too.
-        """
+        """Take a batch; return the vertices whose id changed, and the events."""
         device, there = self.device, self.device.xp
         of_name = self.of_name
         if len(after) > len(of_name):
@@ -204,18 +164,7 @@ def changes(xp: Any, ids: Any, later: Any, before: Any, after: Any) -> Any:
 
 
 def numbers_in(entries: NDArray[np.void]) -> tuple[I64, I64, I64]:
-    """Return the names that entries mention, ascending, and which each mentions.
-
-    Parameters
-    ----------
-    entries : Differing[k]
-
-    Returns
-    -------
-    names : int64[c]
-    own, old : int64[k]
-        Numbers of the names after the batch and before it, −1 for a vertex that is new.
-    """
+    """Return the names that entries mention, ascending, and which each mentions."""
     both = np.concatenate([entries["name"], entries["name_before"]])
     names, numbers = np.empty(len(both), np.int64), np.empty(len(both), np.int64)
     count = inherit.number_names(both, np.argsort(both), names, numbers)
@@ -226,11 +175,7 @@ def numbers_in(entries: NDArray[np.void]) -> tuple[I64, I64, I64]:
 def concerned_here(
     entries: NDArray[np.void], own: I64, old: I64, ids: I64
 ) -> tuple[Concerned, I64]:
-    """Return the communities that a batch may have changed, and which names are after it.
-
-    The twin of `concerned_of` on the host; `own` and `old` come from `numbers_in`, and `ids` are
-    those of its names before the batch.
-    """
+    """Return the communities that a batch may have changed, and which names are after it."""
     count = len(ids)
     sums = np.empty((4, count), np.int64)
     inherit.list_sums(entries, own, old, sums)
@@ -262,11 +207,7 @@ def on_host(concerned: Concerned, get: Callable[[Any], Any]) -> Concerned:
 
 
 def names_in(table: Table) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """Return the names that entries mention, ascending, and a place of each.
-
-    Places are those of entries' names, then of the names before of older vertices. The function
-    returned finds the index of such names.
-    """
+    """Return the names that entries mention, ascending, and a place of each."""
     xp, own, old = table.xp, table["name"], table["name_before"]
     both = xp.concatenate([own, old[old != NONE]])
     each, places = xp.unique(both, return_index=True)
@@ -282,19 +223,7 @@ def concerned_of(
     *,
     grouped: bool,
 ) -> tuple[Concerned, Any]:
-    """Return the communities that a batch may have changed, and which of `names` are after it.
-
-    Parameters
-    ----------
-    table : Table
-        All entries.
-    names, places, find
-        Of `names_in`.
-    ids : int64[c]
-        Ids before the batch of these names.
-    grouped : bool
-        Whether no two entries are of the same communities before and after.
-    """
+    """Return the communities that a batch may have changed, and which of `names` are after it."""
     xp, listed = table.xp, len(table["name"])
     older = xp.flatnonzero(table["name_before"] != NONE)
     after = places < listed
@@ -329,11 +258,7 @@ def overlaps_of(
     *,
     grouped: bool,
 ) -> Overlaps:
-    """Return what the communities after a batch share with those before it, by their indices.
-
-    Vertices that are not listed kept the name of their community: they are what is left of it.
-    `among` are the places of communities after and before among all names.
-    """
+    """Return what the communities after a batch share with those before it, by their indices."""
     xp, count = table.xp, len(sizes)
     places, degrees, members = find(table["name"]), table["degree"], table["members"]
     living = table["living"]

@@ -43,18 +43,7 @@ WHOLLY = np.uint64(1 << 63)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """Communities of the vertices of a graph, each named after its smallest member.
-
-    The name of a vertex that leaves its community is therefore free.
-
-    Parameters
-    ----------
-    names : uint32[n]
-    inside : int
-        Weight of arcs inside communities, both directions, loops twice.
-    squares : int
-        Σ degree_c² over communities.
-    """
+    """Communities of the vertices of a graph, each named after its smallest member."""
 
     names: U32
     inside: int
@@ -104,10 +93,7 @@ def squares_of(view: RowView, names: U32) -> int:
 
 
 def carry(partition: Partition, change: Change, n_vertices: int) -> tuple[Partition, int]:
-    """Return a partition with the sums of the changed graph, and the weight that changed.
-
-    Vertices that the graph gained are communities of their own. `squares` waits for the moves.
-    """
+    """Return a partition with the sums of the changed graph, and the weight that changed."""
     new = np.arange(len(partition.names), n_vertices, dtype=np.uint32)
     names = np.concatenate([partition.names, new])
     columns = change.u, change.v, change.before, change.after
@@ -131,13 +117,7 @@ def split(view: RowView, partition: Partition, flags: Marks, work: Work) -> Part
 def split_loosened(
     view: RowView, partition: Partition, change: Change, work: Work
 ) -> tuple[Partition, Marks]:
-    """Return a partition without the parts that a batch separated, and the vertices of these.
-
-    Communities that were connected before the batch are afterwards. From the ends of removed edges
-    a search goes up to the neighbours of the member with most arcs: what it reaches holds together,
-    and where it ends before, a part has fallen off. Communities that it cannot tell of are read
-    whole; all of their parts but that of the smallest member have fallen off.
-    """
+    """Return a partition without the parts that a batch separated, and the vertices of these."""
     n, rows = len(partition.names), (view.begins, view.ends)
     edges = change.u, change.v, change.after
     flags, fell = np.zeros(n, np.uint8), np.zeros(n, np.bool_)
@@ -191,12 +171,7 @@ def run_cycle(
     *,
     renews: bool = False,
 ) -> Partition | None:
-    """Run one cycle of levels from given communities; None where it gained nothing.
-
-    Only marked vertices decide in the first sweep. Without a start it is the first cycle of a run
-    from single vertices. The first level has to surpass `best`, by default the start's modularity,
-    which takes a pass over the arcs. `renews` as `hierarchy.Run` has it.
-    """
+    """Run one cycle of levels from given communities; None where it gained nothing."""
     engine, level = loaded(view, options)
     run = hierarchy.Run(engine, options, hierarchy.Stopwatch(ignore), renews)
     cycle = 0 if start is None else FOLLOWING_CYCLE

@@ -56,24 +56,7 @@ class Lengths:
 
 
 class StreamFolder:
-    """The tables and the state of a followed stream.
-
-    Parameters
-    ----------
-    folder : path
-        Created if missing.
-    settings : mapping
-        What the rows depend on; a folder with other settings is refused.
-    names : array, optional
-        The vertices' names, unless the graph has them.
-    force : bool
-        Start again, whatever the folder holds.
-
-    Raises
-    ------
-    LouvainUmError
-        The folder holds something else, cannot be written, or another run is writing there.
-    """
+    """The tables and the state of a followed stream."""
 
     def __init__(
         self,
@@ -124,13 +107,7 @@ class StreamFolder:
             return False
 
     def resume(self, threads: int | None = None) -> Tracker | None:
-        """Open the tables; return the tracker as it was last saved, None to begin.
-
-        Raises
-        ------
-        LouvainUmError
-            The state is damaged.
-        """
+        """Open the tables; return the tracker as it was last saved, None to begin."""
         state, lengths = self.folder / STATE, dict.fromkeys(TABLES, 0)
         tracker = None
         if state.exists():
@@ -175,18 +152,7 @@ class StreamFolder:
         found: TrackedCommunities,
         row: Mapping[str, Any],
     ) -> None:
-        """Append what a batch changed.
-
-        Parameters
-        ----------
-        time : int or float
-            End of the batch.
-        edges : int
-            Timed edges so far.
-        found : TrackedCommunities
-        row : mapping
-            The batch's row of the tracker's history.
-        """
+        """Append what a batch changed."""
         changed = found.changed
         names = found.vertex_names if self.names is None else self.names
         vertices = changed if names is None else names[changed]
@@ -201,13 +167,7 @@ class StreamFolder:
                 file.flush()
 
     def left(self, epoch: int) -> dict[str, NDArray[Any]] | None:
-        """Return the place of a live stream that was saved with a batch; None for a file's.
-
-        Raises
-        ------
-        LouvainUmError
-            It is damaged.
-        """
+        """Return the place of a live stream that was saved with a batch; None for a file's."""
         path = self._place(epoch)
         return read_archive(path, damaged(path)) if path.exists() else None
 
@@ -218,14 +178,7 @@ class StreamFolder:
         return list(self.folder.glob("place-*.npz"))
 
     def save(self, tracker: Tracker, place: Mapping[str, NDArray[Any]] | None = None) -> None:
-        """Make a checkpoint: a stream that is killed goes on from here.
-
-        Parameters
-        ----------
-        tracker : Tracker
-        place : mapping of str to array, optional
-            Of a live stream, where it is.
-        """
+        """Make a checkpoint: a stream that is killed goes on from here."""
         lengths = {}
         for name, file in self.tables.items():
             with appending(self.table(name)):

@@ -15,23 +15,7 @@ from louvain_um.dynamic.tracking.identity import Concerned, Overlaps
 
 
 def succession_of_many(xp: Any, concerned: Concerned, next_id: int) -> tuple[Any, int, Any]:
-    """Return the ids of the communities after a batch, the next free one, and the events.
-
-    Parameters
-    ----------
-    xp : module
-        NumPy, or that of the arrays.
-    concerned : Concerned
-        With one overlap at least.
-    next_id : int
-
-    Returns
-    -------
-    ids : int64[c]
-    next_id : int
-    events : int64[e, 9]
-        The fields of `louvain_um.dynamic.tracking.identity.EVENT`, kinds by number, in any order.
-    """
+    """Return the ids of the communities after a batch, the next free one, and the events."""
     old_ids, count = concerned.old_ids, len(concerned.sizes)
     news, olds = concerned.overlaps.news, concerned.overlaps.olds
     weights, sizes = concerned.overlaps.weights, concerned.overlaps.sizes
@@ -53,10 +37,7 @@ def succession_of_many(xp: Any, concerned: Concerned, next_id: int) -> tuple[Any
 
 
 def heaviest(xp: Any, keys: Any, ties: Any, weights: Any, sizes: Any, count: int) -> Any:
-    """Return the pair of each key that shares the most, ties to the smaller value of `ties`.
-
-    −1 for keys, of 0 … count − 1, without a pair.
-    """
+    """Return the pair of each key that shares the most, ties to the smaller value of `ties`."""
     order = xp.lexsort(xp.stack([ties, -sizes, -weights, keys]))
     own = keys[order]
     first = xp.ones(len(keys), np.bool_)

@@ -68,15 +68,7 @@ class TrackedCommunities(Communities):
 
 
 class LaterTracked(TrackedCommunities):
-    """The same, whose arrays are worked out when they are asked for.
-
-    Parameters
-    ----------
-    held : dict
-        Private attributes: what the arrays are worked out from.
-    **values
-        Fields of `TrackedCommunities` besides the arrays that a class has as properties.
-    """
+    """The same, whose arrays are worked out when they are asked for."""
 
     def __init__(self, held: dict[str, Any], **values: Any) -> None:
         known = {**defaults(TrackedCommunities), **values}
@@ -91,14 +83,7 @@ class LaterTracked(TrackedCommunities):
 
 
 class HostTracked(LaterTracked):
-    """The communities of a graph on the host: numbers and ids of vertices come when asked for.
-
-    Parameters
-    ----------
-    identity : Identity
-    **values
-        Fields of `TrackedCommunities` besides `labels` and `ids`.
-    """
+    """The communities of a graph on the host: numbers and ids of vertices come when asked for."""
 
     _names: NDArray[np.uint32]
     _of_name: NDArray[np.int64]
@@ -130,15 +115,7 @@ class HostTracked(LaterTracked):
 
 
 class DeviceTracked(LaterTracked):
-    """The communities of a graph on a device: arrays are copied, or worked out, when asked for.
-
-    Parameters
-    ----------
-    follower : DeviceFollower
-    batch : Pending
-    **values
-        Fields of `TrackedCommunities` besides the arrays that this class has as properties.
-    """
+    """The communities of a graph on a device: arrays are copied, or worked out, when asked for."""
 
     _follower: DeviceFollower
     _batch: Pending

@@ -37,16 +37,7 @@ def unread_numbers(titles: list[str], *, doubtful: bool) -> str:
 
 
 def notes_on_ends(roles: Roles, titles: Sequence[str], *, moved: bool) -> list[str]:
-    """Return notes on the columns of ids and times.
-
-    Parameters
-    ----------
-    roles : Roles
-    titles : sequence of str
-        Names of the columns, empty without a header.
-    moved : bool
-        Whether to tell ends that are not guessed.
-    """
+    """Return notes on the columns of ids and times."""
     notes: list[str] = []
     first, second, *times = (
         f"column {i + 1} ({titles[i]!r})" if i < len(titles) else f"column {i + 1}"

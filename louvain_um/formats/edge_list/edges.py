@@ -33,19 +33,7 @@ class Inexact:
 
 @dataclass(slots=True)
 class EdgeList:
-    """The edges of a file, in its order.
-
-    Parameters
-    ----------
-    u, v : uint32 or int64 array
-        Ids as written; uint32 wherever all of them fit.
-    w : float64 or int64 array, optional
-        Weights; integers where all were written so.
-    notes : list of str
-        Notes for the user.
-    inexact : Inexact, optional
-        Set if `w` holds integers that were rounded.
-    """
+    """The edges of a file, in its order."""
 
     u: NDArray[Any]
     v: NDArray[Any]
@@ -55,14 +43,7 @@ class EdgeList:
 
 
 def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
-    """Read the rest of `file` as lines of numbers.
-
-    Raises
-    ------
-    GraphFormatError
-        For the first line that is not an edge, or a number of edges that differs from
-        ``line_format.expected``.
-    """
+    """Read the rest of `file` as lines of numbers."""
     weighted = line_format.shape >= WEIGHT
     chunks = Chunks(weighted)
     line, total = line_format.first_line, 0

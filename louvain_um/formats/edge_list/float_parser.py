@@ -58,13 +58,7 @@ TOPS, EXPONENTS = _reciprocals()
 
 @kernel(inline="always")
 def read_digits(data, pos, value):
-    """Read digits, up to eight at a time, and append them to `value`.
-
-    Returns
-    -------
-    value : uint64; more than 19 digits overflow
-    past : position after the digits
-    """
+    """Read digits, up to eight at a time, and append them to `value`."""
     while pos + 8 <= len(data):
         # The first byte is the lowest; a digit becomes 0 … 9, other characters a larger value.
         word = word_at(data, pos) ^ ZEROS
@@ -91,15 +85,7 @@ def read_digits(data, pos, value):
 
 @kernel(inline="always")
 def read_real(data, pos):
-    """Read a number without a sign.
-
-    Returns
-    -------
-    value : the nearest double, where `sure`
-    past : position after the number
-    sure : whether `value` is right; if not, this is not a number or needs an exact parser
-    real : whether it was written with a point or an exponent
-    """
+    """Read a number without a sign."""
     start = pos
     # Few digits precede a point, many may follow it.
     mantissa = np.uint64(0)
@@ -153,12 +139,7 @@ def read_real(data, pos):
 
 @kernel()
 def _scaled(mantissa, top, exponent):
-    """Return mantissa · top · 2⁻ᵉ rounded to a double, and whether it is certainly the nearest.
-
-    `top` falls short by less than one unit, and so does the upper half of the product: the
-    true value lies in [upper, upper + 2). If that range contains a boundary between two
-    doubles, an exact parser decides.
-    """
+    """Return mantissa · top · 2⁻ᵉ rounded to a double, and whether it is certainly the nearest."""
     shift = leading_zeros(mantissa)
     upper = upper_product(mantissa << shift, top)
     drop = np.uint64(11) if upper >> np.uint64(63) else np.uint64(10)

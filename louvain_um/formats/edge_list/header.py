@@ -74,20 +74,7 @@ def _are_ids(first: Row, ends: tuple[int, int], others: list[Row]) -> bool:
 def unrepeated_first_line(
     rows: list[Row], ends: tuple[int, int], all_rows: Callable[[], tuple[list[Row], bool]]
 ) -> str:
-    """Classify a first line of names that do not occur again; an empty string otherwise.
-
-    It is a "header" if it names different kinds of vertices, such as user and item, or if the
-    list is short and all other names occur again; else an "edge", and a note reports it.
-
-    Parameters
-    ----------
-    rows : list
-        The first lines.
-    ends : (int, int)
-        Columns of the ids.
-    all_rows : callable
-        Returns more lines, and whether these are all.
-    """
+    """Classify a first line of names that do not occur again; an empty string otherwise."""
     first = _ids(rows[0], ends)
     if len(first) < 2 or not all(map(is_word, first)):
         return ""

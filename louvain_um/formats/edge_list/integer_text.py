@@ -10,21 +10,7 @@ from numpy.typing import NDArray
 
 
 def digits(columns: Sequence[NDArray[Any]], ends: Sequence[bytes]) -> bytes:
-    """Return rows of integers as text.
-
-    Parameters
-    ----------
-    columns : sequence of integer arrays, equally long
-    ends : sequence of bytes, one byte each
-        The byte after each column's number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.formats.edge_list.integer_text import digits
-    >>> digits((np.array([7, -10]), np.array([0, 123])), (b",", b";"))
-    b'7,0;-10,123;'
-    """
+    """Return rows of integers as text."""
     n = len(columns[0])
     if n == 0:
         return b""

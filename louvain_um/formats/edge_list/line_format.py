@@ -21,30 +21,7 @@ MOST_ADDED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFormat:
-    """Format of the lines of an edge list.
-
-    Parameters
-    ----------
-    separator : int
-        Byte between fields; 32 stands for any run of blanks.
-    shape : int
-        What follows the two ids: a constant of `scan`.
-    place : int
-        Index of the weight column.
-    min_id, max_id : int
-        Range of valid ids.
-    first_line : int
-        Number of the first line that is read.
-    expected : int, optional
-        Number of edges announced.
-    columns : tuple of int, optional
-        Columns of both ids and, if it is read, of the weight, where lines are to be rewritten
-        with `select_columns` first; `place` is then 2.
-    decimal_comma : bool
-        Whether the weight is written with a decimal comma.
-    signed : bool
-        Whether weights may be negative.
-    """
+    """Format of the lines of an edge list."""
 
     separator: int = 32
     shape: int = 0
@@ -67,29 +44,7 @@ class LineFormat:
 def select_columns(
     data: NDArray[np.uint8], separator: int, columns: tuple[int, ...], decimal_comma: bool
 ) -> NDArray[np.uint8]:
-    r"""Return whole lines with some of their fields, one line for each line of `data`.
-
-    Comments become empty lines. Empty ids become ``""``, which no reader takes for an id.
-
-    Parameters
-    ----------
-    data : uint8 array
-        Whole lines.
-    separator : int
-        Byte between fields; 32 stands for any run of blanks.
-    columns : (int, int) or (int, int, int)
-        Columns of both ids and of the weight, from 0.
-    decimal_comma : bool
-        Exchange commas and points of the weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.formats.edge_list.line_format import select_columns
-    >>> data = np.frombuffer(b"# orders\n7;ann;bob;1,5\n", np.uint8)
-    >>> select_columns(data, ord(";"), (1, 2, 3), True).tobytes()
-    b'\nann;bob;1.5\n'
-    """
+    r"""Return whole lines with some of their fields, one line for each line of `data`."""
     lines = int(np.count_nonzero(data == ord("\n")))
     out = np.empty(len(data) + MOST_ADDED * lines, np.uint8)
     wanted = np.full(max(columns) + 1, -1, np.int64)

@@ -34,15 +34,7 @@ EMPTY = 2**32 - 1
 
 
 def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDArray[Any]]:
-    """Read the rest of `file` as lines whose ids are names.
-
-    Returns
-    -------
-    edges : EdgeList
-        Its ids are positions in `names`.
-    names : array of str or, if all are numbers, of int64
-        Ascending.
-    """
+    """Read the rest of `file` as lines whose ids are names."""
     weighted = line_format.shape >= WEIGHT
     chunks, table = Chunks(weighted), NameTable()
     line = line_format.first_line

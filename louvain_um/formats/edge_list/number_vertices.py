@@ -22,11 +22,7 @@ SMALL = 1 << 15
 
 @cache
 def hash_keys() -> NDArray[np.uint64]:
-    """Return three random words, uint64[3], the last two odd: keys of a process's hash tables.
-
-    Which ids collide depends on them, so that no file can be made of ids that all do. Vertices
-    are numbered by their ids' order, so keys change no result.
-    """
+    """Return three random words, uint64[3], the last two odd: keys of a process's hash tables."""
     keys = np.frombuffer(secrets.token_bytes(24), np.uint64).copy()
     keys[1:] |= np.uint64(1)
     return keys
@@ -38,28 +34,7 @@ Numbered = tuple[NDArray[np.uint32], NDArray[np.uint32], int, NDArray[np.int64] 
 def number_vertices(
     u: NDArray[Any], v: NDArray[Any], *, announced: int | None = None, base: int | None = None
 ) -> Numbered:
-    """Return the vertices of a list of non-negative integer ids, numbered from 0.
-
-    Vertices are the ids that occur, with two exceptions. With `base`, they are all ids from
-    there to the largest. With `announced` and no id beyond it, they are the ids
-    0 … announced − 1 or 1 … announced.
-
-    Parameters
-    ----------
-    u, v : uint32 or int64 array
-        Changed in place where they are uint32.
-    announced : int, optional
-        Number of vertices that the file announces.
-    base : {0, 1}, optional
-        Smallest possible id, if the caller knows it.
-
-    Returns
-    -------
-    u, v : uint32 array
-    n : int
-    names : int64 array or None
-        Ids of the vertices; None when they are 0 … n − 1.
-    """
+    """Return the vertices of a list of non-negative integer ids, numbered from 0."""
     if len(u) == 0:
         return _small(u), _small(v), announced or 0, _names(base or 0, announced or 0)
     low, high = _extent(u, v)

@@ -48,16 +48,7 @@ SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Columns of an edge table, by index from 0.
-
-    Parameters
-    ----------
-    source, target : int
-    weight, time : int, optional
-    guessed : bool
-        Whether neither the user nor the names tell that the first two are the ends, and there
-        are others that could be.
-    """
+    """Columns of an edge table, by index from 0."""
 
     source: int
     target: int
@@ -67,14 +58,7 @@ class Roles:
 
 
 def plain(name: str) -> str:
-    """Return a column's name in lower case, words joined by ``_``, without a final ``id``.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.edge_list.roles import plain
-    >>> plain("FromNodeId"), plain("user_id"), plain("Customer A"), plain("userid"), plain("id")
-    ('from_node', 'user', 'customer_a', 'user', 'id')
-    """
+    """Return a column's name in lower case, words joined by ``_``, without a final ``id``."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     name = re.sub(r"[\W_]+", "_", name).strip("_")
     name = re.sub(r"(?<=[a-z0-9])_ids?(?=_|$)", "", name)
@@ -84,42 +68,17 @@ def plain(name: str) -> str:
 
 
 def is_id(name: str) -> bool:
-    """Return whether a column's name says that its numbers are ids.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.edge_list.roles import is_id
-    >>> is_id("order_id"), is_id("Id"), is_id("rating")
-    (True, True, False)
-    """
+    """Return whether a column's name says that its numbers are ids."""
     return name.lower() in (*ROW_NUMBERS, "id", "index") or name.lower().endswith("_id")
 
 
 def is_measure(name: str) -> bool:
-    """Return whether a column's name says that it holds weights or times.
-
-    Of single letters none does: ``s`` and ``t``, or ``v`` and ``w``, may be the ends of edges.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.edge_list.roles import is_measure
-    >>> is_measure("Count"), is_measure("date"), is_measure("t")
-    (True, True, False)
-    """
+    """Return whether a column's name says that it holds weights or times."""
     return len(name) > 1 and name.lower() in {*WEIGHTS, *TIMES}
 
 
 def find_ends(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return the indices of the two columns of ids, if their names are known.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.edge_list.roles import find_ends
-    >>> find_ends(["order_id", "customer_a", "customer_b", "amount"])
-    (1, 2)
-    >>> find_ends(["amount", "from", "to"]), find_ends(["user_id", "friend_id"])
-    ((1, 2), (0, 1))
-    """
+    """Return the indices of the two columns of ids, if their names are known."""
     exact = [name.lower() for name in names]
     for one, other in PAIRS:
         if one in exact and other in exact:
@@ -165,20 +124,7 @@ def find_weight(names: Sequence[str], taken: Sequence[int]) -> int | None:
 
 
 def choose(columns: Sequence[Any] | None, width: int, options: ReadOptions) -> Roles:
-    """Return the roles of the columns of a table.
-
-    Parameters
-    ----------
-    columns : sequence, optional
-        Names of the columns, if they have any.
-    width : int
-        Number of columns.
-
-    Raises
-    ------
-    GraphError
-        A column that the options name does not exist, or has two roles.
-    """
+    """Return the roles of the columns of a table."""
     names = [str(name) for name in columns or ()]
     asked = {
         option: index_of(getattr(options, option), option, columns or (), width)
@@ -245,14 +191,7 @@ def _ends(
 
 
 def index_of(column: Column, option: str, columns: Sequence[Any], width: int) -> int:
-    """Return the index of a column given by its name or its number from 1.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.edge_list.roles import index_of
-    >>> index_of("To", "target", ["from", "to"], 2), index_of(1, "source", [], 3)
-    (1, 0)
-    """
+    """Return the index of a column given by its name or its number from 1."""
     for place, name in enumerate(columns):
         if type(name) is type(column) and name == column:
             return place

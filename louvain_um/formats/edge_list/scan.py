@@ -58,10 +58,7 @@ def skip_field(data, pos, separator):
 
 @kernel()
 def skip_comment(data, pos):
-    """Return where the next line starts if this one is empty or a comment, else `pos`.
-
-    `pos` is after the line's leading blanks; comments start with ``#``, ``%`` or ``//``.
-    """
+    """Return where the next line starts if this one is empty or a comment, else `pos`."""
     c = data[pos]
     if c == 35 or c == 37 or (c == 47 and data[pos + 1] == 47):
         while data[pos] != 10:
@@ -72,16 +69,7 @@ def skip_comment(data, pos):
 
 @kernel()
 def scan_numbers(data, separator, shape, place, min_id, max_id, u, v, w, deferred):
-    """Read edges from whole lines; ids must lie in ``min_id … max_id``, weights in column `place`.
-
-    Returns
-    -------
-    count : edges read into `u`, `v` and, by `shape`, `w`
-    lines : lines read, comments included
-    bad : position of the first unreadable line, or −1
-    n_deferred : rows of `deferred`: edge, start and stop of a weight for the exact parser
-    real : whether a weight was written with a decimal point
-    """
+    """Read edges from whole lines; ids must lie in ``min_id … max_id``."""
     count, lines, n_deferred, pos = 0, 0, 0, 0
     real = False
     bad = -1

@@ -33,48 +33,7 @@ BETWEEN = {"->", "-->", "--", "-", "→", "=>", "<->"}
 
 @dataclass(slots=True)
 class DetectedFormat:
-    """The format of an edge list, detected from its beginning.
-
-    Columns are listed in reading order: both ends, then the others without the time.
-
-    Parameters
-    ----------
-    separator : int
-        Byte between fields; 32 stands for any run of blanks.
-    roles : Roles
-        The columns in the file.
-    order : list of int
-        Index in the file of each column in reading order.
-    width : int
-        Fields per line: the median of the sample.
-    columns : int
-        Columns in reading order.
-    named : bool
-        Whether ids are names.
-    weights : {"unnamed", "weight", "named", "time", "other", ""}
-        The column after the ids, or the one named as a weight: numbers without a column name,
-        with the name of a weight, with another name, with that of a time; no numbers; none.
-    place : int
-        Index of that column in reading order.
-    decimal_comma : bool
-        Whether its numbers have decimal commas.
-    ambiguous : (int, str) or None
-        Line and text of a number whose comma may separate decimals or thousands.
-    mixed : bool
-        Whether all ids of one end are words and all of the other are numbers.
-    names : list of str
-        Column names in lower case, in reading order, from a header or a comment.
-    titles : list of str
-        Column names as a header writes them, in the file's order.
-    numeric : list of int
-        Indices in reading order of further columns of numbers.
-    header : str or None
-        The header line; `skip` and `lines` are the bytes and lines up to its end.
-    announced : int or None
-        Number of vertices that a comment announces.
-    sampled : int
-        Lines examined that are not comments.
-    """
+    """The format of an edge list, detected from its beginning."""
 
     separator: int = 32
     roles: Roles = field(default_factory=lambda: Roles(0, 1))

@@ -19,15 +19,7 @@ INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 
 
 def columns(result: Communities | Labels, *, hierarchy: bool = False) -> dict[str, NDArray[Any]]:
-    """Return the columns of a label file, each as integers or as an object array of strings.
-
-    These are vertex, community and, if asked for, the nested partitions of the hierarchy.
-
-    Raises
-    ------
-    LouvainUmError
-        Two names have the same text, or a name is not valid Unicode.
-    """
+    """Return the columns of a label file, each as integers or as an object array of strings."""
     if isinstance(result, Labels):
         return {
             "vertex": writable(result.vertices, unique=True),
@@ -41,14 +33,7 @@ def columns(result: Communities | Labels, *, hierarchy: bool = False) -> dict[st
 
 
 def integers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
-    """Return integers if all texts are integers, different ones if the texts differ; else texts.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.labels.columns import integers_or_texts
-    >>> integers_or_texts(["7", "10"]), integers_or_texts(["7", "007"])
-    (array([ 7, 10]), array(['7', '007'], dtype=object))
-    """
+    """Return integers if all texts are integers, different ones if the texts differ; else texts."""
     if all(map(INTEGER.fullmatch, texts)) and all(len(text) < 4000 for text in texts):
         numbers = integers(list(map(int, texts)))
         if numbers is not None and len(np.unique(numbers)) == len(set(texts)):
@@ -103,13 +88,7 @@ def typed(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def writable(column: NDArray[Any], *, unique: bool = False) -> NDArray[Any]:
-    """Return a column as integers or text; with `unique`, different values must stay different.
-
-    Raises
-    ------
-    LouvainUmError
-        Two names have the same text, or a name is not valid Unicode.
-    """
+    """Return a column as integers or text; with `unique`, different values must stay different."""
     if column.dtype.kind in "iu":
         return column
     texts = typed(column.tolist())

@@ -21,28 +21,7 @@ from louvain_um.results.partition import Partition
 
 
 def listed(given: Given | Labels, names: ArrayLike | None = None) -> Communities | Labels:
-    """Return vertices and their communities; a result stays a result.
-
-    Parameters
-    ----------
-    given : Communities, Labels, dict, list of sets, array, Series or table
-        As `compare` takes them.
-    names : array of length n, optional
-        Names of the vertices, for labels that are in vertex order.
-
-    Raises
-    ------
-    GraphError
-        A label or a name is missing, of another type than integers and text, or listed twice; or
-        there are names for labels that name their vertices.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.labels.given import listed
-    >>> found = listed(["red", "red", "blue"], names=["ann", "bob", "cid"])
-    >>> found.vertices.tolist(), found.communities.tolist()
-    (['ann', 'bob', 'cid'], ['red', 'red', 'blue'])
-    """
+    """Return vertices and their communities; a result stays a result."""
     if isinstance(given, Communities | Labels) and names is None:
         return given
     chosen = None if names is None else _names(names)

@@ -22,23 +22,7 @@ REPEATED = 4
 
 
 def kind_of_first_line(first: list[str], others: list[list[str]]) -> str:
-    """Return "header", "doubt" (a vertex that may be a header) or "vertex".
-
-    Parameters
-    ----------
-    first : list of str
-        Fields of the first line, without quotes.
-    others : list of list of str
-        Fields of the lines below.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.labels.header import kind_of_first_line
-    >>> kind_of_first_line(["user", "planted"], [["1", "a"], ["2", "b"]])
-    'header'
-    >>> kind_of_first_line(["ann", "red"], [["bob", "red"], ["cid", "blue"]])
-    'vertex'
-    """
+    """Return "header", "doubt" (a vertex that may be a header) or "vertex"."""
     if first[0].lower() in VERTEX_NAMES:
         return "header"
     others = [row for row in others if len(row) == len(first)]

@@ -16,13 +16,7 @@ TREE = re.compile(r'(\d+(?::\d+)*):\d+\s+\S+\s+"(.*)"(?:\s+\d+)*\s*')
 
 
 def read(path: str | Path, text: str) -> Labels:
-    """Return the top modules in a file of Infomap; a vertex in several modules is an error.
-
-    Raises
-    ------
-    GraphFormatError
-        Names the first line that is not of the format.
-    """
+    """Return the top modules in a file of Infomap; a vertex in several modules is an error."""
     pattern = CLU if Path(path).suffix.lower() == ".clu" else TREE
     vertices, modules = list[str](), list[str]()
     for number, line in enumerate(text.splitlines(), 1):

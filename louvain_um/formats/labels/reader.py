@@ -23,26 +23,7 @@ KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json, .gexf, .graphml, .cyjs"
 
 
 def read_vertices(path: str | Path) -> list[int | str]:
-    r"""Read vertices, one per line, as ids if all are whole numbers and else as names.
-
-    Parameters
-    ----------
-    path : path
-
-    Raises
-    ------
-    GraphFormatError
-        The file cannot be read as text.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from louvain_um.formats.labels import read_vertices
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "fixed.txt")
-    >>> _ = file.write_text(chr(10).join(["7", "9"]))
-    >>> read_vertices(file)
-    [7, 9]
-    """
+    r"""Read vertices, one per line, as ids if all are whole numbers and else as names."""
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:

@@ -30,37 +30,14 @@ Writer = Callable[[BinaryIO, Columns, Mapping[str, Any]], None]
 def write_table(
     path: str | Path, columns: Columns, about: Mapping[str, Any], *, force: bool = False
 ) -> None:
-    """Write columns of equal length: integers, floats, or text as objects.
-
-    Parameters
-    ----------
-    path : path
-        Ends in ``.csv``, ``.tsv``, ``.parquet``, ``.npz`` or ``.json``.
-    columns : mapping of str to array
-        At least one.
-    about : mapping of str to Any
-        What a JSON file holds before the columns.
-    force : bool
-        Replace the file if it exists.
-
-    Raises
-    ------
-    LouvainUmError
-        See `check_table_path`; or the disk is full. No partial file is left.
-    """
+    """Write columns of equal length: integers, floats, or text as objects."""
     write = writer_for(path)
     with atomic_files.replacing(path, force=force) as part, part.open("wb") as file:
         write(file, columns, about)
 
 
 def check_table_path(path: str | Path, *, force: bool = False) -> None:
-    """Raise if a table cannot be written, before any work is done.
-
-    Raises
-    ------
-    LouvainUmError
-        The suffix is unknown, the file exists, or its folder does not.
-    """
+    """Raise if a table cannot be written, before any work is done."""
     writer_for(path)
     atomic_files.check_output(path, force=force)
 

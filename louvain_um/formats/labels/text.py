@@ -42,33 +42,13 @@ FORMULA = re.compile("[\\s\0]*[-=+@|%\uff0d\uff1d\uff0b\uff20]|[\t\r\n']")
 
 
 def quoted_where_needed(separator: str, texts: list[str]) -> list[str]:
-    """Return fields that read as these texts, quoted unless they begin with a letter.
-
-    Quotes keep ``007`` from being read as a number, and ``#tag`` as a comment.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.labels.text import quoted_where_needed
-    >>> quoted_where_needed(",", ["ann", "007", "a,b", "#tag"])
-    ['ann', '"007"', '"a,b"', '"#tag"']
-    """
+    """Return fields that read as these texts, quoted unless they begin with a letter."""
     plain = re.compile(rf'[^\W\d][^"\r\n{separator}]*').fullmatch
     return [text if plain(text) else '"' + text.replace('"', '""') + '"' for text in texts]
 
 
 def spreadsheet_safe(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column in which no spreadsheet finds a formula: ``'`` stands before such texts.
-
-    It stands before texts that begin with ``'`` as well. To undo it, remove the first ``'`` of
-    every text that begins with one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.formats.labels.text import spreadsheet_safe
-    >>> spreadsheet_safe(np.array(["=1+1", "ann", "'tis"], object)).tolist()
-    ["'=1+1", 'ann', "''tis"]
-    """
+    """Return a column in which no spreadsheet finds a formula: ``'`` stands before such texts."""
     if column.dtype.kind in "iuf":
         return column
     return objects([f"'{text}" if FORMULA.match(text) else text for text in column.tolist()])
@@ -177,11 +157,7 @@ def _column(fields: list[str]) -> NDArray[Any]:
 def _rows(
     path: str | Path, text: str, separator: str | None, written: bool
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield line numbers and fields, the quoted ones marked.
-
-    In a file with the columns of `write_labels`, a vertex may begin like a comment: other
-    programs, and versions before quotes, write it so.
-    """
+    """Yield line numbers and fields, the quoted ones marked."""
     if separator is None:
         for number, line in enumerate(text.split("\n"), 1):
             fields = line.split()

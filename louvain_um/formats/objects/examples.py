@@ -20,27 +20,12 @@ PREFIX = "example:"
 
 
 def is_example(source: str) -> bool:
-    """Return whether a source names an example; a file of that name comes first.
-
-    Examples
-    --------
-    >>> from louvain_um.formats.objects.examples import is_example
-    >>> is_example("example:karate"), is_example("karate.gml")
-    (True, False)
-    """
+    """Return whether a source names an example; a file of that name comes first."""
     return source.startswith(PREFIX) and not os.path.exists(source)
 
 
 def example(source: str) -> Any:
-    """Return an example as a networkx graph.
-
-    Raises
-    ------
-    OptionError
-        No example has this name; the error lists them.
-    LouvainUmError
-        networkx is not installed.
-    """
+    """Return an example as a networkx graph."""
     name = source.removeprefix(PREFIX)
     if name not in EXAMPLES:
         raise OptionError(

@@ -62,15 +62,7 @@ def from_columns(
     options: ReadOptions,
     n_vertices: int | None = None,
 ) -> Graph:
-    """Build a graph from a table.
-
-    Parameters
-    ----------
-    columns : sequence
-        Names of the columns.
-    column, numeric : callable
-        Return a column as an array, and whether it holds numbers, by its name.
-    """
+    """Build a graph from a table."""
     titles = [str(name) for name in columns]
     if not options.names_columns and are_labels([title.lower() for title in titles]):
         raise GraphError(LABELS_NOT_EDGES + "name the columns source and target")

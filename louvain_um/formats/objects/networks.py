@@ -29,10 +29,7 @@ UNDIRECTED = (
 def from_networkx(
     graph: Any, options: ReadOptions, names: list[Any] | None = None, weight: Any = "weight"
 ) -> Graph:
-    """Build a graph from a networkx graph; weights of parallel edges are summed.
-
-    Weights are the edge attribute `weight`, unless the options name another.
-    """
+    """Build a graph from a networkx graph; weights of parallel edges are summed."""
     _check_direction(graph, options)
     if graph.is_multigraph() and options.duplicates is None:
         options = replace(options, duplicates="sum")

@@ -65,15 +65,7 @@ def undirected(
     error: Callable[..., Exception],
     line: tuple[int, ...] = (),
 ) -> EdgeList:
-    """Return the edges of a symmetric matrix; all entries to symmetrize, or if it is directed.
-
-    `line` is where a file declares the type of its matrix.
-
-    Raises
-    ------
-    GraphError
-        Made by `error`, for a matrix that is not symmetric.
-    """
+    """Return the edges of a symmetric matrix; all entries to symmetrize, or if it is directed."""
     if directed:
         return all_entries(matrix, weighted)
     half = one_half(matrix, weighted)
@@ -89,11 +81,7 @@ def undirected(
 
 
 def one_half(matrix: Any, weighted: bool) -> EdgeList | Mismatch:
-    """Return each edge of a symmetric CSR matrix once, or its first mismatch.
-
-    The diagonal holds loops once. Repeated entries must be matched by as many opposite ones.
-    A weight of 0 is no entry, so it needs no match.
-    """
+    """Return each edge of a symmetric CSR matrix once, or its first mismatch."""
     notes: list[str] = []
     if weighted:
         matrix, notes = without_zeros(matrix)
@@ -144,10 +132,7 @@ def _row_numbers(matrix: Any) -> NDArray[np.uint32]:
 
 
 def _sort_repeated(matrix: Any) -> None:
-    """Sort the values of repeated entries, which a file may list in any order.
-
-    Few matrices have any: only then is everything sorted.
-    """
+    """Sort the values of repeated entries, which a file may list in any order."""
     columns, starts = matrix.indices, matrix.indptr
     if len(columns) == 0:
         return

@@ -31,19 +31,7 @@ def aggregate(
     ranges: Sequence[tuple[int, int]] | None = None,
     need: Callable[[int, int], None] | None = None,
 ) -> GpuLevel:
-    """Return the next level; vertices of one community (of `refined`, if set) become one vertex.
-
-    Overwrites `refined`, or else `labels`, with each vertex's number on the next level, which
-    becomes `numbers`.
-
-    Parameters
-    ----------
-    ranges : sequence of (int, int), optional
-        Vertices, first and one past the last, whose arcs are read at a time: for a level
-        whose arcs are not all on the device.
-    need : callable, optional
-        Called with a range before kernels that read its arcs are launched.
-    """
+    """Return the next level; vertices of one community (of `refined`, if set) become one vertex."""
     if ranges is None:
         return begin(kernels, memory, level, limits).finish()
     begun = Begun(kernels, memory, level, limits)
@@ -58,12 +46,7 @@ def begin(kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits) 
 
 
 def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool:
-    """Return whether a level is aggregated by one launch: it has few arcs, and room for all.
-
-    Vertices without arcs stay on every level, half of R-MAT's. Coarse levels have little else to
-    do then: the next one has nearly as many vertices, so that arrays as long as this one are no
-    longer than needed.
-    """
+    """Return whether a level is aggregated by one launch: it has few arcs, and room for all."""
     if level.arcs > limits.small or level.vertices <= limits.small:
         return level.arcs <= limits.small
     needed = begun_at_once_bytes(level.vertices, level.arcs, np.dtype(level.sums).itemsize)
@@ -71,13 +54,7 @@ def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool
 
 
 class Begun:
-    """The aggregation of a level: what it works with, and what it starts the next level in.
-
-    Attributes
-    ----------
-    at_once : bool
-        Whether all of it is launched, and takes no more memory.
-    """
+    """The aggregation of a level: what it works with, and what it starts the next level in."""
 
     at_once = False
 
@@ -115,11 +92,7 @@ class InChunks(Begun):
 
 
 class AtOnce(Begun):
-    """The aggregation of a level of few arcs: one launch, after which the host need not wait.
-
-    Its arrays have their largest possible length. The communities that the next level starts in
-    are found by a second launch.
-    """
+    """The aggregation of a level of few arcs: one launch, after which the host need not wait."""
 
     at_once = True
 
@@ -180,10 +153,7 @@ class AtOnce(Begun):
 def in_chunks(
     aggregation: Aggregation, level: GpuLevel, limits: Limits, k: int | None = None
 ) -> GpuLevel:
-    """Aggregate a large level, one chunk of communities at a time.
-
-    If `k` is given, labels are the next level's numbers already: 0 … k − 1, all in use.
-    """
+    """Aggregate a large level, one chunk of communities at a time."""
     memory = aggregation.memory
     arrays, k = group_vertices(aggregation, level, k)
     sampled = memory.schedule is not None and level.refined is not None
@@ -234,10 +204,7 @@ def number_labels(aggregation: Aggregation) -> None:
 def group_vertices(
     aggregation: Aggregation, level: GpuLevel, k: int | None = None
 ) -> tuple[dict[str, Any], int]:
-    """Group vertices by community; return the next level's arrays per vertex, and its vertices.
-
-    Still missing are the offsets and, of the loops, which are doubled, the inner arcs.
-    """
+    """Group vertices by community; return the next level's arrays per vertex, and its vertices."""
     tag, sums, empty = tag_after(level), level.sums, aggregation.memory.empty
     if k is None:
         if not aggregation.value("ranks"):

@@ -20,26 +20,7 @@ WIDE: Final = 0, 0
 
 
 class CoarseRows:
-    """Targets and weights of a level's rows, in arrays that may be longer than needed.
-
-    Parameters
-    ----------
-    memory : Allocator
-    tag : str
-        The arrays are called ``targets.{tag}`` and ``weights.{tag}``.
-    group : str
-    capacity : int
-        Arcs that the arrays hold at first.
-    sums : dtype
-        Of the weights, unless these are short.
-    weights : (int, int)
-        Bytes of a weight, and entries for heavy arcs (`louvain_um.gpu.memory.short_weights`);
-        without entries, weights are of type `sums`.
-    most : int
-        Arcs that the arrays may come to hold. In pages, these are used whole.
-    targets24 : bool
-        Whether targets take 24 bits (`targets24.cuh`), which requires weights of a byte.
-    """
+    """Targets and weights of a level's rows, in arrays that may be longer than needed."""
 
     def __init__(
         self,
@@ -105,10 +86,7 @@ class CoarseRows:
         return max(arcs, min(held))
 
     def within(self, wanted: int, least: int, used: int) -> int:
-        """Return how many arcs the arrays can hold on the device: at most `wanted`.
-
-        It is `least` at least, whatever that takes; the first `used` arcs are final.
-        """
+        """Return how many arcs the arrays can hold on the device: at most `wanted`."""
         reach = self.arcs_in(self.memory.reach(self.finals(used)))
         return min(wanted, max(self.capacity + reach, least))
 
@@ -136,15 +114,7 @@ class CoarseRows:
             self.memory.free_ahead(self.finals(used), missing)
 
     def grow_beside(self, wanted: int, used: int) -> None:
-        """Enlarge the arrays while a kernel fills them, if they are to hold more.
-
-        Parameters
-        ----------
-        wanted : int
-            Arcs that they are to hold.
-        used : int
-            Arcs that the kernel does not write: they leave the device where they have to.
-        """
+        """Enlarge the arrays while a kernel fills them, if they are to hold more."""
         missing = self.missing(wanted)
         self.memory.work_beside(self.finals(used), missing)
         if missing and (more := self.leave_beside(missing)):
@@ -152,10 +122,7 @@ class CoarseRows:
         self.memory.dress_beside(*self.names)
 
     def leave_beside(self, missing: int) -> int:
-        """Let what has a copy leave; return how many more arcs the arrays can hold meanwhile.
-
-        They are `missing` so many bytes.
-        """
+        """Let what has a copy leave; return how many more arcs the arrays can hold meanwhile."""
         return self.arcs_in(self.memory.leave_beside(*self.names, nbytes=missing))
 
     def finals(self, used: int) -> dict[str, int]:
@@ -188,10 +155,7 @@ class CoarseRows:
         self.capacity = capacity
 
     def cut(self, arcs: int) -> tuple[Any, Any]:
-        """Free what so many arcs do not need; return their targets and weights.
-
-        In pages, they may be read only once their level has settled, or after `memory.dress`.
-        """
+        """Free what so many arcs do not need; return their targets and weights."""
         if arcs < self.capacity:
             for i, (name, size, _) in enumerate(self.shapes(arcs)):
                 self.arrays[i] = None

@@ -89,13 +89,7 @@ EVERY_ARC: Final = 1 << 62
 
 
 class Aggregation:
-    """One aggregation: arguments of its kernels, scratch arrays, launches.
-
-    Parameters
-    ----------
-    level : GpuLevel
-        The level whose arcs are summed.
-    """
+    """One aggregation: arguments of its kernels, scratch arrays, launches."""
 
     def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
         self.kernels = kernels
@@ -199,11 +193,7 @@ class Aggregation:
         return chunk_for(self.level.arcs, limits, width=width, leiden=leiden)
 
     def sample_rows(self, limits: Limits) -> int:
-        """Return how many arcs the new rows are expected to have; size chunks by that.
-
-        Rows of the communities that moving finds are soon full, and take few chunks anyway.
-        Refined ones are small: what merges of their arcs is not known before these are summed.
-        """
+        """Return how many arcs the new rows are expected to have; size chunks by that."""
         arcs, sums, memory = self.level.arcs, self.level.sums, self.memory
         self.scratch("rooms", self.value("k") + 1, np.uint32)  # before what is idle is looked at
         self.launch("sample_rows")
@@ -254,10 +244,7 @@ class Aggregation:
         self.set(table_slots=slots)
 
     def write(self, rows: CoarseRows, room: int, base: int = 0) -> Any:
-        """Write new rows, of at most `room` arcs, after `base` arcs; return the state.
-
-        Where the rows outgrow their arrays, these grow and the kernel resumes.
-        """
+        """Write new rows, of at most `room` arcs, after `base` arcs; return the state."""
         first, most, begin, resume, expected = base, base + room, 0, 0, 0
         while True:
             self.set(
@@ -295,10 +282,7 @@ def new_rows(
     vertices: int,
     expected: int | None = None,
 ) -> CoarseRows:
-    """Return arrays for the arcs of a next level of so many vertices, of total weight `total`.
-
-    There are at most `room` arcs, and hardly more than `expected`, where rows were sampled.
-    """
+    """Return arrays for the arcs of a next level of so many vertices, of total weight `total`."""
     sums, short = np.dtype(level.sums).itemsize, False
     if memory.schedule:
         # Pages that are free hold the first arcs, and more are added.

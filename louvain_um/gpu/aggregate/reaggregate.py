@@ -38,10 +38,7 @@ GRAPH: Final = ("offsets", "targets", "weights", "loops", "degrees")
 
 
 def wanted(first: GpuLevel, level: GpuLevel, limits: Limits, planned: bool) -> bool:
-    """Return whether Leiden's level after this one is to be made from the input's arcs.
-
-    Without a plan for it, only where this level outgrew its region, which it can give back.
-    """
+    """Return whether Leiden's level after this one is to be made from the input's arcs."""
     if limits.region_arcs is None:
         return False
     outgrown = planned or level.arcs > limits.region_arcs[0]
@@ -71,17 +68,7 @@ def from_input(
     limits: Limits,
     make_room: Callable[[GpuLevel], None],
 ) -> GpuLevel:
-    """Return the next level, made from the input's arcs; frees this one's graph.
-
-    Overwrites `refined` with each vertex's number on the next level, which becomes `numbers`.
-
-    Parameters
-    ----------
-    path : sequence of GpuLevel
-        The input, and the levels between it and this one.
-    make_room : callable
-        Called with the input, as what is aggregated, once this level's graph is freed.
-    """
+    """Return the next level, made from the input's arcs; frees this one's graph."""
     first, numbers = path[0], level.refined
     k = number_refined(kernels, memory, level)
     arcs, region = level.arcs, level.region

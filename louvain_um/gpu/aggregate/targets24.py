@@ -9,12 +9,5 @@ MOST_VERTICES: Final = 1 << 24
 
 
 def whole_targets(nbytes: int) -> int:
-    """Return of how many targets both words that they are read from are in the first bytes.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.aggregate.targets24 import whole_targets
-    >>> [whole_targets(nbytes) for nbytes in (0, 8, 12, 16)]
-    [0, 1, 2, 3]
-    """
+    """Return of how many targets both words that they are read from are in the first bytes."""
     return max(0, nbytes - 5) // 3

@@ -34,20 +34,7 @@ HOST_ROWS: Final = layout(**FIELDS, pages=np.uint32, group_bytes=np.uint32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRows:
-    """The rows of a graph in the memory of the current device.
-
-    Parameters
-    ----------
-    begins, ends : int64[n]
-        For compressed rows, two views of the offsets.
-    targets : uint32[…]
-    weights : uint32[…] or uint64[…] or None
-    loops : uint64[n] or None
-    n_arcs, total_weight : int
-    pages : int
-        Of targets that a warp takes at a time where they lie in host memory, in compressed rows; 0
-        elsewhere.
-    """
+    """The rows of a graph in the memory of the current device."""
 
     begins: Any
     ends: Any

@@ -56,13 +56,7 @@ PLAIN: Final = Workspace()
 
 
 class PlacedWorkspace(Workspace):
-    """Arrays of a Placer that has been solved.
-
-    Parameters
-    ----------
-    place : Placer
-        It has the arrays of the program under their names.
-    """
+    """Arrays of a Placer that has been solved."""
 
     def __init__(self, place: Placer) -> None:
         self.place = place
@@ -124,23 +118,7 @@ def placed(
     memory: str | Policy,
     options: Options,
 ) -> Iterator[tuple[DeviceRows, Workspace]]:
-    """Yield the rows of a graph, and a workspace, where a policy puts them.
-
-    Parameters
-    ----------
-    program : Program
-        The algorithm's, whose arrays "offsets", "targets", "weights" and "loops" are the graph's.
-    graph : Graph or DeviceGraph
-    device : str
-    memory : str or Policy
-    options : Options
-        Of which the budget and the neighbour count.
-
-    Raises
-    ------
-    MemoryBudgetError
-        What must be on the device, or what the policy places there, exceeds the budget.
-    """
+    """Yield the rows of a graph, and a workspace, where a policy puts them."""
     sources = {
         "offsets": graph.offsets,
         "targets": graph.targets,

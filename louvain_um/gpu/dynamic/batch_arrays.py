@@ -77,25 +77,7 @@ def long_rows(arcs: int) -> int:
 def scratch_places(
     listed: int, vertices: int, arcs: int, *, weighted: bool, ordered: bool, paged: bool
 ) -> tuple[dict[str, int], int]:
-    """Return where each array of a batch begins in its scratch, and the bytes of it.
-
-    Parameters
-    ----------
-    listed : int
-        Operations.
-    vertices, arcs : int
-        Of the graph, before the batch.
-    weighted, ordered, paged : bool
-        Whether arcs have weights, whether operations are of several kinds or have weights, and
-        whether rows lie in pages.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.dynamic.batch_arrays import scratch_places
-    >>> size = {"weighted": False, "ordered": False, "paged": True}
-    >>> scratch_places(10_000_000, 1 << 22, 156_000_000, **size)[1] // 10_000_000
-    49
-    """
+    """Return where each array of a batch begins in its scratch, and the bytes of it."""
     both, rows = 2 * listed, min(2 * listed, vertices)
     amount, asking, paging = 8 if weighted else 1, both * ordered, rows * paged
     bytes_of = {

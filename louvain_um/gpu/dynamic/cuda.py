@@ -43,22 +43,7 @@ class Cuda:
         return self._kernel(source, kernel, types)[1] * THREADS
 
     def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
-        """Run a kernel with a thread per item, but no more than are resident.
-
-        Parameters
-        ----------
-        source, kernel, types : str
-            As `louvain_um.gpu.runtime.kernel_list` spells them.
-        items : int
-            Work, about.
-        *args
-            Arrays, structures, scalars of the parameters' types, and None for a null pointer.
-
-        Raises
-        ------
-        DeviceUnavailableError
-            Another device is current: it would read this one's memory.
-        """
+        """Run a kernel with a thread per item, but no more than are resident."""
         self._refuse_others()
         found, most = self._kernel(source, kernel, types)
         blocks = max(1, min(most, -(-items // THREADS)))

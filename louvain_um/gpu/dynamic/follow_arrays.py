@@ -103,33 +103,14 @@ SCRATCH: Final = {
 
 
 def hub_sizes(vertices: int, arcs: int, longest: int) -> tuple[int, int]:
-    """Return the most hubs at once and the slots of their tables, for sums of 64 bits.
-
-    Few slots suffice: a batch wakes few hubs, and those are decided in turns.
-    """
+    """Return the most hubs at once and the slots of their tables, for sums of 64 bits."""
     if longest <= BLOCK_MAX[8]:
         return 0, 0
     return hub_table_sizes(vertices, arcs, longest, 8, low_scratch=True)
 
 
 def follow_bytes(vertices: int, arcs: int, longest: int) -> dict[str, int]:
-    """Return the bytes that following takes on a device, besides the graph and runs on it.
-
-    Without a budget, grouping and looking up vertices whose communities got other names may take
-    more for a moment; where a budget leaves no room for it, the host does both.
-
-    Parameters
-    ----------
-    vertices, arcs : int
-    longest : int
-        Arcs of the longest row.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
-    >>> follow_bytes(1 << 22, 156_000_000, 500)["communities"] >> 20
-    340
-    """
+    """Return the bytes that following takes on a device, besides the graph and runs on it."""
 
     def each(types: Mapping[str, Any]) -> int:
         return sum(np.dtype(kind).itemsize for kind in types.values())

@@ -48,21 +48,7 @@ class Device(Protocol):
 
 
 class Pool:
-    """Targets, and weights at the same places, if there are any.
-
-    Parameters
-    ----------
-    device : Device
-    dtypes : sequence of dtype
-        Of targets, and of weights.
-    most : int, optional
-        Bytes that addresses are reserved for.
-
-    Attributes
-    ----------
-    arrays : list
-        One array for each dtype, of `places` items; both grow, and where they lie never changes.
-    """
+    """Targets, and weights at the same places, if there are any."""
 
     def __init__(self, device: Device, dtypes: Sequence[Any], most: int | None) -> None:
         self.device, self.dtypes = device, [np.dtype(dtype) for dtype in dtypes]
@@ -76,13 +62,7 @@ class Pool:
         self._show(0)
 
     def grow(self, places: int, here: int) -> None:
-        """Have so many places; what is beyond `here` bytes is on the host.
-
-        Raises
-        ------
-        MemoryBudgetError
-            There is no such memory left; the values are what they were.
-        """
+        """Have so many places; what is beyond `here` bytes is on the host."""
         if places <= self.places:
             return
         most = max(places, here // self.item)

@@ -34,14 +34,7 @@ Draw = Callable[[int, int], "tuple[cupy.ndarray, cupy.ndarray]"]
 
 @dataclass(frozen=True, slots=True)
 class DeviceGenerated:
-    """A generated graph on the device and, where the kind plants them, its communities.
-
-    Parameters
-    ----------
-    graph : DeviceGraph
-    labels : uint32[n] or None
-        Planted community of each vertex, on the host.
-    """
+    """A generated graph on the device and, where the kind plants them, its communities."""
 
     graph: DeviceGraph
     labels: NDArray[np.uint32] | None = None
@@ -163,11 +156,7 @@ def _pair_outside(
 
 
 def _rows(n: int, edges: int, draw: Draw) -> DeviceGraph:
-    """Return the graph of a list of edges: no loops, no repetition, rows ascending.
-
-    `draw` returns the ends of some edges, and is called twice for each: only the rows, not all
-    edges, take memory at a time. Rows are sorted in place, `ARCS` at a time.
-    """
+    """Return the graph of a list of edges: no loops, no repetition, rows ascending."""
     import cupy
 
     degrees = cupy.zeros(n, np.uint32)

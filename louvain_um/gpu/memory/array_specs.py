@@ -62,23 +62,7 @@ COARSE_STAGES: tuple[Stage, ...] = ("aggregate", "coarse")
 
 
 def declare(shape: Shape, visited: float = VISITED) -> tuple[ArraySpec, ...]:
-    """Return every array that a run allocates.
-
-    Parameters
-    ----------
-    shape : Shape
-    visited : float
-        Arcs that moving visits on level 0, by arcs of the graph.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_spec import peak_bytes
-    >>> from louvain_um.gpu.memory.array_specs import declare
-    >>> from louvain_um.gpu.memory.shape import Shape
-    >>> peak = peak_bytes(declare(Shape(vertices=1 << 20, arcs=1 << 24)))
-    >>> round(sum(peak.values()) / (1 << 24), 1)
-    15.8
-    """
+    """Return every array that a run allocates."""
     rows = [*_graph(shape, visited), *_community(shape, visited), *_scratch(shape, visited)]
     rows += _extended(shape, visited)
     small = (_array(f"small_{group}", group, 1, SMALL, ALWAYS) for group in GROUPS)
@@ -95,12 +79,7 @@ def _of_coarse_levels(array: ArraySpec) -> bool:
 
 
 def declare_out_of_core(shape: Shape) -> tuple[ArraySpec, ...]:
-    """Return the additional arrays of an out-of-core run, and those that are larger then.
-
-    All sub-rounds are queued at once, however little memory there is.
-    Partial rows (`louvain_um.gpu.out_of_core.partial_rows`) are merged into others, where the next
-    level's are to be, or become these.
-    """
+    """Return the additional arrays of an out-of-core run, and those that are larger then."""
     region, rounds = shape.coarse_regions[0], 8 * SUB_ROUNDS
     k = 2 * region.vertices
     itemsize, size = _weights(shape, region)

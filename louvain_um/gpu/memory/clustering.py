@@ -9,30 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 WEDGES: Final = 1 << 13
-"""Pairs of neighbours that are sampled: the share that is joined is right to within .01."""
+"""Pairs of neighbours that are sampled: the share that is joined is right to within 0.01."""
 
 
 def sampled_clustering(offsets: Any, targets: Any, wedges: int = WEDGES) -> float:
-    """Return the share of pairs of neighbours that are neighbours of each other.
-
-    Pairs are drawn at the ends of random arcs, the same ones each time. `sample_wedges` of
-    `relabel.cu` is the twin for graphs on a device.
-
-    Parameters
-    ----------
-    offsets : int64[n + 1]
-    targets : uint32[arcs]
-        Ascending within a row.
-    wedges : int
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.gpu.memory.clustering import sampled_clustering
-    >>> g = lu.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 3])
-    >>> 0.5 < sampled_clustering(g.offsets, g.targets) < 0.9
-    True
-    """
+    """Return the share of pairs of neighbours that are neighbours of each other."""
     arcs = len(targets)
     if arcs < 2:
         return 0.0

@@ -36,10 +36,7 @@ ROUNDING: Final = 1 << 14
 
 
 def begun_at_once_bytes(n: int, arcs: int, sums: int) -> int:
-    """Return the bytes of all arrays of aggregating a level by one launch.
-
-    The next level's arrays are as long as this one's; its vertices join communities.
-    """
+    """Return the bytes of all arrays of aggregating a level by one launch."""
     return at_once_bytes(n, arcs, sums) + (16 + 2 * sums) * n + (4 + sums) * arcs + ROUNDING
 
 
@@ -64,14 +61,7 @@ def coarse_community_bytes(shape: Shape) -> tuple[int, int]:
 
 
 def coarse_scratch_bytes(shape: Shape, empty: int) -> int:
-    """Return the most scratch of a level above 0, with tables as declared.
-
-    Parameters
-    ----------
-    shape : Shape
-    empty : int
-        Bytes of the second region, which is empty while vertices of the first move.
-    """
+    """Return the most scratch of a level above 0, with tables as declared."""
     if shape.at_once:
         return 0
     sums = shape.sum_bytes

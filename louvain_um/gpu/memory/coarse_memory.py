@@ -20,25 +20,7 @@ from louvain_um.options import Method
 
 @dataclass(frozen=True, slots=True)
 class CoarseShares:
-    """How much of a graph coarse levels keep, rounded up from what was measured.
-
-    Parameters
-    ----------
-    arcs, vertices : float
-        Arcs and vertices of level 1, as shares of the input's.
-    next_arcs : float
-        Arcs of level 2, as a share of level 1's.
-    next_vertices : float
-        Vertices of level 2 and of each later level, as a share of the input's.
-    deep_levels : int
-        Levels after the first that keep about that many vertices.
-    mesh_floor : float
-        In a mesh, vertices merge in groups of a fixed size: level 1 keeps at least this share,
-        divided by the mean degree, of the input's arcs and vertices.
-    reaggregated_arcs : float
-        Arcs of the first level in the second region, as a share of level 1's, where level 2
-        replaces level 1; else 0.
-    """
+    """How much of a graph coarse levels keep, rounded up from what was measured."""
 
     arcs: float
     vertices: float
@@ -89,14 +71,7 @@ THIN_SHARES: Final[Mapping[Method, CoarseShares]] = {
 
 
 def coarse_shares(method: Method, kind: str, degree: float) -> CoarseShares:
-    """Return how much of a graph coarse levels keep.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.memory.coarse_memory import coarse_shares
-    >>> coarse_shares("louvain", "mesh", 26).arcs, coarse_shares("louvain", "mesh", 4).arcs
-    (0.05, 0.7)
-    """
+    """Return how much of a graph coarse levels keep."""
     if kind == "mesh" and degree < THIN:
         return THIN_SHARES[method]
     return COARSE_SHARES[method, kind].at_degree(degree)
@@ -117,18 +92,7 @@ OPEN_BELOW: Final = 0.05
 
 
 def expected_arcs(method: Method, clustering: float, skew: float, degree: float) -> float:
-    """Return the share of the input's arcs that level 1 is expected to keep.
-
-    Triangles hold communities together, and hubs draw vertices in. Fitted to half of the kinds of
-    `benchmarks/zoo.py`; on the others, Leiden's is right to within a third.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.memory.coarse_memory import expected_arcs
-    >>> found = expected_arcs("louvain", 0.0, 1.0, 32), expected_arcs("leiden", 0.5, 1.0, 12)
-    >>> [round(share, 2) for share in found]
-    [0.95, 0.24]
-    """
+    """Return the share of the input's arcs that level 1 is expected to keep."""
     thin = THIN_KEEPS if degree < THIN else 1.0
     if method == "leiden":
         # Triangles at hubs hold no small communities together.
@@ -177,14 +141,7 @@ REAGGREGATED: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class CoarseRegion:
-    """Memory for the graph of every second level.
-
-    Parameters
-    ----------
-    vertices, arcs : int
-    wide_weights : int
-        Arcs whose weights may take the bytes of a sum instead of one: those of small levels.
-    """
+    """Memory for the graph of every second level."""
 
     vertices: int
     arcs: int
@@ -194,11 +151,7 @@ class CoarseRegion:
 def coarse_regions(
     vertices: int, arcs: int, shares: CoarseShares, *, out_of_core: bool = False
 ) -> tuple[CoarseRegion, CoarseRegion]:
-    """Return the two regions for coarse levels.
-
-    A small level is aggregated by one launch, into arrays as long as its own. Out of core, no
-    level replaces another.
-    """
+    """Return the two regions for coarse levels."""
     n, kept = max(1, int(shares.vertices * vertices)), int(shares.arcs * arcs)
     share = shares.reaggregated_arcs or shares.next_arcs
     if out_of_core:

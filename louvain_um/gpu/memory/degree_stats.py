@@ -13,23 +13,7 @@ from louvain_um.gpu.memory.packed import MOST_WEIGHT
 
 
 class DegreeStats(NamedTuple):
-    """Statistics of the arcs per vertex.
-
-    Parameters
-    ----------
-    max_degree : int
-        Most arcs of a vertex.
-    degree_squares : int
-        Sum of the squares of all vertices' arcs.
-    isolated : int
-        Vertices without arcs.
-    hub_arcs : int, optional
-        Arcs of vertices that have more than `HUB_DEGREE`; None if unknown.
-    clustering : float, optional
-        Share of pairs of neighbours that are joined (`clustering.py`); None if unknown.
-    weights16 : bool
-        No weight takes more than 16 bits, as far as known.
-    """
+    """Statistics of the arcs per vertex."""
 
     max_degree: int
     degree_squares: int
@@ -60,19 +44,7 @@ def fit16(weights: Any) -> bool:
 
 
 def degree_stats(offsets: NDArray[np.int64]) -> DegreeStats:
-    """Return the degree statistics of a graph.
-
-    Parameters
-    ----------
-    offsets : int64[n + 1]
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.gpu.memory.degree_stats import degree_stats
-    >>> degree_stats(np.array([0, 2, 2, 3, 4]))[:4]
-    (2, 6, 1, 0)
-    """
+    """Return the degree statistics of a graph."""
     found = over_pieces(_piece_stats, offsets, overlap=1)
     if not found:
         return DegreeStats(0, 0, 0, 0)

@@ -38,20 +38,7 @@ def declared_reads(arrays: Sequence[ArraySpec]) -> dict[Stage, list[tuple[str, G
 
 
 class InPlace:
-    """Counts the bytes of a run, and announces them.
-
-    Parameters
-    ----------
-    memory : Allocator
-    observer : callable
-    arrays : sequence of ArraySpec
-        The run's declared arrays.
-    method : {"louvain", "leiden"}
-
-    Attributes
-    ----------
-    nbytes : dict of (array, phase, level) to int
-    """
+    """Counts the bytes of a run, and announces them."""
 
     def __init__(
         self, memory: Allocator, observer: Observer, arrays: Sequence[ArraySpec], method: str

@@ -41,10 +41,7 @@ def upload(
     compact: str = "",
     extended: bool = False,
 ) -> GpuLevel:
-    """Fill arrays of the run's own with a graph, as it is or packed for kernels of `compact` types.
-
-    A packer of the graph that measured it has some work behind it.
-    """
+    """Fill arrays of the run's own with a graph."""
 
     def put(name: str, group: Any, array: Any) -> Any:
         there = memory.empty(f"{name}.0", group, len(array), array.dtype)

@@ -32,7 +32,7 @@ from louvain_um.placement.memory.staging import fetched
 
 OFFSETS_SHARE: Final = 8
 """Offsets of 8 bytes that take more than 1 / 8 of the bytes of targets are too much: with 30 % of
-the memory, Louvain took .81 to .88 times as long with rows in order on three kinds of graph above
+the memory, Louvain took 0.81 to 0.88 times as long with rows in order on three kinds of graph above
 that, 1.05 times on one, and 1.02 times on one below (`rows_in_order_h200.json`)."""
 
 MOST_LENGTH: Final = 1 << 64 - START_BITS
@@ -55,64 +55,24 @@ targets of 24 bits (`packed_heads_h200.json`)."""
 
 
 def sorts(vertices: int, arcs: int) -> bool:
-    """Say whether rows of an unweighted graph are sorted by length.
-
-    Targets are taken to have the bytes of the largest number: a graph's plan tells how its rows lie
-    before these are measured.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.memory.packed import sorts
-    >>> sorts(1_000_000, 30_000_000), sorts(1_000_000, 3_000_000)
-    (True, False)
-    """
+    """Say whether rows of an unweighted graph are sorted by length."""
     return OFFSETS_SHARE * 8 * vertices <= most_bytes(vertices) * arcs
 
 
 def heads_of(vertices: int, arcs: int, target_bytes: float | None) -> int:
-    """Return the words of the heads of packed targets, `HEADER` included.
-
-    Parameters
-    ----------
-    vertices, arcs : int
-    target_bytes : float, optional
-        As `Packer.target_bytes` found; without, all targets take as many bytes.
-    """
+    """Return the words of the heads of packed targets, `HEADER` included."""
     varies = target_bytes is not None and target_bytes <= WORTH * most_bytes(vertices)
     return HEADER + varies * -(-arcs // PACKED_ARCS) + 1
 
 
 def most_bytes(vertices: int) -> int:
-    """Return the most bytes that a target takes in a graph of so many vertices.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.memory.packed import most_bytes
-    >>> most_bytes(256), most_bytes(257), most_bytes(1 << 24)
-    (1, 2, 3)
-    """
+    """Return the most bytes that a target takes in a graph of so many vertices."""
     return max(1, -(-(vertices - 1).bit_length() // 8))
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A graph in fewer bytes.
-
-    Parameters
-    ----------
-    offsets : int64[n + 1] or uint32[n + 1]
-        If rows are sorted, where each begins, and from bit 40 on how many arcs it has; rows whose
-        lengths have fewer bits come first, and of these the rows of smaller vertices.
-    heads : int64[HEADER + blocks + 1] or int64[HEADER + 1]
-        A word for each block, behind `HEADER` others: its smallest target, from bit 32 on the bytes
-        of a target less one, from bit 34 on the line it begins in. One more ends the last block. If
-        all targets take as many bytes, there is but this one, unused.
-    lines : uint32[blocks + 1]
-        The line that each block begins in, and the one after the last.
-    targets : uint32[32 · lines]
-        Each target, less its block's smallest if there are heads.
-    weights : uint16[arcs] or None
-    """
+    """A graph in fewer bytes."""
 
     offsets: NDArray[Any]
     heads: NDArray[np.int64]
@@ -122,22 +82,7 @@ class Packed:
 
 
 class Packer:
-    """Packs a graph, and knows before how many bytes that takes.
-
-    Parameters
-    ----------
-    graph : Graph or DeviceGraph
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.gpu.memory.packed import Packer
-    >>> packer = Packer(lu.as_graph(([0, 0, 1], [1, 300, 2])))
-    >>> packer.target_bytes(sort=True) * 6
-    256.0
-    >>> packer.pack(sort=True).targets.view("u2")[:6].tolist()  # of vertices 2, 300, 0 and 1
-    [1, 0, 1, 300, 0, 2]
-    """
+    """Packs a graph, and knows before how many bytes that takes."""
 
     def __init__(self, graph: Any) -> None:
         self.graph = graph
@@ -211,18 +156,7 @@ class Packer:
 
 
 def sorted_rows(offsets: NDArray[np.int64]) -> tuple[Any, Any, Any]:
-    """Return rows sorted by length: begins and lengths by vertex, vertices, and where each begins.
-
-    Rows whose lengths have fewer bits come first, and of these the rows of smaller vertices.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.gpu.memory.packed import sorted_rows
-    >>> _, order, begins = sorted_rows(np.array([0, 4, 5, 5, 8, 9]))
-    >>> order.tolist(), begins.tolist()
-    ([2, 1, 4, 3, 0], [0, 0, 1, 2, 5, 9])
-    """
+    """Return rows sorted by length: begins and lengths by vertex, vertices."""
     from louvain_um.core.parallel import PIECE, default_threads, run
     from louvain_um.gpu.memory.packed_rows import CLASSES, count_rows, place_rows
 
@@ -246,21 +180,6 @@ def on_host(array: Any) -> Any:
 
 
 def whole_arcs(lines: NDArray[np.uint32], nbytes: int) -> int:
-    """Return how many arcs are in blocks that are whole in the first bytes of packed targets.
-
-    Parameters
-    ----------
-    lines : uint32[blocks + 1]
-        Where blocks begin, and the last one ends (`Packed.lines`).
-    nbytes : int
-
-    Examples
-    --------
-    >>> import louvain_um as lu
-    >>> from louvain_um.gpu.memory.packed import Packer, whole_arcs
-    >>> lines = Packer(lu.as_graph(([0, 0, 1], [1, 300, 2]))).pack(sort=True).lines
-    >>> whole_arcs(lines, 255), whole_arcs(lines, 256)
-    (0, 128)
-    """
+    """Return how many arcs are in blocks that are whole in the first bytes of packed targets."""
     wanted = np.uint32(min(nbytes // LINE_BYTES, MOST_LINES))
     return (int(np.searchsorted(lines, wanted, side="right")) - 1) * PACKED_ARCS

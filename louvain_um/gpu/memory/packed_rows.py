@@ -55,12 +55,7 @@ def place_rows(
     order: Any,
     begins: Any,
 ) -> None:
-    """Sort a thread's share of rows by length, shorter classes first.
-
-    `arcs` and `rows` have how many are before this thread's of each class, which changes. `placed`
-    gets the begin and length of each row, `order` the rows one after the other, and `begins` where
-    these begin.
-    """
+    """Sort a thread's share of rows by length, shorter classes first."""
     n = len(offsets) - 1
     for v in range(n * t // threads, n * (t + 1) // threads):
         length = offsets[v + 1] - offsets[v]

@@ -77,17 +77,7 @@ def plan_run(
     survey: Survey,
     packer: Packer | None = None,
 ) -> tuple[Plan, Shape]:
-    """Return the plan of a run on a graph at hand, and the graph's shape.
-
-    Where coarse levels may keep all but the device lacks the memory for that, they are taken to
-    keep what those of modularity keep; what is then too large overflows. How many bytes packed
-    targets take is measured where these are planned, if there is a packer of the graph.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The policy cannot keep to the budget, or the device is too small for it.
-    """
+    """Return the plan of a run on a graph at hand, and the graph's shape."""
     degrees = survey(graph)
     skew = degrees.degree_squares / max(graph.n_arcs, 1)
     kind = kind_of(skew * graph.n_vertices / max(graph.n_arcs, 1)).name
@@ -183,16 +173,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
 def work_bytes(
     level: GpuLevel, step: Phase, limits: Limits = LIMITS, *, low_scratch: bool = False
 ) -> int:
-    """Return the bytes that moving, refining or aggregating a level works with at least, about.
-
-    Parameters
-    ----------
-    level : GpuLevel
-    step : {"move", "refine", "aggregate"}
-    limits : Limits
-        How it is aggregated.
-    low_scratch : bool
-    """
+    """Return the bytes that moving, refining or aggregating a level works with at least, about."""
     n, sums = level.vertices, np.dtype(level.sums).itemsize
     if step == "aggregate":
         leiden = level.refined is not None
@@ -234,12 +215,7 @@ def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
 def ahead_bytes(
     level: GpuLevel, *, leiden: bool, low_scratch: bool = False, at_once: bool = True
 ) -> int:
-    """Return the bytes of all arrays of what is launched ahead for a level.
-
-    That is its refinement by Leiden and its aggregation, by one launch each, or, unless `at_once`,
-    what aggregation begins with: communities are numbered. As much in one hole is enough, in
-    whichever order they come and go.
-    """
+    """Return the bytes of all arrays of what is launched ahead for a level."""
     n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
     refining = 0
     if leiden:
@@ -278,13 +254,7 @@ def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:
 
 
 def check_host_room(layout: Sequence[ArenaSpec]) -> None:
-    """Raise an error if the host lacks the memory that a layout takes of it.
-
-    Raises
-    ------
-    HostMemoryError
-        Before anything is allocated.
-    """
+    """Raise an error if the host lacks the memory that a layout takes of it."""
     check_host_memory(
         sum(
             size_of(spec) - device_bytes(spec.placement, spec.capacity)

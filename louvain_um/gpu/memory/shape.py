@@ -38,50 +38,7 @@ EARLIER_FIELDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What the sizes of all arrays follow from.
-
-    Parameters
-    ----------
-    vertices, arcs : int
-    weight_bytes : {0, 4, 8}
-        Bytes per weight; 0 where all are 1.
-    sum_bytes : {4, 8}
-        Bytes of a sum of weights.
-    total_weight : int, optional
-        What all arcs weigh together, if they have weights and it is known.
-    loops : bool
-        Some vertex has a loop.
-    max_degree : int, optional
-        Most arcs of a vertex, if known.
-    isolated : int
-        Vertices without arcs, as far as known.
-    hub_arcs : int, optional
-        Arcs of vertices that have many (`degree_stats.HUB_DEGREE`), if known.
-    method : {"louvain", "leiden"}
-    clustering : float, optional
-        Share of pairs of neighbours that are joined, if known.
-    skew : float
-        Degree at the end of a random arc, relative to that of a random vertex.
-    kind : str
-        Kind of graph; sets the share of arcs that coarse levels are taken to keep where nothing
-        but the size is known.
-    low_scratch : bool
-        Scratch of minimal size, for runs that do not fit otherwise.
-    weights16 : bool
-        No weight takes more than 16 bits, as far as known.
-    sorted_rows : bool
-        The input's targets are packed in rows sorted by length (`packed.py`), its weights take 16
-        bits, and there are no degrees without weights: for the same runs.
-    offsets32 : bool
-        The same in rows that keep their order: its offsets take 32 bits.
-    target_bytes : float, optional
-        Bytes of a packed target on average, if known.
-    extended, second, members, fixed : bool
-        Vertices move by the extended rule, and which of its arrays there are
-        (`louvain_um.gpu.move.extended`).
-    keeps_all : bool
-        Coarse levels may keep nearly all vertices and arcs (`coarse_memory.WHOLE`).
-    """
+    """What the sizes of all arrays follow from."""
 
     vertices: int
     arcs: int
@@ -116,10 +73,7 @@ class Shape:
 
     @property
     def allows_compact(self) -> bool:
-        """Whether the input can take fewer bytes: weights are small, moves are by the plain rule.
-
-        Where all arcs weigh 1, degrees and their sums take 32 bits.
-        """
+        """Whether the input can take fewer bytes."""
         if self.extended or self.loops or not self.vertices or self.arcs > MOST_ARCS:
             return False
         if self.weight_bytes:

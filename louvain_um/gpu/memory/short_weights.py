@@ -20,10 +20,7 @@ ENTRY: Final = 16
 
 
 def widths(*, weighted: bool) -> tuple[int, ...]:
-    """Return the bytes that weights may take, of coarse levels of inputs with weights or without.
-
-    For these, kernels are not compiled for weights of 16 bits, which seldom take less.
-    """
+    """Return the bytes that weights may take."""
     return (1, 2) if weighted else (1,)
 
 
@@ -33,20 +30,7 @@ def heavy_bits(width: int) -> int:
 
 
 def slots_for(total: int, width: int) -> int:
-    """Return the table's entries for arcs that weigh so much together.
-
-    Parameters
-    ----------
-    total : int
-    width : int
-        Bytes of a weight.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.memory.short_weights import slots_for
-    >>> slots_for(254, 1), slots_for(255 * 300, 1), slots_for(255 * 300, 2)
-    (1, 401, 2)
-    """
+    """Return the table's entries for arcs that weigh so much together."""
     return total // heavy_bits(width) * 4 // 3 + 1
 
 

@@ -54,10 +54,7 @@ def move_arrays(
     *,
     joined: bool = False,
 ) -> tuple[Any, ...]:
-    """Allocate a level's labels and totals; return `MOVE_ARRAYS`, for the caller to free.
-
-    So many sub-rounds are queued at a time. If `joined`, they are addresses of parts of `MOVING`.
-    """
+    """Allocate a level's labels and totals; return `MOVE_ARRAYS`, for the caller to free."""
     n, empty = level.vertices, memory.empty
     # For Louvain, labels become the level's map; for Leiden, sub-communities do.
     leiden = options.method == "leiden"
@@ -87,12 +84,7 @@ def move(
     queued: int = rules.SUB_ROUNDS,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> tuple[MoveStats, list[Sweep]]:
-    """Sweep until the gain of a sweep falls below the level's tolerance.
-
-    Leaves `labels` and `totals` on the level; the caller frees "totals" after aggregation. So many
-    sub-rounds are queued at a time. `meanwhile` is called while the device is at work; what moving
-    worked with is free then, for kernels launched later.
-    """
+    """Sweep until the gain of a sweep falls below the level's tolerance."""
     joined = joins(level)
     arrays = move_arrays(memory, options, level, queued, joined=joined)
     sizes, queue, proposed, active, next_active = arrays

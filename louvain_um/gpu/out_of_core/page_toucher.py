@@ -22,17 +22,7 @@ TRIAL: Final = 8 << 20
 
 
 class PageToucher:
-    """Touches every page of a range.
-
-    The number of pages per warp is tuned once, on the first range that is large enough.
-
-    Parameters
-    ----------
-    kernels : Kernels
-    memory : Allocator
-    factor : int
-        Pages per warp before tuning, 1 … 10.
-    """
+    """Touches every page of a range."""
 
     def __init__(self, kernels: Kernels, memory: Allocator, factor: int) -> None:
         self.kernels = kernels

@@ -24,19 +24,7 @@ from louvain_um.placement.memory.allocator import Allocator
 
 
 class PartialRows:
-    """The partial rows of the ranges aggregated so far.
-
-    Parameters
-    ----------
-    numbers : uint32[n]
-        Community of each vertex, below k.
-    k : int
-        Communities.
-    total : int
-        Weight of all arcs and loops of the level.
-    ranges : sequence of (int, int)
-        First vertex and one behind the last of each range, in any order.
-    """
+    """The partial rows of the ranges aggregated so far."""
 
     def __init__(
         self,

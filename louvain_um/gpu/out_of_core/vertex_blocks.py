@@ -13,21 +13,7 @@ from louvain_um.placement.lru.residency import Residency
 
 @dataclass(slots=True)
 class VertexBlocks:
-    """The vertex blocks of a level.
-
-    Parameters
-    ----------
-    residency : Residency
-        Which of them are on the device.
-    touch : PageToucher
-        How they are brought where kernels fault on them.
-    begins : uint32[blocks + 1]
-        First vertex of each block, and the number of vertices; on the device.
-    bounds : list of int
-        The same on the host.
-    forward : bool
-        Direction of the next pass.
-    """
+    """The vertex blocks of a level."""
 
     residency: Residency
     touch: PageToucher
@@ -50,10 +36,7 @@ class VertexBlocks:
         self.residency.need(self.bounds.index(first))
 
     def order(self, wanted: list[int]) -> Iterator[tuple[int, int | None]]:
-        """Yield blocks, each with the one after it; every second time backwards.
-
-        The blocks used last are then needed first, and still on the device.
-        """
+        """Yield blocks, each with the one after it; every second time backwards."""
         path = wanted if self.forward else wanted[::-1]
         self.forward = not self.forward
         # `wanted` is empty where no vertex is active.

@@ -30,21 +30,7 @@ SPARE: Final = 1.2
 
 @dataclass(slots=True)
 class Part:
-    """The rows of some communities, on the device that summed them.
-
-    Parameters
-    ----------
-    share : Share
-    arrays : dict
-        Arrays of the next level's vertices; offsets and loops of own communities only.
-    communities : int
-        Of all devices.
-    state
-        `State` of the aggregation.
-    rows : CoarseRows
-    numbers
-        Community of each vertex.
-    """
+    """The rows of some communities, on the device that summed them."""
 
     share: Share
     arrays: dict[str, Any]
@@ -68,13 +54,7 @@ class Part:
 def aggregate_shared(
     kernels: Kernels, shares: Sequence[Share], *, everywhere: Callable[[int], bool]
 ) -> list[GpuLevel]:
-    """Return the next level, on the first device only or on every one.
-
-    Parameters
-    ----------
-    everywhere : callable
-        Called with the arcs of the next level: whether every device is to have it.
-    """
+    """Return the next level, on the first device only or on every one."""
     count = len(shares)
     limits = replace(LIMITS, short_weights=())
     ranks = list(range(count))
@@ -122,13 +102,7 @@ def sum_part(kernels: Kernels, share: Share, part: int, parts: int, limits: Limi
 
 
 def sum_own(kernels: Kernels, share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
-    """Sum the arcs of own vertices alone by the communities of both ends, all below `communities`.
-
-    Returns
-    -------
-    offsets, targets, weights
-        Rows of all communities, without arcs inside them, on the host.
-    """
+    """Sum the arcs of own vertices alone by the communities of both ends."""
     level, memory = share.level, share.memory
     limits = replace(LIMITS, short_weights=())
     aggregation = Aggregation(kernels, memory, level)

@@ -26,20 +26,7 @@ class Link(Protocol):
     """How processes exchange arrays that are on their devices; every process calls the same."""
 
     def gather(self, columns: Sequence[Any], into: Sequence[Any]) -> int:
-        """Fill the beginning of `into` with each column of all processes, by rank.
-
-        Parameters
-        ----------
-        columns : sequence of array
-            Contiguous, of equal length, which may differ between processes.
-        into : sequence of array
-            Of the same types. One may contain its column, at the place where it belongs.
-
-        Returns
-        -------
-        int
-            Entries of all processes.
-        """
+        """Fill the beginning of `into` with each column of all processes, by rank."""
 
     def or_bits(self, words: Any) -> None:
         """Set an array, of equal length in all processes, to the bitwise or of all."""
@@ -49,13 +36,7 @@ class Link(Protocol):
 
 
 class LinkGate:
-    """What `Gate` is to devices of one process, to a device that is alone in its own.
-
-    Parameters
-    ----------
-    share : Share
-    link : Link
-    """
+    """What `Gate` is to devices of one process, to a device that is alone in its own."""
 
     devices: Final = 1
 

@@ -32,17 +32,7 @@ ROOM: Final = 0.45
 
 
 class SharedRows:
-    """Targets and weights of level 0, dealt over devices that all read all of them.
-
-    Parameters
-    ----------
-    graph : Graph or DeviceGraph
-    devices : sequence of int
-    bounds : sequence of int
-        First vertex of each device's rows, and the number of vertices.
-    arcs_before : sequence of int
-        Arcs of all vertices before each of these.
-    """
+    """Targets and weights of level 0, dealt over devices that all read all of them."""
 
     def __init__(
         self,
@@ -154,15 +144,7 @@ def load_level(memory: Allocator, rows: SharedRows, device: int) -> GpuLevel:
 
 
 def arena_bytes(vertices: int, arcs: int, own: int, width: int) -> int:
-    """Return about what a run takes of a device beside its rows: more than it needs.
-
-    Parameters
-    ----------
-    own : int
-        Arcs of the device's rows.
-    width : int
-        Bytes of a target and a sum of weights.
-    """
+    """Return about what a run takes of a device beside its rows: more than it needs."""
     # The next level's rows, one's own part of them, a chunk, and tables of hubs.
     rows = arcs * 2 // 5 + own // 2 + arcs // 8
     return width * rows + VERTEX_BYTES * vertices + LEAST_BYTES

@@ -22,19 +22,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The vertices of a level that a device decides for; it holds the state of all of them.
-
-    Parameters
-    ----------
-    device : int
-    memory : Allocator
-    level : GpuLevel
-        Its arrays in this device's memory; arcs may lie on all devices.
-    first, last : int
-        Own vertices: first … last − 1.
-    arcs : int
-        Of own vertices.
-    """
+    """The vertices of a level that a device decides for; it holds the state of all of them."""
 
     device: int
     memory: Allocator
@@ -57,10 +45,7 @@ def turns(shares: Sequence[Share]) -> Iterator[Share]:
 
 
 def side_by_side(shares: Sequence[Share], step: Callable[[int], Result]) -> list[Result]:
-    """Run a step that waits for its device on all devices at once; return what each returns.
-
-    `step` is called with the number of a share, whose device is current.
-    """
+    """Run a step that waits for its device on all devices at once; return what each returns."""
 
     def run(rank: int) -> Result:
         with cuda_calls.current(shares[rank].device):
@@ -105,14 +90,7 @@ class Waits:
 
 
 class Gate:
-    """Lets every device wait for what all devices have launched so far; the host does not wait.
-
-    Parameters
-    ----------
-    shares : sequence of Share
-    waits : Waits, optional
-        To be filled: events on the devices' streams then time what is before and inside a gate.
-    """
+    """Lets every device wait for what all devices have launched so far; the host does not wait."""
 
     def __init__(self, shares: Sequence[Share], waits: Waits | None = None) -> None:
         import cupy

@@ -102,10 +102,7 @@ def move_shared(
     waits: Waits | None = None,
     link: Link | None = None,
 ) -> tuple[MoveStats, list[Sweep]]:
-    """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any.
-
-    With a link, other processes hold the other shares.
-    """
+    """Sweep until the gain of a sweep falls below the level's tolerance; fill `waits`, if any."""
     names = "begin_shared", "queue_own", "move_round", "apply_round", "merge_active"
     level = shares[0].level
     workers, shown = list[Worker](), list[dict[str, Any]]()
@@ -185,10 +182,7 @@ def refine_shared(
     total: int,
     link: Link | None = None,
 ) -> None:
-    """Split communities into connected sub-communities; leaves `refined` on the levels.
-
-    With a link, other processes hold the other shares.
-    """
+    """Split communities into connected sub-communities; leaves `refined` on the levels."""
     workers, shown = list[Worker](), list[dict[str, Any]]()
     gate: Gate | LinkGate = Gate(shares) if link is None else LinkGate(shares[0], link)
     devices = gate.devices

@@ -44,10 +44,7 @@ def start_refinement(
     *,
     joined: bool = False,
 ) -> Struct:
-    """Allocate a level's `refined`, and `REFINE_ARRAYS` for the caller to free; return the rule.
-
-    So many sub-rounds are queued at a time. If `joined`, the arrays are parts of `REFINING`.
-    """
+    """Allocate a level's `refined`, and `REFINE_ARRAYS` for the caller to free; return the rule."""
     n, empty = level.vertices, memory.empty
     entries = queue_entries(n, queued)
     name = f"refined.{level.cycle}.{level.number}"
@@ -80,11 +77,7 @@ def refine(
     low_scratch: bool = False,
     queued: int = rules.SUB_ROUNDS,
 ) -> None:
-    """Split communities into connected sub-communities; leaves `refined` on the level.
-
-    Each arc inside a community is weighed, so that the sums of the communities come for nothing:
-    `found_sums`, but by the extended rule.
-    """
+    """Split communities into connected sub-communities; leaves `refined` on the level."""
     joined = joins(level)
     rule = start_refinement(memory, level, options, total, queued, joined=joined)
     names: list[str] = []

@@ -13,13 +13,7 @@ from louvain_um.placement.memory.allocator import Allocator
 
 
 class Join:
-    """Finds the communities that the next level's vertices start in, by Leiden.
-
-    Parameters
-    ----------
-    numbers : uint32[n]
-        The number of each vertex on the next level, once `launch` is called.
-    """
+    """Finds the communities that the next level's vertices start in, by Leiden."""
 
     def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any) -> None:
         self.kernels = kernels

@@ -82,10 +82,7 @@ def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
 def relabel_communities(
     kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, new_start: Any
 ) -> Any:
-    """Write the communities that the next level starts in, each named by its smallest vertex.
-
-    Does not wait for the device; returns what `relabelled_sums` takes.
-    """
+    """Write the communities that the next level starts in, each named by its smallest vertex."""
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
     found = level.found_sums
     result = new_result(memory) if found is None else found
@@ -148,11 +145,7 @@ def components(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
 
 
 def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:
-    """Write the community of each of the input's vertices after a path of levels.
-
-    Overwrites the numbers of coarse levels: from the last one on, each vertex gets its community,
-    so that the input's vertices, of which there are the most, are gone over once.
-    """
+    """Write the community of each of the input's vertices after a path of levels."""
     maps = [level.numbers for level in path[:-1]]
     if path[-1].start is not None:
         maps.append(path[-1].start)
@@ -169,10 +162,7 @@ def identity(kernels: Kernels, numbers: Any) -> None:
 
 
 def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
-    """Renumber communities by descending size, ties by their smallest member, in place.
-
-    Labels are below the number of vertices.
-    """
+    """Renumber communities by descending size, ties by their smallest member, in place."""
     n = len(labels)
     if n == 0:
         return

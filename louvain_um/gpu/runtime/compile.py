@@ -23,11 +23,7 @@ MAX_DYNAMIC_SHARED: Final = 8
 
 
 class Kernel:
-    """A loaded kernel, launched cooperatively on CuPy's current stream.
-
-    ``kernel(grid, block, args, shared_mem=0)``: `grid` and `block` are tuples, `args` CuPy
-    arrays and NumPy scalars of the parameters' exact types. Every block must be resident.
-    """
+    """A loaded kernel, launched cooperatively on CuPy's current stream."""
 
     __slots__ = ("function", "name")
 
@@ -64,22 +60,7 @@ class Kernels:
         self.lock = threading.Lock()
 
     def get(self, source: str, kernel: str, types: str = "", observer: Observer = ignore) -> Kernel:
-        """Return a kernel of the current device, compiling it if it must be.
-
-        Parameters
-        ----------
-        source : str
-            File without ``.cu``.
-        kernel : str
-            The function's name.
-        types : str
-            Its template arguments, as `kernel_list.CATALOGUE` spells them.
-
-        Raises
-        ------
-        KernelCompileError
-            With the compiler's log.
-        """
+        """Return a kernel of the current device, compiling it if it must be."""
         from cupy.cuda.runtime import getDevice
 
         key = getDevice(), source, kernel_list.expression(kernel, types)
@@ -90,15 +71,7 @@ class Kernels:
         return loaded
 
     def written(self, source: str, kernel: str, types: str, front: str) -> Kernel:
-        """Return a kernel whose source begins with other text, such as a user's expression.
-
-        Parameters
-        ----------
-        source, kernel, types : str
-            As of `get`.
-        front : str
-            Lines of CUDA C++, which define what the source leaves open.
-        """
+        """Return a kernel whose source begins with other text, such as a user's expression."""
         from cupy.cuda import Device
 
         device, expression = Device(), kernel_list.expression(kernel, types)
@@ -113,11 +86,7 @@ class Kernels:
         return loaded
 
     def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:
-        """Load all kernels of some (source, template arguments) on the current device.
-
-        Images that are not cached are compiled, side by side, between the observer's "start"
-        and "end" of phase "compile".
-        """
+        """Load all kernels of some (source, template arguments) on the current device."""
         from cupy.cuda import Device
 
         device = Device()
@@ -135,14 +104,7 @@ class Kernels:
                     self.load(device.id, source, image)
 
     def resident_blocks(self, kernel: Kernel, threads: int, shared: int = 0) -> int:
-        """Return how many blocks the current device holds at once: the largest grid.
-
-        Parameters
-        ----------
-        threads, shared : int
-            Threads of a block, and bytes of its dynamic shared memory; above 48 KiB the
-            kernel opts in.
-        """
+        """Return how many blocks the current device holds at once: the largest grid."""
         from cupy.cuda import Device, driver
         from cupy.cuda.runtime import getDevice
 
@@ -192,10 +154,7 @@ _substitute: ContextVar[Kernels | None] = ContextVar("kernels", default=None)
 
 @contextmanager
 def using(others: Kernels) -> Iterator[None]:
-    """Serve the engine's requests for kernels from `others`, in this context only.
-
-    They must do what the engine's kernels do; a profiler's also record.
-    """
+    """Serve the engine's requests for kernels from `others`, in this context only."""
     token = _substitute.set(others)
     try:
         yield

@@ -24,16 +24,7 @@ INSTALL: Final = "pip install 'louvain-um[cuda13]' (or [cuda12]) or use device='
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The device of a run.
-
-    Parameters
-    ----------
-    kind : {"cpu", "cuda"}
-    index : int
-        Number of the CUDA device; −1 for the CPU.
-    reason : str
-        Why this one, in one line.
-    """
+    """The device of a run."""
 
     kind: Literal["cpu", "cuda"]
     index: int
@@ -59,25 +50,7 @@ class Choice:
 
 
 def pick(device: str = "auto") -> Choice:
-    """Return the device that an option selects.
-
-    Parameters
-    ----------
-    device : str
-        "cpu"; "cuda", the current CUDA device; "cuda:N"; or "auto", "cuda" where that works
-        and else "cpu".
-
-    Raises
-    ------
-    DeviceUnavailableError
-        A CUDA device was asked for and there is none, or it cannot be used.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.runtime.device import pick
-    >>> str(pick("cpu"))
-    'cpu'
-    """
+    """Return the device that an option selects."""
     if device == "cpu":
         return Choice("cpu", -1, "asked for")
     if "," in device or device.endswith(":all"):
@@ -95,25 +68,12 @@ def pick(device: str = "auto") -> Choice:
 
 
 def first_of(device: str) -> str:
-    """Return the first of several devices that an option names; any other option as it is.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.runtime.device import first_of
-    >>> first_of("cuda:2,3"), first_of("cuda:all"), first_of("cpu")
-    ('cuda:2', 'cuda:0', 'cpu')
-    """
+    """Return the first of several devices that an option names; any other option as it is."""
     return "cuda:0" if device == "cuda:all" else device.partition(",")[0]
 
 
 def usable(index: int | None) -> int:
-    """Return the number of a CUDA device (None: the current one) that the engine can run on.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        Its reason names what is missing and the next step.
-    """
+    """Return the number of a CUDA device (None: the current one) that the engine can run on."""
     known = capabilities()
     if index is not None and index >= len(known):
         visible = "only cuda:0" if len(known) == 1 else f"cuda:0 … cuda:{len(known) - 1}"
@@ -141,15 +101,7 @@ def usable(index: int | None) -> int:
 
 
 def capabilities() -> list[tuple[int, int]]:
-    """Return the compute capability of each visible device.
-
-    The driver is asked through ctypes: neither CuPy nor cuda.bindings may be installed here.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        No driver, or no device.
-    """
+    """Return the compute capability of each visible device."""
     try:
         library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
         driver: Any = ctypes.CDLL(library)

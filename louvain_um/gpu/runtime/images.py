@@ -26,16 +26,7 @@ INCLUDE: Final = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 
 
 def target(capability: int) -> str:
-    """Return the NVRTC option for a device of this compute capability, times 10.
-
-    A compiler older than the device makes machine code for the newest architecture of the same
-    generation that it knows; if it knows none, PTX, which the driver finishes.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        The device is too old for the compiler.
-    """
+    """Return the NVRTC option for a device of this compute capability, times 10."""
     known = compiler().architectures
     same_generation = [a for a in known if a // 10 == capability // 10 and a <= capability]
     if same_generation:
@@ -75,26 +66,7 @@ def build(
     folder: Path = FOLDER,
     front: str = "",
 ) -> Image:
-    """Compile some kernels of one source; messages name its file and line.
-
-    Parameters
-    ----------
-    source : str
-        File name without ``.cu``.
-    expressions : sequence of str
-        C++ names of the kernels.
-    architecture : str
-        As `target` returns it.
-    folder : path
-        Where the source lies.
-    front : str
-        Text to put before the source, which defines what that leaves open.
-
-    Raises
-    ------
-    KernelCompileError
-        With the compiler's log.
-    """
+    """Compile some kernels of one source; messages name its file and line."""
     files = sources(folder)
     name = f"{source}.cu"
     options = (*OPTIONS, architecture)

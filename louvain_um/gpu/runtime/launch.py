@@ -92,22 +92,12 @@ def grid_for(kernels: Kernels, kernel: Kernel, level: GpuLevel) -> int:
 
 
 def queued_at_once(vertices: int, *, low_scratch: bool) -> int:
-    """Return how many sub-rounds of a level are queued at a time.
-
-    One, where memory is scarce: the queue is shorter, and barriers more.
-    """
+    """Return how many sub-rounds of a level are queued at a time."""
     return 1 if low_scratch and vertices > QUEUE_BLOCK else rules.SUB_ROUNDS
 
 
 def queue_entries(vertices: int, queued: int) -> int:
-    """Return the most vertices that are queued at a time.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.runtime.launch import queue_entries
-    >>> queue_entries(1 << 20, 8), queue_entries(1 << 20, 1)
-    (1048576, 137056)
-    """
+    """Return the most vertices that are queued at a time."""
     if queued == rules.SUB_ROUNDS:
         return vertices
     return min(vertices, queued * MOST_QUEUED * -(-vertices // QUEUE_BLOCK))
@@ -122,10 +112,7 @@ def hub_table_sizes(
     low_scratch: bool = False,
     hub_arcs: int | None = None,
 ) -> tuple[int, int]:
-    """Return the most hubs a level can have at once, and the slots of their tables.
-
-    `hub_arcs` is the arcs of all hubs, or more; None where it is not known.
-    """
+    """Return the most hubs a level can have at once, and the slots of their tables."""
     block_max = BLOCK_MAX[sum_bytes]
     if max_degree <= block_max:
         return 0, 0
@@ -139,17 +126,7 @@ def hub_table_sizes(
 
 
 def hub_arrays(count: int, slots: int, sums: Any) -> dict[str, tuple[int, np.dtype[Any]]]:
-    """Return length and type of each array of the tables of hubs.
-
-    `count` hubs at once, and tables of `slots` sums of type `sums`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.gpu.runtime.launch import hub_arrays
-    >>> hub_arrays(3, 8192, np.uint32)["partials"]
-    (33, dtype('uint64'))
-    """
+    """Return length and type of each array of the tables of hubs."""
     words = HUB_CHOICE.itemsize // 8
     found: dict[str, tuple[int, Any]] = {
         "keys": (slots, np.uint32),
@@ -177,10 +154,7 @@ def no_hub_tables() -> Any:
 
 
 class HubTables:
-    """Tables in global memory, for vertices whose arcs exceed shared memory: see hubs.cuh.
-
-    `argument` is the struct that kernels take by value; `free` frees the memory.
-    """
+    """Tables in global memory, for vertices whose arcs exceed shared memory: see hubs.cuh."""
 
     def __init__(self, memory: Allocator, level: GpuLevel, low_scratch: bool = False) -> None:
         self.memory = memory

@@ -16,15 +16,7 @@ from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Machine code and the symbols of its kernels.
-
-    Parameters
-    ----------
-    code : bytes
-        A cubin; or PTX, for a device newer than the compiler.
-    names : mapping of str to str
-        Name expression → symbol in the code.
-    """
+    """Machine code and the symbols of its kernels."""
 
     code: bytes
     names: Mapping[str, str]
@@ -32,14 +24,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiler:
-    """What the installed NVRTC can do.
-
-    Parameters
-    ----------
-    version : (int, int)
-    architectures : tuple of int
-        Compute capabilities it makes machine code for, times 10.
-    """
+    """What the installed NVRTC can do."""
 
     version: tuple[int, int]
     architectures: tuple[int, ...]
@@ -47,13 +32,7 @@ class Compiler:
 
 @cache
 def compiler() -> Compiler:
-    """Return the installed compiler.
-
-    Raises
-    ------
-    DeviceUnavailableError
-        NVRTC or cuda.bindings is not installed.
-    """
+    """Return the installed compiler."""
     try:
         version = _call("nvrtcVersion")
         return Compiler(version=version, architectures=tuple(_call("nvrtcGetSupportedArchs")))
@@ -72,24 +51,7 @@ def compile_source(
     expressions: Sequence[str],
     options: Sequence[str],
 ) -> Image:
-    """Compile CUDA C++; safe to call from several threads, which then run side by side.
-
-    Parameters
-    ----------
-    name : str
-        File name of the source in messages.
-    headers : mapping of str to str
-        Text of each header that may be included, by its name there.
-    expressions : sequence of str
-        C++ names of the kernels, with template arguments.
-    options : sequence of str
-        Among them the architecture: PTX for ``compute_…``, else a cubin.
-
-    Raises
-    ------
-    KernelCompileError
-        With the compiler's log.
-    """
+    """Compile CUDA C++; safe to call from several threads, which then run side by side."""
     from cuda.bindings import nvrtc
 
     program = _call(

@@ -25,27 +25,12 @@ MAX_DEGREE: Final = 1 << 30
 
 
 def is_several(device: str) -> bool:
-    """Return whether an option names several devices.
-
-    Examples
-    --------
-    >>> from louvain_um.gpu.runtime.preflight import is_several
-    >>> is_several("cuda:0,1"), is_several("cuda:all"), is_several("cuda:1")
-    (True, True, False)
-    """
+    """Return whether an option names several devices."""
     return "," in device or device == "cuda:all"
 
 
 def device_of(graph: object, device: str) -> str:
-    """Return the device option of a run; a graph on a device is processed there.
-
-    With "auto", on the CPU if that device cannot be used.
-
-    Raises
-    ------
-    OptionError
-        Another device was requested.
-    """
+    """Return the device option of a run; a graph on a device is processed there."""
     if device == "cpu" or isinstance(graph, Graph):
         return device
     from louvain_um.gpu.graph import DeviceGraph
@@ -83,15 +68,7 @@ def refuse_high_degrees(graph: Graph | DeviceGraph) -> None:
 
 @contextmanager
 def device_errors(chosen: Choice, plan: Callable[[], Plan | None] = lambda: None) -> Iterator[None]:
-    """Turn what CuPy raises within a block into errors of this package.
-
-    Parameters
-    ----------
-    chosen : Choice
-        The device that the block runs on.
-    plan : callable
-        Returns the plan of the run, or None.
-    """
+    """Turn what CuPy raises within a block into errors of this package."""
     from cupy.cuda import compiler, driver, memory, runtime
 
     try:

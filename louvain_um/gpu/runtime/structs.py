@@ -22,15 +22,7 @@ NUMBERS: Final = (int, float, np.generic)
 
 
 def layout(**fields: Any) -> np.dtype[Any]:
-    """Return the layout that a C compiler gives a structure of these fields.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.gpu.runtime.structs import layout
-    >>> layout(seed=np.uint32, rate=np.float64).fields["rate"][1]
-    8
-    """
+    """Return the layout that a C compiler gives a structure of these fields."""
     return np.dtype(list(fields.items()), align=True)
 
 
@@ -60,20 +52,7 @@ def packing(layout: np.dtype[Any]) -> Packing:
 
 
 class Struct:
-    """A structure that kernels take by value.
-
-    Parameters
-    ----------
-    layout : dtype
-    **values
-        One per field: a number, an array on the device for its address, or None for null.
-
-    Attributes
-    ----------
-    argument : void[()]
-        What a kernel takes. It is plain bytes, because CuPy would look at every field of a
-        structured value at each launch.
-    """
+    """A structure that kernels take by value."""
 
     # Levels below the first take a millisecond; packing a field must not cost more than passing
     # an argument did. Hence a whole structure at once.

@@ -34,14 +34,7 @@ class Growth(Movement):
         span.extend(sides(here, count - here))
 
     def make_room(self, rows: Sequence[tuple[Span, int, int]]) -> None:
-        """Free device pages so that some rows can grow together.
-
-        Parameters
-        ----------
-        rows : sequence of (Span, int, int)
-            Rows, bytes that they are to hold, and how many of their first bytes are final: what
-            has no copy on the host leaves last.
-        """
+        """Free device pages so that some rows can grow together."""
         size = self.pool.size
         count = sum(max(0, -(-nbytes // size) - len(span.mapped)) for span, nbytes, _ in rows)
         self._free_up(count, rows="none")
@@ -52,11 +45,7 @@ class Growth(Movement):
     def _leave(
         self, rows: Sequence[tuple[Span, int, int]], count: int, *, copied: bool = False
     ) -> None:
-        """Let up to `count` pages of growing rows go that are final, or have a copy already.
-
-        They are mapped beside kernels (`dress_beside`), or when their level settles, before it is
-        read.
-        """
+        """Let up to `count` pages of growing rows go that are final, or have a copy already."""
         copies = list[tuple[Page, Page]]()
         for span, _, used in rows:
             numbers = span.backed_up if copied else span.final(used)
@@ -68,18 +57,7 @@ class Growth(Movement):
         self.shared.carry(copies, "host")
 
     def work_beside(self, finals: Sequence[tuple[Span, int]] = (), nbytes: int = 0) -> None:
-        """Do beside a kernel that runs what would take time between kernels.
-
-        That is to unmap pages of the host where arrays are gone, and, where growing rows do not
-        fit, to copy them to the host, so that as many pages as a window has leave for nothing.
-
-        Parameters
-        ----------
-        finals : sequence of (Span, int)
-            Growing rows, and their bytes that the kernel does not change.
-        nbytes : int
-            Bytes by which they are to grow.
-        """
+        """Do beside a kernel that runs what would take time between kernels."""
         if not nbytes:  # it would hold up what is mapped for rows
             self.pool.unmap_released()
         count = min(self._window, -(-nbytes // self.pool.size))
@@ -93,11 +71,7 @@ class Growth(Movement):
                 count -= len(numbers)
 
     def leave_beside(self, rows: Iterable[Span], nbytes: int) -> int:
-        """Let growing rows that have a copy leave beside the kernel that writes what follows them.
-
-        They are to grow by `nbytes`. Return the bytes of free pages of the device: 0 if these are
-        less than that, and than half a window.
-        """
+        """Evict growing rows that have a copy while the kernel writes what follows."""
         count = -(-nbytes // self.pool.size)
         missing = count - self.pool.ready("device")
         self._leave([(span, 0, 0) for span in rows], missing, copied=True)
@@ -105,10 +79,7 @@ class Growth(Movement):
         return self.room() if enough else 0
 
     def free_ahead(self, finals: Sequence[tuple[Span, int]], nbytes: int) -> None:
-        """Free pages for rows that are to grow beside the next kernel.
-
-        What leaves now has a copy on the host. Parameters as of `work_beside`.
-        """
+        """Free pages for rows that are to grow beside the next kernel."""
         count = min(self._window, -(-nbytes // self.pool.size))
         self._demote(count - self.pool.ready("device"))
         rows = [(span, 0, used) for span, used in finals]
@@ -116,10 +87,7 @@ class Growth(Movement):
         self._spill(count - self.pool.ready("device"), copied=True)
 
     def dress_beside(self, rows: Iterable[Span]) -> None:
-        """Map pages of growing rows that will stay on the host, as long as a kernel runs.
-
-        Others come back to the device when the level settles.
-        """
+        """Map pages of growing rows that will stay on the host, as long as a kernel runs."""
         spans, shared = list(rows), self.shared
         used = shared.blocks.in_use // self.pool.size - len(shared.lent)
         staying = sum(len(span.mapped) for span in spans) - (self.pool.count - used)
@@ -147,13 +115,7 @@ class Growth(Movement):
         return self.room() + self.shared.lendable * self.pool.size
 
     def reach(self, finals: Iterable[tuple[Span, int]]) -> int:
-        """Return the bytes by which rows can grow on the device.
-
-        Parameters
-        ----------
-        finals : iterable of (Span, int)
-            Rows, and their bytes that are final.
-        """
+        """Return the bytes by which rows can grow on the device."""
         count = len(self.shared.aside_on("device"))
         leaving = self._leaving_pages()
         if self.unread:

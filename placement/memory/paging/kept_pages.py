@@ -21,18 +21,7 @@ KEPT_SHARE: float = 0.125
 
 @dataclass(frozen=True, slots=True)
 class KeptPages:
-    """Pages of the host, and the addresses that were reserved for them and for more.
-
-    Parameters
-    ----------
-    device : int
-        The CUDA device that reaches them.
-    size : int
-        Bytes of a page.
-    address, nbytes : int
-        The reserved addresses; pages are mapped from the first one on.
-    pages : list of Page
-    """
+    """Pages of the host, and the addresses that were reserved for them and for more."""
 
     device: int
     size: int

@@ -24,16 +24,7 @@ PageSide = Literal["device", "host"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Memory of one page.
-
-    Parameters
-    ----------
-    handle : object
-        The driver's name of it.
-    address : int
-        Where the pool itself has it mapped: what copies and the host's threads use.
-    side : {"device", "host"}
-    """
+    """Memory of one page."""
 
     handle: Any
     address: int
@@ -41,22 +32,7 @@ class Page:
 
 
 class Mappings:
-    """Addresses of arrays, and pages that are mapped there.
-
-    Parameters
-    ----------
-    device : int
-        The CUDA device, which reads and writes what is mapped.
-    size : int
-        Bytes of a page.
-
-    Attributes
-    ----------
-    live, stale : dict of int to Page
-        Pages by the addresses that they are mapped at: those in use, and those that stayed.
-    due : list of int
-        Where pages of the host stayed in addresses that were released.
-    """
+    """Addresses of arrays, and pages that are mapped there."""
 
     def __init__(self, device: int, size: int) -> None:
         self.device, self.size = device, size
@@ -84,10 +60,7 @@ class Mappings:
                 open_to(begin, count * self.size, place("device", self.device))
 
     def unmap(self, address: int, count: int) -> None:
-        """Undo `map`; nothing may use the addresses any more. Pages stay where they are for now.
-
-        Where `map` was interrupted, there may be none.
-        """
+        """Undo `map`; nothing may use the addresses any more. Pages stay where they are for now."""
         with self.lock:
             for at in range(address, address + count * self.size, self.size):
                 if page := self.live.pop(at, None):
@@ -119,10 +92,7 @@ class Mappings:
             self._unmap(self.stale, due)
 
     def close(self) -> None:
-        """Unmap all pages, and free all addresses.
-
-        Where a call was interrupted, some are not mapped: then each page is tried.
-        """
+        """Unmap all pages, and free all addresses."""
         held = [*self.live, *self.stale]
         self.live.clear()
         self.stale.clear()
@@ -147,14 +117,7 @@ class Mappings:
 
 
 def stretches(addresses: Iterable[int], size: int) -> list[tuple[int, int]]:
-    """Return where pages of a size follow each other: the first address, and how many.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.memory.paging.mappings import stretches
-    >>> stretches([30, 10, 20, 50], 10)
-    [(10, 3), (50, 1)]
-    """
+    """Return where pages of a size follow each other: the first address, and how many."""
     found = list[tuple[int, int]]()
     for at in sorted(addresses):
         if found and found[-1][0] + found[-1][1] * size == at:

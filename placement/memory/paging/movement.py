@@ -21,50 +21,14 @@ a page that is made while kernels wait takes ten times as long as the copy."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageBudget:
-    """Bytes of a run's pages.
-
-    Parameters
-    ----------
-    device : int
-        Those of the device.
-    later : int
-        Those of the host that coarse levels may need at once, and arrays that are split.
-    """
+    """Bytes of a run's pages."""
 
     device: int
     later: int
 
 
 class Movement:
-    """The pages of one run, on either side.
-
-    Parameters
-    ----------
-    layout : sequence of ArenaSpec
-        A shared arena on the device, and those whose pages change sides.
-    budget : PageBudget
-    device : int
-        The CUDA device, which is current.
-    peer : int, optional
-        Device that pages of the host are taken from instead.
-
-    Attributes
-    ----------
-    shared : SharedSpan
-    inputs : list of Span
-        The input's arcs.
-    rows, looked_up : list of Span
-        Arcs of coarse levels, and arrays of their vertices.
-    later : bool
-        Whether coarse levels are at work, and the input's arcs are not read.
-    reading : bool
-        Whether a step reads them nevertheless, to make a later level of them.
-    growing : bool
-        Whether a step writes the next level's arcs: it reads the input's arcs that left meanwhile
-        in the host's copy.
-    coming : bool
-        Whether copies beside kernels are under way.
-    """
+    """The pages of one run, on either side."""
 
     def __init__(
         self,
@@ -133,10 +97,7 @@ class Movement:
         return inputs + sum(len(span.backed_up) for span in self.rows if span.address)
 
     def _back_up(self, spans: Sequence[Span], count: int) -> None:
-        """Copy to the host, beside kernels, what the next level's rows will take the place of.
-
-        These may need `count` pages. Kernels that wrote what is copied have run.
-        """
+        """Copy to the host, beside kernels, what the next level's rows will take the place of."""
         count -= self.pool.ready("device") + self._leaving_pages()
         for span in reversed([span for span in spans if span in self.rows]):
             numbers = [i for i in span.on("device")[::-1] if i not in span.twins]
@@ -153,10 +114,7 @@ class Movement:
         self.shared.carry(self._map_input(count), "device")
 
     def _map_input(self, count: int) -> list[tuple[Page, Page]]:
-        """Map device pages for up to `count` of the input's, its arrays' planned shares first.
-
-        Return what is to be copied. Nothing may use the input, or what was in these pages.
-        """
+        """Map device pages for up to `count` of the input's, its arrays' planned shares first."""
         copies = list[tuple[Page, Page]]()
         for planned in (True, False):
             for span in self.inputs:
@@ -200,11 +158,7 @@ class Movement:
     def _free_up(
         self, count: int, *, rows: Literal["all", "copied", "none"] = "all", begins: bool = False
     ) -> None:
-        """Make so many pages free: of the input, what was set aside, rows, and where rows begin.
-
-        Rows: all, those that have a copy on the host, or none. After where rows begin, and before
-        anything overflows, goes what is read in order.
-        """
+        """Make so many pages free: of the input, what was set aside, rows, and where rows begin."""
         if count <= self.pool.ready("device"):
             return
         self._demote(count - self.pool.ready("device"))
@@ -222,10 +176,7 @@ class Movement:
             self.shared.put("host", numbers)
 
     def _spill(self, count: int, *, copied: bool = False) -> None:
-        """Let the ends of coarse levels' rows go, the last first, then what is looked up for them.
-
-        First what has a copy on the host; only that, if `copied`.
-        """
+        """Let the ends of coarse levels' rows go, the last first."""
         held = [span for span in (*self.rows[::-1], *self.looked_up[::-1]) if span.address]
         for backed in (True,) if copied else (True, False):
             for span in held if count > 0 else []:

@@ -14,25 +14,14 @@ from louvain_um.placement.memory.paging.span import Span
 
 
 class PagedArrays(LiveArrays):
-    """Arrays of which some may lie in pages that change sides.
-
-    Parameters as of `LiveArrays`.
-
-    Attributes
-    ----------
-    schedule : Schedule or None
-        None: nothing changes sides, and most of what follows does nothing.
-    """
+    """Arrays of which some may lie in pages that change sides."""
 
     def __init__(self, device: int, listener: Listener | None = None) -> None:
         super().__init__(device, listener)
         self.schedule: Schedule | None = None
 
     def extend(self, name: str, shape: int, used: int) -> Any:
-        """Return an array with more elements at the same address; None if it cannot grow there.
-
-        The first `used` elements are final.
-        """
+        """Return an array with more elements at the same address; None if it cannot grow there."""
         old, allocation = self.live[name], self.allocations[name]
         nbytes = shape * old.itemsize
         span = allocation.arena
@@ -47,13 +36,7 @@ class PagedArrays(LiveArrays):
         return self.show(name, shape, old.dtype)
 
     def make_room(self, shapes: Mapping[str, tuple[int, int]]) -> None:
-        """Let others leave the device so that arrays in pages can be extended together.
-
-        Parameters
-        ----------
-        shapes : mapping of str to (int, int)
-            Arrays, elements that they are to hold, and how many of the first are final.
-        """
+        """Let others leave the device so that arrays in pages can be extended together."""
         rows = list[tuple[Span, int, int]]()
         for name, counts in shapes.items():
             held, width = self.allocations[name], self.live[name].itemsize
@@ -89,46 +72,25 @@ class PagedArrays(LiveArrays):
         return self.schedule.pool.copied if self.schedule else {"device": 0, "host": 0}
 
     def open_rows(self, nbytes: int) -> None:
-        """Free pages for new rows of so many bytes, once a step has all that it works with.
-
-        Nothing leaves the device for them.
-        """
+        """Free pages for new rows of so many bytes, once a step has all that it works with."""
         if self.schedule:
             with cuda_calls.current(self.device):
                 self.schedule.open_rows(nbytes)
 
     def reach(self, finals: Mapping[str, int]) -> int:
-        """Return the bytes by which arrays in pages can grow on the device.
-
-        Parameters
-        ----------
-        finals : mapping of str to int
-            Arrays, and the first bytes of each that do not change any more.
-        """
+        """Return the bytes by which arrays in pages can grow on the device."""
         if self.schedule is None:
             return 0
         return self.schedule.reach(self._growing(finals))
 
     def work_beside(self, finals: Mapping[str, int] | None = None, nbytes: int = 0) -> None:
-        """Do, once a kernel was launched, what would take time between kernels.
-
-        Parameters
-        ----------
-        finals : mapping of str to int, optional
-            Arrays that grow, and the first bytes of each that the kernel does not change.
-        nbytes : int
-            Bytes by which they are to grow.
-        """
+        """Do, once a kernel was launched, what would take time between kernels."""
         if self.schedule:
             with cuda_calls.current(self.device):
                 self.schedule.work_beside(self._growing(finals or {}), nbytes)
 
     def leave_beside(self, *names: str, nbytes: int) -> int:
-        """Let what growing arrays have a copy of leave, beside the kernel that fills them.
-
-        They are to grow by `nbytes`. Return the bytes by which they can grow meanwhile: 0 if that
-        is not worth a launch.
-        """
+        """Let what growing arrays have a copy of leave, beside the kernel that fills them."""
         rows = [span for span, _ in self._growing(dict.fromkeys(names, 0))]
         if self.schedule is None or len(rows) < len(names):
             return 0
@@ -136,10 +98,7 @@ class PagedArrays(LiveArrays):
             return self.schedule.leave_beside(rows, nbytes)
 
     def free_ahead(self, finals: Mapping[str, int], nbytes: int) -> None:
-        """Free bytes for arrays that grow beside the next kernel: of what the host has a copy of.
-
-        Parameters as of `work_beside`.
-        """
+        """Free bytes for arrays that grow beside the next kernel."""
         rows = self._growing(finals)
         if self.schedule and len(rows) == len(finals):
             with cuda_calls.current(self.device):
@@ -168,25 +127,7 @@ class PagedArrays(LiveArrays):
         reads_input: bool = False,
         nbytes: int = 0,
     ) -> None:
-        """Place what the next step needs: `least` bytes to work with, then arrays in pages.
-
-        Parameters
-        ----------
-        names : str
-            A coarse level's arcs.
-        least : int
-        later : bool
-            Whether the input's arcs are not read before `recall`, but where this is called with
-            `reads_input`.
-        grows : bool
-            Whether the step writes the next level's arcs.
-        backs_up : bool
-            Whether arcs that the next level's will take the place of are copied to the host.
-        reads_input : bool
-            Whether the step reads the input's arcs nevertheless.
-        nbytes : int
-            Bytes that the next level's arcs may take, if the step makes these of the input's.
-        """
+        """Place what the next step needs: `least` bytes to work with, then arrays in pages."""
         if self.schedule is None:
             return
         self.schedule.later = self.schedule.later or later
@@ -198,32 +139,18 @@ class PagedArrays(LiveArrays):
             self.schedule.settle(own, least, grows=grows, nbytes=nbytes, backs_up=backs_up)
 
     def prepare(self, least: int, more: int, rows: Sequence[int]) -> None:
-        """Map beside a kernel what the next step will need, as far as nothing has to leave.
-
-        Parameters
-        ----------
-        least, more : int
-            Bytes that the step works with, and those that it can make use of beside.
-        rows : sequence of int
-            Bytes that arrays which grow may come to take, in the order in which they are made.
-        """
+        """Map beside a kernel what the next step will need, as far as nothing has to leave."""
         if self.schedule:
             with cuda_calls.current(self.device):
                 self.schedule.prepare(least, more, rows)
 
     def lacks(self, *names: str, least: int) -> bool:
-        """Return whether the device has no room for as many arcs again beside a coarse level's.
-
-        `least` bytes are worked with.
-        """
+        """Return whether the device has no room for as many arcs again beside a coarse level's."""
         _, nbytes = self._in_pages(names)
         return self.schedule is not None and nbytes > self.schedule.beside(least)
 
     def set_aside(self, *names: str, in_order: bool = False) -> None:
-        """Let arrays leave the device when others need room; `bring_back` before they are read.
-
-        Those that are read in order leave before others overflow, and are read where they are.
-        """
+        """Let arrays leave the device when others need room; `bring_back` before they are read."""
         if self.schedule is None:
             return
         for name in names:
@@ -250,11 +177,7 @@ class PagedArrays(LiveArrays):
                 self.schedule.recall(least)
 
     def apart(self, name: str) -> tuple[int, int]:
-        """Return the bytes at an array's address, and the address of a copy of all its bytes.
-
-        The copy's is 0 where all are there: pages of the input that left while a level is made
-        are not mapped in their place, but read in the host's copy.
-        """
+        """Return the bytes at an array's address, and the address of a copy of all its bytes."""
         held = self.allocations.get(name)
         if held is None or not isinstance(held.arena, Span) or not held.arena.bare:
             return 0, 0

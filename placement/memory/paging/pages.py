@@ -1,7 +1,7 @@
 """Physical memory in pages of one size, mapped wherever an array needs them.
 
 The device's share is made at once. Host pages are page-locked by a thread while the graph is
-loaded, and `finish` waits for the last: making one takes the driver .7 to 12 ms, by its size, in
+loaded, and `finish` waits for the last: making one takes the driver 0.7 to 12 ms, by its size, in
 which it maps no other, so that pages made beside the kernels would hold up what is mapped between
 them.
 
@@ -43,7 +43,7 @@ MOST_PAGE: Final = 64 << 20
 PAGES: Final = 48
 """Pages of the device, at least: an array wastes half a page. But mapping 1 GiB of the host takes
 28 ms in pages of 2 MiB, 15 of 8, 10 of 64, and unmapping it a quarter to a half of that; mapping
-1 GiB of the device, 15, 4 and .7 ms; making it on the host, .35 s in pages of 2 MiB, .2 in larger
+1 GiB of the device, 15, 4, 0.7 ms; making it on the host, 0.35 s in pages of 2 MiB, 0.2 in larger
 ones (`benchmarks/results/pages_h200.json`)."""
 
 HOST_SHARE: Final = 0.5
@@ -51,14 +51,7 @@ HOST_SHARE: Final = 0.5
 
 
 def page_bytes(nbytes: int) -> int:
-    """Return the size of pages for so many bytes of the device.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.memory.paging.pages import page_bytes
-    >>> page_bytes(100 << 20) >> 20, page_bytes(5 << 30) >> 20
-    (2, 64)
-    """
+    """Return the size of pages for so many bytes of the device."""
     size = LEAST_PAGE
     while size < MOST_PAGE and 2 * size * PAGES <= nbytes:
         size *= 2
@@ -66,35 +59,7 @@ def page_bytes(nbytes: int) -> int:
 
 
 class Pages:
-    """A pool of device pages, and of host pages that a thread adds to.
-
-    Parameters
-    ----------
-    device : int
-        The CUDA device, which is current.
-    here : int
-        Bytes of the device, rounded down to whole pages.
-    first, there : int
-        Bytes of the host that are there at once, and those that a thread adds.
-    size : int
-        Bytes of a page.
-    peer : int, optional
-        Another device, whose memory the pages of the host are of instead.
-
-    Raises
-    ------
-    MemoryBudgetError
-        One of the sides has no such memory left.
-    PlacementError
-        The driver cannot do this: it is older than CUDA 12.2, or no Linux driver.
-
-    Attributes
-    ----------
-    copied : dict
-        Bytes copied to each side.
-    late : int
-        Host pages that were wanted before anyone foresaw them.
-    """
+    """A pool of device pages, and of host pages that a thread adds to."""
 
     def __init__(
         self,
@@ -149,10 +114,7 @@ class Pages:
                 self.lock.wait()
 
     def take(self, side: PageSide, count: int, at: Sequence[int] = ()) -> list[Page] | None:
-        """Return so many pages; None if the device has fewer. Host pages are waited for.
-
-        Pages that are still mapped at the addresses `at`, for which they are wanted, come first.
-        """
+        """Return so many pages; None if the device has fewer. Host pages are waited for."""
         with self.lock:
             if side == "device":
                 if len(self.free[side]) < count:

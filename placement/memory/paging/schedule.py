@@ -44,11 +44,7 @@ class Schedule(Growth):
         head: int = 0,
         here: int | None = None,
     ) -> Span:
-        """Return pages for an array: of the device if possible, all on one side unless `cold`.
-
-        With `here`, as many whole pages as so many bytes hold are the device's, if it has them, and
-        all others the host's.
-        """
+        """Return pages for an array: of the device if possible, all on one side unless `cold`."""
         count = -(-max(nbytes, 1) // self.pool.size)
         wanted = count if here is None else here // self.pool.size
         if not cold and wanted > self.pool.ready("device"):
@@ -66,11 +62,7 @@ class Schedule(Growth):
         return span
 
     def widen(self, nbytes: int) -> bool:
-        """Return whether the shared arena now has a hole of so many bytes: others make room.
-
-        Pages of its other holes go first, then arcs. Nothing else leaves for one hole where several
-        have as much room (`hold`).
-        """
+        """Return whether the shared arena now has a hole of so many bytes: others make room."""
         numbers = self.shared.missing(nbytes)
         if len(numbers) > self.pool.ready("device"):
             self.shared.lend(len(numbers) - self.pool.ready("device"), 0, beside=numbers)
@@ -91,23 +83,7 @@ class Schedule(Growth):
         nbytes: int = 0,
         backs_up: bool = True,
     ) -> None:
-        """Place what the next step needs: what it works with first, then a level's arcs.
-
-        Parameters
-        ----------
-        spans : iterable of Span
-            The level's arcs. The device pages for them come from the input's arcs, which have a
-            copy on the host, and from the shared arena.
-        least : int
-            Bytes of the shared arena that the step works with; arcs leave for these if they must.
-        grows : bool
-            Whether the step writes the next level's arcs, which begin on the device.
-        nbytes : int
-            Bytes of the level's arcs, wherever they are: the next level has no more. Of an input
-            that a later level is made of, bytes that the next level's arcs may take.
-        backs_up : bool
-            Whether these are copied to the host as far as the next level's will take their place.
-        """
+        """Place what the next step needs: what it works with first, then a level's arcs."""
         wanted = list(spans)
         self.reading, self.growing = self.reading and grows, grows
         if numbers := self._lacking(least):
@@ -154,16 +130,7 @@ class Schedule(Growth):
         return numbers
 
     def prepare(self, least: int, more: int, rows: Sequence[int]) -> None:
-        """Map free pages beside a kernel: in the shared arena, and where new rows will be.
-
-        Parameters
-        ----------
-        least, more : int
-            Bytes of the shared arena that the next step works with, and those that it can make use
-            of beside.
-        rows : sequence of int
-            Bytes that arrays of new rows may take, the smaller ones first, as they are made.
-        """
+        """Map free pages beside a kernel: in the shared arena, and where new rows will be."""
         for nbytes in (least + more, least):
             numbers = self._lacking(nbytes)
             if len(numbers) <= self.pool.ready("device"):
@@ -220,10 +187,7 @@ class Schedule(Growth):
         self._dress()
 
     def recall_beside(self, least: int) -> None:
-        """Begin to bring the input's arcs back, beside what the host reads; `recall` ends it.
-
-        `least` bytes of the shared arena stay free, and pages for what was set aside.
-        """
+        """Begin to bring the input's arcs back, beside what the host reads; `recall` ends it."""
         if not self.unread:
             return
         self._wait()

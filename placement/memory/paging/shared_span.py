@@ -17,22 +17,7 @@ NO_PAGE: Final = Page(None, 0, "device")
 
 
 class SharedSpan(Span):
-    """Device pages that many arrays share, and that are lent where no array is.
-
-    It has addresses for all pages of the device; those beyond what was planned are lent from the
-    beginning.
-
-    Attributes
-    ----------
-    blocks : FreeList
-        Arrays, and each page that is lent.
-    lent : set of int
-        Numbers of pages that are not mapped.
-    aside : set of int
-        Where arrays begin that nothing reads for a while: their pages may leave the device.
-    in_order : set of int
-        Where arrays begin that are read in order: their pages leave before anything overflows.
-    """
+    """Device pages that many arrays share, and that are lent where no array is."""
 
     def __init__(self, spec: ArenaSpec, pages: Pages) -> None:
         # Rounding up must not exceed the budget: the plan has some slack.
@@ -88,10 +73,7 @@ class SharedSpan(Span):
         self.blocks.shrink(address - self.address, nbytes)
 
     def lend(self, count: int, least: int, *, beside: Sequence[int] = ()) -> None:
-        """Give the pool up to `count` pages without arrays, so that `least` bytes stay free.
-
-        Holes next to pages with the numbers `beside`, which are wanted for one hole, stay whole.
-        """
+        """Give the pool up to `count` pages without arrays, so that `least` bytes stay free."""
         size = self.pool.size
         spare = (self.blocks.free - least) // size
         ends = {end for number in beside for end in (number * size, (number + 1) * size)}

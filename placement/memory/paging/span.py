@@ -19,27 +19,7 @@ SPARE: Final = 2
 
 
 class Span:
-    """Addresses that pages are mapped to, for one array; used like an arena.
-
-    Parameters
-    ----------
-    spec : ArenaSpec
-    pages : Pages
-        The pool.
-    sides : sequence of {"device", "host"}
-        Side of each page.
-    most : int
-        Bytes up to which it may be extended.
-    head : int
-        Bytes at its beginning that change for as long as it grows.
-
-    Attributes
-    ----------
-    address : int
-        Stays the same, whichever pages are mapped.
-    away : int
-        Pages of the host.
-    """
+    """Addresses that pages are mapped to, for one array; used like an arena."""
 
     managed = False
 
@@ -66,13 +46,7 @@ class Span:
             raise
 
     def extend(self, sides: Sequence[PageSide]) -> None:
-        """Map more pages behind the others.
-
-        Raises
-        ------
-        ValueError
-            The pool has fewer, or the addresses end.
-        """
+        """Map more pages behind the others."""
         if (len(self.mapped) + len(sides)) * self.pool.size > self.reserved:
             raise ValueError(f"array {self.spec.name!r} has no more addresses")
         for side, run in groupby(sides):
@@ -137,18 +111,7 @@ class Span:
         keep: bool = False,
         bare: bool = False,
     ) -> None:
-        """Move pages to a side; the range keeps its addresses and its values.
-
-        Parameters
-        ----------
-        side : {"device", "host"}
-        numbers : iterable of int
-            Pages on the other side; the pool has as many for them.
-        keep : bool
-            The values never change: the host's copy stays, so that pages leave for nothing.
-        bare : bool
-            Nothing reads them before `dress`: they are not mapped, which takes time.
-        """
+        """Move pages to a side; the range keeps its addresses and its values."""
         cuda_calls.synchronize()
         copies = self.remap(side, numbers, keep=keep, bare=bare)
         self.carry(copies, side)
@@ -159,11 +122,7 @@ class Span:
     def remap(
         self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, bare: bool = False
     ) -> list[tuple[Page, Page]]:
-        """Map pages of a side in place of others; return what `carry` is to copy, and from where.
-
-        All is mapped before anything is copied, since the driver maps nothing while copies are
-        under way. Nothing may use the range now. Arguments as of `put`.
-        """
+        """Map pages of a side in place of others."""
         chosen = sorted(numbers)
         fresh = [i for i in chosen if side == "device" or i not in self.twins]
         size = self.pool.size
@@ -207,10 +166,7 @@ class Span:
         return first.address
 
     def back_up(self, numbers: Iterable[int], stream: int) -> None:
-        """Copy device pages to the host, behind a stream: they can leave for nothing from then on.
-
-        Their values never change. The pool has as many pages of the host.
-        """
+        """Copy device pages to the host, behind a stream."""
         fresh = sorted(numbers)
         taken = self.pool.take("host", len(fresh)) or []
         self.twins.update(zip(fresh, taken, strict=True))

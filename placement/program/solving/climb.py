@@ -23,16 +23,7 @@ Marks = NDArray[np.bool_]
 
 
 def device_bytes(array: ProgramArray, placement: Placement) -> int:
-    """Return the most bytes of the device that an array takes.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.policy.policy import Placement
-    >>> from louvain_um.placement.program import ProgramArray
-    >>> from louvain_um.placement.program.solving.climb import device_bytes
-    >>> device_bytes(ProgramArray(name="x", shape=8 << 20, dtype="u1"), Placement("split", 0.4))
-    2097152
-    """
+    """Return the most bytes of the device that an array takes."""
     if placement.kind == "split" and placement.fraction < 1:
         return int(array.nbytes * placement.fraction) // BLOCK * BLOCK
     return array.held if placement.on_device else 0
@@ -41,13 +32,7 @@ def device_bytes(array: ProgramArray, placement: Placement) -> int:
 def climbed(
     begin: Standing, free: list[ProgramArray], here: tuple[Placement, ...], budget: int
 ) -> Standing:
-    """Return placements after moving arrays to the device, most time saved per byte first.
-
-    The way depends on the budget, and one for a larger budget may end slower, where an array fits
-    that displaces several. So the way without a budget is followed as far as this one reaches, and
-    ways for budgets that do not depend on this one to their ends; the fastest end is taken. A
-    larger budget then reaches all that a smaller one does.
-    """
+    """Return placements after moving arrays to the device, most time saved per byte first."""
     program = begin.cost.program
     choices = Choices(begin, [array for array in free if array.nbytes], here)
     standing, held, ends = begin.copy(), Held(program, begin.placements), [begin]
@@ -79,11 +64,7 @@ def climbed(
 
 
 def rungs(most: int, arrays: int) -> list[int]:
-    """Return budgets that depend on the program alone, from just below its peak to one block.
-
-    A budget between two of them is used less well where arrays of other phases would still fit;
-    the more arrays, the longer each way takes, and the less one array matters.
-    """
+    """Return budgets that depend on the program alone, from just below its peak to one block."""
     step = 0.5 ** (1 / min(8, 1 + RUNG_ARRAYS // max(arrays, 1)))
     found = [int(most * step)]
     while found[-1] > BLOCK:
@@ -154,10 +135,7 @@ class Choices:
 
 
 def climb(standing: Standing, held: Held, choices: Choices, budget: int) -> Iterator[Step]:
-    """Move arrays to the device until none is left that gains and fits; yield each before it moves.
-
-    An array that does not fit is split where that gains, and passed over else.
-    """
+    """Move arrays to the device until none is left that gains and fits."""
     left = np.array([standing.placements[a.name].on_device == 0 for a in choices.arrays], np.bool_)
     moved = True
     while moved:
@@ -179,12 +157,7 @@ def climb(standing: Standing, held: Held, choices: Choices, budget: int) -> Iter
 def split(
     standing: Standing, array: ProgramArray, room: int, whole: float
 ) -> tuple[Placement, float]:
-    """Return a split of whole blocks that there is room for, and its seconds; ∞ without room.
-
-    The more blocks, the faster, up to the seconds of the `whole` array on the device. That reading
-    its last per cent over the bus meanwhile would be a little faster is no reason to do so. Seconds
-    are a convex function of the blocks, so that bisection finds where they stop falling.
-    """
+    """Return a split of whole blocks that there is room for, and its seconds; ∞ without room."""
 
     def seconds(blocks: int) -> float:
         return standing.seconds_split(array, share_of(array, blocks))

@@ -24,12 +24,7 @@ LEAST_GAIN: Final = 1e-9
 
 
 class Accesses:
-    """What the phases of a program access: one entry per array and phase, by array.
-
-    Parameters
-    ----------
-    cost : ProgramCost
-    """
+    """What the phases of a program access: one entry per array and phase, by array."""
 
     def __init__(self, cost: ProgramCost) -> None:
         program, machine = cost.program, cost.machine
@@ -90,20 +85,7 @@ def way_of(placement: Placement) -> int:
 
 
 class Standing:
-    """Placements of all arrays, and the seconds that the program takes with them.
-
-    Parameters
-    ----------
-    cost : ProgramCost
-    placements : mapping of str to Placement
-    accesses : Accesses, optional
-        Those of the cost, where they are known.
-
-    Attributes
-    ----------
-    total : float
-        Seconds of the program.
-    """
+    """Placements of all arrays, and the seconds that the program takes with them."""
 
     def __init__(
         self,

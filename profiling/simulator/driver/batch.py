@@ -15,10 +15,7 @@ DIGITS = 256
 
 @compiled
 def sort_keys(keys, count, spare):
-    """Sort the first `count` keys, eight bits at a time, unless already sorted.
-
-    `spare` is scratch memory of `DIGITS` more than all keys.
-    """
+    """Sort the first `count` keys, eight bits at a time, unless already sorted."""
     differ = np.int64(0)
     falls = False
     for i in range(1, count):

@@ -24,27 +24,7 @@ TREE_ROWS = 3
 
 @compiled
 def add_dense(pages, want, tree, first, count, here, threshold):
-    """Mark as BROUGHT the pages that density adds to the FAULTED pages of a block.
-
-    Every big page with a fault is filled; then each of them grows to the largest aligned subtree
-    of the block in which more than `threshold` percent of the pages are here or asked for.
-
-    Parameters
-    ----------
-    pages : (uint8 array, uint64 array)
-        State of all pages; the same memory as words of eight.
-    want : (uint8[512], uint64[64])
-        By offset in the 2 MiB frame; FAULTED where a fault is to be served here, 0 elsewhere.
-        The same memory as words of eight.
-    tree : int64[3, 64]
-        Scratch memory.
-    first, count : int
-        The block's pages.
-    here : int
-        ON_GPU or ON_HOST, the destination's bit.
-    threshold : int
-        Percent; the driver's is 51.
-    """
+    """Mark as BROUGHT the pages that density adds to the FAULTED pages of a block."""
     base = first & ~(BLOCK_PAGES - 1)
     low = first - base
     high = low + count

@@ -197,11 +197,7 @@ def victim(s, keep):
 
 @compiled
 def evict_sparse_trees(s, gone, keep):
-    """Evict the rest of every aligned subtree around `gone` that is less than half resident.
-
-    The tree neighbourhood of Ganguly et al. (ISCA 2019), lifted from 64 KiB to the 2 MiB that
-    the driver evicts.
-    """
+    """Evict the rest of every aligned subtree around `gone` that is less than half resident."""
     owner = s.blocks[gone, OWNER]
     frame = s.blocks[gone, FIRST] >> BLOCK_BITS
     frames = len(s.pages) >> BLOCK_BITS
@@ -246,11 +242,7 @@ def make_room(s, more, keep):
 
 @inlined
 def charge(s, block, more):
-    """Take device memory for `more` further pages of a block and renew its place in the list.
-
-    A block of a full 2 MiB takes its whole chunk at once. A smaller one takes what it is given,
-    and its place in the list stays what its first pages made it.
-    """
+    """Take device memory for `more` further pages of a block and renew its place in the list."""
     row = s.blocks[block]
     whole = row[PAGES] == BLOCK_PAGES
     left = row[PAGES] - row[CHARGED]

@@ -33,10 +33,7 @@ def allocate(s, first, end):
 
 @compiled
 def free(s, first, end):
-    """Free the pages: nothing is copied, and their device memory is released.
-
-    What lives on the host stays mapped there, as the memory of an arena does.
-    """
+    """Free the pages: nothing is copied, and their device memory is released."""
     while first < end:
         block = s.block_of[first]
         row = s.blocks[block]

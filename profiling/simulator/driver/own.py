@@ -123,13 +123,7 @@ def known_prefetchers() -> tuple[str, ...]:
 
 
 def load_functions(given: str) -> str:
-    """Return the name of a registered function; ``FILE.py:NAME`` runs the file, which registers it.
-
-    Raises
-    ------
-    OptionError
-        The file cannot be run, or does not register the name.
-    """
+    """Return the name of a registered function."""
     path, colon, name = given.rpartition(":")
     if not colon or not path.endswith(".py"):
         return given

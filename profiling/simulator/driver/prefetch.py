@@ -44,11 +44,7 @@ _USER = int(Cause.USER)
 
 @compiled
 def to_gpu(s, first, end):
-    """Bring the pages `first` … `end` that are not on the GPU, in one pass.
-
-    Read-mostly pages are duplicated. If memory is short, blocks are evicted, even
-    earlier ones of the same pass; the driver makes two passes.
-    """
+    """Bring the pages `first` … `end` that are not on the GPU, in one pass."""
     while first < end:
         block = s.block_of[first]
         row = s.blocks[block]
@@ -80,10 +76,7 @@ def to_gpu(s, first, end):
 
 @compiled
 def to_host(s, first, end):
-    """Bring the pages `first` … `end` to the host, clean ones, too.
-
-    The GPU keeps its copies of read-mostly pages; untouched pages become resident on the host.
-    """
+    """Bring the pages `first` … `end` to the host, clean ones, too."""
     while first < end:
         block = s.block_of[first]
         row = s.blocks[block]

@@ -73,10 +73,7 @@ def choose_for_gpu(bits, advice, writes, pinned):
 
 @compiled
 def choose_for_host(bits, advice, writes, coherent):
-    """Return the outcome of a host fault on a page; only a coherent host can map it remotely.
-
-    A page pinned for thrashing is pinned to the host, which both can reach over PCIe.
-    """
+    """Return the outcome of a host fault on a page; only a coherent host can map it remotely."""
     if advice & READ_MOSTLY and not writes:
         return DUPLICATE
     if bits & BOTH == BOTH and writes:
@@ -92,12 +89,7 @@ def choose_for_host(bits, advice, writes, coherent):
 
 @inlined
 def watch(s, block, page, processor):
-    """Record a fault for thrashing detection; return whether the page is now pinned to the host.
-
-    Faults that alternate between processors within the window count; the third makes the page a
-    thrashing one, each one after it throttles, and after ten throttles the page is pinned.
-    Throttles cost no time here: while one processor waits, the other works.
-    """
+    """Record a fault for thrashing detection; return whether the page is now pinned to the host."""
     if s.switches[DETECT_THRASHING] == 0:
         return False
     time = now(s)

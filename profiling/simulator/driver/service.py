@@ -126,10 +126,7 @@ def put_on_gpu(s, block, page, duplicate):
 
 @inlined
 def bring_along(s, row, duplicate):
-    """Make a block's BROUGHT pages resident on the GPU; clear what was wanted.
-
-    Returns how many copies of neighbouring pages that took, and how many pages were copied.
-    """
+    """Make a block's BROUGHT pages resident on the GPU; clear what was wanted."""
     if row[PAGES] == BLOCK_PAGES:
         copies, copied, came = bring_words(s.words[row[FIRST] >> 3 :], s.marks, duplicate)
         row[RESIDENT] += came
@@ -214,10 +211,7 @@ def mark_own(s, row, base):
 
 @compiled
 def migrate_counted(s):
-    """Bring the blocks whose access counters have reached the threshold to the device.
-
-    Pages that prefer the host stay; what thrashing pinned there, too.
-    """
+    """Bring the blocks whose access counters have reached the threshold to the device."""
     s.counters[NOTIFIED] = 0
     threshold = s.switches[COUNTER_THRESHOLD]
     for block in range(len(s.blocks)):

@@ -55,11 +55,7 @@ class Buffers:
         atexit.register(self._part)
 
     def _part(self) -> None:
-        """Take everything back while Python still runs; afterwards CUPTI calls nothing of ours.
-
-        Its own clean-up comes after the interpreter's end, when no callback can run. Any function
-        that looks at no argument will do in its place.
-        """
+        """Take everything back while Python still runs; afterwards CUPTI calls nothing of ours."""
         idle = ctypes.CDLL(None).getpid
         self.library.call("ActivityFlushAll", FORCED)
         self.library.call("ActivityRegisterCallbacks", idle, idle)

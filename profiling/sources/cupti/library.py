@@ -35,13 +35,7 @@ REMEDIES = {
 
 
 class Library:
-    """The functions of libcupti that the source calls.
-
-    Raises
-    ------
-    SourceUnavailableError
-        There is no libcupti, or none that loads.
-    """
+    """The functions of libcupti that the source calls."""
 
     def __init__(self) -> None:
         self.path, self.handle = _open()

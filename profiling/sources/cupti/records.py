@@ -83,11 +83,7 @@ def walk(raw, valid, start, sizes, offsets, kinds, found):
 def split(
     raw: NDArray[np.uint8], valid: int, sizes: NDArray[np.int64], learn: Callable[[int], int]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return offset and kind of every record in the first `valid` bytes of a buffer.
-
-    `sizes` holds bytes by kind, 0 for those not met yet; `learn` returns the bytes of the record
-    at an offset.
-    """
+    """Return offset and kind of every record in the first `valid` bytes of a buffer."""
     offsets = np.empty(valid // 8 + 1, np.int64)
     kinds = np.empty(valid // 8 + 1, np.uint8)
     found, at = walk(raw, valid, 0, sizes, offsets, kinds, 0)
@@ -195,14 +191,7 @@ def demangle(name: bytes) -> str:
 
 
 def short_name(name: str) -> str:
-    """Drop the return type and the parameters of a kernel's name.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sources.cupti.records import short_name
-    >>> short_name("void move_tile<unsigned int, (bool)1>(Level, unsigned int*)")
-    'move_tile<unsigned int, (bool)1>'
-    """
+    """Drop the return type and the parameters of a kernel's name."""
     name = re.sub(r"^void ", "", name)
     if name.endswith(")"):
         depth = 0

@@ -33,20 +33,7 @@ class _Config(ctypes.Structure):
 
 
 class Cupti:
-    """Unified-memory counters, kernels and copies of one device, by CUPTI's activity records.
-
-    Parameters
-    ----------
-    device : int
-        CUDA's number of the device.
-    counters : bool
-        Whether unified memory is recorded; not where another source does.
-
-    Notes
-    -----
-    The counters are the whole process's: they include managed memory of other code.
-    CUPTI silently loses counters at high rates; the driver's totals reveal it.
-    """
+    """Unified-memory counters, kernels and copies of one device, by CUPTI's activity records."""
 
     name = "cupti"
 

@@ -23,23 +23,7 @@ NOWHERE: Final = 63
 
 @dataclass(slots=True, kw_only=True)
 class CountedArray:
-    """An array and its counters.
-
-    Parameters
-    ----------
-    name : str
-    address, nbytes : int
-    row, rows : int
-        Its first row of counters and their number.
-    copies : int
-        How many times it has so many rows, one behind the other.
-    shift : int
-        log2 of the bytes that a row stands for.
-    reported : uint64[3]
-        Reads, writes and atomics that are accounted for already.
-    until : int
-        When it was freed, in nanoseconds since the session began; 0 while it lives.
-    """
+    """An array and its counters."""
 
     name: str
     address: int
@@ -58,28 +42,7 @@ class CountedArray:
 
 
 class CounterRows:
-    """Arrays, each with rows of counters, which it keeps when it is freed until they are read.
-
-    A page is a stretch of an array, counted from its first byte. Pages double until an array's
-    rows take no more than half of those still free, so that there is always room for another.
-
-    Parameters
-    ----------
-    page_bytes : int
-        Bytes of the smallest page, a power of two.
-    rows : int
-        Rows of counters there are; the first 32 count what lies in no array.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sources.tracer.counter_rows import CounterRows
-    >>> ranges = CounterRows(4096, 1032)
-    >>> labels = ranges.enter("labels", 1 << 21, 1 << 20)
-    >>> labels.rows, 1 << labels.shift
-    (256, 4096)
-    >>> ranges.enter("targets", 1 << 30, 1 << 24).rows
-    256
-    """
+    """Arrays, each with rows of counters, which it keeps when it is freed until they are read."""
 
     def __init__(self, page_bytes: int, rows: int) -> None:
         self.shift = page_bytes.bit_length() - 1

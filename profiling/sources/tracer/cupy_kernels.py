@@ -32,20 +32,7 @@ device."""
 
 
 class CupyKernels:
-    """CuPy's kernels while a tracer is active.
-
-    Parameters
-    ----------
-    register : Register
-        Where instrumented modules are entered.
-    log : bool
-        Whether accesses can be sampled.
-
-    Attributes
-    ----------
-    modules : list of (module, number, address)
-        Instrumented modules, and where their blocks of constants are.
-    """
+    """CuPy's kernels while a tracer is active."""
 
     def __init__(self, register: Register, *, log: bool = False) -> None:
         self.register = register
@@ -55,13 +42,7 @@ class CupyKernels:
 
     @contextmanager
     def instrumenting(self) -> Iterator[None]:
-        """Let CuPy compile instrumented kernels inside the block.
-
-        Raises
-        ------
-        SourceUnavailableError
-            This release of CuPy compiles in another way.
-        """
+        """Let CuPy compile instrumented kernels inside the block."""
         from cupy.cuda import compiler
 
         if not all(hasattr(compiler, name) for name in (COMPILE, ARCHITECTURE)):

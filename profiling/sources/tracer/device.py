@@ -54,13 +54,7 @@ class TracedDevice:
         return min(found)[1]
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return an array in memory of its own, not of CuPy's pool.
-
-        Raises
-        ------
-        LouvainUmError
-            The device has not enough free memory.
-        """
+        """Return an array in memory of its own, not of CuPy's pool."""
         import cupy
 
         nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize

@@ -28,10 +28,7 @@ SLACK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NewCounts:
-    """What was counted for an array since the last call; an empty name is "in no array".
-
-    `counts` are reads, writes and atomics; `until` is when the array was freed, 0 if it lives.
-    """
+    """What was counted for an array since the last call; an empty name is "in no array"."""
 
     name: str
     address: int
@@ -40,27 +37,7 @@ class NewCounts:
 
 
 class Histogram:
-    """Counters on a device.
-
-    Parameters
-    ----------
-    page_bytes : int
-        Bytes of the smallest page, a power of two.
-    bins : int
-        Bins of time, a power of two. When a launch finds half of them used, bins are joined in
-        pairs and each is twice as long from then on.
-    nbytes : int
-        Bytes of all counters.
-    seconds : float, optional
-        How long the run may take; guessed from the arrays' sizes if not given.
-    period : int
-        One access in so many is sampled into the log; 0 for none.
-    records : int
-        Samples that the log holds; further ones are only counted.
-    clock : callable
-        Nanoseconds since the session began.
-    device : TracedDevice
-    """
+    """Counters on a device."""
 
     def __init__(
         self,

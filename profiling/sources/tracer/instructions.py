@@ -41,18 +41,7 @@ class UnknownInstruction(ValueError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class PtxAccess:
-    """One access of global memory.
-
-    Parameters
-    ----------
-    use : {"read", "write", "atomic"}
-    address : str
-        As PTX has it, without brackets: ``"%rd1+8"``.
-    generic : bool
-        Whether the address may turn out, when run, not to be global.
-    nbytes : str
-        Operand with the bytes of a bulk copy; empty for all others.
-    """
+    """One access of global memory."""
 
     use: Use
     address: str
@@ -61,13 +50,7 @@ class PtxAccess:
 
 
 def access_of(instruction: Statement) -> PtxAccess | None:
-    """Return the access of global memory that an instruction makes, None for none.
-
-    Raises
-    ------
-    UnknownInstruction
-        It may make one that is not known here.
-    """
+    """Return the access of global memory that an instruction makes, None for none."""
     opcode = instruction.opcode
     if opcode in HARMLESS:
         return None
@@ -84,13 +67,7 @@ def access_of(instruction: Statement) -> PtxAccess | None:
 
 
 def callee(call: Statement) -> str:
-    """Return the function that a call names.
-
-    Raises
-    ------
-    UnknownInstruction
-        It is known only when run.
-    """
+    """Return the function that a call names."""
     name = next(words for words in call.operands if words[0] != "(")[0]
     if name.startswith("%"):
         raise UnknownInstruction("call by pointer")

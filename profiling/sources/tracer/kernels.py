@@ -34,11 +34,7 @@ def isa(cuda: tuple[int, int]) -> tuple[int, int]:
 
 
 def for_driver(ptx: str, cuda: tuple[int, int]) -> str:
-    """Return PTX with a version that a driver of this CUDA release reads.
-
-    A newer compiler states its own version, whether or not it uses what is new in it; where it
-    does, the driver says so.
-    """
+    """Return PTX with a version that a driver of this CUDA release reads."""
     match = VERSION.search(ptx)
     newest = isa(cuda)
     if match is None or (int(match[1]), int(match[2])) <= newest:
@@ -48,17 +44,7 @@ def for_driver(ptx: str, cuda: tuple[int, int]) -> str:
 
 @dataclass(slots=True)
 class Register:
-    """What a tracer has instrumented.
-
-    Parameters
-    ----------
-    modules : list of tuple of str
-        The functions of each module, in the order of their numbers.
-    sites : int
-        Places in the code that count.
-    left : dict of str to str
-        Kernels left as they are, and why.
-    """
+    """What a tracer has instrumented."""
 
     modules: list[tuple[str, ...]] = field(default_factory=list)
     sites: int = 0
@@ -87,20 +73,7 @@ class TracedKernel(compile.Kernel):
 
 
 class TracedKernels(compile.Kernels):
-    """Instrumented kernels in place of others.
-
-    Parameters
-    ----------
-    original : Kernels
-        Whose sources are compiled.
-    register : Register
-        Where instrumented modules are entered.
-    ready : callable
-        Is called before a launch with a module's number and the address of its block of
-        constants, as `state.STATE` lays it out.
-    log : bool
-        Whether accesses can be sampled.
-    """
+    """Instrumented kernels in place of others."""
 
     def __init__(
         self,
@@ -176,13 +149,7 @@ class TracedKernels(compile.Kernels):
 
 
 def finish(ptx: str) -> bytes:
-    """Return the current device's machine code for PTX, cached on disk.
-
-    Raises
-    ------
-    KernelCompileError
-        The driver does not take it.
-    """
+    """Return the current device's machine code for PTX, cached on disk."""
     from cupy.cuda import Device, driver, runtime
     from cupy.cuda.function import LinkState
 

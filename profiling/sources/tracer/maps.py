@@ -14,23 +14,7 @@ MOST = np.iinfo(np.uint32).max
 
 
 class Maps:
-    """Maps of arrays by name; what an array's namesakes counted before is added to its own.
-
-    Parameters
-    ----------
-    nbytes : int
-        Bytes that all maps may take; above, pages of the largest map are joined in pairs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.profiling.sources.tracer.maps import Maps
-    >>> maps = Maps(1 << 20)
-    >>> maps.add("labels", 12, np.array([[1, 2], [3, 4], [5, 6]]))
-    >>> maps.add("labels", 13, np.array([[10, 0]]))
-    >>> maps.found["labels"][1].tolist()
-    [[14, 6], [5, 6]]
-    """
+    """Maps of arrays by name; what an array's namesakes counted before is added to its own."""
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes

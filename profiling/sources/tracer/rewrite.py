@@ -26,19 +26,7 @@ OLDEST: Final = 70
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """An instrumented module.
-
-    Parameters
-    ----------
-    text : str
-        PTX.
-    functions : tuple of str
-        Symbols of its functions, in the order of the numbers that the log knows them by.
-    sites : mapping of str to int
-        How many accesses are counted in each instrumented function.
-    left : mapping of str to str
-        Functions that were left as they are, and the instruction that is why.
-    """
+    """An instrumented module."""
 
     text: str
     functions: tuple[str, ...]
@@ -47,32 +35,7 @@ class Rewritten:
 
 
 def rewrite(ptx: str, *, log: bool = False) -> Rewritten:
-    """Instrument a module.
-
-    Parameters
-    ----------
-    ptx : str
-        As NVRTC returns it.
-    log : bool
-        Whether accesses can be sampled into a log.
-
-    Raises
-    ------
-    PtxError
-        The text is no PTX, or for devices that are too old.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sources.tracer.rewrite import rewrite
-    >>> done = rewrite('''.version 7.8
-    ... .target sm_90
-    ... .address_size 64
-    ... .entry clear(.param .u64 p) {
-    ... .reg .b64 %rd1; .reg .b32 %r1;
-    ... ld.param.u64 %rd1, [p]; mov.u32 %r1, 0; st.global.u32 [%rd1], %r1; ret; }''')
-    >>> dict(done.sites)
-    {'clear': 1}
-    """
+    """Instrument a module."""
     parsed = statements(ptx)
     header = next((s.end for s in parsed if s.words[0] == ".address_size"), None)
     target = next((s.words[1] for s in parsed if s.words[0] == ".target"), "")
@@ -100,11 +63,7 @@ Site = tuple[int, str, PtxAccess]
 
 
 def _examine(known: Sequence[Function]) -> tuple[dict[str, list[Site]], dict[str, str]]:
-    """Return the accesses of functions, by name, and why others are left alone.
-
-    A function that calls one that is left, or is called by it, is left as well: what a kernel
-    does is counted as a whole or not at all.
-    """
+    """Return the accesses of functions, by name, and why others are left alone."""
     found: dict[str, list[Site]] = {function.name: [] for function in known}
     related: dict[str, set[str]] = {function.name: set() for function in known}
     left: dict[str, str] = {}

@@ -13,11 +13,7 @@ from louvain_um.profiling.sources.tracer.rewrite import Rewritten, rewrite
 
 
 def rewritten(ptx: str, *, log: bool = False) -> Rewritten:
-    """Return an instrumented module: from the cache, or rewritten now and cached.
-
-    Takes, returns and raises what `rewrite` does. A cached module is valid as long as neither
-    the text nor this folder's code has changed.
-    """
+    """Return an instrumented module: from the cache, or rewritten now and cached."""
     text = f"{_edition()} {log}\n{ptx}"
     key = hashlib.sha256(text.encode()).hexdigest()[:40]
     file = image_cache.cache_folder() / f"{key}.rewritten"

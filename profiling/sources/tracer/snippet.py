@@ -30,18 +30,7 @@ UNIT: Final = 16
 
 
 def count(access: PtxAccess, predicate: str, site: int, function: int, log: bool) -> str:
-    """Return the block that counts an access, to stand before its instruction.
-
-    Parameters
-    ----------
-    access : PtxAccess
-    predicate : str
-        The instruction's own, empty for none.
-    site, function : int
-        The number of the access in its function, and of the function in its module.
-    log : bool
-        Whether the access may be sampled into the log.
-    """
+    """Return the block that counts an access, to stand before its instruction."""
     use = USES.index(access.use)
     parts = [REGISTERS, _guard(predicate), _address(access)]
     body = [_find(site), _cell(), _add(use), _sample(use, function) if log else ""]
@@ -95,12 +84,7 @@ def _address(access: PtxAccess) -> str:
 
 
 def _find(site: int) -> str:
-    """Find the range that the address lies in.
-
-    The one that was met here last is tried first; then a binary search finds the last that
-    begins at or below the address. In the end %_range points to the range (the first stands for
-    none), and %_d is how far in it the address lies.
-    """
+    """Find the range that the address lies in."""
     to_range = f"mov.u32 %_range, {SYMBOL};\nmad.lo.u32 %_range, {{}}, {RANGE.itemsize}, %_range;\n"
     inside = f"""
 ld.const.v2.u64 {{%_start, %_size}}, [%_range+{FIRST_RANGE}];

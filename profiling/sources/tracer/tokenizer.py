@@ -36,20 +36,7 @@ class PtxError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement.
-
-    Parameters
-    ----------
-    kind : str
-        "instruction", "label", "directive", "function" (the header, up to its brace), "open" or
-        "close" (braces of a function's body or of a block in it).
-    start, end : int
-        Where it begins, with its predicate, and ends in the text.
-    words : tuple of str
-        All tokens but predicate and semicolon; modifiers keep their dots.
-    predicate : str
-        ``"%p1"`` or ``"!%p1"``; empty for an instruction that is always executed.
-    """
+    """One statement."""
 
     kind: Literal["instruction", "label", "directive", "function", "open", "close"]
     start: int
@@ -89,17 +76,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A kernel (`.entry`) or device function with a body.
-
-    Parameters
-    ----------
-    name : str
-    entry : bool
-    body : int
-        Where its body begins in the text, behind the brace.
-    statements : sequence of Statement
-        Those of its body.
-    """
+    """A kernel (`.entry`) or device function with a body."""
 
     name: str
     entry: bool
@@ -108,20 +85,7 @@ class Function:
 
 
 def statements(text: str) -> list[Statement]:
-    """Return the statements of a module, in order.
-
-    Raises
-    ------
-    PtxError
-        With the line of what is no PTX.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.sources.tracer.tokenizer import statements
-    >>> load = statements("@!%p1 ld.global.v2.u32 {%r1, %r2}, [%rd1+8];")[0]
-    >>> load.predicate, load.opcode, load.modifiers, load.operands[1]
-    ('!%p1', 'ld', ('global', 'v2', 'u32'), ('[', '%rd1', '+', '8', ']'))
-    """
+    """Return the statements of a module, in order."""
     return _Reader(text).read()
 
 

@@ -21,25 +21,7 @@ def write(
     sweep: Sweep | None = None,
     force: bool = False,
 ) -> None:
-    """Write a report on one session, two compared, a sweep, or all of them.
-
-    Parameters
-    ----------
-    session : SessionData, optional
-        Shown in full.
-    path : path
-    other : SessionData, optional
-        Compared with the first.
-    sweep : Sweep, optional
-        Results of policies by oversubscription.
-    force : bool
-        Whether the file may replace another.
-
-    Raises
-    ------
-    LouvainUmError
-        The file exists and `force` is off, or it cannot be written; or Jinja is not installed.
-    """
+    """Write a report on one session, two compared, a sweep, or all of them."""
     check_output(path, force=force)  # before rendering
     text = render(session, other=other, sweep=sweep)
     with replacing(path, force=force) as part:
@@ -49,15 +31,7 @@ def write(
 def render(
     session: SessionData | None, *, other: SessionData | None = None, sweep: Sweep | None = None
 ) -> str:
-    """Return the page that `write` writes.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.html import render
-    >>> render(SessionData()).startswith("<!doctype html>")
-    True
-    """
+    """Return the page that `write` writes."""
     try:
         from louvain_um.profiling.views.html.page import render
     except ImportError as error:

@@ -31,16 +31,7 @@ DASHES = ("none", "6 3", "2 3")
 def bars(
     rows: Sequence[tuple[str, Mapping[str, float]]], kind: ValueFormat, *, share: bool = False
 ) -> Markup:
-    """Return stacked horizontal bars, one per row; with `share` all of full width.
-
-    Parameters
-    ----------
-    rows : sequence of (label, {series: value})
-    kind : str
-        How tooltips format values.
-    share : bool
-        Whether every bar is scaled to the full width, as in the thesis's charts of shares.
-    """
+    """Return stacked horizontal bars, one per row; with `share` all of full width."""
     names = list(dict.fromkeys(n for _, parts in rows for n, value in parts.items() if value > 0))
     longest = max((sum(parts.values()) for _, parts in rows), default=0.0) or 1.0
     room = WIDTH - LABEL - 90
@@ -77,16 +68,7 @@ def areas(
     kind: ValueFormat,
     phases: Sequence[tuple[str, str, float, float]] = (),
 ) -> Markup:
-    """Return stacked areas over time in seconds, under a band of phases.
-
-    Parameters
-    ----------
-    times : float64[points]
-    values : mapping of str to float64[points]
-        Each holds until the next time.
-    kind : str
-    phases : sequence of (label, phase, start, end)
-    """
+    """Return stacked areas over time in seconds, under a band of phases."""
     height, left, bottom = 220, 70, 22
     total = np.sum(list(values.values()), axis=0)
     top = float(total.max()) or 1.0
@@ -121,13 +103,7 @@ def lines(
     labelled: bool = False,
     width: int = WIDTH,
 ) -> Markup:
-    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y.
-
-    With `labelled`, names stand at the ends of the lines instead of in a legend.
-
-    An `x_title` of "seconds" labels x as time. `looks` has the name in the legend and the colour of
-    each series; those of one colour differ in dashes.
-    """
+    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y."""
     looks = looks or {
         name: (_legend_name(name), colour(name, at)) for at, name in enumerate(series)
     }
@@ -200,10 +176,7 @@ def lines(
 
 
 def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Markup:
-    """Return a table of factors as coloured cells: blue above 1, orange below, by the logarithm.
-
-    NaN is an empty cell. Colours are translucent, so that they suit light and dark pages.
-    """
+    """Return a table of factors as coloured cells: blue above 1, orange below, by the logarithm."""
     left, head, cell = LABEL, 24, (WIDTH - LABEL - 10) / max(1, len(columns))
     height = 26
     body = [

@@ -45,18 +45,7 @@ class ArraySummary:
 
 
 class SessionAnalysis:
-    """Everything that is derived from a session's events more than once.
-
-    Its `session`, phases, maps and times exclude compile time, which is `compile_seconds`;
-    `original` is the session as it was recorded.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
-    >>> SessionAnalysis(SessionData()).window
-    (0, 1)
-    """
+    """Everything that is derived from a session's events more than once."""
 
     def __init__(self, session: SessionData) -> None:
         self.original = session
@@ -132,10 +121,7 @@ class SessionAnalysis:
 
     @cached_property
     def driver_totals(self) -> dict[str, int] | None:
-        """Migrated bytes as counted by the driver, where single migrations were not recorded.
-
-        None where migrations are among the events.
-        """
+        """Migrated bytes as counted by the driver, where single migrations were not recorded."""
         about = self.session.metadata.get("about_sources", {}).get("uvm", {})
         if about.get("migrations", True):
             return None

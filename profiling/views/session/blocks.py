@@ -22,25 +22,7 @@ F64 = NDArray[np.float64]
 
 
 def spread(low: I64, high: I64, weight: F64) -> tuple[NDArray[np.intp], I64, F64]:
-    """Spread weights evenly over ranges of whole numbers, both ends included.
-
-    Returns
-    -------
-    source : int[cells]
-        Which range a cell belongs to.
-    cell : int64[cells]
-        The whole number.
-    share : float64[cells]
-        The part of the range's weight.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.profiling.views.session.blocks import spread
-    >>> parts = spread(np.array([3, 7]), np.array([4, 7]), np.array([1.0, 5.0]))
-    >>> [part.tolist() for part in parts]
-    [[0, 0, 1], [3, 4, 7], [0.5, 0.5, 5.0]]
-    """
+    """Spread weights evenly over ranges of whole numbers, both ends included."""
     many = high - low + 1
     source = np.repeat(np.arange(len(low)), many)
     first = np.cumsum(many) - many
@@ -55,10 +37,7 @@ def chunks(rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
 
 
 def last_byte(analysis: SessionAnalysis, rows: NDArray[np.intp]) -> I64:
-    """Return the address of the last byte of each row.
-
-    A row merged from several events knows the address of the first of them only.
-    """
+    """Return the address of the last byte of each row."""
     events = analysis.events
     size = np.where(events["rows"][rows] > 1, 1, np.maximum(events["bytes"][rows], 1))
     last: I64 = events["address"][rows].astype(np.int64) + size - 1

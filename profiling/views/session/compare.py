@@ -125,16 +125,7 @@ def _by(
 
 
 def comparison_title(first: SessionData, second: SessionData) -> str:
-    """Return the graph of two sessions, and what tells their runs apart.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.compare import comparison_title
-    >>> run = {"graph": {"name": "karate"}, "device": "cuda:0"}
-    >>> comparison_title(*(SessionData(metadata={**run, "policy": p}) for p in ("base", "adv2")))
-    'karate · base against adv2'
-    """
+    """Return the graph of two sessions, and what tells their runs apart."""
     runs = [_described(session.metadata) for session in (first, second)]
     keys = [key for key in runs[0] if runs[0][key] != runs[1][key]]
     shared = [] if "graph" in keys or not runs[0]["graph"] else [runs[0]["graph"]]
@@ -173,16 +164,7 @@ def difference(first: SessionAnalysis, second: SessionAnalysis) -> str:
 
 
 def run_labels(sessions: Sequence[SessionData]) -> list[str]:
-    """Return a label for each session; graphs are named if they differ.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.compare import run_labels
-    >>> runs = [{"device": "cpu", "graph": {"name": name}} for name in ("karate", "dolphins")]
-    >>> run_labels([SessionData(metadata=run) for run in runs])
-    ['karate: cpu', 'dolphins: cpu']
-    """
+    """Return a label for each session; graphs are named if they differ."""
     graphs = [str((session.metadata.get("graph") or {}).get("name") or "") for session in sessions]
     if len(set(graphs)) == 1:
         graphs = [""] * len(graphs)
@@ -196,18 +178,7 @@ def _names(first: SessionAnalysis, second: SessionAnalysis) -> tuple[str, str]:
 
 
 def run_label(session: SessionData) -> str:
-    """Return policy, budget and device of a session, and a method other than Louvain.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.compare import run_label
-    >>> run = {"policy": "base", "budget_bytes": 1 << 30, "device": "cuda:0"}
-    >>> run_label(SessionData(metadata=run))
-    'base within 1.0 GiB on cuda:0'
-    >>> run_label(SessionData(metadata={"policy": "host", "method": "leiden", "device": "cpu"}))
-    'leiden, host on cpu'
-    """
+    """Return policy, budget and device of a session, and a method other than Louvain."""
     about = session.metadata
     budget = about.get("budget_bytes")
     within = f" within {format_value(budget, 'bytes')}" if budget else ""

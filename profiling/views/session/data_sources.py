@@ -14,16 +14,7 @@ COUNTED = ("events", "samples", "launches", "instrumented_places")
 
 
 def data_sources(session: SessionData) -> tuple[str, ...]:
-    """Return a line for each source, and one on how many events belong to an array.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.data_sources import data_sources
-    >>> about = {"sources": {"cupti": "measured"}, "about_sources": {"cupti": {"dropped": 2}}}
-    >>> data_sources(SessionData(metadata=about))
-    ('cupti: measured; 2 dropped',)
-    """
+    """Return a line for each source, and one on how many events belong to an array."""
     about = session.metadata.get("about_sources") or {}
     lines = [
         "; ".join([f"{name}: {status}", *_parts(about.get(name) or {})])

@@ -31,17 +31,7 @@ KINDS: dict[Matter, tuple[Kind, ...]] = {
 
 
 def evidence(session: SessionData, matter: Matter) -> str:
-    """Return whether a kind of numbers was measured or modelled, and by which source.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.evidence import evidence
-    >>> evidence(SessionData(metadata={"sources": {"nvml": "not available: no GPU"}}), "energy")
-    'not available: no GPU'
-    >>> evidence(SessionData(metadata={"sources": {"uvm": "measured"}}), "memory")
-    'measured (uvm)'
-    """
+    """Return whether a kind of numbers was measured or modelled, and by which source."""
     sources = session.metadata.get("sources", {})
     known = [(name, sources[name]) for name in SOURCES[matter] if name in sources]
     for name, status in known:
@@ -62,21 +52,7 @@ def evidence(session: SessionData, matter: Matter) -> str:
 
 
 def overall(*sessions: SessionData) -> str:
-    """Return how the numbers of sessions came about as a whole: one word for a page's title.
-
-    Returns
-    -------
-    str
-        "measured" or "modelled" if all numbers that are available are, else "mixed"; empty if none
-        is.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.evidence import overall
-    >>> overall(SessionData(metadata={"sources": {"engine": "measured", "recorder": "modelled"}}))
-    'mixed'
-    """
+    """Return how the numbers of sessions came about as a whole: one word for a page's title."""
     texts = [evidence(session, matter) for session in sessions for matter in SOURCES]
     kinds = {text.partition(" ")[0] for text in texts} & {"measured", "modelled"}
     return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""

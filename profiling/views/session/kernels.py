@@ -17,16 +17,7 @@ LONG = 48
 
 
 def short_name(name: str) -> str:
-    """Return a kernel's name without long template arguments.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.session.kernels import short_name
-    >>> short_name("cub::detail::radix_sort::Histogram<cub::Policy<long, int>, (cub::Order)0>")
-    'cub::Histogram<…>'
-    >>> short_name("move<Weights8, unsigned int>")
-    'move<Weights8, unsigned int>'
-    """
+    """Return a kernel's name without long template arguments."""
     if len(name) <= LONG:
         return name
     bare, before = name, ""

@@ -28,19 +28,7 @@ class LevelTime:
 
 
 def times_by_level(analysis: SessionAnalysis) -> list[LevelTime]:
-    """Return the levels of a session in order; a cycle begins where levels restart.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import PhaseSpan, SessionData
-    >>> from louvain_um.profiling.views.session.level_times import times_by_level
-    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
-    >>> spans = [PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at, end_ns=at + 1)
-    ...          for at, (phase, level) in enumerate([("load", -1), ("move", 0), ("aggregate", 0),
-    ...                                               ("move", 1), ("move", 0)])]
-    >>> [each.label for each in times_by_level(SessionAnalysis(SessionData(phases=tuple(spans))))]
-    ['level 0', 'level 1', 'cycle 1, level 0']
-    """
+    """Return the levels of a session in order; a cycle begins where levels restart."""
     result: list[LevelTime] = []
     for span in sorted(analysis.phases, key=lambda span: span.start_ns):
         if span.level < 0:

@@ -19,16 +19,7 @@ F64 = NDArray[np.float64]
 
 
 def overview(analysis: SessionAnalysis) -> Curves | None:
-    """Return bytes migrated to the device over time or, if none were, accesses.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.overview import overview
-    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
-    >>> overview(SessionAnalysis(SessionData())) is None
-    True
-    """
+    """Return bytes migrated to the device over time or, if none were, accesses."""
     first, end = analysis.window
     edges = np.linspace(first, end, BINS + 1)
     step = format_value((end - first) / BINS / 1e9, "seconds")

@@ -41,16 +41,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """All arrays one above the other, group by group, and the time beside them.
-
-    Parameters
-    ----------
-    stripes : tuple of Stripe
-    stripe_of : int32[arrays + 1]
-        Stripe of each of a reading's arrays; the last entry is that of events of no array.
-    edges : float64[columns + 1]
-        Where columns begin and end, in nanoseconds.
-    """
+    """All arrays one above the other, group by group, and the time beside them."""
 
     stripes: tuple[Stripe, ...]
     stripe_of: NDArray[np.int32]
@@ -127,16 +118,7 @@ def _stripe(before: Sequence[Stripe], name: str, group: str, nbytes: int, rows: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One kind of event on an axis.
-
-    Parameters
-    ----------
-    name, title, unit, evidence : str
-    values : float64[rows, columns]
-    kinds : uint8[rows, columns], optional
-        Which of `names` most of a cell's value is, from 1.
-    names : tuple of str
-    """
+    """One kind of event on an axis."""
 
     name: str
     title: str
@@ -234,10 +216,7 @@ def of_kind(
     cause: Cause | None = None,
     column: str = "count",
 ) -> F64:
-    """Return the sums of a column in every cell; bytes are spread over the rows they cover.
-
-    Rows without an address (kernels) belong to no array.
-    """
+    """Return the sums of a column in every cell; bytes are spread over the rows they cover."""
     total = np.zeros(axis.rows * axis.columns)
     starts = np.array([life.address for life in analysis.session.lifetimes] or [0], np.int64)
     first_of = np.array([stripe.first for stripe in axis.stripes], np.int64)

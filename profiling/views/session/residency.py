@@ -16,16 +16,7 @@ POINTS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """One line per group over common times.
-
-    Parameters
-    ----------
-    title, evidence : str
-    times : float64[points]
-        Seconds since the session began.
-    values : mapping of str to float64[points]
-        Bytes of each group.
-    """
+    """One line per group over common times."""
 
     title: str
     evidence: str
@@ -70,13 +61,7 @@ def allocated(analysis: SessionAnalysis) -> Curves | None:
 
 
 def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None) -> Curves | None:
-    """Return the managed bytes on the device by group, derived from migrations.
-
-    Bytes in less bytes out. Pages first touched on the device are never migrated and are not
-    counted; read-mostly copies count while they are on the device. What is left of a simulated
-    array leaves when it is freed.
-    Levels are exact at the times of the curve, of which there are `more` if given, in nanoseconds.
-    """
+    """Return the managed bytes on the device by group, derived from migrations."""
     if not is_available(analysis.session, "memory") or Kind.HTOD not in analysis.rows_by_kind:
         return None
     edges = _edges(analysis)

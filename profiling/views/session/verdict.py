@@ -55,16 +55,7 @@ class Verdict:
 
 
 def verdict(analysis: SessionAnalysis) -> Verdict:
-    """Return the verdict on a session.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.session import SessionData
-    >>> from louvain_um.profiling.views.session.analysis import SessionAnalysis
-    >>> from louvain_um.profiling.views.session.verdict import verdict
-    >>> verdict(SessionAnalysis(SessionData())).finding
-    'Nothing was recorded.'
-    """
+    """Return the verdict on a session."""
     session = analysis.session
     if not session.phases and not len(session.events) and not analysis.maps:
         return Verdict(

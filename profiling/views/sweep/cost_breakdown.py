@@ -107,14 +107,7 @@ def _span(policy: str, wins: Sequence[tuple[str, float, float]]) -> str:
 
 
 def terms(row: Row) -> dict[str, float]:
-    """Return the terms of cost of a run by name: the columns `seconds_…`.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.sweep.cost_breakdown import terms
-    >>> terms({"seconds": 3.0, "seconds_faults": 2.0, "seconds_write_back": 1.0})
-    {'faults': 2.0, 'write back': 1.0}
-    """
+    """Return the terms of cost of a run by name: the columns `seconds_…`."""
     return {
         key.removeprefix(PREFIX).replace("_", " "): float(value)
         for key, value in row.items()
@@ -141,10 +134,7 @@ def mean_terms(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
 
 
 def explanations(sweep: Sweep) -> tuple[str, ...]:
-    """Return why the fastest policy beat base, or that none did.
-
-    Each reason stands once, with the oversubscriptions that share it and ranges of seconds.
-    """
+    """Return why the fastest policy beat base, or that none did."""
     result = []
     for machine in machines(sweep.results):
         rows = runs_on(sweep.results, machine)
@@ -173,14 +163,7 @@ class Reason:
 
 
 def _reason(rows: Sequence[Row]) -> tuple[Reason, tuple[float, ...]] | None:
-    """Compare the fastest policy with base in runs at one oversubscription, term by term.
-
-    Returns
-    -------
-    Reason and tuple of float, or None
-        Mean seconds of the policy, of base, and of each term saved and paid; none of them where
-        nothing beat base.
-    """
+    """Compare the fastest policy with base in runs at one oversubscription, term by term."""
     means = mean_terms(rows)
     if "base" not in means or len(means) < 2:
         return None

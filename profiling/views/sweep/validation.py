@@ -22,11 +22,7 @@ FIGURE_NAMES: Final = {
 
 
 def figures(row: Row) -> dict[str, float | None]:
-    """Return the figures of a run that are compared: migrated bytes, fault groups, seconds.
-
-    Copies by the program to the device before its first kernel are no migrations, and a measured
-    run's seconds begin after them.
-    """
+    """Return the figures of a run that are compared: migrated bytes, fault groups, seconds."""
     moved = [row.get("bytes_to_device"), row.get("bytes_to_host")]
     known = None not in moved
     seconds, groups = row.get("seconds"), row.get("fault_groups")
@@ -38,18 +34,7 @@ def figures(row: Row) -> dict[str, float | None]:
 
 
 def ratios(measured: Row, modelled: Row) -> dict[str, float | None]:
-    """Return modelled ÷ measured of each figure that both have; 1 if both are 0.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.views.sweep.validation import misses, ratios
-    >>> run = dict(bytes_to_device=100, bytes_to_host=0, fault_groups=10, seconds=2.0)
-    >>> matches = ratios(run, run | dict(bytes_to_host=3, fault_groups=14, seconds=1.0))
-    >>> matches
-    {'bytes': 1.03, 'fault_groups': 1.4, 'seconds': 0.5}
-    >>> misses(matches)
-    ('fault_groups', 'seconds')
-    """
+    """Return modelled ÷ measured of each figure that both have; 1 if both are 0."""
     theirs = figures(modelled)
     return {name: _ratio(theirs[name], value) for name, value in figures(measured).items()}
 
@@ -72,10 +57,7 @@ def misses(matches: Mapping[str, float | None]) -> tuple[str, ...]:
 
 
 def pairs(results: Iterable[Row]) -> list[tuple[Row, Row]]:
-    """Return runs of one graph, policy and oversubscription, measured and modelled.
-
-    Only profiles of the measured machine count: those whose name is part of the device's name.
-    """
+    """Return runs of one graph, policy and oversubscription, measured and modelled."""
     rows = [row for row in results if row["feasible"] and row["seconds"] is not None]
     modelled: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:

@@ -45,19 +45,7 @@ class Device(PoolDevice, Protocol):
 
 
 class DevicePools:
-    """Targets and weights of a store on a device, in a pool that grows.
-
-    Attributes
-    ----------
-    budget : int or None
-        Bytes of the device for arcs and rows.
-    share : float or None
-        Share of the budget that arcs fill before they go to the host; None if they never do.
-    pool, spare : Pool or None
-        Where the arcs are, and memory that waits for the next rebuild.
-    frontier : int
-        Places of the pool that are in use.
-    """
+    """Targets and weights of a store on a device, in a pool that grows."""
 
     paged: ClassVar[bool]
     device: Device
@@ -145,10 +133,7 @@ class DevicePools:
         batch.set(targets=self.device.address(targets), weights=self.device.address(weights))
 
     def _new_pool(self, places: int, weights: Any, here: int | None = None) -> Pool:
-        """Return a pool beside the present one, `here` bytes of it on the device at most.
-
-        It is that of the last rebuild, or a new one.
-        """
+        """Return a pool beside the present one, `here` bytes of it on the device at most."""
         dtypes = [np.dtype(kind) for kind in (np.uint32, weights) if kind is not None]
         pool, self.spare = self.spare, None
         if pool is None or pool.dtypes != dtypes:

@@ -160,10 +160,7 @@ class DeviceRows(DeviceStore):
             assert self.free_arcs == self.frontier - sizes.sum(), "free pages do not add up"
 
     def _rebuilt_arcs(self, gained: int) -> int:
-        """Return the places of the pool after a rebuild, at most: pages are half full or more.
-
-        0 where the rebuild itself refuses what does not fit.
-        """
+        """Return the places of the pool after a rebuild, at most: pages are half full or more."""
         if self.on_device_alone:
             return 0
         return (2 if self.paged else 1) * (self.n_arcs + max(gained, 0))
@@ -175,10 +172,7 @@ class DeviceRows(DeviceStore):
         compressed: bool = False,
         aside: bool = False,
     ) -> Rebuilt:
-        """Return the store after a batch, or as it is, rows in the order of their vertices.
-
-        Compressed rows are in arrays of the device, or, `aside`, in a pool on the host.
-        """
+        """Return the store after a batch, or as it is, rows in the order of their vertices."""
         kind, pool = None if self.weights is None else self.weights.dtype, None
         laid = self._laid_out(changes, compressed=compressed)
         if compressed and not aside:

@@ -106,10 +106,7 @@ class DeviceStore(DevicePools, ABC):
     def _rebuilt(
         self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False
     ) -> Rebuilt:
-        """Return the store after a batch, or as it is, rows in the order of their vertices.
-
-        Compressed rows are in arrays of the device, or, `aside`, in a pool on the host.
-        """
+        """Return the store after a batch, or as it is, rows in the order of their vertices."""
 
     @abstractmethod
     def contiguous_rows(self) -> tuple[Any, Any, Any, Any]:
@@ -284,10 +281,7 @@ class DeviceStore(DevicePools, ABC):
         self._take(self._rebuilt(None), 0)
 
     def _rebuilt_arcs(self, gained: int) -> int:
-        """Return the places of the pool after a rebuild, at most.
-
-        0 where the rebuild itself refuses what does not fit.
-        """
+        """Return the places of the pool after a rebuild, at most."""
         return 0
 
     def _prefix(self, lengths: Any) -> Any:

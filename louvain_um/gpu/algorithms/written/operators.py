@@ -17,15 +17,7 @@ WAYS: Final = {"min": "Least", "max": "Most", "or": "Bits", "add": "Sum"}
 
 
 class WrittenLaunch(Launch):
-    """A kernel with an expression of the user's.
-
-    Parameters
-    ----------
-    source, name, types : str
-        As of `Launch`.
-    expression : str
-        What EXPRESSION stands for, in CUDA C++.
-    """
+    """A kernel with an expression of the user's."""
 
     def __init__(self, source: str, name: str, types: str, expression: str) -> None:
         self.kernel = kernels.written(source, name, types, f"#define EXPRESSION {expression}\n")
@@ -35,10 +27,7 @@ class WrittenLaunch(Launch):
 def follow(
     rows: DeviceRows, frontier: Any, combine: str, expression: str, xs: Any, ys: Any, into: Any
 ) -> bool:
-    """Combine a value along every arc of a frontier, uint32[k]; tell whether 0 divided something.
-
-    `xs`, `ys` and `into` are int64[n]; the first two are not changed.
-    """
+    """Combine a value along every arc of a frontier, uint32[k]."""
     import cupy
 
     items = len(frontier)
