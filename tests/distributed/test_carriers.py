@@ -57,13 +57,14 @@ def broken(ranks: Communicator) -> None:
 
 def test_dask() -> None:
     pytest.importorskip("distributed.scheduler", reason="Dask is not installed")
+    from louvain_um.distributed.carriers.dask_local import local_client
     from louvain_um.distributed.carriers.dask_rank import (
         DaskCommunicator,
         Doors,
         Session,
         version_digest,
     )
-    from louvain_um.distributed.carriers.dask_session import local_client, workers_of
+    from louvain_um.distributed.carriers.dask_session import workers_of
 
     def task(session: Session, rank: int) -> int:
         return conforms(DaskCommunicator(session, rank))

@@ -33,7 +33,7 @@ def start() -> Iterator[Callable[[int], Any]]:
     """Return what starts workers and returns their client; stop them in the end."""
     from contextlib import ExitStack
 
-    from louvain_um.distributed.carriers.dask_session import local_client
+    from louvain_um.distributed.carriers.dask_local import local_client
 
     with ExitStack() as stack:
         yield lambda workers: stack.enter_context(local_client(workers))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import queue
 import uuid
 from collections.abc import Iterator, Sequence
@@ -12,11 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from distributed import Client, Future
-from distributed.deploy.spec import SpecCluster
-from distributed.deploy.subprocess import SubprocessWorker
-from distributed.scheduler import Scheduler
 
 from louvain_um.core.parallel import default_threads
+from louvain_um.distributed.carriers.dask_local import local_client
 from louvain_um.distributed.carriers.dask_rank import (
     Doors,
     Session,
@@ -35,35 +31,7 @@ from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 
 POLL_SECONDS: Final = 0.1
-START_SECONDS: Final = 60
 CONNECT_SECONDS: Final = 20
-
-
-@contextmanager
-def local_client(workers: int) -> Iterator[Client]:
-    """Start workers on this machine, each a process of its own; stop them in the end."""
-    # Workers that stop close connections first, which this logger tells with a traceback.
-    logging.getLogger("distributed.batched").setLevel(logging.ERROR)
-    threads = max(1, default_threads() // workers)
-    options = {
-        "nthreads": threads,
-        "memory_limit": 0,
-        "death_timeout": START_SECONDS,
-        "silence_logs": logging.CRITICAL,  # the client raises what a rank raised
-    }
-    spec: dict[str, Any] = {"worker_class": "distributed.Worker", "worker_kwargs": options}
-    cluster = SpecCluster(
-        scheduler={
-            "cls": Scheduler,
-            "options": {"host": "127.0.0.1", "port": 0, "dashboard_address": "127.0.0.1:0"},
-        },
-        workers={rank: {"cls": SubprocessWorker, "options": spec} for rank in range(workers)},
-        name=f"louvain-um-{os.getpid()}",
-        silence_logs=logging.ERROR,
-    )
-    with cluster, Client(cluster) as client:
-        client.wait_for_workers(workers, timeout=START_SECONDS)
-        yield client
 
 
 @contextmanager
