@@ -5,20 +5,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from all_cores import pytest_cmdline_main, pytest_make_parametrize_id
-from gpu_evidence import (
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    pytest_runtest_logreport,
-    pytest_sessionfinish,
-)
 
 from tests.paths import ROOT
 
-__all__ = [
-    "pytest_addoption", "pytest_cmdline_main", "pytest_collection_modifyitems",
-    "pytest_make_parametrize_id", "pytest_runtest_logreport", "pytest_sessionfinish", "shared_data",
-]  # fmt: skip
+pytest_plugins = ["tests.all_cores", "tests.gpu_evidence", "tests.tiers"]
 
 SHARED_DATA = ROOT / "../shared/data"
 

@@ -12,8 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from all_cores import DEVICES, MAX_WORKERS, pytest_cmdline_main, pytest_make_parametrize_id
 
+from tests.all_cores import (
+    DEVICES,
+    MAX_WORKERS,
+    pytest_cmdline_main,
+    pytest_make_parametrize_id,
+)
 from tests.paths import ROOT
 
 OPTIONS = {
@@ -101,13 +106,14 @@ def test_names_hold_nothing_that_differs_between_processes(request):
     assert not [item.name for item in request.session.items if differs.search(item.name)]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_reports_are_counted_once(tmp_path: Path, processes):
     pytest.importorskip("xdist")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu\n")
     (tmp_path / "conftest.py").write_text(
-        f"import sys\nsys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}]\n"
-        "from gpu_evidence import OUTCOMES, pytest_runtest_logreport\n"
+        f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n"
+        "from tests.gpu_evidence import OUTCOMES, pytest_runtest_logreport\n"
         "def pytest_sessionfinish(session):\n"
         "    if not hasattr(session.config, 'workerinput'):\n"
         "        print(sorted(OUTCOMES.items()))\n"

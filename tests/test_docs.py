@@ -60,6 +60,7 @@ def site(tmp_path_factory):
     return folder / "html"
 
 
+@pytest.mark.site
 def test_links_of_the_guide_are_valid(site):
     pages = {path: Page(path.read_text()) for path in site.rglob("*.html")}
     assert len(pages) > len(PAGES)
@@ -79,6 +80,7 @@ def test_links_of_the_guide_are_valid(site):
     assert checked > 500
 
 
+@pytest.mark.site
 def test_nothing_is_fetched_from_elsewhere(site):
     for path in site.rglob("*.html"):
         text = path.read_text()
@@ -86,6 +88,7 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert not re.search(r'<link[^>]+rel="stylesheet"[^>]+href="https?:', text), path
 
 
+@pytest.mark.site
 def test_every_public_name_has_an_entry(site):
     import louvain_um
 
@@ -128,6 +131,7 @@ def run_command(line: str) -> None:
     assert done.exit_code in ((0, 3) if needs_gpu else (0,)), (line, done.stderr)
 
 
+@pytest.mark.site
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if re.search(r"```(sh|python)\n", p.read_text())],
     ids=relative,

@@ -271,6 +271,7 @@ def test_readme_python_runs(tmp_path, monkeypatch):
 KINDS = {"lfr": "LFR", "rmat": "R-MAT", "stencil": "27-point stencil"}
 
 
+@pytest.mark.records
 def test_readme_states_what_was_measured():
     found = HOUSE / "benchmarks/results"
     runs = {
@@ -328,6 +329,7 @@ def test_readme_states_what_was_measured():
     assert f"took {min(slower):.2f} to {max(slower):.2f} times as long" in README
 
 
+@pytest.mark.records
 def test_readme_shows_what_less_memory_costs():
     rows = json.loads((HOUSE / "benchmarks/results/zoo_h200.json").read_text())["results"]
     rows = [row for row in rows if row["policy"] == "auto"]

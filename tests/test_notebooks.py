@@ -68,6 +68,7 @@ def test_seven_notebooks():
     assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == list("1234567")
 
 
+@pytest.mark.site
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path):
     pytest.importorskip("nbclient")
@@ -85,6 +86,7 @@ def test_notebook_runs(path):
     assert not [text for text in streams if "Warning" in text]
 
 
+@pytest.mark.site
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_without_the_repository_says_where_results_are(path, tmp_path, monkeypatch):
     pytest.importorskip("nbclient")

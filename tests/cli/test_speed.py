@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 COSTLY = ("numpy", "scipy", "numba", "pandas", "pyarrow", "networkx", "sklearn", "igraph", "cupy")
 
 

@@ -36,12 +36,14 @@ def test_a_rank_that_waits_for_nothing_knows_of_an_abort() -> None:
     run_threads(task, 2, patience=60)
 
 
+@pytest.mark.system
 def test_processes() -> None:
     assert len(set(run_processes(conforms, 2))) == 1
     with pytest.raises(AssertionError, match=r"rank \d: Traceback(.|\n)*on purpose"):
         run_processes(broken, 2)
 
 
+@pytest.mark.system
 def test_processes_find_the_labels_of_one() -> None:
     cases = [("weighted rmat", "leiden"), ("lfr", "louvain")]
     for found in run_processes(found_on, 2, cases, "cpu", "host"):
@@ -55,6 +57,7 @@ def broken(ranks: Communicator) -> None:
     ranks.allgatherv(ranks.sum_exact([1]))
 
 
+@pytest.mark.system
 def test_dask() -> None:
     pytest.importorskip("distributed.scheduler", reason="Dask is not installed")
     from louvain_um.distributed.carriers.dask_local import local_client
@@ -82,6 +85,7 @@ def test_dask() -> None:
         assert len(set(client.gather(running))) == 1
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_mpi(tmp_path: Path, ranks: int) -> None:
     pytest.importorskip("mpi4py.MPI", exc_type=ImportError)

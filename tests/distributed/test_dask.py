@@ -25,6 +25,8 @@ from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 from tests.distributed.runs import METHODS, assert_equal, graph_named, one_process
 
+pytestmark = pytest.mark.system
+
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
 

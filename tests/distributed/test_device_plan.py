@@ -12,6 +12,8 @@ from louvain_um.cli import app
 from louvain_um.distributed.device_plan import LARGE, device_choices, most_speedup, plan_devices
 from louvain_um.errors import OptionError
 
+pytestmark = pytest.mark.records
+
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 KINDS = {"lfr": "community_structured", "rma": "power_law", "ste": "mesh"}
 

@@ -16,6 +16,8 @@ import louvain_um as lu
 from tests.distributed.runs import graph_named, one_process
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.system
+
 pytest.importorskip(
     "mpi4py.MPI", reason="mpi4py or an MPI library is not installed", exc_type=ImportError
 )

@@ -18,6 +18,7 @@ from tests.paths import ROOT
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 
 pytestmark = [
+    pytest.mark.system,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="replaces glibc's functions"),
     pytest.mark.skipif(COMPILER is None, reason="needs a C compiler"),
 ]

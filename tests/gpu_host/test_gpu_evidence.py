@@ -6,13 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gpu_evidence
 import pytest
-from gpu_evidence import EVIDENCE, device_sources, source_digest
 
 from louvain_um.gpu.runtime import images
+from tests import gpu_evidence
+from tests.gpu_evidence import EVIDENCE, device_sources, source_digest
 
 
+@pytest.mark.records
 def test_the_device_tests_ran_on_these_sources() -> None:
     """After a change of the CUDA engine: ``pytest -m gpu`` on a device, or say why not yet."""
     evidence = json.loads(EVIDENCE.read_text(encoding="utf-8"))

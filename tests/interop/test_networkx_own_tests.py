@@ -11,6 +11,8 @@ import pytest
 
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.system
+
 MODULES = (
     "networkx.algorithms.community",
     "networkx.algorithms.components.tests.test_connected",

@@ -6,8 +6,12 @@ import json
 import re
 import statistics
 
+import pytest
+
 from tests.paths import ROOT
 from tests.recorded.guide_tables import DOCS, assert_shown, close
+
+pytestmark = pytest.mark.records
 
 HOUSE = ROOT
 

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from tests.paths import ROOT
 from tests.recorded.guide_tables import DOCS, close, rows_of
+
+pytestmark = pytest.mark.records
 
 
 def stores_in(name: str) -> tuple[dict[str, Any], dict[tuple[str, str, int], dict[str, float]]]:

@@ -6,8 +6,12 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from tests.paths import ROOT
 from tests.recorded.guide_tables import DOCS, close, rows_of, table_under
+
+pytestmark = pytest.mark.records
 
 HOUSE = ROOT
 

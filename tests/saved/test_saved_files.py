@@ -31,6 +31,8 @@ from tests.saved.saved_files import (
     saved_files,
 )
 
+pytestmark = pytest.mark.deep
+
 ROUNDS = 8
 """Seeds for each file; `benchmarks/fuzz.py` takes as many as time allows."""
 

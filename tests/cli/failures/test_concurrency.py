@@ -15,6 +15,8 @@ from louvain_um.formats.labels import read_labels
 from louvain_um.generators import lfr
 from tests.cli.failures.processes import start
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module")
 def graph() -> lu.Graph:

@@ -17,6 +17,8 @@ from louvain_um.core import interrupts
 from tests.cli.failures.processes import start, wait_for_handlers
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(autouse=True, scope="module")
 def interruptible():

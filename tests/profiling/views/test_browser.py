@@ -14,6 +14,8 @@ from louvain_um.profiling.views.html import write
 from tests.profiling.views.browser import Browser, find
 from tests.profiling.views.made import HOSTILE, cpu_run, paged_run, sweep_rows
 
+pytestmark = pytest.mark.site
+
 MAP = '.pagemap[data-map="maps"]'
 VIEW = f"document.querySelector('{MAP} canvas').dataset.view"
 

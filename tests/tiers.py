@@ -1,0 +1,56 @@
+"""Which tests a run takes: without ``-m``, ``-k`` or a file's name, only the fast tier.
+
+Tests marked with the name of another tier run if ``-m`` selects them, with ``--all``, or if the
+arguments name their file. Where processes share a run, the first one decides for all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TIERS: Final = {
+    "site": "builds pages, runs notebooks or a browser",
+    "system": "starts many processes: Dask, MPI, endings, crashes",
+    "deep": "many random cases, large grids of emulated kernels",
+    "records": "compares pages with recorded measurements",
+}
+"""Tiers that a plain run leaves out."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run take every tier."""
+    parser.addoption("--all", action="store_true", help="run the tests of every tier")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the tiers known as markers; decide once whether a run takes all of them."""
+    for name, meaning in TIERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}; a plain run leaves it out")
+    option = config.option
+    selected = option.keyword or option.markexpr or getattr(option, "lf", False)
+    option.all = bool(option.all or selected or names_markers(config))
+
+
+def names_markers(config: pytest.Config) -> bool:
+    """Return whether ``-m`` is among the arguments: an empty expression selects everything."""
+    return any(str(argument).startswith("-m") for argument in config.invocation_params.args)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the other tiers, except in files that the arguments name."""
+    if config.option.all:
+        return
+    folder = config.invocation_params.dir
+    named = {(folder / str(argument).partition("::")[0]).resolve() for argument in config.args}
+    left = [item for item in items if is_left_out(item, named)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not is_left_out(item, named)]
+
+
+def is_left_out(item: pytest.Item, named: set[Path]) -> bool:
+    """Return whether a test is of another tier and its file is not named."""
+    return item.path not in named and any(item.get_closest_marker(tier) for tier in TIERS)
