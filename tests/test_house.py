@@ -137,6 +137,56 @@ def test_arrows(room):
             assert not crossed, f"{name} imports {crossed}"
 
 
+OUTSIDE_WORLD = (
+    "asyncio", "ctypes", "dask", "distributed", "fcntl", "fsspec", "http", "mpi4py",
+    "multiprocessing", "pickle", "pty", "shelve", "socket", "socketserver", "ssl", "subprocess",
+    "urllib", "webbrowser", "xmlrpc",
+)  # fmt: skip
+"""Libraries that start processes, open connections, call into other libraries or run what they
+read."""
+
+STARTS = re.compile(r"os\.(system|popen|fork|forkpty|startfile|(posix_)?spawn\w*|exec\w+)\b")
+
+IMPORTS_BY_NAME = re.compile(r'(?:import_module|require)\("(\w+)')
+
+GOES_OUTSIDE = {
+    "louvain_um.cli.heap": {"ctypes"},
+    "louvain_um.core.atomic_files": {"ctypes", "fcntl"},
+    "louvain_um.core.compiled": {"pickle"},
+    "louvain_um.distributed.carriers.dask_local": {"asyncio", "distributed"},
+    "louvain_um.distributed.carriers.dask_rank": {"asyncio", "distributed"},
+    "louvain_um.distributed.carriers.dask_session": {"distributed"},
+    "louvain_um.distributed.carriers.mpi": {"mpi4py"},
+    "louvain_um.distributed.cluster": {"distributed", "mpi4py"},
+    "louvain_um.distributed.files.edge_pieces": {"fsspec"},
+    "louvain_um.distributed.files.part_folder": {"fsspec"},
+    "louvain_um.distributed.partition": {"pickle"},
+    "louvain_um.gpu.runtime.device": {"ctypes"},
+    "louvain_um.placement.machine.calibrate": {"ctypes"},
+    "louvain_um.placement.machine.machine_choice": {"ctypes"},
+    "louvain_um.placement.memory.host": {"ctypes"},
+    "louvain_um.placement.memory.staging": {"ctypes"},
+    "louvain_um.profiling.sources.cupti.buffers": {"ctypes"},
+    "louvain_um.profiling.sources.cupti.library": {"ctypes"},
+    "louvain_um.profiling.sources.cupti.records": {"ctypes"},
+    "louvain_um.profiling.sources.cupti.source": {"ctypes"},
+    "louvain_um.profiling.sources.uvm_driver": {"ctypes"},
+    "louvain_um.profiling.sweep.store": {"fcntl"},
+}
+
+
+def test_only_these_modules_start_processes_or_open_connections():
+    found = {}
+    for name, path in modules():
+        roots = {each.partition(".")[0] for each in imports(path)} & {*OUTSIDE_WORLD}
+        text = path.read_text()
+        roots |= {match[0] for match in STARTS.finditer(text)}
+        roots |= {*IMPORTS_BY_NAME.findall(text)} & {*OUTSIDE_WORLD}
+        if roots:
+            found[name] = roots
+    assert found == GOES_OUTSIDE
+
+
 @functools.cache
 def names_in(module: str) -> set[str]:
     """Return the names that a module's text binds, and the modules in it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[Any]
 Exchange = Literal["host", "nccl"]
 """How ranks with GPUs exchange what is on them: by way of the hosts, or through NCCL."""
+
+NCCL_ON_ONE_MACHINE: Final = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_RAS_ENABLE": "0"}
+"""Environment in which NCCL opens ports on the loopback interface only, and none for reports."""
 
 
 @dataclass(slots=True)

@@ -203,6 +203,12 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: Any) -> None:
         lu.louvain(graph_named("lfr"), cluster="tcp://127.0.0.1:9")
 
 
+@pytest.mark.parametrize("address", ["tls://127.0.0.1:9", "none://127.0.0.1:9"])
+def test_an_address_that_dask_cannot_use_is_an_error(address: str) -> None:
+    with pytest.raises(LouvainUmError, match=r"^\w+://127.0.0.1:9: Dask cannot connect .*check"):
+        lu.louvain(graph_named("lfr"), cluster=address)
+
+
 def test_a_rank_without_a_gpu_is_told_of(start: Any) -> None:
     with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 2 \(on .*\) has no GPU: .*use"):
         lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,17 +24,21 @@ pytest.importorskip(
 )
 
 
-def mpiexec(*command: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
-    """Run a command on ranks; skip where no mpiexec is beside Python or on the path."""
-    import shutil
+def launcher() -> str:
+    """Return the program that starts ranks; skip where none is beside Python or on the path."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    # MPICH's second launcher is for one machine, and opens no port.
+    programs = (shutil.which(name, path=path) for name in ("mpiexec.gforker", "mpiexec"))
+    return next(filter(None, programs), None) or pytest.skip("mpiexec is not installed")
 
-    places = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    program = shutil.which("mpiexec", path=os.pathsep.join(places))
-    if program is None:
-        pytest.skip("mpiexec is not installed")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LOUVAIN_UM_PATIENCE": "60"}
+
+def mpiexec(*command: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
+    """Run a command on ranks, which exchange data through shared memory."""
+    environment = {
+        **os.environ, "PYTHONPATH": str(ROOT), "LOUVAIN_UM_PATIENCE": "60", "UCX_TLS": "self,sm",
+    }  # fmt: skip
     return subprocess.run(
-        [program, "-n", str(ranks), sys.executable, *command],
+        [launcher(), "-n", str(ranks), sys.executable, *command],
         capture_output=True, text=True, timeout=300, env=environment, check=False,
     )  # fmt: skip
 
@@ -119,3 +124,22 @@ def test_every_process_writes_its_own_vertices(tmp_path: Path, file: Path, schem
     assert again.returncode != 0
     assert "has files already" in again.stderr
     assert "Traceback" not in again.stderr
+
+
+def test_ranks_of_one_machine_open_no_ports(tmp_path: Path) -> None:
+    pytest.importorskip("psutil")
+    if not launcher().endswith("gforker"):
+        pytest.skip("MPICH for one machine is not installed")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import psutil\n"
+        "from louvain_um.distributed.carriers.mpi import MPI, MpiCommunicator\n"
+        "ranks = MpiCommunicator(60.0)\n"
+        "assert ranks.on_one_machine()\n"
+        "launched = [psutil.Process(), psutil.Process().parent()]\n"
+        "ports = [each for process in launched for each in process.net_connections('inet')]\n"
+        "print(len(MPI.COMM_WORLD.allgather(ports)), *ports)\n"
+    )
+    done = mpiexec(str(script))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2", "2"]

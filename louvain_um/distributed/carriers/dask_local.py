@@ -22,6 +22,7 @@ from distributed.deploy.spec import SpecCluster
 from distributed.deploy.subprocess import SubprocessWorker
 
 from louvain_um.core.parallel import default_threads
+from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE
 from louvain_um.errors import LouvainUmError
 
 START_SECONDS: Final = 60
@@ -53,7 +54,7 @@ class WorkerProcess(SubprocessWorker):
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         self.process = await asyncio.create_subprocess_exec(
             *command, "--spec-file", "/dev/stdin", stdin=asyncio.subprocess.PIPE,
-            env={"NCCL_SOCKET_IFNAME": "lo", **os.environ, "PYTHONPATH": path},
+            env={**NCCL_ON_ONE_MACHINE, **os.environ, "PYTHONPATH": path},
         )  # fmt: skip
         assert self.process.stdin
         self.process.stdin.write(json.dumps(options).encode())

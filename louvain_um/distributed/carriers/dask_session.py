@@ -26,6 +26,7 @@ from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Event, Observer
+from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
@@ -47,6 +48,11 @@ def client_of(cluster: Any) -> Iterator[Client]:
             raise LouvainUmError(
                 f"no Dask scheduler answers at {cluster}; start one with 'dask scheduler', or use "
                 "cluster='local:2'"
+            ) from error
+        except (RuntimeError, TypeError, ValueError) as error:  # an address or certificates
+            raise LouvainUmError(
+                f"{cluster}: Dask cannot connect ({first_line_of(error)}); check the address and "
+                "Dask's configuration of distributed.comm.tls"
             ) from error
         with client:
             yield client

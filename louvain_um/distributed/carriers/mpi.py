@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from mpi4py import MPI
 
-from louvain_um.distributed.communicator import Array, Collectives
+from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE, Array, Collectives
 from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.distributed.partition import NoGraphError, RowBlock, deal
 from louvain_um.distributed.run import detect_on_rank
@@ -57,6 +58,14 @@ class MpiCommunicator(Collectives):
         self._wait(self.world.Iallgatherv([sent, MPI.BYTE], [buffer, expected, MPI.BYTE]))
         return parts(buffer, expected, array.dtype)
 
+    def on_one_machine(self) -> bool:
+        """Return whether all processes of the job share a machine; every one calls this."""
+        here = self.world.Split_type(MPI.COMM_TYPE_SHARED)
+        try:
+            return bool(here.Get_size() == self.size)
+        finally:
+            here.Free()
+
     def abort(self, reason: str) -> None:
         """End all processes of the job: MPI knows no other way out of a collective."""
         print(f"louvain-um: {reason}", file=sys.stderr, flush=True)
@@ -88,6 +97,8 @@ def detect_with_mpi(
 ) -> Communities:
     """Detect communities with all processes of the job; every one calls this."""
     ranks = MpiCommunicator(patience)
+    if values.get("exchange") == "nccl" and ranks.on_one_machine():
+        os.environ.update({**NCCL_ON_ONE_MACHINE, **os.environ})
     try:
         block = rows_here(ranks, graph)
         options = replace(options, threads=options.threads or 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
+import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -29,7 +29,7 @@ class Visible:
 
 def visible_here() -> Visible:
     """Return the GPUs that this process sees, as `CUDA_VISIBLE_DEVICES` lets it."""
-    host = socket.gethostname()
+    host = platform.node()
     try:
         pick("cuda")
         numbers = range(len(capabilities()))
