@@ -20,7 +20,7 @@ from louvain_um.profiling.simulator import (
     concatenate_touches,
 )
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
-from louvain_um.profiling.simulator.steps import Step
+from louvain_um.profiling.simulator.trace import Step
 
 MOST_LAUNCHES: Final = 64
 """Launches of a phase; of phases with more runs, each stands for several."""

@@ -3,7 +3,7 @@
 from louvain_um.deprecated import getattr_of
 from louvain_um.profiling.simulator.addresses import read_addresses, trace_of_addresses
 from louvain_um.profiling.simulator.driver.options import Driver
-from louvain_um.profiling.simulator.driver.own import eviction, prefetcher
+from louvain_um.profiling.simulator.driver.user_functions import eviction, prefetcher
 from louvain_um.profiling.simulator.result import TERMS, TOTALS, Simulation
 from louvain_um.profiling.simulator.simulate import simulate
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats.optional_dependencies import first_line_of
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
-from louvain_um.profiling.simulator.steps import Array, HostTouches, Launch, Step
 from louvain_um.profiling.simulator.touches import Access, Touches
-from louvain_um.profiling.simulator.trace import Trace
+from louvain_um.profiling.simulator.trace import Array, HostTouches, Launch, Step, Trace
 
 if TYPE_CHECKING:
     import pandas as pd

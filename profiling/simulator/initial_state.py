@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.options import EVICTIONS, Driver
-from louvain_um.profiling.simulator.driver.own import eviction_address, prefetcher_address
 from louvain_um.profiling.simulator.driver.state import State, empty_state
+from louvain_um.profiling.simulator.driver.user_functions import (
+    eviction_address,
+    prefetcher_address,
+)
 from louvain_um.profiling.simulator.layout import Layout
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
@@ -24,6 +29,18 @@ Issued one after the other, each took a microsecond."""
 
 BLOCKS = 2.5
 """Resident blocks per touch in flight: an H200 has 660 and 264."""
+
+PAGE_STATE: Final = 25
+"""Bytes of state of a page, and of temporary arrays that fill it."""
+
+THRASHING_STATE: Final = 40
+"""Bytes of a page more, where thrashing is detected."""
+
+BLOCK_STATE: Final = 1000
+"""Bytes of a block: a row of a list in Python, and its figures."""
+
+WAITING: Final = 32
+"""Bytes of a touch in flight, and of a fault of a batch."""
 
 _EVENT_ROWS = 1 << 18
 _MAPPED = c.PREFERS_HOST | c.ACCESSED_BY
@@ -48,9 +65,9 @@ def build_state(
     # If the program evicts, the driver's own order is the fallback.
     orders: dict[str, int] = {name: number for number, name in enumerate(EVICTIONS)}
     orders["program"] = c.BY_MIGRATION
-    switches[c.POLICY] = orders.get(driver.eviction, c.OWN)
-    switches[c.OWN_EVICTION] = eviction_address(driver.eviction)
-    switches[c.OWN_PREFETCH] = prefetcher_address(driver.prefetch)
+    switches[c.POLICY] = orders.get(driver.eviction, c.BY_USER)
+    switches[c.USER_EVICTION] = eviction_address(driver.eviction)
+    switches[c.USER_PREFETCH] = prefetcher_address(driver.prefetch)
     switches[c.COUNTER_THRESHOLD] = driver.access_counters
     switches[c.BATCH_SIZE] = driver.batch_size
     switches[c.THRESHOLD] = driver.density_percent
@@ -221,3 +238,13 @@ def _check_peer(trace: Trace, layout: Layout, room: int) -> None:
         raise MemoryBudgetError(
             sum(taken.values()), room, taken.items(), remedy="leave out the other GPU's memory"
         )
+
+
+def check_state(arrays: Sequence[Array], machine: Machine, driver: Driver) -> None:
+    """Raise an error if simulating arrays takes more memory than the host has."""
+    pages = sum(-(-array.pages // c.BLOCK_PAGES) * c.BLOCK_PAGES for array in arrays)
+    each = PAGE_STATE + (THRASHING_STATE if driver.thrashing else 0)
+    needed = pages * each + pages // c.BLOCK_PAGES * BLOCK_STATE
+    needed += WAITING * (machine.faults_in_flight + driver.batch_size)
+    size = sum(array.nbytes for array in arrays)
+    check_host_memory(needed, f"simulating arrays of {size:,} bytes", "record a smaller graph")

@@ -15,35 +15,22 @@ from numpy.typing import NDArray
 from louvain_um.errors import OptionError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
-from louvain_um.profiling.simulator.arenas import lives_of, pack
-from louvain_um.profiling.simulator.driver.constants import (
-    ACCESSED_BY,
-    BASE_ADDRESS,
-    BLOCK_PAGES,
-    DEVICE,
-    HELD,
-    PAGE_BYTES,
-    PEER,
-    PINNED,
-    PREFERS_GPU,
-    PREFERS_HOST,
-    READ_MOSTLY,
-)
-from louvain_um.profiling.simulator.trace import Array, Step
+from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.trace import Allocate, Array, Free, Step
 
 #: Advice by name: the driver's own kinds, and the names that placements give them.
 ADVICE: dict[str, int] = {
     "none": 0,
     "managed": 0,
-    "preferred_host": PREFERS_HOST,
-    "accessed_by": ACCESSED_BY,
-    "host_mapped": PREFERS_HOST | ACCESSED_BY,
-    "preferred_gpu": PREFERS_GPU,
-    "prefetched": PREFERS_GPU,
-    "read_mostly": READ_MOSTLY,
-    "pinned": PINNED,
-    "peer": PINNED | PEER,
-    "device": DEVICE,
+    "preferred_host": c.PREFERS_HOST,
+    "accessed_by": c.ACCESSED_BY,
+    "host_mapped": c.PREFERS_HOST | c.ACCESSED_BY,
+    "preferred_gpu": c.PREFERS_GPU,
+    "prefetched": c.PREFERS_GPU,
+    "read_mostly": c.READ_MOSTLY,
+    "pinned": c.PINNED,
+    "peer": c.PINNED | c.PEER,
+    "device": c.DEVICE,
 }
 
 #: A placement: a name of `ADVICE`, "split(f)", or ranges given as (end in pages, name).
@@ -81,7 +68,7 @@ class Layout:
 
     def address(self, array: int) -> int:
         """Return the address at which an array begins."""
-        return BASE_ADDRESS + int(self.starts[array]) * PAGE_BYTES
+        return c.BASE_ADDRESS + int(self.starts[array]) * c.PAGE_BYTES
 
 
 def placements_of(arrays: Sequence[Array], policy: str | Path | Policy) -> dict[str, Placement]:
@@ -125,7 +112,7 @@ def lay_out(
             at = pack(pages, [lives[number] for number in members])
             starts[members] = at
             size = max(first + count for first, count in zip(at, pages, strict=True))
-            whole = replace(whole, nbytes=size * PAGE_BYTES)
+            whole = replace(whole, nbytes=size * c.PAGE_BYTES)
         starts[members] += page
         begin = 0
         for end, name in _spell_out(whole, placement, far):
@@ -137,12 +124,12 @@ def lay_out(
                          name == "prefetched")  # fmt: skip
             ranges.append(part)
             begin = end
-        page += -(-size // BLOCK_PAGES) * BLOCK_PAGES
+        page += -(-size // c.BLOCK_PAGES) * c.BLOCK_PAGES
     rows = []
     for part in ranges:
         first = part.first
         while first < part.end:
-            end = min(part.end, (first // BLOCK_PAGES + 1) * BLOCK_PAGES)
+            end = min(part.end, (first // c.BLOCK_PAGES + 1) * c.BLOCK_PAGES)
             rows.append((first, end - first, part.array, part.advice))
             first = end
     blocks = np.array(rows, np.int64).reshape(-1, 4)
@@ -157,7 +144,7 @@ def _arenas(
     found: dict[tuple[Any, ...], tuple[list[int], Placement, int]] = {}
     for number, array in enumerate(arrays):
         placement = placements.get(array.name, placements.get(array.group, "none"))
-        held = HELD if array.name in hold or array.group in hold else 0
+        held = c.HELD if array.name in hold or array.group in hold else 0
         alike = shared and isinstance(placement, str)
         key = (array.group, placement, held) if alike else (number,)
         found.setdefault(key, ([], placement, held))[0].append(number)
@@ -173,7 +160,7 @@ def _spell_out(array: Array, placement: Placement, far: str) -> list[tuple[int, 
         share = float(split[1])
         if not 0 <= share <= 1:
             raise OptionError(remedy=f"placement {placement!r}: the share must lie between 0 and 1")
-        cut = int(share * array.pages) // BLOCK_PAGES * BLOCK_PAGES
+        cut = int(share * array.pages) // c.BLOCK_PAGES * c.BLOCK_PAGES
         cut = array.pages if share == 1 else cut
         return [part for part in ((cut, "device"), (array.pages, far)) if part[0]]
     parts = [(int(end), name) for end, name in placement]
@@ -183,3 +170,47 @@ def _spell_out(array: Array, placement: Placement, far: str) -> list[tuple[int, 
             remedy=f"placement of {array.name!r}: ranges must increase to its {array.pages} pages"
         )
     return parts
+
+
+Lives = list[tuple[int, int]]
+
+
+def lives_of(steps: Sequence[Step], count: int) -> list[Lives]:
+    """Return for each array the ranges of steps in which it is alive."""
+    later = {step.array for step in steps if isinstance(step, Allocate)}
+    begun = {number: -1 for number in range(count) if number not in later}
+    found: list[Lives] = [[] for _ in range(count)]
+    for at, step in enumerate(steps):
+        if isinstance(step, Allocate):
+            begun.setdefault(step.array, at)
+        elif isinstance(step, Free) and step.array in begun:
+            found[step.array].append((begun.pop(step.array), at))
+    for number, since in begun.items():
+        found[number].append((since, len(steps)))
+    return found
+
+
+def pack(pages: Sequence[int], lives: Sequence[Lives]) -> list[int]:
+    """Return the page of an arena at which each of some arrays begins."""
+    starts = [0] * len(pages)
+    placed: list[int] = []
+    order = sorted(range(len(pages)), key=lambda number: lives[number][0] if lives[number] else ())
+    for number in order:
+        taken = sorted(
+            (starts[other], starts[other] + pages[other])
+            for other in placed
+            if _together(lives[number], lives[other])
+        )
+        at = 0
+        for first, end in taken:
+            if first - at >= pages[number]:
+                break
+            at = max(at, end)
+        starts[number] = at
+        placed.append(number)
+    return starts
+
+
+def _together(first: Lives, second: Lives) -> bool:
+    """Return whether two arrays are alive at the same time."""
+    return any(a < d and c < b for a, b in first for c, d in second)

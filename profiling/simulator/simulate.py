@@ -7,18 +7,32 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.policy import Policy
+from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.eviction import allocate, free
+from louvain_um.profiling.simulator.driver.launch import run, run_host
+from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
 from louvain_um.profiling.simulator.driver.options import Driver
-from louvain_um.profiling.simulator.host_bytes import check_state
-from louvain_um.profiling.simulator.layout import Placement, lay_out, placements_of
-from louvain_um.profiling.simulator.replay import Replay
+from louvain_um.profiling.simulator.driver.residency import unpin
+from louvain_um.profiling.simulator.driver.state import emit, spend
+from louvain_um.profiling.simulator.initial_state import arrivals, build_state, check_state
+from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out, placements_of
 from louvain_um.profiling.simulator.result import TERMS, Simulation
-from louvain_um.profiling.simulator.trace import Trace
+from louvain_um.profiling.simulator.trace import (
+    Allocate,
+    Free,
+    HostTouches,
+    Launch,
+    Prefetch,
+    Step,
+    Trace,
+)
 
 MOST_NS = 2.0**62
 """Bound of simulated time, which events keep as int64."""
@@ -136,3 +150,196 @@ def simulate(
             "peer": peer,
         },
     )
+
+
+_NO_PAGE = -(c.BASE_ADDRESS // c.PAGE_BYTES)  # comes out as address 0: no array's
+_PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
+
+
+class Replay:
+    """State of one replay and the events gathered so far."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        layout: Layout,
+        machine: Machine,
+        driver: Driver,
+        size: int,
+        record: bool,
+    ) -> None:
+        self.trace = trace
+        self.later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+        self.layout = layout
+        self.machine = machine
+        self.passes = driver.prefetch_passes
+        self.record = record
+        self.kernels: dict[str, int] = {}
+        named = (s.phase for s in trace.steps if isinstance(s, Launch) and s.phase is not None)
+        self.phases = tuple(dict.fromkeys((*PHASES, *named)))
+        self.parts: list[tuple[NDArray[np.int64], tuple[int, int, int, int]]] = []
+        self.place = (-1, -1, -1, -1)
+        self.loaded = 0
+        self.state = build_state(
+            trace, layout, machine, driver, capacity=size, record=record,
+            host_touches=any(isinstance(step, HostTouches) for step in trace.steps),
+            brought={s.array for s in trace.steps if isinstance(s, Prefetch) and s.to == "gpu"},
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Copy what the program itself copies to the device before its first kernel."""
+        given = [
+            part
+            for number, array in enumerate(self.trace.arrays)
+            if array.starts == "host" and number not in self.later
+            for part in self.layout.parts(number, array.pages)
+        ]
+        for part in given:
+            if part.advice & c.DEVICE:
+                size = (part.end - part.first) * c.PAGE_BYTES
+                self.loaded += size
+                spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
+                self.state.totals[part.array, c.T_IN_USER] += size
+                emit(self.state, int(Kind.HTOD), part.first, size, 1, int(Cause.USER))
+            elif part.advice & c.PEER:
+                size = (part.end - part.first) * c.PAGE_BYTES
+                self.loaded += size
+                spend(self.state, c.PREFETCH, size / self.machine.copy_to_device * 1e9)
+            elif part.prefetched:
+                self._to_gpu(part.first, part.end)
+        self._drain()
+
+    def step(self, step: Step) -> float:
+        """Run one step; return its seconds."""
+        clock = self.state.clock
+        before = clock[c.STALLED]
+        self.place = (-1, -1, -1, -1)
+        unpin(self.state)
+        if isinstance(step, Launch):
+            self._launch(step)
+        elif isinstance(step, HostTouches):
+            self._host(step)
+        elif isinstance(step, Allocate | Free):
+            self._lifetime(step)
+        else:
+            self._prefetch(step)
+        self._drain()
+        return float(clock[c.STALLED] - before) * 1e-9
+
+    def _launch(self, step: Launch) -> None:
+        from louvain_um.profiling.simulator.driver.state import spend
+
+        s, t = self.state, step.touches
+        number = self.kernels.setdefault(step.kernel, len(self.kernels))
+        phase = -1 if step.phase is None else self.phases.index(step.phase)
+        self.place = (number, phase, step.level, step.iteration)
+        spend(s, c.LAUNCH, (self.machine.launch_seconds + step.host_seconds) * 1e9)
+        local = s.per_access[:, c.LOCAL].copy()
+        if step.compute_seconds is not None:
+            s.per_access[:, c.LOCAL] = 0.0
+        before = s.totals.copy()
+        self._note(Kind.KERNEL, _NO_PAGE, 0, t.touches)
+        cursor, first = np.zeros(2, np.int64), t.first + self.layout.starts[t.array]
+        sums = np.zeros((len(self.trace.arrays), 2, c.WAYS), np.int64)
+        amount = arrivals(t, step.chain, self.machine)
+        while not run(s, sums, (first, t.length, t.way, amount, t.array), cursor):
+            self._drain()
+        s.per_access[:, c.LOCAL] = local
+        if step.compute_seconds is not None:
+            s.clock[c.COMPUTED] = step.compute_seconds * 1e9
+            s.costs[c.COMPUTE] += step.compute_seconds * 1e9
+        computed, remote = float(s.clock[c.COMPUTED]), float(s.clock[c.READ_REMOTELY])
+        for array, row in enumerate(s.totals - before):
+            if row[c.T_REMOTE_BYTES]:
+                count = int(row[c.T_REMOTE_ACCESSES] + row[c.T_REMOTE_ATOMICS])
+                page = int(self.layout.starts[array])
+                self._note(Kind.REMOTE_ACCESS, page, int(row[c.T_REMOTE_BYTES]), count)
+        hidden = float(s.rates[c.SHARE_HIDDEN]) * min(computed, remote)
+        spend(s, c.STEPS, max(0.0, step.chain * self.machine.step_seconds * 1e9 - computed))
+        s.costs[c.HIDDEN] += hidden
+        s.clock[c.STALLED] += computed + remote - hidden
+        s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
+
+    def _host(self, step: HostTouches) -> None:
+
+        t = step.touches
+        cursor = np.zeros(2, np.int64)
+        first = t.first + self.layout.starts[t.array]
+        while not run_host(self.state, first, t.length, t.way, cursor):
+            self._drain()
+
+    def _lifetime(self, step: Allocate | Free) -> None:
+
+        first = int(self.layout.starts[step.array])
+        end = first + self.trace.arrays[step.array].pages
+        begins = isinstance(step, Allocate)
+        if self.layout.pooled:  # its pages belong to an arena
+            if begins:
+                self.state.blocks[np.unique(self.state.block_of[first:end]), c.OWNER] = step.array
+            return
+        (allocate if begins else free)(self.state, first, end)
+
+    def _prefetch(self, step: Prefetch) -> None:
+        from louvain_um.profiling.simulator.driver.state import spend
+
+        spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
+        array = self.trace.arrays[step.array]
+        pages = array.pages - step.first if step.pages is None else step.pages
+        first = int(self.layout.starts[step.array]) + step.first
+        if step.to == "gpu":
+            return self._to_gpu(first, first + pages)
+        for start in range(first, first + pages, _PREFETCH_STRETCH):
+            to_host(self.state, start, min(first + pages, start + _PREFETCH_STRETCH))
+            self._drain()
+
+    def _to_gpu(self, first: int, end: int) -> None:
+
+        for _ in range(self.passes):
+            for start in range(first, end, _PREFETCH_STRETCH):
+                to_gpu(self.state, start, min(end, start + _PREFETCH_STRETCH))
+                self._drain()
+
+    def _note(self, kind: Kind, page: int, size: int, count: int) -> None:
+
+        emit(self.state, int(kind), page, size, count, int(Cause.UNKNOWN))
+
+    def _drain(self) -> None:
+        """Keep the buffer's rows, with the kernel, phase, level and iteration they belong to."""
+        rows = int(self.state.counters[c.EVENTS])
+        if rows:
+            self.parts.append((self.state.events[:rows].copy(), self.place))
+            self.state.counters[c.EVENTS] = 0
+
+    def events(self) -> EventTable:
+        """Return all events in the schema."""
+        rows = (
+            np.concatenate([part for part, _ in self.parts])
+            if self.parts
+            else np.empty((0, c.EVENT_COLUMNS), np.int64)
+        )
+        counts = [len(part) for part, _ in self.parts]
+        places = np.array([place for _, place in self.parts], np.int64).reshape(-1, 4)
+        places = np.repeat(places, counts, axis=0)
+        columns = {
+            "time": rows[:, c.E_TIME],
+            "source": np.full(len(rows), Source.SIMULATOR, np.uint8),
+            "kind": rows[:, c.E_KIND],
+            "address": rows[:, c.E_ADDRESS],
+            "bytes": rows[:, c.E_BYTES],
+            "count": rows[:, c.E_COUNT],
+            "cause": rows[:, c.E_CAUSE],
+            "rows": _groups(rows),
+            "kernel": places[:, 0],
+            "phase": places[:, 1],
+            "level": places[:, 2],
+            "iteration": places[:, 3],
+        }
+        return EventTable(columns, tuple(self.kernels), self.phases)
+
+
+def _groups(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many of the source's rows each event is."""
+    groups = np.ones(len(rows), np.int64)
+    faults = np.flatnonzero(rows[:, c.E_KIND] == Kind.GPU_FAULT_GROUP)
+    groups[faults[1:]] = np.diff(rows[faults, c.E_BATCH]) != 0
+    return groups

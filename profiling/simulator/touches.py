@@ -1,16 +1,19 @@
 """Page touches in time order, as runs of neighbouring pages."""
 
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from louvain_um.core.compiled import kernel
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 
 
@@ -128,7 +131,7 @@ class Touches:
 
     def compressed(self) -> Touches:
         """Return the same touches in as few runs as their order allows."""
-        return Touches(*_compressor()(self.array, self.first, self.length, self.way, self.amount))
+        return Touches(*compress(self.array, self.first, self.length, self.way, self.amount))
 
 
 def concatenate_touches(parts: Iterable[Touches]) -> Touches:
@@ -140,8 +143,35 @@ def concatenate_touches(parts: Iterable[Touches]) -> Touches:
     return Touches(*(np.concatenate(column) for column in columns))
 
 
-@cache
-def _compressor() -> Any:
-    from louvain_um.profiling.simulator.compress import compress
-
-    return compress
+@kernel()
+def compress(array, first, length, way, amount):
+    """Return the columns of `Touches` with rows merged that continue or repeat the last."""
+    out_array = array.copy()
+    out_first = first.copy()
+    out_length = length.copy()
+    out_way = way.copy()
+    out_amount = amount.copy()
+    last = -1
+    for i in range(len(first)):
+        if last >= 0 and array[i] == out_array[last] and way[i] == out_way[last]:
+            next_page = out_first[last] + out_length[last]
+            if first[i] == next_page and amount[i] == out_amount[last]:
+                out_length[last] += length[i]
+                continue
+            if length[i] == 1 and out_length[last] == 1 and first[i] == out_first[last]:
+                out_amount[last] += amount[i]
+                continue
+        last += 1
+        out_array[last] = array[i]
+        out_first[last] = first[i]
+        out_length[last] = length[i]
+        out_way[last] = way[i]
+        out_amount[last] = amount[i]
+    end = last + 1
+    return (
+        out_array[:end].copy(),
+        out_first[:end].copy(),
+        out_length[:end].copy(),
+        out_way[:end].copy(),
+        out_amount[:end].copy(),
+    )

@@ -5,45 +5,167 @@ A trace does not fix where arrays lie; it can be replayed under any placement, G
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import Within, check_fields
+from louvain_um.core.archives import read_archive
+from louvain_um.core.array_names import Role, current_name, level_of, role_of
+from louvain_um.core.atomic_files import replacing
+from louvain_um.core.plain_data import Within, build, check_fields
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.units import size
-from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES
-from louvain_um.profiling.simulator.steps import (
-    MOST_ARRAYS,
-    MOST_BYTES,
-    Allocate,
-    Array,
-    Free,
-    HostTouches,
-    Launch,
-    Prefetch,
-    Step,
-    Touching,
-    is_inside,
-)
-from louvain_um.profiling.simulator.trace_files import read_parts, save_parts
+from louvain_um.profiling.session.events import MOST_LEVELS
+from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, BLOCK_PAGES, PAGE_BYTES, WAYS
+from louvain_um.profiling.simulator.touches import Touches, concatenate_touches
 
-__all__ = [
-    "Allocate",
-    "Array",
-    "Free",
-    "HostTouches",
-    "Launch",
-    "Prefetch",
-    "Step",
-    "Touching",
-    "Trace",
-    "live_peak",
-    "load_trace",
-]
+MOST_ARRAYS = 1 << 15
+"""Arrays of a trace: touches number them in 16 bits."""
+
+MOST_BYTES = 1 << 52
+"""Bytes of an array, and of all arrays together."""
+
+MOST_TOUCHED = 1 << 60
+"""Bytes, or accesses, of all touches of a step."""
+
+MOST_SECONDS = 1e9
+"""Seconds of one step: nanoseconds of all steps have to fit into int64."""
+
+Position = Annotated[int, Within(-1, MOST_LEVELS - 1)]
+Count = Annotated[int, Within(0, 1 << 40)]
+Seconds = Annotated[float, Within(0, MOST_SECONDS)]
+Index = Annotated[int, Within(0, MOST_ARRAYS - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """One array: name, group, bytes, and where its bytes are when the program begins.
+
+    `starts` is "host" for data that the host wrote, "nowhere" for memory that was never touched.
+    `itemsize` is the bytes of an element.
+    """
+
+    name: str
+    group: str
+    nbytes: Annotated[int, Within(0, MOST_BYTES)]
+    starts: Literal["host", "nowhere"] = "host"
+    itemsize: Annotated[int, Within(1, 1 << 16)] = 4
+
+    @property
+    def role(self) -> Role:
+        """What an array of this program is for; recordings know it by its name."""
+        return role_of(self.name)
+
+    @property
+    def level(self) -> int | None:
+        """The level that an array of this program is planned for."""
+        return level_of(self.name)
+
+    @property
+    def holds_input_arcs(self) -> bool:
+        """Whether it holds targets or weights of level 0."""
+        return self.role in ("targets", "weights") and self.level == 0
+
+    @property
+    def pages(self) -> int:
+        """Pages of 4 KiB that the array occupies."""
+        return max(1, -(-self.nbytes // PAGE_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A kernel: what it touched, in time order, and where in the run it stood.
+
+    `compute_seconds` is the kernel's time with all its data on the device, if it was measured;
+    without it the time comes from the touches and the machine's rates, and from its `chain`: so
+    many steps wait for each other, and each takes its time however little it does. `host_seconds`
+    is what the host takes besides the launch.
+    """
+
+    touches: Touches
+    kernel: str = "kernel"
+    phase: str | None = None
+    level: Position = -1
+    iteration: Annotated[int, Within(-1, (1 << 31) - 1)] = -1
+    compute_seconds: Seconds | None = None
+    chain: Annotated[int, Within(0, 1 << 32)] = 0
+    host_seconds: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTouches:
+    """Touches of the host, between launches."""
+
+    touches: Touches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefetch:
+    """An explicit prefetch of part of an array, or its writing back (`to` = "host")."""
+
+    array: Index
+    to: Literal["gpu", "host"] = "gpu"
+    first: Count = 0
+    pages: Count | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocate:
+    """An array begins to be there; one without such a step is there from the beginning."""
+
+    array: Index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """An array is given back, whole: its contents are lost, its device memory is free."""
+
+    array: Index
+
+
+Step = Launch | HostTouches | Prefetch | Allocate | Free
+Touching = Launch | HostTouches
+
+
+def is_inside(step: Step, pages: NDArray[np.int64]) -> bool:
+    """Return whether all that a step touches lies in arrays of so many pages."""
+    if not isinstance(step, Touching):
+        if step.array >= len(pages):
+            return False
+        if not isinstance(step, Prefetch):
+            return True
+        behind = int(pages[step.array]) - step.first
+        return behind > 0 and (step.pages is None or 0 < step.pages <= behind)
+    t = step.touches
+    t.check()
+    if not len(t):
+        return True
+    if t.array.min() < 0 or t.array.max() >= len(pages):
+        return False
+    # Written so that no sum overflows.
+    left = pages[t.array] - t.first
+    if t.first.min() < 0 or t.length.min() <= 0 or not np.all(t.length <= left):
+        return False
+    if t.way.max() >= WAYS or t.amount.min() < 0:
+        return False
+    return float(np.dot(t.length.astype(np.float64), t.amount)) < MOST_TOUCHED
+
+
+SCHEMA: Final = "louvain-um trace 2"
+
+KINDS: Final[Mapping[str, type[Step]]] = {
+    "launch": Launch,
+    "host": HostTouches,
+    "prefetch": Prefetch,
+    "allocate": Allocate,
+    "free": Free,
+}
+"""Steps by their name in a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +246,20 @@ class Trace:
         return -(-pages // BLOCK_PAGES) * BLOCK_PAGES * PAGE_BYTES
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the trace as a compressed NPZ file."""
-        save_parts(path, self.arrays, self.steps, self.hidden, self.about, force=force)
-
-
-def load_trace(path: str | Path) -> Trace:
-    """Read a trace that `Trace.save` wrote.
-
-    Raises
-    ------
-    LouvainUmError
-        The file is missing or is not a trace.
-    """
-    try:
-        return Trace(*read_parts(path))
-    except OptionError as error:
-        raise LouvainUmError(f"{path}: {error}; record the trace again") from None
+        """Write the trace as a compressed NPZ file: the touches, and a header of JSON."""
+        touching = [step.touches for step in self.steps if isinstance(step, Touching)]
+        header = {
+            "schema": SCHEMA,
+            "arrays": [asdict(array) for array in self.arrays],
+            "steps": [_plain(step) for step in self.steps],
+            "hidden": self.hidden,
+            "about": None if self.about is None else dict(self.about),
+        }
+        text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        whole = concatenate_touches(touching)
+        columns = {name: getattr(whole, name) for name in Touches.__slots__}
+        with replacing(path, force=force) as part, part.open("wb") as file:
+            np.savez_compressed(file, header=text, **columns)
 
 
 def live_peak(trace: Trace, sizes: Sequence[int]) -> int:
@@ -159,3 +279,84 @@ def _occupied(pages: int) -> int:
     """Return the pages that the driver gives out for so many."""
     whole = pages // BLOCK_PAGES * BLOCK_PAGES
     return whole + -(-(pages - whole) // BIG_PAGES) * BIG_PAGES
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Read a trace that `Trace.save` wrote.
+
+    Raises
+    ------
+    LouvainUmError
+        The file is missing or is not a trace.
+    """
+    foreign = f"{path}: not a trace; record one first"
+    found = read_archive(path, foreign)
+    try:
+        header = json.loads(found["header"].tobytes())
+        schema = header["schema"]
+        columns = [found[name] for name in Touches.__slots__]
+    except (KeyError, ValueError, TypeError, RecursionError):
+        raise LouvainUmError(foreign) from None
+    if schema != SCHEMA:
+        raise LouvainUmError(
+            f"{path}: has schema {str(schema)[:40]!r}, this version reads {SCHEMA!r}; "
+            "record the trace again"
+        )
+    try:
+        return _trace(header, Touches.from_columns(*columns))
+    except (ValueError, OptionError) as error:
+        raise LouvainUmError(f"{path}: {error}; record the trace again") from None
+
+
+def _trace(header: Mapping[str, Any], touches: Touches) -> Trace:
+    """Return what a header and the touches hold, or raise ValueError."""
+    rows, listed = header.get("arrays"), header.get("steps")
+    if not isinstance(rows, list) or not isinstance(listed, list):
+        raise ValueError("arrays and steps of the trace must be lists")
+    about = header.get("about")
+    arrays: list[Array] = [build(Array, row, f"array {at}") for at, row in enumerate(rows)]
+    if about is not None:
+        # Arrays of this program's recordings; those of others keep their names.
+        arrays = [replace(array, name=current_name(array.name)) for array in arrays]
+    steps: list[Step] = []
+    start = 0
+    for number, values in enumerate(listed):
+        step = _step(values, touches, start, f"step {number}")
+        steps.append(step)
+        start += len(step.touches) if isinstance(step, Touching) else 0
+    return Trace(tuple(arrays), tuple(steps), header.get("hidden", 1.0), about)
+
+
+def _step(values: object, touches: Touches, start: int, where: str) -> Step:
+    """Return a step whose touches begin at a row, or raise ValueError."""
+    name = values.get("step") if isinstance(values, dict) else None
+    if not isinstance(values, dict) or not isinstance(name, str) or name not in KINDS:
+        raise ValueError(f"{where} is no step; known: {', '.join(KINDS)}")
+    kind = KINDS[name]
+    rest = {key: value for key, value in values.items() if key not in ("step", "rows")}
+    if issubclass(kind, Touching):
+        rows = values.get("rows")
+        if not isinstance(rows, int) or not 0 <= rows <= len(touches) - start:
+            raise ValueError(f"{where} has more touches than the file")
+        rest["touches"] = touches.rows(start, start + rows)
+    step: Step = build(kind, rest, where)
+    return step
+
+
+def _plain(step: Step) -> dict[str, Any]:
+    """Return a step without its touches, as JSON takes it."""
+    if isinstance(step, Prefetch | Allocate | Free):
+        return {"step": type(step).__name__.lower(), **asdict(step)}
+    if isinstance(step, HostTouches):
+        return {"step": "host", "rows": len(step.touches)}
+    return {
+        "step": "launch",
+        "rows": len(step.touches),
+        "kernel": step.kernel,
+        "phase": step.phase,
+        "level": step.level,
+        "iteration": step.iteration,
+        "compute_seconds": step.compute_seconds,
+        "chain": step.chain,
+        "host_seconds": step.host_seconds,
+    }

@@ -268,7 +268,7 @@ def driver_for(
     """Return the settings of the simulated driver."""
     from louvain_um.core.ledger import GROUPS
     from louvain_um.profiling.simulator import Driver
-    from louvain_um.profiling.simulator.driver.own import load_functions
+    from louvain_um.profiling.simulator.driver.user_functions import load_functions
 
     held = tuple(name.strip() for name in (hold or "").split(",") if name.strip())
     unknown = [name for name in held if name not in GROUPS]

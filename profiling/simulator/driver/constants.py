@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from louvain_um.profiling.session.events import Cause, Kind
+
 PAGE_BYTES = 4096
 BIG_PAGES = 16  # pages of a 64 KiB big page
 BLOCK_PAGES = 512  # pages of a 2 MiB block
 BLOCK_BITS = 9
 BLOCK_BYTES = BLOCK_PAGES * PAGE_BYTES
+LEAVES = BLOCK_PAGES // BIG_PAGES  # of the density prefetcher's tree
 SECTOR_BYTES = 32  # what one random access carries over the bus
 BASE_ADDRESS = 0x7F00_0000_0000
 
@@ -55,7 +58,7 @@ BY_ACCESS = 1
 BY_FREQUENCY = 2
 SECOND_CHANCE = 3
 BY_TREE = 4
-OWN = 5
+BY_USER = 5
 
 # Integers of the whole machine.
 USED = 0  # pages of device memory in use
@@ -91,8 +94,8 @@ THRASH_EVENTS = 11
 THRASH_WINDOW = 12  # ns
 THRASH_THROTTLES = 13
 THRASH_PIN = 14  # ns
-OWN_EVICTION = 15  # address of the function, or 0
-OWN_PREFETCH = 16
+USER_EVICTION = 15  # address of the function, or 0
+USER_PREFETCH = 16
 COUNTER_THRESHOLD = 17  # accesses over the bus; 0: counters do not migrate
 SWITCHES = 18
 
@@ -105,6 +108,33 @@ E_COUNT = 4
 E_CAUSE = 5
 E_BATCH = 6  # batches of faults fetched so far
 EVENT_COLUMNS = 7
+
+# What is to become of a page of the block being served.
+FAULTED = 1
+BROUGHT = 2  # comes along
+
+# Scratch memory: digits that faults are sorted by; rows of the density prefetcher.
+DIGITS = 256
+HAVE = 0  # by node of the tree: pages here or asked for; the root is 1, leaves are the last
+SIZE = 1  # by node: pages of a block that is no whole frame
+ASKED = 2  # by big page: whether one of its pages faulted
+TREE_ROWS = 3
+
+# Kinds and causes of events, as integers.
+K_HTOD = int(Kind.HTOD)
+K_DTOH = int(Kind.DTOH)
+K_CPU_FAULT = int(Kind.CPU_FAULT)
+K_GROUP = int(Kind.GPU_FAULT_GROUP)
+K_THRASHING = int(Kind.THRASHING)
+K_THROTTLING = int(Kind.THROTTLING)
+K_REMOTE_MAP = int(Kind.REMOTE_MAP)
+K_EVICTION = int(Kind.EVICTION)
+C_UNKNOWN = int(Cause.UNKNOWN)
+C_USER = int(Cause.USER)
+C_COHERENCE = int(Cause.COHERENCE)
+C_PREFETCH = int(Cause.PREFETCH)
+C_EVICTION = int(Cause.EVICTION)
+C_COUNTED = int(Cause.ACCESS_COUNTERS)
 
 # Terms of cost, ns, in the order of `result.TERMS`.
 COMPUTE = 0

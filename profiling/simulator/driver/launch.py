@@ -1,4 +1,4 @@
-"""A kernel's touches: hits are cheap; those that fault wait, are served and are replayed."""
+"""Touches of kernels and of the host: hits are cheap; those that fault are served and replayed."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
@@ -7,48 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from louvain_um.profiling.simulator.driver.compiled import compiled, inlined
-from louvain_um.profiling.simulator.driver.constants import (
-    ATOMIC,
-    BARRIER,
-    BY_ACCESS,
-    BY_TREE,
-    COMPUTE,
-    COMPUTED,
-    COUNTER_THRESHOLD,
-    EVENTS,
-    GATHER,
-    LOCAL,
-    MAP_READ,
-    MAP_REMOTE,
-    MAP_WRITE,
-    NOTIFIED,
-    ON_GPU,
-    POLICY,
-    READ,
-    READ_REMOTELY,
-    RECORD,
-    REMOTE,
-    REMOTE_ATOMIC,
-    REMOTE_BARRIER,
-    REMOTE_RANDOM,
-    REMOTE_SEQUENTIAL,
-    REMOTE_USES,
-    REPLAYED,
-    SECTOR_BYTES,
-    STREAK,
-    T_HITS,
-    T_REMOTE_ACCESSES,
-    T_REMOTE_ATOMICS,
-    T_REMOTE_BYTES,
-    T_TOUCHES,
-    WAITING,
-    WAYS,
-    WINDOW,
-    WRITE,
-)
+from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import note_use
-from louvain_um.profiling.simulator.driver.service import migrate_counted, serve_batch
+from louvain_um.profiling.simulator.driver.residency import STAY, choose_for_host
+from louvain_um.profiling.simulator.driver.service import migrate_counted, serve_batch, serve_host
+from louvain_um.profiling.simulator.driver.state import compiled, inlined
 
 EVENT_RESERVE = 1 << 16  # rows that one batch may need
 
@@ -62,75 +25,75 @@ NOTIFICATIONS = 256
 @compiled
 def needed(way):
     """Return the mapping bits, one of which a touch needs."""
-    if way in (READ, GATHER):
-        return MAP_READ | MAP_REMOTE
-    return MAP_WRITE | MAP_REMOTE
+    if way in (c.READ, c.GATHER):
+        return c.MAP_READ | c.MAP_REMOTE
+    return c.MAP_WRITE | c.MAP_REMOTE
 
 
 @compiled
-def settle(s, sums):
+def add_up(s, sums):
     """Add up the amounts gathered in `sums[array, LOCAL or REMOTE, way]` and clear them."""
     for owner in range(sums.shape[0]):
         totals = s.totals[owner]
-        for way in range(WAYS):
-            amount = sums[owner, LOCAL, way]
+        for way in range(c.WAYS):
+            amount = sums[owner, c.LOCAL, way]
             if amount:
-                time = s.per_access[owner, LOCAL, way] * amount
-                s.costs[COMPUTE] += time
-                s.clock[COMPUTED] += time
-                sums[owner, LOCAL, way] = 0
-            amount = sums[owner, REMOTE, way]
+                time = s.per_access[owner, c.LOCAL, way] * amount
+                s.costs[c.COMPUTE] += time
+                s.clock[c.COMPUTED] += time
+                sums[owner, c.LOCAL, way] = 0
+            amount = sums[owner, c.REMOTE, way]
             if amount == 0:
                 continue
-            sums[owner, REMOTE, way] = 0
-            time = s.per_access[owner, REMOTE, way] * amount
-            s.clock[READ_REMOTELY] += time
-            if way <= WRITE:
-                s.costs[REMOTE_SEQUENTIAL] += time
-                totals[T_REMOTE_BYTES] += amount
+            sums[owner, c.REMOTE, way] = 0
+            time = s.per_access[owner, c.REMOTE, way] * amount
+            s.clock[c.READ_REMOTELY] += time
+            if way <= c.WRITE:
+                s.costs[c.REMOTE_SEQUENTIAL] += time
+                totals[c.T_REMOTE_BYTES] += amount
                 continue
-            totals[T_REMOTE_BYTES] += amount * SECTOR_BYTES
-            if way >= ATOMIC:
-                s.costs[REMOTE_BARRIER if way == BARRIER else REMOTE_ATOMIC] += time
-                totals[T_REMOTE_ATOMICS] += amount
+            totals[c.T_REMOTE_BYTES] += amount * c.SECTOR_BYTES
+            if way >= c.ATOMIC:
+                s.costs[c.REMOTE_BARRIER if way == c.BARRIER else c.REMOTE_ATOMIC] += time
+                totals[c.T_REMOTE_ATOMICS] += amount
             else:
-                s.costs[REMOTE_RANDOM] += time
-                totals[T_REMOTE_ACCESSES] += amount
+                s.costs[c.REMOTE_RANDOM] += time
+                totals[c.T_REMOTE_ACCESSES] += amount
 
 
 @compiled
 def replay(s, sums, tracked):
     """Replay the waiting touches in order; those that fault keep waiting."""
     left = 0
-    for entry in range(s.counters[WAITING]):
+    for entry in range(s.counters[c.WAITING]):
         page = s.queue[entry, 0]
         way = s.queue[entry, 1] >> 1
         bits = s.pages[page]
         if bits & needed(way):
             block = s.block_of[page]
-            if tracked and bits & ON_GPU:
-                note_use(s.blocks, s.counters, block, s.switches[POLICY])
+            if tracked and bits & c.ON_GPU:
+                note_use(s.blocks, s.counters, block, s.switches[c.POLICY])
             owner = s.queue[entry, 3]
-            s.totals[owner, T_TOUCHES] += 1
-            sums[owner, REMOTE if bits & MAP_REMOTE else LOCAL, way] += s.queue[entry, 2]
+            s.totals[owner, c.T_TOUCHES] += 1
+            sums[owner, c.REMOTE if bits & c.MAP_REMOTE else c.LOCAL, way] += s.queue[entry, 2]
         else:
             for column in range(4):
                 s.queue[left, column] = s.queue[entry, column]
             left += 1
     if left == 0:
-        s.counters[STREAK] = 0
-    s.counters[REPLAYED] += left
-    s.counters[WAITING] = left
+        s.counters[c.STREAK] = 0
+    s.counters[c.REPLAYED] += left
+    s.counters[c.WAITING] = left
 
 
 @inlined
 def count_remote(blocks, counters, block, way, amount, threshold):
     """Count accesses over the bus to a block, as the device's access counters do."""
-    accesses = amount if way > WRITE else (amount + LINE_BYTES - 1) // LINE_BYTES
-    before = blocks[block, REMOTE_USES]
-    blocks[block, REMOTE_USES] = before + accesses
+    accesses = amount if way > c.WRITE else (amount + LINE_BYTES - 1) // LINE_BYTES
+    before = blocks[block, c.REMOTE_USES]
+    blocks[block, c.REMOTE_USES] = before + accesses
     if before < threshold and before + accesses >= threshold:
-        counters[NOTIFIED] += 1
+        counters[c.NOTIFIED] += 1
 
 
 @compiled
@@ -140,11 +103,11 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
     The hot loop: it takes arrays, not the state, and adds amounts to `sums` alone.
     """
     first, length, ways, amounts, owners = rows
-    policy = switches[POLICY]
-    tracked = policy >= BY_ACCESS and policy != BY_TREE
-    window = switches[WINDOW]
-    waiting = counters[WAITING]
-    threshold = switches[COUNTER_THRESHOLD]
+    policy = switches[c.POLICY]
+    tracked = policy >= c.BY_ACCESS and policy != c.BY_TREE
+    window = switches[c.WINDOW]
+    waiting = counters[c.WAITING]
+    threshold = switches[c.COUNTER_THRESHOLD]
     i, done = cursor[0], cursor[1]
     notified = False
     while i < len(first) and waiting < window and not notified:
@@ -162,13 +125,13 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
             if bits & need:
                 hits += 1
                 remote += (bits >> 4) & 1
-                if tracked and bits & ON_GPU and block_of[page] != block:
+                if tracked and bits & c.ON_GPU and block_of[page] != block:
                     block = block_of[page]
                     note_use(blocks, counters, block, policy)
                 page += 1
                 continue
             queue[waiting, 0] = page
-            queue[waiting, 1] = way * 2 + (0 if way in (READ, GATHER) else 1)
+            queue[waiting, 1] = way * 2 + (0 if way in (c.READ, c.GATHER) else 1)
             queue[waiting, 2] = amount
             queue[waiting, 3] = owner
             waiting += 1
@@ -177,19 +140,19 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
                 break
         if threshold and remote:
             for other in range(first[i] + done, page):
-                if pages[other] & MAP_REMOTE:
+                if pages[other] & c.MAP_REMOTE:
                     count_remote(blocks, counters, block_of[other], way, amount, threshold)
-            notified = counters[NOTIFIED] >= NOTIFICATIONS
-        totals[owner, T_HITS] += hits
-        totals[owner, T_TOUCHES] += hits
-        sums[owner, LOCAL, way] += amount * (hits - remote)
-        sums[owner, REMOTE, way] += amount * remote
+            notified = counters[c.NOTIFIED] >= NOTIFICATIONS
+        totals[owner, c.T_HITS] += hits
+        totals[owner, c.T_TOUCHES] += hits
+        sums[owner, c.LOCAL, way] += amount * (hits - remote)
+        sums[owner, c.REMOTE, way] += amount * remote
         if page < end:
             done = page - first[i]
         else:
             i += 1
             done = 0
-    counters[WAITING] = waiting
+    counters[c.WAITING] = waiting
     cursor[0], cursor[1] = i, done
 
 
@@ -198,23 +161,51 @@ def run(s, sums, rows, cursor):
     """Run a kernel's touches from `cursor`; return whether it ended.
 
     `rows` are their columns: first, length, way, amount, array.
-    `sums` is scratch memory of `settle`, all 0.
+    `sums` is scratch memory of `add_up`, all 0.
     It returns early when the event buffer nears its end; empty it and call again.
     """
-    policy = s.switches[POLICY]
-    tracked = policy >= BY_ACCESS and policy != BY_TREE
+    policy = s.switches[c.POLICY]
+    tracked = policy >= c.BY_ACCESS and policy != c.BY_TREE
     while True:
         advance(
             s.pages, s.block_of, s.blocks, s.counters, s.totals, s.queue, s.switches,
             sums, rows, cursor,
         )  # fmt: skip
-        settle(s, sums)
-        if s.counters[NOTIFIED]:
+        add_up(s, sums)
+        if s.counters[c.NOTIFIED]:
             migrate_counted(s)
-        if s.counters[WAITING] == 0 and cursor[0] == len(rows[0]):
+        if s.counters[c.WAITING] == 0 and cursor[0] == len(rows[0]):
             return True
-        if s.switches[RECORD] and s.counters[EVENTS] + EVENT_RESERVE > len(s.events):
+        if s.switches[c.RECORD] and s.counters[c.EVENTS] + EVENT_RESERVE > len(s.events):
             return False
-        if s.counters[WAITING]:
+        if s.counters[c.WAITING]:
             serve_batch(s)
             replay(s, sums, tracked)
+
+
+@compiled
+def run_host(s, first, length, ways, cursor):
+    """Run the host's touches from `cursor`; return whether they ended, see `run`."""
+    while cursor[0] < len(first):
+        i = cursor[0]
+        writes = ways[i] not in (c.READ, c.GATHER)
+        for page in range(first[i] + cursor[1], first[i] + length[i]):
+            block = s.block_of[page]
+            row = s.blocks[block]
+            bits = s.pages[page]
+            hit = bits & c.ON_HOST and not (writes and bits & c.ON_GPU)
+            if not hit:
+                choice = choose_for_host(bits, row[c.ADVICE], writes, s.switches[c.COHERENT] != 0)
+                hit = choice == STAY
+                if not hit:
+                    if s.switches[c.RECORD] and s.counters[c.EVENTS] + EVENT_RESERVE > len(
+                        s.events
+                    ):
+                        cursor[1] = page - first[i]
+                        return False
+                    serve_host(s, block, page, writes, choice)
+            s.totals[row[c.OWNER], c.T_TOUCHES] += 1
+            s.totals[row[c.OWNER], c.T_HITS] += 1 if hit else 0
+        cursor[0] = i + 1
+        cursor[1] = 0
+    return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from louvain_um.errors import OptionError
-from louvain_um.profiling.simulator.driver.own import known_evictions, known_prefetchers
+from louvain_um.profiling.simulator.driver.user_functions import known_evictions, known_prefetchers
 
 Eviction = Literal["driver", "lru", "lfu", "second_chance", "tree_pre", "program"]
 EVICTIONS: tuple[Eviction, ...] = get_args(Eviction)

@@ -10,33 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.simulator.driver.compiled import inlined
-from louvain_um.profiling.simulator.driver.constants import (
-    BASE_ADDRESS,
-    BATCHES,
-    CLOCKS,
-    COMPUTED,
-    COST_TERMS,
-    COUNTERS,
-    DROPPED,
-    E_ADDRESS,
-    E_BATCH,
-    E_BYTES,
-    E_CAUSE,
-    E_COUNT,
-    E_KIND,
-    E_TIME,
-    EVENT_COLUMNS,
-    EVENTS,
-    HEADS,
-    NOWHERE,
-    PAGE_BYTES,
-    READ_REMOTELY,
-    RECORD,
-    SHARE_HIDDEN,
-    STALLED,
-    TAILS,
-)
+from louvain_um.core.compiled import kernel
+from louvain_um.profiling.simulator.driver import constants as c
+
+#: Without Numba's counts of references: these functions allocate nothing and their arrays belong
+#: to the caller, while an atomic step up and down at every use of a row took half of a replay.
+_OPTIONS: dict[str, Any] = {"_nrt": False}
+
+compiled: Any = kernel(**_OPTIONS)
+
+#: The same, put into its callers by LLVM: handing over the state, nineteen arrays, costs as much
+#: as serving a block.
+inlined: Any = kernel(**_OPTIONS, forceinline=True)
 
 
 class State(NamedTuple):
@@ -60,7 +45,7 @@ class State(NamedTuple):
     want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
     marks: NDArray[np.uint64]  # the same, eight pages each
     tree: NDArray[np.int64]  # scratch memory of the density prefetcher
-    own: NDArray[np.uint8]  # pages of a block that a prefetcher of the user's brings
+    bring: NDArray[np.uint8]  # pages of a block that a prefetcher of the user's brings
     thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
 
 
@@ -78,35 +63,31 @@ def empty_state(
     thrash: bool,
 ) -> State:
     """Return the initial state."""
-    counters = np.zeros(COUNTERS, np.int64)
-    counters[HEADS : HEADS + 2] = NOWHERE
-    counters[TAILS : TAILS + 2] = NOWHERE
-    from louvain_um.profiling.simulator.driver.batch import DIGITS
-    from louvain_um.profiling.simulator.driver.constants import BLOCK_COLUMNS, BLOCK_PAGES, TOTALS
-    from louvain_um.profiling.simulator.driver.density import LEAVES, TREE_ROWS
-
-    whole = -(-pages // BLOCK_PAGES) * BLOCK_PAGES
-    bits, want = np.zeros(whole, np.uint8), np.zeros(BLOCK_PAGES, np.uint8)
+    counters = np.zeros(c.COUNTERS, np.int64)
+    counters[c.HEADS : c.HEADS + 2] = c.NOWHERE
+    counters[c.TAILS : c.TAILS + 2] = c.NOWHERE
+    whole = -(-pages // c.BLOCK_PAGES) * c.BLOCK_PAGES
+    bits, want = np.zeros(whole, np.uint8), np.zeros(c.BLOCK_PAGES, np.uint8)
     return State(
         pages=bits,
         words=bits.view(np.uint64),
-        block_of=np.full(whole, NOWHERE, np.int32),
-        blocks=np.zeros((blocks, BLOCK_COLUMNS), np.int64),
-        totals=np.zeros((arrays, TOTALS), np.int64),
+        block_of=np.full(whole, c.NOWHERE, np.int32),
+        blocks=np.zeros((blocks, c.BLOCK_COLUMNS), np.int64),
+        totals=np.zeros((arrays, c.TOTALS), np.int64),
         counters=counters,
         switches=switches,
-        clock=np.zeros(CLOCKS, np.float64),
-        costs=np.zeros(COST_TERMS, np.float64),
+        clock=np.zeros(c.CLOCKS, np.float64),
+        costs=np.zeros(c.COST_TERMS, np.float64),
         rates=rates,
         per_access=per_access,
-        events=np.zeros((events, EVENT_COLUMNS), np.int64),
+        events=np.zeros((events, c.EVENT_COLUMNS), np.int64),
         queue=np.zeros((window, 4), np.int64),
         batch=np.zeros(batch, np.int64),
-        spare=np.zeros(DIGITS + batch, np.int64),
+        spare=np.zeros(c.DIGITS + batch, np.int64),
         want=want,
         marks=want.view(np.uint64),
-        tree=np.zeros((TREE_ROWS, 2 * LEAVES), np.int64),
-        own=np.zeros(BLOCK_PAGES, np.uint8),
+        tree=np.zeros((c.TREE_ROWS, 2 * c.LEAVES), np.int64),
+        bring=np.zeros(c.BLOCK_PAGES, np.uint8),
         thrash=np.zeros((pages if thrash else 1, 5), np.int64),
     )
 
@@ -114,31 +95,31 @@ def empty_state(
 @inlined
 def now(s):
     """Return the time in ns; computing and remote reading hide a share of each other."""
-    computed, remote = s.clock[COMPUTED], s.clock[READ_REMOTELY]
-    return s.clock[STALLED] + computed + remote - s.rates[SHARE_HIDDEN] * min(computed, remote)
+    computed, remote = s.clock[c.COMPUTED], s.clock[c.READ_REMOTELY]
+    return s.clock[c.STALLED] + computed + remote - s.rates[c.SHARE_HIDDEN] * min(computed, remote)
 
 
 @inlined
 def spend(s, term, time):
     """Stall the whole GPU for `time` ns, charged to one term."""
     s.costs[term] += time
-    s.clock[STALLED] += time
+    s.clock[c.STALLED] += time
 
 
 @inlined
 def emit(s, kind, page, size, count, cause):
     """Record an event; if the buffer is full, count it as dropped."""
-    if s.switches[RECORD] == 0:
+    if s.switches[c.RECORD] == 0:
         return
-    row = s.counters[EVENTS]
+    row = s.counters[c.EVENTS]
     if row == s.events.shape[0]:
-        s.counters[DROPPED] += 1
+        s.counters[c.DROPPED] += 1
         return
-    s.events[row, E_TIME] = np.int64(now(s))
-    s.events[row, E_KIND] = kind
-    s.events[row, E_ADDRESS] = BASE_ADDRESS + page * PAGE_BYTES
-    s.events[row, E_BYTES] = size
-    s.events[row, E_COUNT] = count
-    s.events[row, E_CAUSE] = cause
-    s.events[row, E_BATCH] = s.counters[BATCHES]
-    s.counters[EVENTS] = row + 1
+    s.events[row, c.E_TIME] = np.int64(now(s))
+    s.events[row, c.E_KIND] = kind
+    s.events[row, c.E_ADDRESS] = c.BASE_ADDRESS + page * c.PAGE_BYTES
+    s.events[row, c.E_BYTES] = size
+    s.events[row, c.E_COUNT] = count
+    s.events[row, c.E_CAUSE] = cause
+    s.events[row, c.E_BATCH] = s.counters[c.BATCHES]
+    s.counters[c.EVENTS] = row + 1

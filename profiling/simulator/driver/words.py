@@ -15,15 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from louvain_um.profiling.simulator.driver.compiled import inlined
-from louvain_um.profiling.simulator.driver.constants import (
-    BIG_PAGES,
-    BLOCK_PAGES,
-    BOTH,
-    MAP_READ,
-    MAP_WRITE,
-    ON_GPU,
-)
+from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.state import inlined
 
 LOW = np.uint64(0x0101_0101_0101_0101)  # the lowest bit of each byte
 BYTE = np.uint64(0xFF)
@@ -34,10 +27,10 @@ TOP = np.uint64(56)
 PAIRS = np.uint64(0x00FF_00FF_00FF_00FF)
 FOURS = np.uint64(0x0001_0001_0001_0001)
 LAST = np.uint64(48)
-OWN = np.uint64(ON_GPU | MAP_READ | MAP_WRITE)
-SHARED = np.uint64(BOTH | MAP_READ)
-WORDS = BLOCK_PAGES // 8
-LEAF_WORDS = BIG_PAGES // 8
+GPU_ALONE = np.uint64(c.ON_GPU | c.MAP_READ | c.MAP_WRITE)
+SHARED = np.uint64(c.BOTH | c.MAP_READ)
+WORDS = c.BLOCK_PAGES // 8
+LEAF_WORDS = c.BIG_PAGES // 8
 
 
 @inlined
@@ -56,7 +49,7 @@ def weigh_words(pages, want, have, faulted, shift):
             asked |= want[word]
             here += (pages[word] >> shift) & LOW
         faulted[leaf] = asked != np.uint64(0)
-        have[leaf] = BIG_PAGES if asked != np.uint64(0) else total(here)
+        have[leaf] = c.BIG_PAGES if asked != np.uint64(0) else total(here)
 
 
 @inlined
@@ -74,7 +67,7 @@ def bring_words(pages, want, duplicate):
     starts = np.uint64(0)
     came = np.uint64(0)
     before = np.uint64(0)
-    shared = SHARED if duplicate else OWN
+    shared = SHARED if duplicate else GPU_ALONE
     for word in range(WORDS):
         if want[word] == NONE:  # as most, where the driver evicts all the time
             before = NONE
@@ -83,7 +76,9 @@ def bring_words(pages, want, duplicate):
         brought = (want[word] >> ONE) & LOW
         on_host = (bits >> ONE) & LOW & brought
         coming = on_host & ~bits
-        pages[word] = (bits & ~(brought * BYTE)) | on_host * shared | (brought & ~on_host) * OWN
+        pages[word] = (
+            (bits & ~(brought * BYTE)) | on_host * shared | (brought & ~on_host) * GPU_ALONE
+        )
         came += brought & ~bits
         copied += coming
         starts += coming & ~((coming << EIGHT) | before)

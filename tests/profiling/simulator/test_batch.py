@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louvain_um.profiling.simulator.driver.batch import DIGITS, sort_keys
+from louvain_um.profiling.simulator.driver.constants import DIGITS
+from louvain_um.profiling.simulator.driver.service import sort_keys
 
 
 @pytest.mark.parametrize("most", [1, 2, 256, 257, 1 << 22, 1 << 40])

@@ -21,7 +21,7 @@ from louvain_um.profiling.simulator import (
     simulate,
 )
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.own import load_functions
+from louvain_um.profiling.simulator.driver.user_functions import load_functions
 
 MIB = 1 << 20
 

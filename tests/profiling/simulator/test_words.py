@@ -7,7 +7,8 @@ import pytest
 from numba import njit
 
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.density import BROUGHT, FAULTED, add_dense
+from louvain_um.profiling.simulator.driver.constants import BROUGHT, FAULTED
+from louvain_um.profiling.simulator.driver.prefetcher import add_dense
 from louvain_um.profiling.simulator.driver.words import bring_words, evict_words
 
 STATES = np.array(

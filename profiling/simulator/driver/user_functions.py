@@ -1,4 +1,4 @@
-"""Orders of eviction and prefetchers of one's own: compiled functions, known by name.
+"""Eviction orders and prefetchers that users write: compiled functions, known by name.
 
 The simulated driver calls them by address, so that it need not be compiled again for each.
 """
@@ -20,7 +20,7 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
 from louvain_um.errors import OptionError
-from louvain_um.profiling.simulator.driver.constants import BLOCK_COLUMNS, BLOCK_PAGES
+from louvain_um.profiling.simulator.driver import constants as c
 
 FAILED: Final = -2
 """What a function that raised an exception returns to the driver."""
@@ -145,12 +145,12 @@ def load_functions(given: str) -> str:
 
 
 def eviction_address(name: str) -> int:
-    """Return where the compiled order lies; 0 for none of one's own."""
+    """Return where the compiled order lies; 0 for the driver's."""
     return 0 if name not in _EVICTIONS else _compiled_eviction(_EVICTIONS[name])[0]
 
 
 def prefetcher_address(name: str) -> int:
-    """Return where the compiled prefetcher lies; 0 for none of one's own."""
+    """Return where the compiled prefetcher lies; 0 for the driver's."""
     return 0 if name not in _PREFETCHERS else _compiled_prefetcher(_PREFETCHERS[name])[0]
 
 
@@ -160,10 +160,10 @@ def _compiled_eviction(function: Function) -> tuple[int, Any]:
     inner: Any = function if hasattr(function, "py_func") else njit(function)
 
     def call(blocks, count, head, keep):
-        rows = carray(blocks, (count, BLOCK_COLUMNS))
+        rows = carray(blocks, (count, c.BLOCK_COLUMNS))
         try:
             return inner(rows, head, keep)
-        except Exception:  # what to do about it is the driver's business
+        except Exception:  # the driver reports it
             return FAILED
 
     signature = types.int64(types.CPointer(types.int64), types.int64, types.int64, types.int64)
@@ -174,7 +174,7 @@ def _compiled_eviction(function: Function) -> tuple[int, Any]:
 def _compiled_prefetcher(function: Function) -> tuple[int, Any]:
     """Return a compiled prefetcher's address, and what keeps it alive."""
     inner: Any = function if hasattr(function, "py_func") else njit(function)
-    size = (BLOCK_PAGES,)
+    size = (c.BLOCK_PAGES,)
 
     def call(pages, faulted, bring, low, high):
         try:

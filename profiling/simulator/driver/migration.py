@@ -1,0 +1,196 @@
+"""Pages move between host and GPU: with faults, by their neighbours, or as the program asks."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
+from __future__ import annotations
+
+from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.eviction import charge, release
+from louvain_um.profiling.simulator.driver.state import compiled, emit, inlined, spend
+from louvain_um.profiling.simulator.driver.words import bring_words
+
+
+@inlined
+def charge_wanted(s, block):
+    """Take device memory for the wanted pages: whole chunk, or in small blocks by 64 KiB."""
+    row = s.blocks[block]
+    if row[c.PAGES] == c.BLOCK_PAGES:
+        charge(s, block, 0)
+        return
+    more = 0
+    start = row[c.FIRST]
+    end = row[c.FIRST] + row[c.PAGES]
+    while start < end:
+        stop = min(end, (start & ~(c.BIG_PAGES - 1)) + c.BIG_PAGES)
+        here = False
+        wanted = False
+        for page in range(start, stop):
+            here |= (s.pages[page] & c.ON_GPU) != 0
+            wanted |= s.want[page & (c.BLOCK_PAGES - 1)] != 0
+        if wanted and not here:
+            more += stop - start
+        start = stop
+    charge(s, block, more)
+
+
+@inlined
+def put_on_gpu(s, block, page, duplicate):
+    """Make a page resident on the GPU; return the bytes copied and host copies dropped, 0 or 1."""
+    bits = s.pages[page]
+    copied = 1 if bits & c.BOTH == c.ON_HOST else 0
+    if not bits & c.ON_GPU:
+        s.blocks[block, c.RESIDENT] += 1
+    if duplicate and bits & c.ON_HOST:
+        s.pages[page] = c.BOTH | c.MAP_READ
+        return copied, 0
+    s.pages[page] = c.ON_GPU | c.MAP_READ | c.MAP_WRITE
+    return copied, 1 if bits & c.BOTH == c.BOTH else 0
+
+
+@inlined
+def bring_along(s, row, duplicate):
+    """Make a block's BROUGHT pages resident on the GPU; clear what was wanted."""
+    if row[c.PAGES] == c.BLOCK_PAGES:
+        copies, copied, came = bring_words(s.words[row[c.FIRST] >> 3 :], s.marks, duplicate)
+        row[c.RESIDENT] += came
+        return copies, copied
+    pages = s.pages[row[c.FIRST] : row[c.FIRST] + row[c.PAGES]]
+    want = s.want[row[c.FIRST] & (c.BLOCK_PAGES - 1) :]
+    copies = 0
+    copied = 0
+    came = 0
+    before = 0
+    for i in range(len(pages)):
+        coming = 0
+        if want[i] == c.BROUGHT:
+            bits = pages[i]
+            came += 1 - (bits & c.ON_GPU)
+            coming = 1 if bits & c.BOTH == c.ON_HOST else 0
+            if duplicate and bits & c.ON_HOST:
+                pages[i] = c.BOTH | c.MAP_READ
+            else:
+                pages[i] = c.ON_GPU | c.MAP_READ | c.MAP_WRITE
+        copied += coming
+        copies += coming & ~before
+        before = coming
+        want[i] = 0
+    row[c.RESIDENT] += came
+    return copies, copied
+
+
+@inlined
+def bring_wanted(s, block, low, high):
+    """Bring the wanted pages of a block to the GPU, faults `low` … `high` of the batch first."""
+    row = s.blocks[block]
+    mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
+    base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
+    charge_wanted(s, block)
+    demand = 0
+    dropped = 0
+    for entry in range(low, high):
+        page = s.batch[entry] >> 1
+        if s.want[page - base] == c.FAULTED:
+            copied, gone = put_on_gpu(s, block, page, mostly and s.batch[entry] & 1 == 0)
+            demand += copied
+            dropped += gone
+    rows, density = bring_along(s, row, mostly)
+    spend(s, c.MIGRATE, s.rates[c.PER_BYTE_IN] * (demand + density) * c.PAGE_BYTES)
+    totals = s.totals[row[c.OWNER]]
+    totals[c.T_IN_DEMAND] += demand * c.PAGE_BYTES
+    totals[c.T_IN_DENSITY] += density * c.PAGE_BYTES
+    totals[c.T_DROPPED_COPIES] += dropped * c.PAGE_BYTES
+    if demand:
+        emit(s, c.K_HTOD, s.batch[low] >> 1, demand * c.PAGE_BYTES, demand, c.C_COHERENCE)
+    if density:
+        emit(s, c.K_HTOD, row[c.FIRST], density * c.PAGE_BYTES, rows, c.C_PREFETCH)
+
+
+@compiled
+def fill_on_host(s, block):
+    """Make every untouched page of a block resident on the host."""
+    row = s.blocks[block]
+    home = c.ON_HOST | (c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else 0)
+    for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+        if s.pages[page] & c.BOTH == 0:
+            s.pages[page] = home
+
+
+@compiled
+def put_on_host(s, block, page, duplicate):
+    """Make a page resident on the host; return the bytes copied and GPU copies dropped, 0 or 1."""
+    row = s.blocks[block]
+    bits = s.pages[page]
+    copied = 1 if bits & c.BOTH == c.ON_GPU else 0
+    if duplicate and bits & c.ON_GPU:
+        s.pages[page] = c.BOTH | c.MAP_READ
+        return copied, 0
+    if bits & c.ON_GPU:
+        row[c.RESIDENT] -= 1
+    s.pages[page] = c.ON_HOST | (
+        c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else bits & c.MAP_REMOTE
+    )
+    return copied, 1 if bits & c.BOTH == c.BOTH else 0
+
+
+@compiled
+def to_gpu(s, first, end):
+    """Bring the pages `first` … `end` that are not on the GPU, in one pass."""
+    while first < end:
+        block = s.block_of[first]
+        row = s.blocks[block]
+        stop = min(end, row[c.FIRST] + row[c.PAGES])
+        if row[c.ADVICE] & (c.PINNED | c.DEVICE):
+            first = stop
+            continue
+        mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
+        missing = 0
+        for page in range(first, stop):
+            if not s.pages[page] & c.ON_GPU:
+                s.want[page & (c.BLOCK_PAGES - 1)] = c.BROUGHT
+                missing += 1
+        if missing:
+            charge_wanted(s, block)
+            copies = 0
+            for page in range(first, stop):
+                if s.want[page & (c.BLOCK_PAGES - 1)]:
+                    s.want[page & (c.BLOCK_PAGES - 1)] = 0
+                    copied, _ = put_on_gpu(s, block, page, mostly)
+                    copies += copied
+            rate = s.rates[c.PER_BYTE_DUPLICATE if mostly else c.PER_BYTE_PREFETCH]
+            spend(s, c.PREFETCH, rate * copies * c.PAGE_BYTES)
+            s.totals[row[c.OWNER], c.T_IN_USER] += copies * c.PAGE_BYTES
+            if copies:
+                emit(s, c.K_HTOD, first, copies * c.PAGE_BYTES, 1, c.C_USER)
+        first = stop
+
+
+@compiled
+def to_host(s, first, end):
+    """Bring the pages `first` … `end` to the host, clean ones, too."""
+    while first < end:
+        block = s.block_of[first]
+        row = s.blocks[block]
+        stop = min(end, row[c.FIRST] + row[c.PAGES])
+        if row[c.ADVICE] & (c.PINNED | c.DEVICE):
+            first = stop
+            continue
+        copies = 0
+        mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
+        resident = row[c.RESIDENT]
+        for page in range(first, stop):
+            if s.pages[page] & c.BOTH == 0:
+                s.pages[page] = c.ON_HOST | (c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else 0)
+            elif mostly and s.pages[page] & c.ON_GPU:
+                copies += 0 if s.pages[page] & c.ON_HOST else 1
+                s.pages[page] = c.BOTH | c.MAP_READ
+            elif s.pages[page] & c.ON_GPU:
+                copied, _ = put_on_host(s, block, page, False)
+                copies += copied
+        if resident and row[c.RESIDENT] == 0:
+            release(s, block)
+        spend(s, c.PREFETCH, s.rates[c.PER_BYTE_PREFETCH_BACK] * copies * c.PAGE_BYTES)
+        s.totals[row[c.OWNER], c.T_OUT_USER] += copies * c.PAGE_BYTES
+        if copies:
+            emit(s, c.K_DTOH, first, copies * c.PAGE_BYTES, 1, c.C_USER)
+        first = stop
