@@ -47,7 +47,7 @@ COMMANDS = {
     "simulate": "simulate GRAPH --policies base,adv2 --oversubscription 30",
     "sweep": "sweep GRAPH --machine p4000 --policies base,adv2 --oversubscription 0,30 -o OUT",
     "doctor": "doctor",
-    "ranks": "plan --vertices 1000000 --arcs 20000000 --ranks 4",
+    "ranks": "plan ranks 4 --vertices 1000000 --arcs 20000000",
     "draw": "draw GRAPH -o OUT.html",
     "ensemble": "ensemble GRAPH --runs 3 -o OUT.csv",
     "bfs": "run bfs GRAPH --source 0 -o OUT.json",

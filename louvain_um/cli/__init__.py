@@ -6,7 +6,7 @@ These modules import slow libraries inside functions, so that ``--help`` stays f
 from __future__ import annotations
 
 import gc
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -26,23 +26,32 @@ from louvain_um.cli.commands import (
 from louvain_um.cli.commands import report as report_command
 from louvain_um.cli.commands import run as run_command
 from louvain_um.cli.commands import simulate as simulate_command
+from louvain_um.cli.commands import stores as stores_command
+from louvain_um.cli.commands import stream as stream_command
 from louvain_um.cli.commands import sweep as sweep_command
-from louvain_um.cli.dynamic import stores as stores_command
-from louvain_um.cli.dynamic import stream as stream_command
 from louvain_um.cli.exit_codes import (
     CLOSED_PIPE,
     SIGNAL,
     open_standard_streams,
     report_error,
 )
-from louvain_um.cli.heap import mmap_large_arrays
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.terminal.signals import Interruption, handler
+from louvain_um.cli.signals import Interruption, handler
+from louvain_um.cli.startup import mmap_large_arrays
 from louvain_um.core.atomic_files import remove_temporary_files
+
+
+class Commands(Group):
+    """All commands, in the order of `PANELS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of commands."""
+        return [name for commands in PANELS.values() for name in commands]
+
 
 app = typer.Typer(
     name="louvain-um",
-    cls=Group,
+    cls=Commands,
     help="Find communities in large graphs.",
     epilog="`louvain-um COMMAND --help` explains a command. GRAPH is a file, - for standard "
     "input, or example:les-miserables.",
@@ -51,23 +60,36 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("detect", cls=Command)(detect.detect)
-app.command("resolution", cls=Command)(resolution.resolution)
-app.command("ensemble", cls=Command)(ensemble.ensemble)
-app.command("draw", cls=Command)(draw.draw)
-app.command("stream", cls=Command)(stream_command.stream)
-app.command("profile", cls=Command)(profile.profile)
-app.command("report", cls=Command)(report_command.report)
-app.command("sweep", cls=Command)(sweep_command.sweep)
-app.command("simulate", cls=Command)(simulate_command.simulate)
-app.command("calibrate", cls=Command)(calibrate.calibrate)
-app.command("plan", cls=Command)(plan.plan)
-app.command("stores", cls=Command)(stores_command.stores)
-app.command("compare", cls=Command)(compare.compare)
-app.command("convert", cls=Command)(convert.convert)
-app.add_typer(run_command.app, name="run")
-app.add_typer(generate.app, name="generate")
-app.command("doctor", cls=Command)(doctor.doctor)
+
+EVERYDAY: Final[dict[str, Any]] = {
+    "detect": detect.detect,
+    "compare": compare.compare,
+    "draw": draw.draw,
+    "resolution": resolution.resolution,
+    "ensemble": ensemble.ensemble,
+    "stream": stream_command.stream,
+    "convert": convert.convert,
+    "generate": generate.app,
+    "doctor": doctor.doctor,
+}
+MEMORY: Final[dict[str, Any]] = {
+    "plan": plan.app,
+    "profile": profile.profile,
+    "report": report_command.report,
+    "simulate": simulate_command.simulate,
+    "sweep": sweep_command.sweep,
+    "calibrate": calibrate.calibrate,
+}
+MORE: Final[dict[str, Any]] = {"run": run_command.app, "stores": stores_command.stores}
+
+PANELS: Final = {"Commands": EVERYDAY, "Memory": MEMORY, "More": MORE}
+
+for title, commands in PANELS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=title)
+        else:
+            app.command(name, cls=Command, rich_help_panel=title)(command)
 
 
 def print_version(requested: bool) -> None:

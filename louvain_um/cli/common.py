@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from louvain_um.errors import OptionError
 from louvain_um.options import MAX_THREADS
 from louvain_um.placement.policy.policy import POLICY_NAMES
 
 Command = Callable[..., None]
+
+GPU = "GPU and memory"
+CLUSTER = "Cluster"
+SEARCH = "Search and constraints"
+WRITING = "Writing"
+"""Panels of ``--help``, after the options that most users need."""
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object on stdout.")
@@ -46,12 +53,20 @@ Window = Annotated[
     ),
 ]
 Threshold = Annotated[
-    float, typer.Option(metavar="X", help="Stop when a level gains no more modularity than this.")
+    float,
+    typer.Option(
+        metavar="X",
+        help="Stop when a level gains no more modularity than this.",
+        rich_help_panel=SEARCH,
+    ),
 ]
 MaxLevel = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Maximum number of levels.  [default: no limit]", show_default=False
+        metavar="N",
+        help="Maximum number of levels.  [default: no limit]",
+        show_default=False,
+        rich_help_panel=SEARCH,
     ),
 ]
 Device = Annotated[
@@ -61,6 +76,7 @@ Device = Annotated[
         metavar="DEVICE",
         help="auto (a GPU if one is available), cpu, cuda or cuda:N; detect also takes several "
         "GPUs of this host, such as cuda:0,1 or cuda:all.",
+        rich_help_panel=GPU,
     ),
 ]
 Memory = Annotated[
@@ -68,6 +84,7 @@ Memory = Annotated[
     typer.Option(
         metavar="POLICY",
         help=f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.",
+        rich_help_panel=GPU,
     ),
 ]
 Budget = Annotated[
@@ -77,6 +94,7 @@ Budget = Annotated[
         help="Device memory for the run: a size (8GiB), or a share of what it needs with "
         "everything on the GPU (70%).  [default: all free memory]",
         show_default=False,
+        rich_help_panel=GPU,
     ),
 ]
 Peer = Annotated[
@@ -87,6 +105,7 @@ Peer = Annotated[
         help="Another GPU of this host, whose memory takes what does not fit on the first, before "
         "the host's.  [default: none]",
         show_default=False,
+        rich_help_panel=GPU,
     ),
 ]
 Program = Annotated[
@@ -188,6 +207,13 @@ def with_options(name: str, kind: type[Any]) -> Callable[[Command], Command]:
     return add
 
 
+def refuse_given(what: str, given: Mapping[str, object]) -> None:
+    """Raise for options that would be ignored; values are false unless the option was given."""
+    named = [name for name, value in given.items() if value]
+    if named:
+        raise OptionError(remedy=f"{what} takes no {', '.join(named)}; leave out what it ignores")
+
+
 def ignored_memory_options(
     device: object, memory: str, default: str, budget: str | None, peer: str | None = None
 ) -> tuple[str, ...]:
@@ -219,7 +245,6 @@ def print_json(value: object) -> None:
 def to_json_types(value: object) -> object:
     """Convert mappings, sequences and NumPy scalars to JSON types."""
     import math
-    from collections.abc import Mapping
 
     if isinstance(value, Mapping):
         return {str(key): to_json_types(item) for key, item in value.items()}
@@ -230,3 +255,50 @@ def to_json_types(value: object) -> object:
     if hasattr(value, "item"):
         return to_json_types(value.item())
     return value
+
+
+POLICIES = "base,adv1,adv2,adv3,adv4,adv5,adv6,adv7,adv8,adv9,auto"
+RATES = "0,10,30,50,70"
+
+Policies = Annotated[
+    str,
+    typer.Option(metavar="LIST", help="Comma-separated policies; names or TOML files."),
+]
+Rates = Annotated[
+    str | None,
+    typer.Option(
+        "--oversubscription",
+        metavar="LIST",
+        help="Comma-separated percentages of the in-core footprint withheld; at 70 the run gets "
+        f"30 % of what it needs with everything on the GPU.  [default: {RATES}]",
+        show_default=False,
+    ),
+]
+Budgets = Annotated[
+    str | None,
+    typer.Option(
+        "--device-budget",
+        metavar="LIST",
+        help="Instead of --oversubscription: the memory that is left, such as 70%, or 8GiB in "
+        "simulate.",
+        show_default=False,
+    ),
+]
+
+
+def results_table(rows: Sequence[dict[str, Any]]) -> Any:
+    """Return a table of seconds: one row per policy, one column per oversubscription."""
+    from louvain_um.cli.tables import new_table
+    from louvain_um.placement.units import seconds
+    from louvain_um.profiling.sweep.by_oversubscription import format_rates
+
+    rates = sorted({row["oversubscription"] for row in rows})
+    table = new_table(*(format_rates([rate]) for rate in rates), label="policy")
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        by = {row["oversubscription"]: row for row in rows if row["policy"] == policy}
+        cells = [
+            seconds(by[rate]["seconds"]) if rate in by and by[rate]["feasible"] else "–"
+            for rate in rates
+        ]
+        table.add_row(policy, *cells)
+    return table

@@ -1,15 +1,15 @@
-"""Help in plain text, wrapped but never truncated to the terminal's width."""
+"""Help in plain text, wrapped but never truncated, and options under other commands' names."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from louvain_um.cli.option_names import current_names
-from louvain_um.cli.terminal.output import safe
+from louvain_um.cli.terminal import safe
 
 TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
 """Python types that Typer adds to the names of options."""
@@ -42,7 +42,7 @@ class Command(SafeErrors, TyperCommand):
         """Parse arguments, after options got their current names."""
         quiet = not {"-q", "--quiet"}.isdisjoint(args)
         args, error = current_names(
-            ctx.info_name, args, lambda text: None if quiet else _note(text)
+            ctx.command_path.split()[1], args, lambda text: None if quiet else _note(text)
         )
         if error:
             ctx.fail(error)
@@ -74,15 +74,78 @@ class Command(SafeErrors, TyperCommand):
 
 
 class Group(SafeErrors, TyperGroup):
-    """A group that lists commands with their full first sentences."""
+    """A group that lists commands in panels, with their full first sentences."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        records = [
-            (name, command.get_short_help_str(limit=1000))
-            for name, command in commands
-            if command is not None and not command.hidden
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(records)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                title = getattr(command, "rich_help_panel", None)
+                about = command.get_short_help_str(limit=1000)
+                sections.setdefault(title or "Commands", []).append((name, about))
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    command: {"--gpu": "--machine"} for command in ("plan", "simulate", "sweep")
+}
+"""By command, names of earlier versions, and what they are called now."""
+
+SAME: Final[Mapping[str, Mapping[str, str]]] = {
+    **{command: {"--policies": "--memory"} for command in ("detect", "plan", "profile")},
+    **{command: {"--memory": "--policies"} for command in ("simulate", "sweep")},
+}
+"""By command, names that others use for the same: --memory takes one policy, --policies several."""
+
+_PLANNED: Final = "is for plan, simulate and sweep; a run uses the GPU that --device names"
+_SHARE: Final = "is for simulate and sweep; for 30 % pass --device-budget 70%"
+
+ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
+    "detect": {"--machine": _PLANNED, "--gpu": _PLANNED, "--oversubscription": _SHARE},
+    "profile": {"--machine": _PLANNED, "--gpu": _PLANNED, "--oversubscription": _SHARE},
+    "plan": {"--oversubscription": _SHARE},
+}
+"""By command, options of other commands, and what to do instead."""
+
+
+def current_names(
+    command: str, arguments: Sequence[str], note: Callable[[str], None]
+) -> tuple[list[str], str]:
+    """Return a command's arguments with current names of options, and an error or nothing.
+
+    Parameters
+    ----------
+    command : str
+        Name of the command.
+    arguments : sequence of str
+    note : callable
+        Called with a hint for each name of an earlier version.
+
+    Examples
+    --------
+    >>> from louvain_um.cli.help import current_names
+    >>> current_names("simulate", ["g.txt", "--gpu", "h200"], print)
+    --gpu is called --machine now
+    (['g.txt', '--machine', 'h200'], '')
+    >>> current_names("plan", ["g.txt", "--policies=base"], print)
+    (['g.txt', '--memory=base'], '')
+    >>> current_names("plan", ["g.txt", "--oversubscription", "30"], print)[1]
+    '--oversubscription is for simulate and sweep; for 30 % pass --device-budget 70%'
+    """
+    result: list[str] = []
+    for number, argument in enumerate(arguments):
+        if argument == "--":
+            return [*result, *arguments[number:]], ""
+        name, equals, value = argument.partition("=")
+        if name in ELSEWHERE.get(command, {}):
+            return [], f"{name} {ELSEWHERE[command][name]}"
+        new = RENAMED.get(command, {}).get(name)
+        if new is not None:
+            note(f"{name} is called {new} now")
+        new = new or SAME.get(command, {}).get(name, name)
+        result.append(f"{new}{equals}{value}")
+    return result, ""

@@ -1,20 +1,21 @@
-"""Progress on stderr, driven by the engine's events."""
+"""Progress on stderr: by the engine's events, or by counted steps."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.cli.terminal.output import print_line, safe_console
+from louvain_um.cli.terminal import print_line, safe_console
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
     from louvain_um.events import Event
+    from louvain_um.profiling.sweep.progress import Progress, ProgressCallback
 
 COMPILING = "compiling kernels for the first time …"
 VERBS = {
@@ -33,7 +34,7 @@ class Reporter:
     `compiled` is the number of seconds spent compiling.
     """
 
-    def __init__(self, *, quiet: bool, progress: Progress | None = None) -> None:
+    def __init__(self, *, quiet: bool, progress: Bar | None = None) -> None:
         self.quiet = quiet
         self.progress = progress
         self.task: Any = None
@@ -115,3 +116,73 @@ def timed(seconds: dict[str, float], key: str, reporter: Reporter) -> Iterator[N
     start, compiled = time.perf_counter(), reporter.compiled
     yield
     seconds[key] = time.perf_counter() - start - (reporter.compiled - compiled)
+
+
+PROGRESS_INTERVAL = 10.0
+"""Seconds between lines of progress without a terminal."""
+
+
+@contextmanager
+def progress_printer(*, quiet: bool) -> Iterator[ProgressCallback]:
+    """Yield a function that prints progress on stderr: a bar, or a line every few seconds."""
+    if quiet:
+        yield lambda progress: None
+        return
+    if not sys.stderr.isatty():
+        last = time.perf_counter()
+
+        def print_progress(progress: Progress) -> None:
+            nonlocal last
+            if progress.total and time.perf_counter() - last >= PROGRESS_INTERVAL:
+                last = time.perf_counter()
+                print_line(progress_line(progress))
+
+        yield print_progress
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20),
+               MofNCompleteColumn(), TextColumn("{task.fields[left]}"))  # fmt: skip
+    with Bar(*columns, console=safe_console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, left="")
+
+        def update_bar(progress: Progress) -> None:
+            bar.update(
+                task, description=progress.text, total=progress.total or None,
+                completed=progress.done, left=time_left(progress),
+            )  # fmt: skip
+
+        yield update_bar
+
+
+def progress_line(progress: Progress) -> str:
+    """Return progress as one line of text."""
+    parts = [f"{progress.done} of {progress.total} points", progress.text, time_left(progress)]
+    return ", ".join(part for part in parts if part)
+
+
+def time_left(progress: Progress) -> str:
+    """Return the remaining time as text."""
+    if progress.left is None:
+        return ""
+    minutes, seconds = divmod(round(progress.left), 60)
+    return f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left"
+
+
+@contextmanager
+def counted_steps(*, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """Yield a function of steps done, all steps and a text, which prints progress on stderr."""
+    from louvain_um.profiling.sweep.progress import Progress
+
+    with progress_printer(quiet=quiet) as tell:
+        since = time.perf_counter()
+
+        def step(done: int, total: int, text: str) -> None:
+            nonlocal since
+            if not done:
+                since = time.perf_counter()
+            left = (time.perf_counter() - since) / done * (total - done) if done else None
+            tell(Progress(done, total, left, text))
+
+        yield step

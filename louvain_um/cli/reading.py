@@ -189,7 +189,7 @@ class Reading:
 
         It warns of nothing: commands print the graph's notes.
         """
-        from louvain_um.cli.kernels import import_numba
+        from louvain_um.cli.startup import import_numba
 
         import_numba()
         from louvain_um.formats.read_options import ReadOptions

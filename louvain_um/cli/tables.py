@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.cli.terminal.output import safe_console
+from louvain_um.cli.terminal import safe_console
 from louvain_um.results.display import count, listable, objective_text
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def test_sizes_that_are_none(values: dict[str, object]) -> None:
 
 
 def test_the_command_line_marks_what_is_modelled() -> None:
-    size = ("plan", "--vertices", "250000000", "--arcs", "10000000000", "--devices", "4")
+    size = ("plan", "devices", "4", "--vertices", "250000000", "--arcs", "10000000000")
     done = CliRunner().invoke(app, [*size, "--json"])
     assert done.exit_code == 0
     assert [plan["devices"] for plan in json.loads(done.stdout)["plans"]] == [1, 2, 4]

@@ -115,7 +115,7 @@ def read_recording(path: Path) -> None:
 
 def read_report(path: Path) -> None:
     """Do what ``report`` does."""
-    from louvain_um.cli.report_files import write_report
+    from louvain_um.cli.commands.report import write_report
 
     page = path.parent / "page.html"
     with contextlib.redirect_stdout(io.StringIO()):

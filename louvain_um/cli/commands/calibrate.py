@@ -11,7 +11,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import with_exit_code
-from louvain_um.cli.terminal.output import print_line
+from louvain_um.cli.terminal import print_line
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine

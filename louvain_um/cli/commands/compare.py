@@ -10,7 +10,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import with_exit_code
-from louvain_um.cli.terminal.output import echo
+from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.detection.files import (
+from louvain_um.cli.detection import (
     check_output,
     is_partitioned,
     read,
+    show,
+    show_result,
+    summary,
     with_constraints,
     write_output,
 )
-from louvain_um.cli.detection.report import show, show_result, summary
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 
@@ -46,6 +48,7 @@ def detect(
             "--safe-csv",
             help="In .csv and .tsv files, write ' before names that a spreadsheet would run as "
             "formulas.",
+            rich_help_panel=common.WRITING,
         ),
     ] = False,
     hierarchy: Annotated[
@@ -55,6 +58,7 @@ def detect(
             "--levels",
             help="Also write the nested partitions, finest first, as columns hierarchy_0, "
             "hierarchy_1 …",
+            rich_help_panel=common.WRITING,
         ),
     ] = False,
     top: Annotated[
@@ -74,6 +78,7 @@ def detect(
             metavar="LABELS",
             help="Label file of communities to start from.  [default: single vertices]",
             show_default=False,
+            rich_help_panel=common.SEARCH,
         ),
     ] = None,
     fixed: Annotated[
@@ -82,6 +87,7 @@ def detect(
             metavar="FILE",
             help="Text file of vertices that stay in their initial communities, one per line.",
             show_default=False,
+            rich_help_panel=common.SEARCH,
         ),
     ] = None,
     max_size: Annotated[
@@ -90,6 +96,7 @@ def detect(
             metavar="N",
             help="Maximum number of vertices of a community.  [default: no limit]",
             show_default=False,
+            rich_help_panel=common.SEARCH,
         ),
     ] = None,
     seed: common.Seed = 0,
@@ -104,6 +111,7 @@ def detect(
             help="Device memory to occupy during the run, such as 100GiB, to emulate a GPU that is "
             "smaller for all programs on it.  [default: none]",
             show_default=False,
+            rich_help_panel=common.GPU,
         ),
     ] = None,
     allow_driver_eviction: Annotated[
@@ -112,6 +120,7 @@ def detect(
             "--allow-driver-eviction",
             help="Run even if --ballast makes the driver evict memory. "
             "This can hang the GPU for all its users.",
+            rich_help_panel=common.GPU,
         ),
     ] = False,
     threads: common.Threads = None,
@@ -122,6 +131,7 @@ def detect(
             help="Run on several processes or machines: local:N, the address of a Dask scheduler "
             "such as tcp://head:8786, or mpi (under mpiexec).  [default: this process]",
             show_default=False,
+            rich_help_panel=common.CLUSTER,
         ),
     ] = None,
     checkpoint: Annotated[
@@ -131,17 +141,22 @@ def detect(
             help="Folder shared by the workers of --cluster, from which an interrupted run is "
             "resumed.  [default: none]",
             show_default=False,
+            rich_help_panel=common.CLUSTER,
         ),
     ] = None,
     on_loss: Annotated[
         common.OnLoss,
-        typer.Option(help="What to do when a worker of --cluster is lost."),
+        typer.Option(
+            help="What to do when a worker of --cluster is lost.",
+            rich_help_panel=common.CLUSTER,
+        ),
     ] = common.OnLoss.fail,
     exchange: Annotated[
         common.Exchange,
         typer.Option(
             help="How ranks of --cluster with --device cuda exchange what is on their GPUs: by way "
-            "of the hosts, or through NCCL, which needs a GPU for each."
+            "of the hosts, or through NCCL, which needs a GPU for each.",
+            rich_help_panel=common.CLUSTER,
         ),
     ] = common.Exchange.host,
     labels_folder: Annotated[
@@ -151,6 +166,7 @@ def detect(
             help="Instead of -o: folder, local or remote, to which each rank of --cluster writes "
             "the communities of its own vertices as Parquet.  [default: none]",
             show_default=False,
+            rich_help_panel=common.CLUSTER,
         ),
     ] = None,
     json: common.Json = False,

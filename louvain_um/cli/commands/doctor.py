@@ -84,7 +84,7 @@ def gpu() -> dict[str, Any]:
 
 def cache() -> dict[str, Any]:
     """Return the cache of compiled kernels: path, writable, and whether they are in it."""
-    from louvain_um.cli import kernels
+    from louvain_um.cli import startup as kernels
 
     folder = kernels.folder()
     return {

@@ -49,8 +49,8 @@ def ensemble(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Detect with many seeds; print their agreement and a consensus."""
-    from louvain_um.cli.detection.files import check_output
-    from louvain_um.cli.steps import counted_steps
+    from louvain_um.cli.detection import check_output
+    from louvain_um.cli.progress import counted_steps
     from louvain_um.errors import GraphWarning
 
     if output is not None:

@@ -16,7 +16,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.messages import flag
-from louvain_um.cli.terminal.output import echo
+from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import parse_count
 

@@ -1,96 +1,105 @@
-"""``louvain-um plan``: memory, placements and predicted time of a run."""
+"""``louvain-um plan``: memory, placements and predicted time; one subcommand per thing planned."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.cli.help import Command, Group
 from louvain_um.cli.messages import with_flags
-from louvain_um.cli.plans.changing import (
-    Batch,
-    Growth,
-    OnCpu,
-    StoreName,
-    dynamic_size,
-    print_store,
-)
-from louvain_um.cli.plans.programs import declared_program, print_program
-from louvain_um.cli.plans.several import plan_devices, plan_ranks, refuse_given
-from louvain_um.cli.reading import DEFAULT_READING, READING, Reading, with_reading
-from louvain_um.cli.terminal.output import echo
+from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
+from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError
 from louvain_um.formats.objects.examples import is_example
 
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
     from louvain_um.gpu.memory.shape import Shape
+    from louvain_um.graph.graph import Graph
+    from louvain_um.placement.machine import Machine
 
-SIZE = "Without a graph"
-CLUSTER = "Ranks of a cluster, several GPUs"
-LINK = "10Gb"
-CORES = 16
-GUESSED = (
+SIZE: Final = "Without a graph"
+GUESSED: Final = (
     "; the kind of graph is a guess, and so is the memory of coarse levels: --read determines "
     "both, and states the bytes that simulate does"
 )
+DEFAULT: Final = "detect"
+"""The subcommand of ``louvain-um plan GRAPH``."""
 
 
-@with_exit_code
-@with_reading
-def plan(
-    graph: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="GRAPH",
-            help="A graph file, - for standard input, or example:les-miserables. Without it, pass "
-            "--vertices and --arcs.",
-            show_default=False,
-        ),
-    ] = None,
-    vertices: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Number of vertices, such as 1000000, 1e6 or 1M.",
-            show_default=False,
-            rich_help_panel=SIZE,
-        ),
-    ] = None,
-    arcs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="M",
-            help="Number of arcs: twice the number of edges. k, M and G are thousands, millions "
-            "and thousands of millions.",
-            show_default=False,
-            rich_help_panel=SIZE,
-        ),
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            metavar="mesh|community_structured|power_law",
-            help="Mesh, community-structured or power-law graph.  "
-            "[default: by its degrees, if the whole graph is read]",
-            show_default=False,
-        ),
-    ] = None,
-    method: Annotated[Method, typer.Option(help="Method to plan for.")] = Method.louvain,
-    program: common.Program = None,
-    memory: Annotated[
-        str,
-        typer.Option(
-            metavar="POLICY",
-            help="Memory policy: auto, device, zero_copy, base, adv1 … adv9, or a TOML file.",
-        ),
-    ] = "auto",
-    device_budget: common.Budget = None,
-    peer_memory: common.Peer = None,
+class Plans(Group):
+    """A group whose default subcommand needs no name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments, after the default subcommand got its name."""
+        if not args or args[0] not in (*self.commands, "-h", "--help"):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=Plans)
+
+
+@app.callback()
+def plans() -> None:
+    """Predict memory, placements and time of a run; needs no GPU.
+
+    `louvain-um plan GRAPH` is short for `louvain-um plan detect GRAPH`.
+    """
+
+
+PlannedGraph = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="GRAPH",
+        help="A graph file, - for standard input, or example:les-miserables. Without it, pass "
+        "--vertices and --arcs.",
+        show_default=False,
+    ),
+]
+Vertices = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N",
+        help="Number of vertices, such as 1000000, 1e6 or 1M.",
+        show_default=False,
+        rich_help_panel=SIZE,
+    ),
+]
+Arcs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="M",
+        help="Number of arcs: twice the number of edges. k, M and G are thousands, millions "
+        "and thousands of millions.",
+        show_default=False,
+        rich_help_panel=SIZE,
+    ),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="mesh|community_structured|power_law",
+        help="Mesh, community-structured or power-law graph.  "
+        "[default: by its degrees, if the whole graph is read]",
+        show_default=False,
+    ),
+]
+Weighted = Annotated[bool, typer.Option("--weighted", help="Plan a graph with weights.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placing:
+    """Options that say where arrays may be placed."""
+
+    memory: common.Memory = "auto"
+    device_budget: common.Budget = None
     machine: Annotated[
         str | None,
         typer.Option(
@@ -99,49 +108,79 @@ def plan(
             "[default: the GPU of this machine, or h200]",
             show_default=False,
         ),
-    ] = None,
-    ranks: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Instead, plan up to N ranks of a cluster that run on CPUs.  [default: none]",
-            show_default=False,
-            rich_help_panel=CLUSTER,
-        ),
-    ] = None,
-    devices: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Instead, plan up to N H200 of one host that share a graph.  [default: none]",
-            show_default=False,
-            rich_help_panel=CLUSTER,
-        ),
-    ] = None,
-    store: StoreName = None,
-    batch: Batch = None,
-    growth: Growth = 1.0,
-    on_cpu: OnCpu = False,
-    link: Annotated[
-        str,
-        typer.Option(
-            metavar="RATE",
-            help="Network rate into a rank: bits (100Gb) or bytes (10GB) per second.",
-            rich_help_panel=CLUSTER,
-        ),
-    ] = LINK,
-    cores: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Cores of a rank.", rich_help_panel=CLUSTER)
-    ] = 16,
-    rank_memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory of a rank, such as 256GiB.  [default: any]",
-            show_default=False,
-            rich_help_panel=CLUSTER,
-        ),
-    ] = None,
+    ] = None
+
+    def checked(self, peer: str | None = None) -> dict[str, Any]:
+        """Return arguments of `planning.plan`, checked before a long read."""
+        from louvain_um import planning
+        from louvain_um.options import Budget
+        from louvain_um.placement.policy.find import find_policy
+
+        Budget.parse(self.device_budget)
+        machine: Machine | None = planning.machine_of(self.machine, peer)
+        find_policy(self.memory)
+        return {"memory": self.memory, "device_budget": self.device_budget, "machine": machine}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printing:
+    """Options of what is printed."""
+
+    json: common.Json = False
+    quiet: common.Quiet = False
+    verbose: common.Verbose = False
+
+
+def registered(name: str, **records: type[Any]) -> Callable[[common.Command], common.Command]:
+    """Return a decorator that makes a function a subcommand with the options of records."""
+
+    def register(command: common.Command) -> common.Command:
+        for parameter, kind in {**records, "printing": Printing}.items():
+            command = common.with_options(parameter, kind)(command)
+        return app.command(name, cls=Command)(with_exit_code(command))
+
+    return register
+
+
+def numbers(vertices: str | None, arcs: str | None) -> tuple[int | None, int | None]:
+    """Return numbers of vertices and arcs, where they are given."""
+    from louvain_um.options import parse_count
+
+    return (
+        None if vertices is None else parse_count(vertices, "vertices"),
+        None if arcs is None else parse_count(arcs, "arcs"),
+    )
+
+
+def size_given(graph: str | None, vertices: str | None, arcs: str | None) -> tuple[int, int] | None:
+    """Return vertices and arcs; None if a graph is named instead."""
+    n_vertices, n_arcs = numbers(vertices, arcs)
+    if graph is None:
+        if n_vertices is None or n_arcs is None:
+            raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
+        return n_vertices, n_arcs
+    if n_vertices is not None or n_arcs is not None:
+        raise OptionError(remedy="name a GRAPH, or pass --vertices and --arcs, not both")
+    return None
+
+
+def read(graph: str, reading: Reading, *, quiet: bool) -> Graph:
+    """Read a whole graph with progress."""
+    from louvain_um.cli.progress import progress_reporter
+
+    with progress_reporter(quiet=quiet) as reporter:
+        reporter.step(f"reading {graph}")
+        return reading.read(graph)
+
+
+@registered("detect", placing=Placing, reading=Reading)
+def detect(
+    graph: PlannedGraph = None,
+    vertices: Vertices = None,
+    arcs: Arcs = None,
+    kind: Kind = None,
+    method: Annotated[Method, typer.Option(help="Method to plan for.")] = Method.louvain,
+    peer_memory: common.Peer = None,
     whole: Annotated[
         bool,
         typer.Option(
@@ -150,139 +189,267 @@ def plan(
             rich_help_panel=READING,
         ),
     ] = False,
-    json: common.Json = False,
-    quiet: common.Quiet = False,
-    verbose: common.Verbose = False,
+    placing: Placing = Placing(),
+    printing: Printing = Printing(),
     reading: Reading = DEFAULT_READING,
 ) -> None:
-    """Predict memory, placements and time of a GPU run; needs no GPU."""
+    """Plan a run of `louvain-um detect`."""
     from louvain_um import planning
-    from louvain_um.options import Budget, parse_count
+    from louvain_um.options import Budget
 
-    n_vertices = None if vertices is None else parse_count(vertices, "vertices")
-    n_arcs = None if arcs is None else parse_count(arcs, "arcs")
-    of_changing = {"--batch": batch, "--growth": growth != 1, "--on-cpu": on_cpu}
-    of_ranks = {"--link": link != LINK, "--cores": cores != CORES, "--rank-memory": rank_memory}
-    if store is None:
-        refuse_given("a plan without --store", of_changing)
-    if ranks is not None or devices is not None:
-        if graph is not None:
-            what = "--devices" if ranks is None else "--ranks"
-            raise OptionError(remedy=f"{what} takes no GRAPH; pass --vertices and --arcs instead")
-        of_one_gpu = {
-            "--method": method is not Method.louvain,
-            "--program": program,
-            "--store": store,
-            "--memory": memory != "auto",
-            "--device-budget": device_budget,
-            "--peer-memory": peer_memory,
-            "--machine": machine,
-            "--read": whole,
-            "other reading options": replace(reading, weighted=None) != DEFAULT_READING,
-        }
-        given = n_vertices, n_arcs, bool(reading.weighted), kind
-        if ranks is None:
-            refuse_given("--devices", of_one_gpu | of_ranks)
-            plan_devices(given, devices, json=json, quiet=quiet)
-        else:
-            refuse_given("--ranks", of_one_gpu | {"--devices": devices})
-            plan_ranks(given, ranks, link, cores, rank_memory, json=json, quiet=quiet)
-        return
-    refuse_given("a plan of one GPU", of_ranks)
-    budget = Budget.parse(device_budget)
-    own = planning.machine_of(machine, peer_memory)
-    if store is not None:
-        refuse_given(
-            "--store",
-            {
-                "--program": program,
-                "--kind": kind,
-                "--method": method is not Method.louvain,
-                "--peer-memory": peer_memory,
-                "--read": whole,
-            },
-        )
-        check_options(memory, machine)
-        options = {"batch": batch, "growth": growth, "device": "cpu" if on_cpu else None}
-        changing = dynamic_size(graph, (n_vertices, n_arcs, reading), store, options, quiet=quiet)
-        policy = {"memory": memory, "device_budget": device_budget, "machine": own}
-        print_store(changing, policy, graph, json=json, quiet=quiet)
-        return
-    if program is not None:
-        of_detection = {"--kind": kind, "--method": method is not Method.louvain}
-        refuse_given("--program", {**of_detection, "--read": whole and graph is None})
-        check_options(memory, machine)
-        declared = declared_program(program, graph, (n_vertices, n_arcs, reading), quiet, json)
-        policy = {"memory": memory, "device_budget": device_budget, "machine": own}
-        print_program(declared, policy, graph, json=json, quiet=quiet)
-        return
+    counts = size_given(graph, vertices, arcs)
+    options = placing.checked(peer_memory)
+    memory, machine = placing.memory, options["machine"]
+    budget = Budget.parse(placing.device_budget)
     graph_notes: tuple[str, ...] = ()
-    if graph is None:
-        if n_vertices is None or n_arcs is None:
-            raise OptionError(remedy="name a GRAPH, or pass both --vertices and --arcs")
+    if counts is not None:
         reading.refuse_without_graph(whole=whole)
         shape = planning.shape_of_size(
-            n_vertices, n_arcs, bool(reading.weighted), method.value, ("vertices", "arcs")
+            *counts, bool(reading.weighted), method.value, ("vertices", "arcs")
         )
-        result = planning.plan_shape(shape, memory, budget, own, kind=kind)
+        result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
         name = "a graph of this size"
         source_note = "" if kind else "planned from the size alone: the kind of graph is a guess"
     else:
-        if n_vertices is not None or n_arcs is not None:
-            raise OptionError(remedy="name a GRAPH, or pass --vertices and --arcs, not both")
-        # A bad policy or machine raises before a long read.
-        check_options(memory, machine)
+        assert graph is not None
         name = "standard input" if graph == "-" else graph
         known = not whole and not reading.chooses_columns
         size = size_in_header(graph, reading.format) if known else None
         if size is not None:
             shape = shape_from_header(size, reading, method.value)
-            result = planning.plan_shape(shape, memory, budget, own, kind=kind)
+            result = planning.plan_shape(shape, memory, budget, machine, kind=kind)
             guess = "" if kind else GUESSED
             source_note = f"only {size.read_from} was read{guess}"
             if reading.symmetrize and size.directed:
                 source_note += "; assumes that each edge is listed in one direction only"
         else:
-            from louvain_um.cli.progress import progress_reporter
-
-            with progress_reporter(quiet=quiet) as reporter:
-                reporter.step(f"reading {graph}")
-                loaded = reading.read(graph)
+            loaded = read(graph, reading, quiet=printing.quiet)
             graph_notes = loaded.notes
-            result = planning.plan(
-                loaded,
-                method=method.value,
-                memory=memory,
-                device_budget=device_budget,
-                machine=own,
-                kind=kind,
-            )
+            result = planning.plan(loaded, method=method.value, kind=kind, **options)
             source_note = "the whole graph was read" + (
                 "" if whole else ", as it has no header with its size"
             )
     notes = [*graph_notes, *([source_note] if source_note else []), *result.notes]
-    if json:
+    if printing.json:
         common.print_json(
             {**result.to_dict(), "graph": graph, "notes": [with_flags(note) for note in notes]}
         )
         return
-    if not quiet:
-        from louvain_um.cli.plans.tables import print_plan
+    if not printing.quiet:
+        from louvain_um.cli.plan_tables import print_plan
 
-        print_plan(result, name, verbose=verbose)
+        print_plan(result, name, verbose=printing.verbose)
         for text in notes:
             print_note(text)
     echo(result.verdict)
 
 
-def check_options(memory: str, machine: str | None) -> None:
-    """Raise for a bad policy or machine."""
-    from louvain_um.placement.machine.machine_files import load_machine
-    from louvain_um.placement.policy.find import find_policy
+@registered("program", placing=Placing, reading=Reading)
+def program(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="ALGORITHM", help="bfs, sssp, components, mst, pagerank, triangles or spmv."
+        ),
+    ],
+    graph: PlannedGraph = None,
+    vertices: Vertices = None,
+    arcs: Arcs = None,
+    peer_memory: common.Peer = None,
+    placing: Placing = Placing(),
+    printing: Printing = Printing(),
+    reading: Reading = DEFAULT_READING,
+) -> None:
+    """Plan a run of another algorithm: `louvain-um plan program bfs friends.csv`."""
+    from louvain_um import planning
+    from louvain_um.algorithms.programs import check_name, program_for, program_of
 
-    find_policy(memory)
-    if machine is not None:
-        load_machine(machine)
+    check_name(name)
+    counts = size_given(graph, vertices, arcs)
+    options = placing.checked(peer_memory)
+    if counts is not None:
+        reading.refuse_without_graph()
+        shape = planning.shape_of_size(
+            *counts, bool(reading.weighted), "louvain", ("vertices", "arcs")
+        )
+        weights = f"u{shape.weight_bytes}" if shape.weight_bytes else False
+        declared = program_of(name, n_vertices=counts[0], n_arcs=counts[1], weighted=weights)
+    else:
+        assert graph is not None
+        loaded = read(graph, reading, quiet=printing.quiet)
+        if not (printing.json or printing.quiet):
+            for note in loaded.notes:
+                print_note(note)
+        declared = program_for(name, loaded)
+    found = planning.plan(declared, **options)
+    if printing.json:
+        common.print_json({**found.to_dict(), "graph": graph})
+        return
+    text = str(found)
+    echo(text.splitlines()[-1] if printing.quiet else text)
+
+
+@registered("store", placing=Placing, reading=Reading)
+def store(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE", help="rows, pages, bump …: `louvain-um stores --help` lists them."
+        ),
+    ],
+    graph: PlannedGraph = None,
+    vertices: Vertices = None,
+    arcs: Arcs = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Edges of a batch at most.  [default: 10k]", show_default=False
+        ),
+    ] = None,
+    growth: Annotated[
+        float,
+        typer.Option(metavar="X", help="Largest number of arcs, relative to the number at first."),
+    ] = 1.0,
+    on_cpu: Annotated[
+        bool,
+        typer.Option(
+            "--on-cpu",
+            help="Hold the graph in host memory; always so for stores that no GPU has.",
+        ),
+    ] = False,
+    placing: Placing = Placing(),
+    printing: Printing = Printing(),
+    reading: Reading = DEFAULT_READING,
+) -> None:
+    """Plan the memory of a graph that changes: `louvain-um plan store pages friends.csv`."""
+    from louvain_um.dynamic.declared import DynamicSize
+    from louvain_um.options import parse_count
+    from louvain_um.placement.units import size as size_text
+    from louvain_um.planning import plan
+
+    values: dict[str, Any] = {"growth": growth, "device": "cpu" if on_cpu else None}
+    if batch is not None:
+        values["batch"] = parse_count(batch, "batch")
+    counts = size_given(graph, vertices, arcs)
+    options = placing.checked()
+    if counts is not None:
+        reading.refuse_without_graph()
+        size = DynamicSize(
+            n_vertices=counts[0],
+            n_arcs=counts[1],
+            weighted=bool(reading.weighted),
+            store=name,
+            **values,
+        )
+    else:
+        assert graph is not None
+        DynamicSize(n_vertices=0, n_arcs=0, store=name, **values)  # raises before a long read
+        size = DynamicSize.of(read(graph, reading, quiet=printing.quiet), store=name, **values)
+    found = plan(dynamic=size, **options)
+    if printing.json:
+        common.print_json({**found.to_dict(), "graph": graph, "store": size.store})
+        return
+    *table, last = str(found).splitlines()
+    if not size.on_device:
+        table = [f"{a.name:8} {size_text(a.nbytes)}" for a in found.program.arrays]
+        held = sum(array.nbytes for array in found.program.arrays)
+        last = f"{size.store} on the CPU: {size_text(held)} of host memory"
+    echo(last if printing.quiet else "\n".join([*table, last]))
+
+
+@registered("ranks")
+def ranks(
+    most: Annotated[int, typer.Argument(metavar="N", help="Largest number of ranks.")],
+    vertices: Vertices = None,
+    arcs: Arcs = None,
+    weighted: Weighted = False,
+    kind: Kind = None,
+    link: Annotated[
+        str,
+        typer.Option(
+            metavar="RATE",
+            help="Network rate into a rank: bits (100Gb) or bytes (10GB) per second.",
+        ),
+    ] = "10Gb",
+    cores: Annotated[int, typer.Option(metavar="N", min=1, help="Cores of a rank.")] = 16,
+    rank_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory of a rank, such as 256GiB.  [default: any]",
+            show_default=False,
+        ),
+    ] = None,
+    printing: Printing = Printing(),
+) -> None:
+    """Plan runs on up to N ranks of a cluster, which compute on CPUs."""
+    from louvain_um.cli.plan_tables import print_ranks, ranks_summary
+    from louvain_um.distributed.plan import choices, least_ranks, link_bytes, most_speedup
+    from louvain_um.options import parse_bytes
+
+    counts = both(vertices, arcs)
+    memory = None if rank_memory is None else parse_bytes(rank_memory, "rank_memory")
+    values: dict[str, Any] = {
+        "weighted": weighted,
+        "kind": kind,
+        "link": link_bytes(link),
+        "threads": cores,
+    }
+    found = ranks_summary(
+        choices(*counts, most, **values),
+        memory,
+        least_ranks(*counts, memory, most, **values) if memory else None,
+        most_speedup(*counts, **values),
+    )
+    if printing.json:
+        common.print_json(found)
+        return
+    print_ranks(found, *counts)
+    note_kind(kind, "", quiet=printing.quiet)
+
+
+@registered("devices")
+def devices(
+    most: Annotated[int, typer.Argument(metavar="N", help="Largest number of GPUs.")],
+    vertices: Vertices = None,
+    arcs: Arcs = None,
+    weighted: Weighted = False,
+    kind: Kind = None,
+    printing: Printing = Printing(),
+) -> None:
+    """Plan runs on up to N H200 of one host that share a graph."""
+    from louvain_um.cli.plan_tables import devices_summary, print_devices
+    from louvain_um.distributed.device_plan import device_choices, most_speedup
+
+    counts = both(vertices, arcs)
+    found = devices_summary(
+        device_choices(*counts, most, weighted=weighted, kind=kind), most_speedup(kind)
+    )
+    if printing.json:
+        common.print_json(found)
+        return
+    print_devices(found, *counts)
+    note_kind(
+        kind,
+        ". A plan of one GPU assumes no kind, so its seconds differ",
+        quiet=printing.quiet,
+    )
+
+
+def both(vertices: str | None, arcs: str | None) -> tuple[int, int]:
+    """Return numbers of vertices and arcs, which must be given."""
+    n_vertices, n_arcs = numbers(vertices, arcs)
+    if n_vertices is None or n_arcs is None:
+        raise OptionError(remedy="pass both --vertices and --arcs")
+    return n_vertices, n_arcs
+
+
+def note_kind(kind: str | None, more: str, *, quiet: bool) -> None:
+    """Print which kind of graph is assumed, if none was given."""
+    from louvain_um.distributed.plan_sizes import DEFAULT_KIND
+
+    if not (kind or quiet):
+        print_note(f"kind of graph: {DEFAULT_KIND} is assumed; pass another one as --kind{more}")
 
 
 def size_in_header(source: str, format: str | None) -> Size | None:

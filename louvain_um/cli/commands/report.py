@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
+from louvain_um.core.atomic_files import check_output
+from louvain_um.errors import OptionError
+
+if TYPE_CHECKING:
+    from louvain_um.profiling import Session
+    from louvain_um.profiling.sweep.results import Sweep
 
 
 @with_exit_code
@@ -60,8 +67,6 @@ def report(
     verbose: common.Verbose = False,
 ) -> None:
     """Show a recorded run: time, memory traffic, bottleneck and what to try."""
-    from louvain_um.cli.report_files import write_report
-
     result = write_report(session, other, output=output, trace=trace, charts=charts, force=force)
     if json:
         common.print_json(result.summary())
@@ -71,3 +76,120 @@ def report(
     if not quiet:
         for path in result.written:
             print_note(f"wrote {path}")
+
+
+PAGES = (".html", ".htm")
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """Input read and files written by ``louvain-um report``."""
+
+    sessions: tuple[Session, ...] = ()
+    sweep: Sweep | None = None
+    written: list[Path] = field(default_factory=list)
+
+    def summary(self) -> dict[str, Any]:
+        """Return what ``--json`` prints."""
+        from louvain_um.profiling.views.session.analysis import SessionAnalysis
+        from louvain_um.profiling.views.session.verdict import verdict
+
+        values: dict[str, Any] = {"schema": 1, "written": [str(path) for path in self.written]}
+        values["sessions"] = [
+            {**session.summary(), "verdict": str(verdict(SessionAnalysis(session)))}
+            for session in self.sessions
+        ]
+        if self.sweep is not None:
+            values["results"] = [dict(row) for row in self.sweep.results]
+        return values
+
+    def show(self) -> None:
+        """Print tables on stdout."""
+        from louvain_um.cli.terminal import safe_console
+        from louvain_um.profiling.views import terminal
+
+        terminal.show(self.sessions, self.sweep, safe_console())
+
+
+def write_report(
+    first: Path,
+    second: Path | None,
+    *,
+    output: Path | None,
+    trace: Path | None,
+    charts: Path | None,
+    force: bool,
+) -> Report:
+    """Read the input and write every file requested."""
+    _check(first, second, output=output, trace=trace, charts=charts, force=force)
+    report = _read(first, second)
+    if report.sweep is not None and trace is not None:
+        raise OptionError(remedy="trace needs a session; a sweep has no timeline")
+    if charts is not None:
+        # First: which files these are, and whether they exist, is known only now.
+        from louvain_um.profiling.views.charts import save
+
+        report.written += save(report.sessions, charts, sweep=report.sweep, force=force)
+    if output is not None:
+        from louvain_um.profiling.views.html import write
+
+        session = report.sessions[0] if report.sessions else None
+        other = report.sessions[1] if len(report.sessions) > 1 else None
+        write(session, output, other=other, sweep=report.sweep, force=force)
+        report.written.append(output)
+    if trace is not None:
+        from louvain_um.profiling.views import perfetto
+
+        perfetto.write(report.sessions[0], trace, force=force)
+        report.written.append(trace)
+    return report
+
+
+def _check(
+    first: Path,
+    second: Path | None,
+    *,
+    output: Path | None,
+    trace: Path | None,
+    charts: Path | None,
+    force: bool,
+) -> None:
+    """Raise for output that cannot be written, before anything is read."""
+    if output is not None and output.suffix.lower() not in PAGES:
+        raise OptionError("output", output.name, "must end in .html")
+    if trace is not None:
+        from louvain_um.profiling.views.perfetto import SUFFIXES
+
+        if not trace.name.lower().endswith(SUFFIXES):
+            raise OptionError("trace", trace.name, f"must end in {', '.join(SUFFIXES)}")
+    for path in (output, trace):
+        if path is not None:
+            for source in (first, second):
+                if source and source.exists() and path.exists() and path.samefile(source):
+                    raise OptionError(remedy=f"{path}: is also the input; choose another name")
+            check_output(path, force=force)
+    if charts is None:
+        return
+    from louvain_um.profiling.views.canvas import require_matplotlib
+
+    require_matplotlib()
+    if charts.exists() and not charts.is_dir():
+        raise OptionError(remedy=f"{charts}: is not a folder; --charts writes several files")
+
+
+def _read(first: Path, second: Path | None) -> Report:
+    """Read sessions or sweeps."""
+    from louvain_um.profiling import load
+    from louvain_um.profiling.sweep import files
+    from louvain_um.profiling.sweep.results import join_sweeps
+
+    report = Report()
+    for path in (first, second):
+        if path is None:
+            continue
+        if files.is_results(path):
+            read = files.read(path)
+            report.sweep = read if report.sweep is None else join_sweeps(report.sweep, read)
+        else:
+            report.sessions = (*report.sessions, load(path))
+    return report

@@ -75,7 +75,7 @@ def resolution(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Detect communities at many resolutions; print the plateaus to choose from."""
-    from louvain_um.cli.steps import counted_steps
+    from louvain_um.cli.progress import counted_steps
     from louvain_um.errors import OptionError
     from louvain_um.options import Options
 

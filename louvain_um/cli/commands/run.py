@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.algorithms.answers import Answer, paths, per_vertex, vertices_of
-from louvain_um.cli.algorithms.execute import Running, execute
+from louvain_um.cli.algorithms import Answer, Running, execute, paths, per_vertex, vertices_of
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import ColumnReading, GraphArgument

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common, graphs
-from louvain_um.cli.common import Method
+from louvain_um.cli.common import POLICIES, RATES, Budgets, Method, Policies, Rates, refuse_given
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
-from louvain_um.cli.plans.several import refuse_given
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
-from louvain_um.cli.sweep_options import POLICIES, RATES, Budgets, Policies, Rates
-from louvain_um.cli.terminal.output import echo
+from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, OptionError
 
 if TYPE_CHECKING:
@@ -153,7 +151,7 @@ def sweep(
     check_folder(output, force=force)
     notes: list[str] = []
     read: dict[str, Graph] = {}
-    from louvain_um.cli.sweep_progress import progress_printer
+    from louvain_um.cli.progress import progress_printer
 
     with progress_printer(quiet=quiet) as tell:
         subjects: list[Subject] = []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from louvain_um.cli.dynamic import stream
+from louvain_um.cli.commands import stream
 
 
 @pytest.fixture

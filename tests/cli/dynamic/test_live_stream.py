@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from louvain_um.cli import app
-from louvain_um.cli.dynamic import stream as command
+from louvain_um.cli.commands import stream as command
 from louvain_um.cli.progress import Reporter
 from louvain_um.dynamic import arriving
 from louvain_um.dynamic.streams import read_stream

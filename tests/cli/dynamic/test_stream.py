@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import louvain_um as lu
 from louvain_um.cli import app
-from louvain_um.cli.dynamic import stream as command
+from louvain_um.cli.commands import stream as command
 from louvain_um.dynamic.tracking.stream_folder import StreamFolder
 
 TABLES = ("communities", "events", "history")

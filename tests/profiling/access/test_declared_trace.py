@@ -112,11 +112,11 @@ def test_the_command_line_plans_and_simulates_algorithms(tmp_path):
     run = CliRunner().invoke
     graph = tmp_path / "g.mtx"
     assert run(app, ["generate", "rmat", "10", "-o", str(graph)]).exit_code == 0
-    done = run(app, ["plan", str(graph), "--program", "pagerank", "--device-budget", "50%",
+    done = run(app, ["plan", "program", "pagerank", str(graph), "--device-budget", "50%",
                      "--json", "--machine", "h200"])  # fmt: skip
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["program"] == "pagerank"
-    done = run(app, ["plan", str(graph), "--program", "bfs", "--machine", "h200"])
+    done = run(app, ["plan", "program", "bfs", str(graph), "--machine", "h200"])
     assert "next_front" in done.stdout
     trace = tmp_path / "bfs.npz"
     done = run(app, ["simulate", str(graph), "--program", "bfs", "--policies", "base,auto",

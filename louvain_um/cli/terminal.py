@@ -29,7 +29,7 @@ def safe(text: str) -> str:
 
     Examples
     --------
-    >>> from louvain_um.cli.terminal.output import safe
+    >>> from louvain_um.cli.terminal import safe
     >>> print(safe("\x1b[31mred.csv"))
     \x1b[31mred.csv
     """

@@ -12,12 +12,12 @@ import typer
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import expanded
-from louvain_um.cli.terminal.output import echo
+from louvain_um.cli.terminal import echo
 from louvain_um.core import interrupts
 
 if TYPE_CHECKING:
-    from louvain_um.cli.dynamic.sources import Source
     from louvain_um.cli.progress import Reporter
+    from louvain_um.cli.timed_sources import Source
     from louvain_um.dynamic.tracking.stream_folder import StreamFolder
     from louvain_um.dynamic.tracking.tracker import Tracker
 
@@ -117,8 +117,8 @@ def stream(
     verbose: common.Verbose = False,
 ) -> None:  # fmt: skip
     """Follow communities through timed edges; write them as they change."""
-    from louvain_um.cli.dynamic.sources import source_of
     from louvain_um.cli.progress import progress_reporter
+    from louvain_um.cli.timed_sources import source_of
     from louvain_um.cpu.compiling import announced
     from louvain_um.dynamic.tracking.stream_folder import StreamFolder
     from louvain_um.dynamic.windows import span
@@ -236,7 +236,7 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
 
 def draw(folder: Path, title: str) -> str:
     """Write the page of a stream; return a note where something for it is missing."""
-    from louvain_um.cli.dynamic.store_views import without_page
+    from louvain_um.cli.commands.stores import without_page
     from louvain_um.drawing.stream_report import write_report
 
     note = without_page()

@@ -1,1 +1,0 @@
-"""Algorithms beside communities: how a subcommand runs, and what it answers."""

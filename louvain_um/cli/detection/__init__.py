@@ -1,1 +1,0 @@
-"""What ``louvain-um detect`` reads, writes and prints."""

@@ -1,1 +1,0 @@
-"""Commands for changing graphs."""

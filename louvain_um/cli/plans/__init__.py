@@ -1,1 +1,0 @@
-"""Plans on the command line: their tables, and plans of several ranks or devices."""

@@ -1,1 +1,0 @@
-"""What ``louvain-um simulate`` writes."""
