@@ -35,7 +35,7 @@ def test_a_policy_on_a_peer_needs_one(run, tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text('graph = "peer"\n')
     size = ("plan", *SIZE)
-    of_program = (*size, "--program", "bfs")
+    of_program = ("plan", "program", "bfs", *SIZE)
     modelled = ("simulate", "example:les-miserables", "--oversubscription", "0")
     for command, policy in ((size, "--memory"), (of_program, "--memory"), (modelled, "--policies")):
         done = run(*command, policy, str(mine))
