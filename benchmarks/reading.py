@@ -30,7 +30,7 @@ import pandas as pd
 from common import RESULTS, machine, save
 
 import louvain_um as lu
-from louvain_um.formats.objects import frames
+from louvain_um.formats import tables
 
 EDGES = {"numbers": 5_000_000, "names": 1_000_000}
 
@@ -68,11 +68,11 @@ def factorize(frame: pd.DataFrame) -> object:
 
 def without_arrow(frame: pd.DataFrame) -> object:
     """Build the graph of a frame as if pyarrow were missing."""
-    least, frames.ARROW_EDGES = frames.ARROW_EDGES, sys.maxsize
+    least, tables.ARROW_EDGES = tables.ARROW_EDGES, sys.maxsize
     try:
         return lu.as_graph(frame)
     finally:
-        frames.ARROW_EDGES = least
+        tables.ARROW_EDGES = least
 
 
 def clock(call: Callable[[], object]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import GraphFormatError, LouvainUmError
-from louvain_um.formats.objects.examples import PREFIX, is_example
+from louvain_um.formats.objects import PREFIX, is_example
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph

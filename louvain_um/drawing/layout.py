@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.graph.edges import all_edges
+from louvain_um.graph.export import all_edges
 from louvain_um.graph.graph import Graph
-from louvain_um.graph.induced import induced_graph
-from louvain_um.graph.subgraph import subgraph
+from louvain_um.graph.subgraph import induced_graph, subgraph
 from louvain_um.results.partition import Result
 
 MOST_VERTICES = 1500

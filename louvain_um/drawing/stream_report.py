@@ -13,7 +13,7 @@ from louvain_um.core.atomic_files import replacing
 from louvain_um.drawing import over_time
 from louvain_um.drawing.chart_page import chart, render
 from louvain_um.errors import LouvainUmError
-from louvain_um.formats.optional_dependencies import first_line_of
+from louvain_um.formats.file_types import first_line_of
 from louvain_um.results.display import count
 
 if TYPE_CHECKING:

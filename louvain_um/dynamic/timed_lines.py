@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from louvain_um.dynamic.edge_lines import EdgeLines, refuse_broken_lines
 from louvain_um.errors import GraphError
-from louvain_um.formats.edge_list.columns import TIMES
-from louvain_um.formats.edge_list.header import DATE
-from louvain_um.formats.edge_list.roles import Roles, choose
+from louvain_um.formats.column_roles import TIMES, Roles, choose
+from louvain_um.formats.edge_list.first_lines import DATE
 from louvain_um.formats.edge_list.sniff import THOUSANDS
-from louvain_um.formats.file_types import SUFFIXES, other_content, suffix_of
+from louvain_um.formats.file_types import SUFFIXES, first_line_of, other_content, require, suffix_of
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parse_errors import DECIMAL_COMMA
 from louvain_um.formats.read_options import ReadOptions
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
+from types import ModuleType
 from typing import Any
 
 from louvain_um.errors import GraphError, GraphFormatError, OptionError
@@ -130,3 +132,20 @@ def other_content(head: bytes) -> str:
 def holds_communities(name: str) -> bool:
     """Return whether a file's suffix is of a format for a graph and its communities."""
     return name.lower().removesuffix(".gz").endswith(ATTRIBUTED)
+
+
+def first_line_of(error: Exception) -> str:
+    """Return the first line of an error's text, or its type if the text is empty."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
+def require(module: str, file: str) -> ModuleType:
+    """Import a library of the `formats` extra; the error says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        library = module.partition(".")[0]
+        raise GraphFormatError(
+            f"this format needs {library}; install it with pip install 'louvain-um[formats]'",
+            file,
+        ) from None

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.edge_list.columns import WEIGHTS
+from louvain_um.formats.column_roles import WEIGHTS
+from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
@@ -46,7 +46,7 @@ def read_cytoscape(file: GraphFile, options: ReadOptions) -> Graph:
 
 
 def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
-    from louvain_um.formats.objects.networks import from_networkx
+    from louvain_um.formats.networks import from_networkx
 
     graph, names = parsed(file, kind)
     weight = _weight(graph) if options.weight is None else str(options.weight)

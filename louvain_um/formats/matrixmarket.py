@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from louvain_um.formats.edge_list import scan
 from louvain_um.formats.edge_list.edges import build_graph, read_numbers
-from louvain_um.formats.edge_list.line_format import LineFormat
+from louvain_um.formats.edge_list.scan import LineFormat
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.objects.symmetric import matrix_of_entries, undirected
+from louvain_um.formats.matrices import matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES

@@ -20,10 +20,10 @@ from louvain_um.formats.edge_list.edges import (
     exact_weights,
     use_integer_weights,
 )
-from louvain_um.formats.edge_list.float_parser import read_real
+from louvain_um.formats.edge_list.number_parser import read_real
 from louvain_um.formats.edge_list.scan import blank
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.objects.symmetric import all_entries, matrix_of_rows, one_half
+from louvain_um.formats.matrices import all_entries, matrix_of_rows, one_half
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
+from louvain_um.formats.file_types import first_line_of
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.objects.sparse import from_sparse
-from louvain_um.formats.optional_dependencies import first_line_of
+from louvain_um.formats.matrices import from_sparse
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
@@ -91,7 +91,7 @@ def _edges(
     if options.weighted and w is None:
         raise GraphError("has no array w with weights; drop weighted=True (--weighted)")
     if options.bipartite:
-        from louvain_um.formats.objects.frames import from_ids
+        from louvain_um.formats.tables import from_ids
 
         u, v, names = arrays["u"], arrays["v"], arrays.get("names")
         if names is not None:

@@ -8,10 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
+from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.objects.frames import from_columns
-from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.tables import from_columns
 from louvain_um.graph.graph import Graph
 
 VERTICES_KEY = b"louvain_um_vertices"
@@ -19,7 +19,7 @@ VERTICES_KEY = b"louvain_um_vertices"
 
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
-    """Read a Parquet table; `edge_list.roles` chooses the columns."""
+    """Read a Parquet table; `column_roles` chooses the columns."""
     parquet = require("pyarrow.parquet", file.name)
     try:
         table = parquet.ParquetFile(file.seekable())

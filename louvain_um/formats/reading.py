@@ -57,7 +57,7 @@ def read_graph(
         Cytoscape JSON (``.cyjs``), ``.npz`` or ``.parquet``; each may be gzipped. ``-`` is standard
         input, whose format is recognized by its first bytes, or else an edge list; so is that of
         a pipe without a suffix, such as ``/dev/stdin``.
-        ``example:les-miserables`` and other names of `louvain_um.formats.objects.examples` are
+        ``example:les-miserables`` and other names of `louvain_um.formats.objects` are
         small graphs of networkx.
     format : str, optional
         "edges", "matrixmarket", "metis", "gml", "graphml", "gexf", "cytoscape", "npz" or "parquet":
@@ -246,7 +246,7 @@ def as_graph(
     if isinstance(obj, str | os.PathLike):
         with named("read_graph"):
             return _warned(read(os.fspath(obj), None, options))
-    from louvain_um.formats.objects.adapt import adapt
+    from louvain_um.formats.objects import adapt
 
     graph = adapt(obj, options)
     return graph if graph is obj else _warned(graph)
@@ -261,11 +261,11 @@ def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:
 def read(name: str, format: str | None, options: ReadOptions) -> Graph:
     """Read a graph without warnings; `read_graph` documents the options."""
     from louvain_um.formats.graph_file import is_stream, open_graph_file, refuse_missing
-    from louvain_um.formats.objects.examples import example, is_example
+    from louvain_um.formats.objects import example, is_example
 
     check_format(format)
     if is_example(name):
-        from louvain_um.formats.objects.adapt import adapt
+        from louvain_um.formats.objects import adapt
 
         return adapt(example(name), options)
     if name != "-":

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import Doubt, GraphError
+from louvain_um.formats.column_roles import plain
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.formats.edge_list.roles import plain
 from louvain_um.graph.limits import MAX_VERTICES
 
 PEOPLE = {

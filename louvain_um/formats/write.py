@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,17 +18,21 @@ from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files
 from louvain_um.errors import GraphFormatError
-from louvain_um.formats import attributed
-from louvain_um.formats.edge_list.header import is_word
-from louvain_um.formats.edge_list.integer_text import digits
-from louvain_um.formats.file_types import format_of
+from louvain_um.formats.edge_list.first_lines import is_word
+from louvain_um.formats.file_types import format_of, require
 from louvain_um.formats.labels.columns import integers_or_texts, objects, typed, writable
-from louvain_um.formats.optional_dependencies import require
-from louvain_um.graph.edges import all_edges, edges, vertex_ranges
-from louvain_um.graph.export import Attributes
+from louvain_um.formats.labels.table import digits
+from louvain_um.graph.export import (
+    Attributes,
+    all_edges,
+    edges,
+    to_networkx,
+    vertex_names,
+    vertex_ranges,
+)
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.integer_weights import weights_to_write
 from louvain_um.graph.kinds import refuse_directed
-from louvain_um.graph.shortest_weights import weights_to_write
 
 NOT_IN_NAMES: Final = {
     "edges": re.compile(r"\A\Z|[\0-\x08\n\r\x0e-\x1f\x7f]"),
@@ -59,9 +64,9 @@ def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes)
     """Return the writer for a path; raise an error if it cannot be written."""
     name = kind or format_of(path)
     with_attributes: dict[str, Callable[[BinaryIO, Graph, str, Attributes], None]] = {
-        "graphml": attributed.write_graphml,
-        "gexf": attributed.write_gexf,
-        "cytoscape": attributed.write_cytoscape,
+        "graphml": write_graphml,
+        "gexf": write_gexf,
+        "cytoscape": write_cytoscape,
     }
     writers: dict[str, Writer] = {
         "edges": _write_edges,
@@ -317,3 +322,42 @@ def _isolated_note(graph: Graph) -> tuple[str, ...]:
         return ()
     kept = ".npz, .graphml, .gexf and .cyjs keep them"
     return (f"{isolated} isolated vertices have names and no edges, and are left out; {kept}",)
+
+
+def write_gexf(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes) -> None:
+    """Write GEXF, for Gephi."""
+    writer = require("networkx.readwrite.gexf", path).GEXFWriter(prettyprint=False)
+    writer.add_graph(_labelled(graph, path, attributes))
+    for meta in writer.xml.iter("meta"):
+        # The date of writing: the same graph gives the same bytes.
+        meta.attrib.pop("lastmodifieddate", None)
+    writer.write(stream)
+
+
+def write_graphml(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes) -> None:
+    """Write GraphML, for igraph, yEd, Gephi and others."""
+    networkx = require("networkx", path)
+    text = io.BytesIO()
+    networkx.write_graphml_xml(_labelled(graph, path, attributes), text, prettyprint=False)
+    # Readers of XML take a carriage return for a newline unless it is escaped.
+    stream.write(text.getvalue().replace(b"\r", b"&#13;"))
+
+
+def write_cytoscape(stream: BinaryIO, graph: Graph, path: str, attributes: Attributes) -> None:
+    """Write the JSON of Cytoscape and Cytoscape.js."""
+    found = require("networkx", path).cytoscape_data(
+        _labelled(graph, path, attributes), name="label"
+    )
+    stream.write(json.dumps(found, ensure_ascii=False).encode() + b"\n")
+
+
+def _labelled(graph: Graph, path: str, attributes: Attributes) -> Any:
+    """Return the graph with vertices 0 … n − 1, labelled with their names or ids."""
+    names = vertex_names(graph)
+    plain = [name if isinstance(name, str | int) else str(name) for name in names]
+    # A label is of one type in these formats.
+    typed = plain if len({type(name) for name in plain}) < 2 else [str(name) for name in plain]
+    labels: NDArray[Any] = np.empty(len(names), object)
+    labels[:] = typed
+    numbered = replace(graph, names=None, check=False)
+    return to_networkx(numbered, {"label": labels, **attributes})

@@ -1,9 +1,11 @@
-"""Sizes that a graph's integer types allow."""
+"""What every graph has, and the sizes that its integer types allow."""
+
+# ruff: noqa: D102
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,3 +45,26 @@ def checked_names(names: Sequence[Any] | NDArray[Any], n: int) -> NDArray[Any]:
     if array.shape != (n,):
         raise GraphError(f"names must have one entry per vertex, {n} in all")
     return array
+
+
+class GraphData(Protocol):
+    """The arrays of a graph; `Graph` documents them."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...
+    @property
+    def targets(self) -> NDArray[np.uint32]: ...
+    @property
+    def weights(self) -> NDArray[np.uint32] | NDArray[np.int64] | None: ...
+    @property
+    def loops(self) -> NDArray[np.int64]: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def names(self) -> NDArray[Any] | None: ...
+    @property
+    def n_vertices(self) -> int: ...
+    @property
+    def n_edges(self) -> int: ...
+    @property
+    def total_weight(self) -> int: ...

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.formats.optional_dependencies import first_line_of
+from louvain_um.formats.file_types import first_line_of
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Array, HostTouches, Launch, Step, Trace

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
 from louvain_um.formats.edge_list.edges import EdgeList
-from louvain_um.formats.objects.symmetric import matrix_of_entries, one_half
+from louvain_um.formats.matrices import matrix_of_entries, one_half
 from louvain_um.graph.graph import Graph
 
 

@@ -146,9 +146,10 @@ def test_ids_survive(tmp_path: Path) -> None:
 
 
 def test_lists_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from louvain_um.graph import edges
 
-    monkeypatch.setattr(edges, "BLOCK_ARCS", 5)
+    from louvain_um.graph import export
+
+    monkeypatch.setattr(export, "BLOCK_ARCS", 5)
     rng = np.random.default_rng(3)
     graph = Graph.from_edges(rng.integers(0, 40, 150), rng.integers(0, 60, 150), n_vertices=70)
     no_loops = Graph(graph.offsets, graph.targets, None, graph.loops * 0)

@@ -16,7 +16,7 @@ from louvain_um.cli.messages import with_flags
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError
-from louvain_um.formats.objects.examples import is_example
+from louvain_um.formats.objects import is_example
 
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size

@@ -100,7 +100,7 @@ def mst(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
         import numpy as np
 
         from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
-        from louvain_um.graph.shortest_weights import weights_to_write
+        from louvain_um.graph.integer_weights import weights_to_write
         from louvain_um.results.display import count, quantity
 
         u, v, weights = minimum_spanning_forest(loaded, **call)

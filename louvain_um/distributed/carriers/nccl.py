@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core.threads import start_thread
 from louvain_um.distributed.communicator import Array, Collectives, Communicator
 from louvain_um.errors import WorkerLostError
-from louvain_um.formats.optional_dependencies import first_line_of
+from louvain_um.formats.file_types import first_line_of
 from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.placement.memory import cuda_calls
 

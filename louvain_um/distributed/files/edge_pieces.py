@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphFormatError
-from louvain_um.formats.edge_list import reader, roles, sniff
+from louvain_um.formats import column_roles as roles
+from louvain_um.formats.edge_list import reader, sniff
 from louvain_um.formats.edge_list.edges import read_numbers
+from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import open_graph_file
-from louvain_um.formats.optional_dependencies import first_line_of, require
 from louvain_um.formats.parquet import VERTICES_KEY, from_arrow
 from louvain_um.formats.read_options import ReadOptions
 
@@ -192,7 +193,7 @@ def read_text(path: str, options: ReadOptions) -> Edges:
 def from_columns(
     names: Sequence[Any], column: Callable[[Any], Array], options: ReadOptions
 ) -> Edges:
-    """Return the edges of a table; `edge_list.roles` chooses its columns."""
+    """Return the edges of a table; `column_roles` chooses its columns."""
     chosen = roles.choose(list(names), len(names), options)
     ends = column(names[chosen.source]), column(names[chosen.target])
     for end in ends:

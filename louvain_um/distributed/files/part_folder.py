@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from louvain_um.core.atomic_files import OwnFolder, flush, flush_folder
 from louvain_um.errors import LouvainUmError
-from louvain_um.formats.optional_dependencies import require
+from louvain_um.formats.file_types import require
 
 UNFINISHED: Final = ".unfinished"
 """Ends the name of a file until all are whole. A folder's readers take names in .parquet."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from louvain_um.distributed.communicator import Communicator, Exchange
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.formats.optional_dependencies import first_line_of
+from louvain_um.formats.file_types import first_line_of
 from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.placement.memory import cuda_calls
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.edge_list.roles import choose
-from louvain_um.formats.objects.frames import refuse_cross_table
-from louvain_um.formats.objects.networks import DIRECTED
+from louvain_um.formats.column_roles import choose
+from louvain_um.formats.networks import DIRECTED
 from louvain_um.formats.parquet import from_arrow
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.tables import refuse_cross_table
 
 
 def edge_columns(what: str, edges: Any, *, weighted: bool) -> tuple[Any, ...] | None:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.errors import GraphError
 from louvain_um.formats import parse_errors
-from louvain_um.formats.edge_list.float_parser import EXACT
-from louvain_um.formats.edge_list.line_format import LineFormat
-from louvain_um.formats.edge_list.scan import WEIGHT, scan_numbers
+from louvain_um.formats.edge_list.number_parser import EXACT
+from louvain_um.formats.edge_list.scan import WEIGHT, LineFormat, scan_numbers
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph

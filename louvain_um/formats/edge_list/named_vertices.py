@@ -15,9 +15,8 @@ from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, exact_weights
-from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.edge_list.number_vertices import hash_keys
-from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, blank, skip_comment
+from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat, blank, skip_comment
 from louvain_um.formats.graph_file import GraphFile
 
 MAX_FIXED_WIDTH = 64

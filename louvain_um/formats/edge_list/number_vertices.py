@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.formats.edge_list.bits import ones
+from louvain_um.formats.edge_list.number_parser import ones
 
 SMALL = 1 << 15
 """Edges below which a second thread does not pay."""

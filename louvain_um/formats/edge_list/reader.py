@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.edge_list import column_notes, scan, sniff
+from louvain_um.formats import notes as column_notes
+from louvain_um.formats.edge_list import scan, sniff
 from louvain_um.formats.edge_list.edges import EdgeList, build_graph, read_numbers
-from louvain_um.formats.edge_list.line_format import LineFormat
 from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.edge_list.scan import LineFormat
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import note_on_modes, split_modes

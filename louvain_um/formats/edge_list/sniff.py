@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass, field
 
 from louvain_um.errors import Doubt, GraphError
-from louvain_um.formats.edge_list import columns, header
-from louvain_um.formats.edge_list.roles import Roles, choose, is_id
-from louvain_um.formats.edge_list.sample import (
+from louvain_um.formats import column_roles as columns
+from louvain_um.formats.column_roles import Roles, choose, is_id
+from louvain_um.formats.edge_list import first_lines as header
+from louvain_um.formats.edge_list.first_lines import (
     SAMPLE_BYTES,
     SAMPLE_LINES,
     Sample,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import sys
 import zlib
 from pathlib import Path
@@ -15,8 +16,14 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED, open_graph_file
-from louvain_um.formats.labels import columns, infomap, text
+from louvain_um.formats.labels import columns, text
+from louvain_um.formats.labels.columns import integers_or_texts
 from louvain_um.results.comparison import Labels
+
+INFOMAP = (".clu", ".tree", ".ftree")
+
+CLU = re.compile(r"(\d+)\s+(\d+)(?:\s+\S+)?\s*")
+TREE = re.compile(r'(\d+(?::\d+)*):\d+\s+\S+\s+"(.*)"(?:\s+\d+)*\s*')
 
 REMEDY = "use a machine with more memory"
 KNOWN = ".csv, .tsv, .txt, .parquet, .npz, .json, .gexf, .graphml, .cyjs"
@@ -82,8 +89,8 @@ def read_labels(path: str | Path) -> Labels:
             labels = _read_json(path)
         elif holds_communities(path):
             labels = _read_graph(path)
-        elif suffix in infomap.SUFFIXES:
-            labels = infomap.read(path, _text(path))
+        elif suffix in INFOMAP:
+            labels = _read_infomap(path, _text(path))
         else:
             labels = text.read(path, _text(path))
     except FileNotFoundError:
@@ -236,3 +243,24 @@ def _text(path: str | Path) -> str:
     if "\0" in text:
         raise GraphFormatError(f"is not text; label files are {KNOWN}", path)
     return text
+
+
+def _read_infomap(path: str | Path, text: str) -> Labels:
+    """Return the top modules in a file of Infomap; a vertex in several modules is an error."""
+    pattern = CLU if Path(path).suffix.lower() == ".clu" else TREE
+    vertices, modules = list[str](), list[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("*"):
+            break  # links follow
+        if not line.strip() or line.startswith("#"):
+            continue
+        found = pattern.fullmatch(line)
+        if found is None:
+            form = "node_id module flow" if pattern is CLU else 'path flow "name" node_id'
+            raise GraphFormatError(f"is no line of Infomap ({form}); write it again", path, number)
+        first, second = found[1], found[2]
+        vertices.append(first if pattern is CLU else second)
+        modules.append(second if pattern is CLU else first.partition(":")[0])
+    if not vertices:
+        raise GraphFormatError("contains no modules; let Infomap write it again", path)
+    return Labels(integers_or_texts(vertices), integers_or_texts(modules))

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import GraphWarning
-from louvain_um.formats.edge_list.integer_text import digits
 from louvain_um.formats.labels import check_labels_path, read_labels, write_labels
 from louvain_um.formats.labels import table as module
+from louvain_um.formats.labels.table import digits
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels, compare
 

@@ -9,7 +9,7 @@ import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats import as_graph, read_graph, write_graph
-from louvain_um.formats.objects.examples import EXAMPLES
+from louvain_um.formats.objects import EXAMPLES
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

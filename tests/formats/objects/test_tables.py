@@ -14,8 +14,7 @@ import pytest
 
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.errors import GraphError, GraphWarning
-from louvain_um.formats import as_graph, read_graph
-from louvain_um.formats.objects import frames
+from louvain_um.formats import as_graph, read_graph, tables
 from tests.graphs import same
 
 
@@ -64,7 +63,7 @@ def test_names_are_the_same_with_and_without_arrow(
     u, v = (np.fromiter(ids, object, len(ids)) for ids in (source, target))
     found = []
     for least in (0, len(source) + 1):
-        monkeypatch.setattr(frames, "ARROW_EDGES", least)
+        monkeypatch.setattr(tables, "ARROW_EDGES", least)
         found.append(as_graph((u, v)))
     one, other = found
     assert same(one, other)
@@ -78,7 +77,7 @@ def test_names_are_the_same_with_and_without_arrow(
 
 @pytest.mark.parametrize("least", [0, 9])
 def test_a_missing_name_is_told_with_its_row(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "ARROW_EDGES", least)
+    monkeypatch.setattr(tables, "ARROW_EDGES", least)
     for missing in (None, float("nan")):
         with pytest.raises(GraphError, match="row 1 is missing"):
             as_graph((np.array(["a", "b"], object), np.array(["b", missing], object)))

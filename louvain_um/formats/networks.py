@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.objects.frames import name_array
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.tables import name_array
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import TOO_LARGE
 

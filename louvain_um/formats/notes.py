@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from louvain_um.errors import Doubt
+from louvain_um.formats.column_roles import Roles, is_id
 from louvain_um.formats.edge_list.edges import EdgeList
-from louvain_um.formats.edge_list.roles import Roles, is_id
 from louvain_um.formats.edge_list.sniff import DetectedFormat
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import different_kinds

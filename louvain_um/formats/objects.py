@@ -6,11 +6,13 @@ it is loaded.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
@@ -34,18 +36,18 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     if not table and (problem := options.unsuited(f"a {type(obj).__name__}", but=fits)):
         raise GraphError(problem)
     if "networkx" in libraries and hasattr(obj, "is_multigraph"):
-        from louvain_um.formats.objects.networks import from_networkx
+        from louvain_um.formats.networks import from_networkx
 
         return from_networkx(obj, options)
     if "igraph" in libraries and hasattr(obj, "get_edgelist"):
-        from louvain_um.formats.objects.networks import from_igraph
+        from louvain_um.formats.networks import from_igraph
 
         return from_igraph(obj, options)
     if libraries & {"cupy", "cupyx"} and hasattr(obj, "get"):
         obj = obj.get()
         libraries = {type(obj).__module__.partition(".")[0]}
     if "scipy" in libraries and hasattr(obj, "tocsr"):
-        from louvain_um.formats.objects.sparse import from_sparse
+        from louvain_um.formats.matrices import from_sparse
 
         return from_sparse(obj, options)
     if table:
@@ -81,7 +83,7 @@ def _symmetric(rows: list[Any]) -> bool:
 
 
 def _from_array(array: Any, options: ReadOptions) -> Graph:
-    from louvain_um.formats.objects.sparse import from_dense
+    from louvain_um.formats.matrices import from_dense
 
     if np.ma.is_masked(array):
         raise GraphError("the array has masked entries; fill them, with 0 where there is no edge")
@@ -108,7 +110,7 @@ def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
 
 def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
     """Build from (source, target[, weights]); ids are vertices 0 … n − 1 or names."""
-    from louvain_um.formats.objects.frames import factorize
+    from louvain_um.formats.tables import factorize
 
     u, v = parts[:2]
     w = parts[2] if len(parts) == 3 and options.weighted is not False else None
@@ -117,7 +119,7 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
             f"edges must be two one-dimensional arrays; got shapes {u.shape} and {v.shape}"
         )
     if options.bipartite:
-        from louvain_um.formats.objects.frames import from_ids
+        from louvain_um.formats.tables import from_ids
 
         return from_ids(u, v, w, options)
     names = None
@@ -140,7 +142,7 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
 
 
 def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
-    from louvain_um.formats.objects.frames import from_columns, refuse_cross_table
+    from louvain_um.formats.tables import from_columns, refuse_cross_table
 
     if "pandas" in libraries and hasattr(obj, "columns"):
         if _is_matrix(obj) and not options.names_columns:
@@ -204,8 +206,8 @@ def _is_matrix(frame: Any) -> bool:
 
 
 def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
-    from louvain_um.formats.objects.frames import name_array
-    from louvain_um.formats.objects.sparse import from_dense, from_sparse
+    from louvain_um.formats.matrices import from_dense, from_sparse
+    from louvain_um.formats.tables import name_array
 
     names = frame.index.tolist()
     if len(set(names)) < len(names):
@@ -230,3 +232,37 @@ def _host(part: Any) -> Any:
     """Return an array in host memory."""
     # Masks stay, for `build` to refuse.
     return np.asanyarray(part.get() if type(part).__module__.startswith("cupy") else part)
+
+
+EXAMPLES: Mapping[str, str] = {
+    "les-miserables": "les_miserables_graph",
+    "karate": "karate_club_graph",
+    "florentine-families": "florentine_families_graph",
+    "southern-women": "davis_southern_women_graph",
+}
+"""Names of examples, and the networkx functions that build them."""
+
+PREFIX = "example:"
+
+
+def is_example(source: str) -> bool:
+    """Return whether a source names an example; a file of that name comes first."""
+    return source.startswith(PREFIX) and not os.path.exists(source)
+
+
+def example(source: str) -> Any:
+    """Return an example as a networkx graph."""
+    name = source.removeprefix(PREFIX)
+    if name not in EXAMPLES:
+        raise OptionError(
+            "example",
+            name,
+            f"choose from {', '.join(EXAMPLES)}",
+            problem=f"unknown example {name!r}",
+        )
+    try:
+        import networkx
+    except ImportError:
+        raise LouvainUmError("examples need NetworkX: pip install 'louvain-um[formats]'") from None
+    build: Callable[[], Any] = getattr(networkx, EXAMPLES[name])
+    return build()

@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import Doubt, GraphError
-from louvain_um.formats.edge_list.column_notes import OTHERS, notes_on_ends, unread_numbers
-from louvain_um.formats.edge_list.columns import (
+from louvain_um.formats.column_roles import (
     ENDS,
     LABELS_NOT_EDGES,
     TIMES,
     VERTEX_NAMES,
     are_labels,
+    choose,
+    find_ends,
+    is_id,
 )
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.formats.edge_list.roles import choose, find_ends, is_id
+from louvain_um.formats.notes import OTHERS, notes_on_ends, unread_numbers
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import note_on_modes, split_modes
 from louvain_um.graph.graph import Graph

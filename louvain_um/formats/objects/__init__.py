@@ -1,1 +1,0 @@
-"""Adapters: graphs from networkx, igraph, SciPy, CuPy, pandas, Arrow and Polars objects."""
