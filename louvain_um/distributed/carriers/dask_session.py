@@ -26,7 +26,7 @@ from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Event, Observer
-from louvain_um.formats.optional_dependencies import first_line_of
+from louvain_um.formats.file_types import first_line_of
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
