@@ -17,7 +17,7 @@ from typing import Any
 from common import machine, save
 
 from louvain_um.placement.machine.machine_files import load_machine
-from louvain_um.profiling.access.recorded_plan import peak_of
+from louvain_um.profiling.access.plans import peak_of
 from louvain_um.profiling.sweep.parsing import parse_policies
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.thesis.published import NON_FITTING

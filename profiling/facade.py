@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
-from louvain_um.profiling.session import storage
-from louvain_um.profiling.session.data import SessionData
+from louvain_um.profiling.session import Lifetime, SessionData, storage
 from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.session.timeline import Lifetime
 from louvain_um.profiling.sources import nsys
 from louvain_um.profiling.views.session.lines import lines
 

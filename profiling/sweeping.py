@@ -116,7 +116,7 @@ def _settings(
     subjects: Sequence[Subject], policies: Any, budgets: Any, machine: Any,
     device: str, method: Method, seed: int,
 ) -> Settings:  # fmt: skip
-    from louvain_um.profiling.access.recorded_plan import peak_of
+    from louvain_um.profiling.access.plans import peak_of
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep.parsing import parse_policies, rates_of
     from louvain_um.profiling.sweep.points import Settings, places_of

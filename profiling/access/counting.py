@@ -10,6 +10,8 @@ a slot, with a counter per page.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from louvain_um.core.compiled import kernel
@@ -28,14 +30,49 @@ SECTOR = 32
 SPREAD = np.uint32(0x9E3779B1)
 
 
+class Counters(NamedTuple):
+    """Counts of pages, slot after slot, and which pages of each slot have any."""
+
+    counts: Any
+    bases: Any  # by slot: where its counts begin
+    low: Any  # by slot: first and last page counted
+    high: Any
+    last: Any  # by slot: last page that there is
+
+
+class Rows(NamedTuple):
+    """The arcs of a level."""
+
+    offsets: Any
+    targets: Any
+
+
+class Widths(NamedTuple):
+    """Bytes of a weight, 0 without weights, and of a sum."""
+
+    weight: int
+    total: int
+
+
+class Members(NamedTuple):
+    """Communities: their numbers by vertex, members in order, and rows of the next level."""
+
+    numbers: Any
+    members: Any
+    starts: Any
+    places: Any  # where the rows begin in the chunk
+    coarse_offsets: Any
+
+
 @kernel(inline="always")
 def note(counters, slot, at, amount):
     """Count `amount` at byte `at` of a slot's array."""
-    counts, bases, low, high, last = counters
     page = at >> PAGE_BITS
-    counts[bases[slot] + np.int64(min(np.uint64(page), last[slot]))] += amount
-    low[slot] = min(low[slot], page)
-    high[slot] = max(high[slot], page)
+    counters.counts[counters.bases[slot] + np.int64(min(np.uint64(page), counters.last[slot]))] += (
+        amount
+    )
+    counters.low[slot] = min(counters.low[slot], page)
+    counters.high[slot] = max(counters.high[slot], page)
 
 
 @kernel()
@@ -50,9 +87,10 @@ def note_range(counters, slot, first, nbytes):
 
 
 @kernel()
-def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
-    """Count the accesses of deciding for queue[begin:end]."""
-    weight, width = widths
+def count_decisions(counters, widths, hubs, rows, labels, queue, begin, end):
+    """Count the accesses of deciding for queue[begin:end]; what it decides does not matter."""
+    weight, width = widths.weight, widths.total
+    offsets, targets = rows.offsets, rows.targets
     hub_degree, most = hubs
     for i in range(begin, end):
         v = np.int64(queue[i])
@@ -90,9 +128,9 @@ def decide(counters, widths, hubs, offsets, targets, labels, queue, begin, end):
 
 
 @kernel()
-def apply(counters, widths, labels, queue, proposed, begin, end, stays):
+def apply_moves(counters, widths, labels, queue, proposed, begin, end, stays):
     """Apply the moves of queue[begin:end] to `labels`; count the accesses."""
-    width = widths[1]
+    width = widths.total
     for i in range(begin, end):
         note(counters, PROPOSED_READ, 4 * i, 4)
         target_label = proposed[i]
@@ -109,8 +147,9 @@ def apply(counters, widths, labels, queue, proposed, begin, end, stays):
 
 
 @kernel()
-def activate(counters, offsets, targets, labels, queue, proposed, begin, end, stays):
+def count_activations(counters, rows, labels, queue, proposed, begin, end, stays):
     """Count the accesses of activating the neighbours of moved vertices in queue[begin:end]."""
+    offsets, targets = rows.offsets, rows.targets
     for i in range(begin, end):
         note(counters, PROPOSED_READ, 4 * i, 4)
         target_label = proposed[i]
@@ -131,9 +170,9 @@ def activate(counters, offsets, targets, labels, queue, proposed, begin, end, st
 
 
 @kernel()
-def group(counters, widths, numbers, cursor, begin, end):
+def count_grouping(counters, widths, numbers, cursor, begin, end):
     """Count the accesses of grouping vertices begin … end by community."""
-    width = widths[1]
+    width = widths.total
     for v in range(begin, end):
         c = np.int64(numbers[v])
         note(counters, NUMBERS_READ, 4 * v, 8)
@@ -160,12 +199,13 @@ def longest_queue(numbers, communities):
 
 
 @kernel()
-def sum_rows(counters, widths, graph, lists, order, last, flight, quota, keys):
+def sum_rows(counters, widths, rows, groups, order, flight, quota, keys):
     """Let every worker sum about `quota` more arcs of its community; count the accesses."""
-    weight, width = widths
-    offsets, targets = graph
-    numbers, members, starts, places, coarse_offsets = lists
+    weight, width = widths.weight, widths.total
+    offsets, targets = rows.offsets, rows.targets
+    numbers, starts = groups.numbers, groups.starts
     slots, large = keys
+    last = len(order)
     workers = len(flight) // 2
     busy = False
     for worker in range(workers):
@@ -182,7 +222,7 @@ def sum_rows(counters, widths, graph, lists, order, last, flight, quota, keys):
             m = flight[2 * worker + 1]
             hashed = slots > 0 and starts[c + 1] - starts[c] >= large
             while m < starts[c + 1] and done < quota:
-                v = np.int64(members[m])
+                v = np.int64(groups.members[m])
                 note(counters, MEMBERS, 4 * m, 4)
                 note(counters, ROWS, 8 * v, 1)
                 low, high = offsets[v], offsets[v + 1]
@@ -205,7 +245,8 @@ def sum_rows(counters, widths, graph, lists, order, last, flight, quota, keys):
             flight[2 * worker + 1] = m
             if m == starts[c + 1]:
                 flight[2 * worker] = -1
-                at, size = places[c], coarse_offsets[c + 1] - coarse_offsets[c]
+                at = groups.places[c]
+                size = groups.coarse_offsets[c + 1] - groups.coarse_offsets[c]
                 if size:
                     note_range(counters, CHUNK_TARGETS, 4 * at, 4 * size)
                     note_range(counters, CHUNK_WEIGHTS, width * at, width * size)
@@ -228,7 +269,7 @@ def compact_rows(counters, width, places, coarse_offsets, begin, end):
 @kernel()
 def emit(counters, out):
     """Write the counts as runs (slot, first page, pages, amount) and clear them."""
-    counts, bases, low, high, _ = counters
+    counts, bases, low, high = counters.counts, counters.bases, counters.low, counters.high
     rows = 0
     for slot in range(len(bases)):
         page = low[slot]

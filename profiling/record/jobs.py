@@ -67,7 +67,7 @@ class Algorithm:
     def recorder(self, graph: Any) -> EventSource:
         """Return what records a run on the CPU: what the program declares."""
         from louvain_um.algorithms.programs import size_of
-        from louvain_um.profiling.sources.declared import DeclaredAccesses
+        from louvain_um.profiling.sources.cpu_recorder import DeclaredAccesses
 
         return DeclaredAccesses(self.name, size_of(graph))
 
@@ -124,7 +124,7 @@ SHARED: Final = ("device", "memory", "device_budget", "peer_memory", "threads", 
 @contextmanager
 def _on_cpu(program: Program, observer: Observer) -> Iterator[None]:
     """Announce what a GPU run announces itself: the program's arrays, and one phase."""
-    from louvain_um.profiling.sources.declared import announced_arrays
+    from louvain_um.profiling.sources.cpu_recorder import announced_arrays
 
     for event in announced_arrays(program, "array"):
         observer(event)

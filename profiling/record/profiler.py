@@ -17,9 +17,9 @@ from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.jobs import job_of
-from louvain_um.profiling.record.source_choice import NO_TRACER, SOURCES, choose_sources
-from louvain_um.profiling.session.merge_events import MOST_EVENTS
+from louvain_um.profiling.session.events import MOST_EVENTS
 from louvain_um.profiling.session.storage import check_target
+from louvain_um.profiling.sources.source import NO_TRACER, SOURCES, choose_sources
 
 if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice

@@ -7,11 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.timeline import Lifetime, PhaseSpan
-
-BLOCK_BYTES = 2 << 20
-"""What the driver moves and evicts as one."""
+from louvain_um.profiling.session.events import BLOCK_BYTES, EventTable, Kind, Lifetime, PhaseSpan
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.ledger import GROUPS
 from louvain_um.profiling.session.attribution import event_arrays
-from louvain_um.profiling.session.events import EventTable, Kind
-from louvain_um.profiling.session.timeline import Lifetime, PageMap, PhaseSpan
+from louvain_um.profiling.session.events import EventTable, Kind, Lifetime, PageMap, PhaseSpan
 
 OTHER = "other"
 """What lies in no array; no group is called so."""
 
 SCHEMA = 1
 """Raised whenever older code could no longer read what is saved."""
+
+LEAST_WAIT: Final = 0.05
+"""Share of a rank's time from which its wait is worth a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -99,3 +101,54 @@ class SessionData:
         if len(self.events):
             ends.append(int((self.events["time"] + self.events["duration"]).max()))
         return max(ends, default=0) / 1e9
+
+
+class RankRow(NamedTuple):
+    """Seconds and bytes of one rank."""
+
+    rank: int
+    work: float
+    exchange: float
+    received: int
+
+    @property
+    def share(self) -> float:
+        """Share of the rank's time in exchanges, waiting for others included."""
+        return self.exchange / max(self.work + self.exchange, 1e-12)
+
+
+def ranks_of(session: SessionData) -> list[RankRow]:
+    """Return the ranks of a session; none of a run in one process."""
+    return [
+        RankRow(
+            int(each["rank"]), float(each["work"]), float(each["exchange"]), int(each["received"])
+        )
+        for each in entries(session)
+    ]
+
+
+def entries(session: SessionData) -> list[dict[str, Any]]:
+    """Return what a session's metadata says of each rank."""
+    found = session.metadata.get("by_rank")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def spans_of(session: SessionData) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each rank's phases in order."""
+    for each in entries(session):
+        for span in each.get("spans", ()):
+            yield int(each["rank"]), span
+
+
+def waiting(session: SessionData) -> str | None:
+    """Return which rank waited longest, and for which; None if none waited long."""
+    rows = ranks_of(session)
+    if len(rows) < 2:
+        return None
+    idle, busy = max(rows, key=lambda row: row.share), max(rows, key=lambda row: row.work)
+    if idle.share < LEAST_WAIT:
+        return None
+    share = f"{round(100 * idle.share)} %"
+    if idle.rank == busy.rank:
+        return f"rank {idle.rank} spent {share} in exchanges"
+    return f"rank {idle.rank} waited {share} for rank {busy.rank}"

@@ -1,14 +1,14 @@
-"""The schema of events: a row of the same columns, from any source.
+"""What a run consists of, from any source: events in columns, arrays, phases, maps of pages.
 
 Kinds and causes carry CUPTI's numbers where CUPTI has one; our own begin at 64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,15 @@ PHASES: tuple[str, ...] = get_args(Phase)
 
 MOST_LEVELS = 1 << 15
 """Upper bound of levels."""
+
+MOST_EVENTS = 4_000_000
+"""Rows that a session keeps by default, some 300 MB in memory."""
+
+BLOCK_BYTES = 2 << 20
+"""What the driver moves and evicts as one."""
+
+FIRST_BIN_NS = 1_000_000
+"""Where merging begins, with blocks of the driver."""
 
 #: Columns and their types. `time` is in nanoseconds since the session began, `duration` in
 #: nanoseconds, 0 where none is known; `kernel` and `phase` are indices into the tables' names, −1
@@ -157,6 +166,81 @@ class EventTable:
         return EventTable(chosen, self.kernels, self.phases)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """One array, from its allocation to its end, in nanoseconds since the session began.
+
+    `level` is the level whose array it is, −1 for those of no level.
+    """
+
+    name: str
+    group: str
+    address: int
+    nbytes: int
+    start_ns: int
+    end_ns: int
+    level: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSpan:
+    """A phase (`iteration` −1) or one iteration of it; iterations lie inside their phase.
+
+    `phase` is one of the engines' (`louvain_um.events.Phase`), or a name that a user's code gave.
+    """
+
+    phase: str
+    level: int
+    iteration: int
+    start_ns: int
+    end_ns: int
+    vertices: int = 0
+    arcs: int = 0
+    moved: int = 0
+    modularity: float = float("nan")
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PageMap:
+    """How often each stretch of an array was touched in each stretch of time.
+
+    Parameters
+    ----------
+    array : str
+        Name of the array, as in the lifetimes.
+    page_bytes : int
+        Bytes of the array that one row stands for; the last row may stand for fewer.
+    edges : int64[bins + 1]
+        Where bins of time begin and end, in nanoseconds since the session began.
+    counts : uint32[rows, bins]
+        Accesses, or faults, of a row in a bin.
+    kind : {"access", "fault"}
+    """
+
+    array: str
+    page_bytes: int
+    edges: NDArray[np.int64]
+    counts: NDArray[np.uint32]
+    kind: Literal["access", "fault"] = "access"
+
+    def __post_init__(self) -> None:
+        if self.counts.ndim != 2 or self.counts.shape[1] + 1 != len(self.edges):
+            raise ValueError(
+                f"map of {self.array!r}: {len(self.edges)} edges bound {len(self.edges) - 1} "
+                f"bins, the counts have shape {self.counts.shape}"
+            )
+
+    @property
+    def total(self) -> int:
+        """Sum of all counts."""
+        return int(self.counts.sum(dtype=np.int64))
+
+
 def concatenate(tables: Iterable[EventTable]) -> EventTable:
     """Concatenate tables of any sources in order of time; names of kernels are renumbered."""
     parts = list(tables)
@@ -177,3 +261,62 @@ def concatenate(tables: Iterable[EventTable]) -> EventTable:
     order = np.argsort(joined["time"], kind="stable")
     phases = parts[0].phases if parts else PHASES
     return EventTable({name: values[order] for name, values in joined.items()}, names, phases)
+
+
+def merge(events: EventTable, owners: NDArray[np.int32], most: int) -> tuple[EventTable, int, int]:
+    """Return the events in at most `most` rows, with the nanoseconds and bytes of a bin."""
+    same = ("kind", "source", "cause", "kernel", "phase", "level", "iteration")
+    likeness = _key([owners, *(events[name] for name in same)])
+    ns, size = FIRST_BIN_NS, BLOCK_BYTES
+    while True:
+        place = (events["address"] // np.uint64(size)).astype(np.int64)
+        key = _key([likeness, events["time"] // ns, place])
+        rows = _distinct(key)
+        if rows <= most or (ns > 1 << 60 and size > 1 << 60):
+            break
+        # Times are merged first: sessions are read by page above all.
+        factor = 1 << min(6, (rows // most).bit_length())
+        if ns < 16 * FIRST_BIN_NS * (size // BLOCK_BYTES):
+            ns *= factor
+        else:
+            size *= factor
+    _, group = np.unique(key, return_inverse=True)
+    rows = int(group.max(initial=-1)) + 1
+    first = np.full(rows, len(events), np.int64)
+    np.minimum.at(first, group, np.arange(len(events)))
+    columns = {name: values[first] for name, values in events.columns.items()}
+    for name in ("bytes", "count", "duration", "rows"):
+        columns[name] = np.zeros(rows, np.int64)
+        np.add.at(columns[name], group, events[name])
+    order = np.argsort(first)
+    columns = {name: values[order] for name, values in columns.items()}
+    return EventTable(columns, events.kernels, events.phases), ns, size
+
+
+def _key(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return a number for each row, equal rows having the same."""
+    key, many = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        if not len(column):
+            break
+        values = column.astype(np.int64)
+        low = int(values.min())
+        span = int(values.max()) - low + 1
+        if many * span >= 1 << 62:
+            _, key = np.unique(key, return_inverse=True)
+            many = int(key.max()) + 1
+        if many * span >= 1 << 62:
+            _, values = np.unique(values, return_inverse=True)
+            low, span = 0, int(values.max()) + 1
+        key = key * span + (values - low)
+        many *= span
+    return key
+
+
+def _distinct(key: NDArray[np.int64]) -> int:
+    """Return how many different numbers there are; of a million or more, about."""
+    if len(key) < 1 << 20:
+        return len(np.unique(key))
+    # All rows of one in so many numbers: sorting them all would take most of the time.
+    chosen = (key.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(60) == 0
+    return 16 * len(np.unique(key[chosen]))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
-from louvain_um.profiling.access.access_maps import access_maps
+from louvain_um.profiling.access.maps import access_maps
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind

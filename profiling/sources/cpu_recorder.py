@@ -1,24 +1,28 @@
-"""The recorder as a source of a session: accesses of a CPU run's arrays, page by page."""
+"""Sources of a CPU run: accesses that the GPU would make, recorded step by step or declared."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.algorithms.programs import program_of
 from louvain_um.events import Event
 from louvain_um.graph.graph import Graph
-from louvain_um.profiling.access.access_maps import BINS, by_page, shift_of
+from louvain_um.placement.program import Program
+from louvain_um.profiling.access.declared_trace import trace_of
+from louvain_um.profiling.access.maps import BINS, access_maps, by_page, shift_of
 from louvain_um.profiling.access.recorder import Recorder
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
-from louvain_um.profiling.simulator.trace import Array, Launch
+from louvain_um.profiling.simulator.trace import Array, Launch, Trace
 from louvain_um.profiling.sources.source import SessionClock
 
-TWINS: Final = {
+COUNTERPARTS: Final = {
     "next_active": "active", "aggregate_members": "members",
     "aggregate_starts": "member_starts", "aggregate_rooms": "rooms", "hub_keys": "tally_keys",
     "hub_sums": "tally_sums",
@@ -32,6 +36,16 @@ NOTE: Final = (
     "accesses are modelled: those that the GPU's kernels would make for the steps that the CPU "
     "engine took; several in one 32-byte sector of a row count once"
 )
+
+
+DECLARED_NOTE: Final = (
+    "accesses are modelled: those that the GPU's kernels declare for a graph of this size, in the "
+    "time that the CPU engine took; a search is taken to visit every arc"
+)
+
+
+ADDRESS: Final = 1 << 44
+"""Arrays of the program, which a run on the CPU does not make, begin at multiples of this."""
 
 
 @dataclass(slots=True)
@@ -102,27 +116,27 @@ class RecorderSource:
                 self._add(arrays[number], number, launch, event, now)
 
     def _add(self, array: Array, number: int, launch: Launch, event: Event, now: int) -> None:
-        """Add what a launch did to one array, at the address of its twin."""
-        twin = self._twin(array.name, event)
-        if twin not in self.alive:
+        """Add what a launch did to one array, at the address of its counterpart."""
+        counterpart = self._counterpart(array.name, event)
+        if counterpart not in self.alive:
             return
-        address, nbytes = self.alive[twin]
+        address, nbytes = self.alive[counterpart]
         if not nbytes:
             return
-        shift = self.shifts.setdefault(twin, shift_of(nbytes))
+        shift = self.shifts.setdefault(counterpart, shift_of(nbytes))
         pages, counts, size = by_page(launch.touches, number, array)
         # Elements differ in size; their order does not.
         at = np.minimum(pages * PAGE_BYTES * nbytes // max(array.nbytes, 1), nbytes - 1)
         rows = np.bincount(at >> shift, counts).astype(np.int64)
-        self.counts.append(_Count(twin, len(self.edges) - 2, rows))
+        self.counts.append(_Count(counterpart, len(self.edges) - 2, rows))
         self.fresh.append((now, address, size, int(counts.sum()), launch.kernel))
 
-    def _twin(self, name: str, event: Event) -> str:
+    def _counterpart(self, name: str, event: Event) -> str:
         """Return what the CPU engine calls an array."""
         stem, _, number = name.rpartition(".")
         if not number.isdecimal():
             stem, number = name, "0"
-        stem = TWINS.get(stem, stem)
+        stem = COUNTERPARTS.get(stem, stem)
         cycle = event.step["cycle"]
         if stem in CYCLED:
             return f"{stem}.{cycle}.{number}"
@@ -177,3 +191,86 @@ class RecorderSource:
     def about(self) -> dict[str, Any]:
         """Return how many launches were counted."""
         return {"launches": self.launches, "page_bytes": PAGE_BYTES}
+
+
+def announced_arrays(program: Program, kind: Literal["array", "freed"]) -> Iterator[Event]:
+    """Yield what an engine would announce of a program's arrays."""
+    for number, array in enumerate(program.arrays, 1):
+        yield Event(
+            kind=kind, name=array.name, group=array.group, address=ADDRESS * number,
+            nbytes=max(1, array.nbytes),
+        )  # fmt: skip
+
+
+class DeclaredAccesses:
+    """Records what an algorithm declares; see `louvain_um.profiling.sources.source.EventSource`."""
+
+    name = "declared"
+    evidence = "modelled"
+
+    def __init__(self, name: str, size: Mapping[str, Any]) -> None:
+        self.program, self.size = name, dict(size)
+        self.notes: list[str] = [DECLARED_NOTE]
+        self.iterations = 0
+        self.began = 0
+        self.trace: Trace | None = None
+        self.times: Any = None
+        self.drained = True
+
+    def start(self, clock: SessionClock) -> None:
+        """Begin to record."""
+        self.clock = clock
+
+    def observe(self, event: Event) -> None:
+        """Note when the run began, its iterations, and that it has ended."""
+        if event.phase != "run":
+            return
+        if event.kind == "start":
+            self.began = self.clock.now()
+        elif event.kind == "iteration":
+            self.iterations = event.iteration + 1
+        elif event.kind == "end":
+            program = program_of(self.program, iterations=self.iterations or None, **self.size)
+            trace = trace_of(program)
+            # What the host reads behind the last launch is no part of the run.
+            launches = tuple(step for step in trace.steps if isinstance(step, Launch))
+            self.trace = replace(trace, steps=launches)
+            end = max(self.clock.now(), self.began + len(launches))
+            self.times = np.linspace(self.began, end, len(launches) + 1).astype(np.int64)
+            self.drained = False
+
+    def drain(self, *, last: bool = False) -> EventTable | None:
+        """Return a row for each array of each launch, once."""
+        if self.drained or self.trace is None:
+            return None
+        self.drained = True
+        rows = []
+        for at, step in enumerate(self.trace.steps):
+            for number in np.unique(step.touches.array).tolist():  # type: ignore[union-attr]
+                array = self.trace.arrays[number]
+                _, counts, size = by_page(step.touches, number, array)  # type: ignore[union-attr]
+                rows.append((self.times[at], ADDRESS * (number + 1), size, int(counts.sum())))
+        if not rows:
+            return None
+        when, where, sizes, how_often = zip(*rows, strict=True)
+        columns: dict[str, Any] = {
+            "time": np.array(when),
+            "source": np.full(len(rows), Source.ENGINE),
+            "kind": np.full(len(rows), Kind.ACCESS),
+            "address": np.array(where, np.uint64),
+            "bytes": np.array(sizes),
+            "count": np.array(how_often),
+            "kernel": np.zeros(len(rows), np.int64),
+        }
+        return EventTable(columns, (self.program,))
+
+    def stop(self) -> None:
+        """Stop recording."""
+
+    def maps(self) -> tuple[PageMap, ...]:
+        """Return a map of each array."""
+        return () if self.trace is None else access_maps(self.trace, self.times)
+
+    def about(self) -> dict[str, Any]:
+        """Return how many launches were declared."""
+        return {"launches": 0 if self.trace is None else len(self.trace.steps)}

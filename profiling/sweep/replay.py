@@ -13,12 +13,13 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
-from louvain_um.profiling.access.declare import declared, program_of
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks
-from louvain_um.profiling.access.recorded_plan import (
+from louvain_um.profiling.access.plans import (
     auto_placements,
+    declared,
     peak_of,
     plan_of,
+    program_of,
     program_placements,
 )
 from louvain_um.profiling.simulator import Driver, Simulation, simulate

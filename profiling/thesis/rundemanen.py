@@ -16,15 +16,16 @@ import numpy as np
 
 from louvain_um.events import Event
 from louvain_um.graph.graph import Graph
-from louvain_um.profiling.access.program import (
-    Program,
+from louvain_um.profiling.access import counting
+from louvain_um.profiling.access.counting import Members, Rows, Widths
+from louvain_um.profiling.access.recorder import CHUNK_ARCS, STAYS
+from louvain_um.profiling.access.trace_writer import (
     Slots,
+    TraceWriter,
     arcs_before,
-    stretches,
+    cut_ranges,
     sum_row_touches,
 )
-from louvain_um.profiling.access.recorded_arrays import STRETCH
-from louvain_um.profiling.access.recorder import STAYS
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Trace
 
@@ -59,12 +60,12 @@ class Rundemanen:
     def __init__(self, graph: Graph, scale: float = 1.0, passes: int | None = None) -> None:
         self.passes = passes
         self.tables = [max(1, round(n * scale)) for n in (VERTEX_TABLES, COMMUNITY_TABLES)]
-        self.program = Program()
+        self.program = TraceWriter()
         self.weight = 0 if graph.weights is None else 4
         self.level = -1
         self.labels = np.empty(0, np.uint32)
         self.order = np.empty(0, np.uint32)
-        self.stretch = max(STRETCH, graph.n_arcs // 256)
+        self.chunk_arcs = max(CHUNK_ARCS, graph.n_arcs // 256)
         given = self.program.given
         given("offsets.0", "graph", 8, graph.n_vertices + 1)
         given("targets.0", "graph", 4, graph.n_arcs)
@@ -122,23 +123,20 @@ class Rundemanen:
 
     def _move(self, level: int, iteration: int, work: Any) -> None:
         """Replay an iteration: all vertices decide, bucket by bucket; then the moves."""
-        from louvain_um.profiling.access import counting
-
         if iteration == 0:
             self._start(level, work)
         slots, order = self.counts, self.order
-        offsets, targets = work["offsets"], work["targets"]
-        widths = (self.weight if level == 0 else 4), 4
+        rows = Rows(work["offsets"], work["targets"])
+        widths = Widths(self.weight if level == 0 else 4, 4)
         touched = self._whole(Access.WRITE, "n2c_new", "tot_new", "cardinality_new")
-        arcs = arcs_before(offsets, order)
-        for begin, end in stretches(arcs, 0, len(order), self.stretch):
-            counting.decide(
-                slots.counters, widths, (318, self.slots), offsets, targets, self.labels, order,
-                begin, end,
-            )  # fmt: skip
+        arcs = arcs_before(rows.offsets, order)
+        for begin, end in cut_ranges(arcs, 0, len(order), self.chunk_arcs):
+            counting.count_decisions(
+                slots.counters, widths, (318, self.slots), rows, self.labels, order, begin, end
+            )
             touched.append(slots.take())
         last = int(work["starts"][-1])
-        counting.apply(
+        counting.apply_moves(
             slots.counters, widths, self.labels, work["queue"], work["proposed"], 0, last, STAYS
         )
         touched.append(slots.take())
@@ -148,8 +146,6 @@ class Rundemanen:
 
     def _aggregate(self, level: int, work: Any) -> None:
         """Replay an aggregation: communities by size, lists into the buffer, then compacted."""
-        from louvain_um.profiling.access import counting
-
         program, after = self.program, level + 1
         offsets, targets, numbers = work["offsets"], work["targets"], work["numbers"]
         members, starts, coarse_offsets = (
@@ -196,23 +192,23 @@ class Rundemanen:
                 ("globalHashTable", Access.ATOMIC),
             ],
         )  # fmt: skip
-        widths = (self.weight if level == 0 else 4), 4
+        widths = Widths(self.weight if level == 0 else 4, 4)
         touched = self._whole(Access.WRITE, "renumber")
         touched += self._whole(Access.READ, "cardinality", "renumber")
         cursor = starts[:-1].copy()
-        for begin in range(0, n, self.stretch):
-            end = min(n, begin + self.stretch)
-            counting.group(counts.counters, widths, numbers, cursor, begin, end)
+        for begin in range(0, n, self.chunk_arcs):
+            end = min(n, begin + self.chunk_arcs)
+            counting.count_grouping(counts.counters, widths, numbers, cursor, begin, end)
             touched.append(counts.take())
         touched += self._whole(Access.WRITE, "super_node_ptrs", "estimatedSizeOfNeighborhoods")
         program.launch("renumber", touched, "aggregate", level)
 
-        tables = (numbers, members, starts, before[:-1], coarse_offsets)
+        groups = Members(numbers, members, starts, before[:-1], coarse_offsets)
         for low, high in SIZES:
             order = np.flatnonzero((sizes >= low) & (sizes <= high))
             workers = WARPS if low < TABLED else BLOCKS
             touched = sum_row_touches(
-                counts, widths, (offsets, targets), tables, order, workers, self.stretch,
+                counts, widths, Rows(offsets, targets), groups, order, workers, self.chunk_arcs,
                 (slots, TABLED),
             )  # fmt: skip
             program.launch("aggregate", touched, "aggregate", level)

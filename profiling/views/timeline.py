@@ -11,10 +11,8 @@ import numpy as np
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.attribution import event_arrays
 from louvain_um.profiling.session.compile_time import COMPILE
-from louvain_um.profiling.session.data import OTHER
-from louvain_um.profiling.session.events import Cause, EventTable, Kind
-from louvain_um.profiling.session.merge_events import merge
-from louvain_um.profiling.session.ranks import spans_of
+from louvain_um.profiling.session.data import OTHER, spans_of
+from louvain_um.profiling.session.events import Cause, EventTable, Kind, merge
 from louvain_um.profiling.views.session import residency
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.evidence import evidence

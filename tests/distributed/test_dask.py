@@ -295,7 +295,7 @@ def test_the_command_line_leaves_labels_to_ranks(tmp_path: Path) -> None:
 
 
 def test_a_recording_says_what_each_rank_did() -> None:
-    from louvain_um.profiling.session.ranks import ranks_of
+    from louvain_um.profiling.session.data import ranks_of
     from louvain_um.profiling.views.perfetto import trace
 
     with lu.recording() as recorded:

@@ -79,7 +79,7 @@ def profile(
     from louvain_um.algorithms.by_name import check_source
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.profiling.record.profiler import check, profile
-    from louvain_um.profiling.record.source_choice import LIGHT, SOURCES
+    from louvain_um.profiling.sources.source import LIGHT, SOURCES
 
     # Bad options raise here, before the graph is read.
     graphs.refuse_same(graph, output)

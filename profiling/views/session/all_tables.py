@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from louvain_um.profiling.session.data import ranks_of
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.session.ranks import ranks_of
 from louvain_um.profiling.views.session import kernels, phase_tables
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from louvain_um.profiling.access.access_maps import BINS, ROWS, access_maps
+from louvain_um.profiling.access.maps import BINS, ROWS, access_maps
 from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace
 from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate

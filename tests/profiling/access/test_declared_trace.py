@@ -12,8 +12,8 @@ from louvain_um.errors import OptionError
 from louvain_um.generators import rmat
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
-from louvain_um.profiling.access.declare import program_of
 from louvain_um.profiling.access.declared_trace import trace_of
+from louvain_um.profiling.access.plans import program_of
 from louvain_um.profiling.simulator import Allocate, Free, HostTouches, Launch, load_trace
 from louvain_um.profiling.sweep.replay import Point, replay
 

@@ -8,8 +8,8 @@ from louvain_um.core.rules import prunes
 from louvain_um.errors import LouvainUmError
 from louvain_um.generators import lfr, stencil
 from louvain_um.profiling.access import counting
-from louvain_um.profiling.access.program import Program, Slots, stretches
 from louvain_um.profiling.access.recorder import Recorder, record
+from louvain_um.profiling.access.trace_writer import Slots, TraceWriter, cut_ranges
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.simulator import Access, Allocate, Free, Launch, load_trace, simulate
@@ -139,7 +139,7 @@ def test_weights_are_touched_where_there_are_any():
 def test_counts_are_kept_and_evened_out_only_between_likes():
     from louvain_um.profiling.access.counting import note
 
-    program = Program()
+    program = TraceWriter()
     program.given("labels", "community", 4, 8 * 1024)
     slots = Slots(program, [("labels", Access.GATHER), ("missing", Access.READ)])
     for page, amount in ((0, 10), (1, 7), (2, 100), (5, 1)):
@@ -151,13 +151,13 @@ def test_counts_are_kept_and_evened_out_only_between_likes():
     assert len(slots.take()) == 0
 
 
-def test_stretches_hold_one_item_at_least():
-    assert stretches(np.array([0, 5, 6, 7, 20, 21]), 0, 5, 8) == [(0, 3), (3, 4), (4, 5)]
-    assert stretches(np.array([0]), 0, 0, 8) == []
+def test_ranges_hold_one_item_at_least():
+    assert cut_ranges(np.array([0, 5, 6, 7, 20, 21]), 0, 5, 8) == [(0, 3), (3, 4), (4, 5)]
+    assert cut_ranges(np.array([0]), 0, 0, 8) == []
 
 
 def test_hubs_queue_for_the_lengths_of_their_rows():
-    from louvain_um.profiling.access.recorder_steps import hub_rows
+    from louvain_um.profiling.access.recorder import hub_rows
 
     kept = np.array([10, 4000, 3000, 20_000] + [0] * 40_000)
     arcs = 4 * kept
@@ -174,7 +174,7 @@ def test_an_array_that_a_step_expects_and_there_is_not_stops_the_recording(graph
     labels = np.zeros(graph.n_vertices, np.uint32)
     queue = np.arange(graph.n_vertices, dtype=np.uint32)
     for lacking in ("targets.0", "next_active"):
-        program = Program()
+        program = TraceWriter()
         names = ("queue", "offsets.0", "degrees.0", "labels", "targets.0", "weights.0", "labels",
                  "totals", "hub_keys", "hub_sums", "proposed", "proposed", "labels", "totals",
                  "sizes", "next_active")  # fmt: skip
@@ -183,8 +183,10 @@ def test_an_array_that_a_step_expects_and_there_is_not_stops_the_recording(graph
                 program.begin(name, "graph", 8, len(targets))
         slots = Slots(program, [(name, Access.GATHER) for name in names])
         if lacking == "targets.0":
-            counting.decide(slots.counters, (0, 4), (1 << 30, 1), offsets, targets, labels, queue,
-                            0, len(queue))  # fmt: skip
+            rows, widths = counting.Rows(offsets, targets), counting.Widths(0, 4)
+            counting.count_decisions(
+                slots.counters, widths, (1 << 30, 1), rows, labels, queue, 0, len(queue)
+            )
         else:
             counting.note(slots.counters, counting.NEXT_ACTIVE, 1 << 40, 1)
         with pytest.raises(LouvainUmError, match=lacking):

@@ -21,7 +21,7 @@ from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.profiler import check, profile, recording
-from louvain_um.profiling.record.spans import Timeline
+from louvain_um.profiling.record.timeline import Timeline
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError

@@ -11,7 +11,7 @@ from louvain_um.events import Event
 from louvain_um.generators import lfr
 from louvain_um.options import Options
 from louvain_um.profiling.session import SessionData
-from louvain_um.profiling.session.ranks import ranks_of, waiting
+from louvain_um.profiling.session.data import ranks_of, waiting
 from louvain_um.profiling.views.perfetto import trace
 from louvain_um.profiling.views.session.all_tables import tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis

@@ -11,8 +11,7 @@ from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.generators import lfr
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.policy import Policy
-from louvain_um.profiling.access.declare import declared
-from louvain_um.profiling.access.recorded_plan import auto_placements, peak_of
+from louvain_um.profiling.access.plans import auto_placements, declared, peak_of
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile

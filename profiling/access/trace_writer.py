@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError
+from louvain_um.profiling.access.counting import Counters, Members, Rows, Widths, emit, sum_rows
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_touches
 from louvain_um.profiling.simulator.trace import (
@@ -27,14 +28,14 @@ from louvain_um.profiling.simulator.trace import (
 I64 = NDArray[np.int64]
 
 
-class Program:
-    """Arrays and steps, in the order in which they happen; `trace` is what the simulator takes.
+class TraceWriter:
+    """A program's arrays and steps in order of time; `trace` is what the simulator takes.
 
     Examples
     --------
-    >>> from louvain_um.profiling.access.program import Program
+    >>> from louvain_um.profiling.access.trace_writer import TraceWriter
     >>> from louvain_um.profiling.simulator import Access
-    >>> program = Program()
+    >>> program = TraceWriter()
     >>> program.begin("queue", "scratch", 4, 1 << 20)
     >>> program.launch("fill", [program.whole("queue", Access.WRITE)], "move", 0)
     >>> program.end("queue")
@@ -127,17 +128,17 @@ class Program:
 class Slots:
     """Counters for a step: one for each page of each slot; `take` turns them into touches."""
 
-    def __init__(self, program: Program, slots: Sequence[tuple[str, Access]]) -> None:
+    def __init__(self, program: TraceWriter, slots: Sequence[tuple[str, Access]]) -> None:
         self.names = [name for name, _ in slots]
         pages = [max(1, -(-program.sizes.get(name, 0) // PAGE_BYTES)) for name in self.names]
         bases = np.cumsum([0, *pages])[:-1].astype(np.int64)
         total = sum(pages)
-        self.counters = (
-            np.zeros(total, np.int64),
-            bases,
-            np.full(len(slots), total, np.int64),
-            np.full(len(slots), -1, np.int64),
-            np.array(pages, np.uint64) - np.uint64(1),
+        self.counters = Counters(
+            counts=np.zeros(total, np.int64),
+            bases=bases,
+            low=np.full(len(slots), total, np.int64),
+            high=np.full(len(slots), -1, np.int64),
+            last=np.array(pages, np.uint64) - np.uint64(1),
         )
         self.arrays = np.array(
             [program.numbers.get(name, -1) if name in program.alive else -1 for name, _ in slots],
@@ -148,10 +149,8 @@ class Slots:
 
     def take(self) -> Touches:
         """Return the counts since the last call as touches."""
-        from louvain_um.profiling.access.counting import emit
-
-        _, _, low, high, last = self.counters
-        beyond = np.flatnonzero((low < 0) | (high > last.astype(np.int64)))
+        last = self.counters.last.astype(np.int64)
+        beyond = np.flatnonzero((self.counters.low < 0) | (self.counters.high > last))
         if len(beyond):
             raise LouvainUmError(
                 f"recording accessed array {self.names[beyond[0]]!r} beyond its end, or there is "
@@ -165,7 +164,7 @@ class Slots:
         return Touches(self.arrays[slot], *columns)
 
 
-def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, int]]:
+def cut_ranges(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, int]]:
     """Cut items begin … end into ranges of about `most` weight, with one item at least."""
     cuts = [begin]
     while cuts[-1] < end:
@@ -176,27 +175,23 @@ def stretches(weights: I64, begin: int, end: int, most: int) -> list[tuple[int, 
 
 def sum_row_touches(
     slots: Slots,
-    widths: tuple[int, int],
-    graph: tuple[Any, Any],
-    lists: tuple[Any, ...],
+    widths: Widths,
+    rows: Rows,
+    groups: Members,
     order: Any,
     workers: int,
-    stretch: int,
+    at_once: int,
     keys: tuple[int, int] = (0, 0),
 ) -> list[Touches]:
     """Return the accesses of summing the arcs of communities in an order."""
-    from louvain_um.profiling.access.counting import sum_rows
-
     workers = max(1, min(workers, len(order)))
-    quota = max(1, stretch // workers)
+    quota = max(1, at_once // workers)
     flight = np.full(2 * workers + 1, -1, np.int64)
     flight[-1] = 0
     touched = []
     busy = len(order) > 0
     while busy:
-        busy = sum_rows(
-            slots.counters, widths, graph, lists, order, len(order), flight, quota, keys
-        )
+        busy = sum_rows(slots.counters, widths, rows, groups, order, flight, quota, keys)
         touched.append(slots.take())
     return touched
 
