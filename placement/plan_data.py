@@ -118,7 +118,7 @@ def _dtype(itemsize: float) -> str:
 
 def frame_of_arrays(plan: Mapping[str, Any]) -> pd.DataFrame:
     """Return a pandas frame with one row per array of a plan that `to_dict` returned."""
-    from louvain_um.results.frame import require_pandas
+    from louvain_um.results.display import require_pandas
 
     frame: pd.DataFrame = require_pandas().DataFrame(plan["arrays"])
     return frame

@@ -20,8 +20,8 @@ from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options
 from louvain_um.results.communities import Communities
-from louvain_um.results.display import count
-from louvain_um.results.frame import require_pandas, to_frame
+from louvain_um.results.display import count, require_pandas
+from louvain_um.results.frame import to_frame
 from louvain_um.results.quality import modularity
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Ensemble:
         -------
         matplotlib.axes.Axes
         """
-        from louvain_um.drawing.curves import plot_certainty
+        from louvain_um.drawing.plots import plot_certainty
 
         return plot_certainty(self.certainty, self.stability, ax)
 

@@ -15,8 +15,7 @@ from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
-from louvain_um.results.display import count
-from louvain_um.results.frame import require_pandas
+from louvain_um.results.display import count, require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,7 +215,7 @@ class ResolutionProfile:
         -------
         matplotlib.axes.Axes
         """
-        from louvain_um.drawing.curves import plot_profile
+        from louvain_um.drawing.plots import plot_profile
 
         steps = [(p.low, p.high, p.line.communities) for p in self.pieces]
         points = [(p.resolution, p.stability) for p in self.points]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.drawing.colours import OTHERS, PALETTE
+from louvain_um.drawing.plots import OTHERS, PALETTE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,14 +6,14 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from louvain_um.drawing.colours import colour
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
+from louvain_um.drawing.plots import colour
 from louvain_um.errors import LouvainUmError
 from louvain_um.graph.graph import Graph
 from louvain_um.results.display import count, listable, score
+from louvain_um.results.frame import hub_members
 from louvain_um.results.partition import Result
 from louvain_um.results.quality import quality
-from louvain_um.results.table import hub_members
 
 MOST_ROWS = 200
 """Communities in the table, the largest."""

@@ -20,12 +20,10 @@ from louvain_um.graph.subgraph import induced_graph, subgraph
 from louvain_um.options import ObjectiveName
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
-from louvain_um.results.dendrogram import labels_at, nested_labels
-from louvain_um.results.frame import to_frame
+from louvain_um.results.frame import community_table, to_frame
 from louvain_um.results.given_labels import Given
-from louvain_um.results.partition import Level
+from louvain_um.results.partition import Level, labels_at, nested_labels
 from louvain_um.results.quality import Quality, dense_labels, modularity, quality
-from louvain_um.results.table import community_table
 
 if TYPE_CHECKING:
     import pandas as pd

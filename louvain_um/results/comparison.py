@@ -11,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, LouvainUmError, warn
-from louvain_um.results.given_labels import FORMS, Given, label_array, named_labels, numbered
-from louvain_um.results.label_tables import indexed_communities, is_indexed
-from louvain_um.results.other_libraries import OVERLAPPING, plain_communities
+from louvain_um.results.given_labels import (
+    FORMS,
+    OVERLAPPING,
+    Given,
+    indexed_communities,
+    is_indexed,
+    label_array,
+    named_labels,
+    numbered,
+    plain_communities,
+)
 from louvain_um.results.partition import Partition
 
 AMI_STEPS = 2 * 10**9

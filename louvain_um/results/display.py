@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from louvain_um.errors import LouvainUmError
 from louvain_um.results.partition import Outcome, Result
 
 SHOWN = 8
@@ -129,3 +130,14 @@ def html_view(result: Result) -> str:
 
 def _row(tag: str, cells: tuple[str, ...]) -> str:
     return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def require_pandas() -> Any:
+    """Import pandas; the error says how to install it."""
+    try:
+        import pandas
+    except ImportError:
+        raise LouvainUmError(
+            "a frame needs pandas; install it with pip install 'louvain-um[formats]'"
+        ) from None
+    return pandas

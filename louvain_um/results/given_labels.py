@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
-from louvain_um.results.label_tables import indexed_communities, is_indexed
-from louvain_um.results.other_libraries import plain_communities
 from louvain_um.results.partition import Partition
 
 Given = ArrayLike | Partition | Mapping[Any, Any] | Collection[Any]
@@ -149,3 +148,107 @@ def _in_order(graph: Graph, vertices: list[Any], labels: NDArray[Any]) -> NDArra
 
 def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
     return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+
+
+VERTEX: Final = "vertex"
+COMMUNITIES: Final = ("community", "partition")
+"""Names of the column of labels: this package's own, and cuGraph's."""
+
+
+def is_table(given: Any) -> bool:
+    """Return whether an object is a table of pandas, Arrow, Polars or cuDF."""
+    found = callable(getattr(given, "head", None)) or hasattr(given, "column_names")
+    return found and hasattr(given, "columns")
+
+
+def table_communities(table: Any) -> dict[Any, Any]:
+    """Return the community of each vertex from a table with a column for each of both."""
+    titles = list(getattr(table, "column_names", table.columns))
+    others = [title for title in titles if title != VERTEX]
+    label = next((title for title in COMMUNITIES if title in others), None)
+    if label is None and len(others) == 1:
+        label = others[0]
+    if VERTEX not in titles or label is None:
+        raise GraphError(
+            f"a table of communities needs the columns vertex and community, not {titles}; rename "
+            "them, or pass one column, in the order of the vertices"
+        )
+    vertices, labels = _values(table[VERTEX]), _values(table[label])
+    found = dict(zip(vertices, labels, strict=True))
+    if len(found) < len(vertices):
+        raise GraphError("a vertex is listed twice; keep one row of each vertex")
+    return found
+
+
+def is_indexed(given: Any) -> bool:
+    """Return whether an object is a column of pandas or cuDF: values with an index."""
+    return hasattr(given, "index") and hasattr(given, "iloc") and not is_table(given)
+
+
+def indexed_communities(column: Any, names: Sequence[Any] | None) -> Mapping[Any, Any] | list[Any]:
+    """Return labels by what their index names, or in order where it names nothing."""
+    index, labels = _values(column.index), _values(column)
+    n = len(index)
+    if index == list(range(n)):
+        return labels
+    if names is not None and not set(index).isdisjoint(names):
+        return _once(index, labels)
+    if all(isinstance(each, int | np.integer) for each in index) and sorted(index) == [*range(n)]:
+        return [label for _, label in sorted(zip(index, labels, strict=True), key=lambda p: p[0])]
+    return labels if names is None else _once(index, labels)
+
+
+def _once(index: list[Any], labels: list[Any]) -> dict[Any, Any]:
+    found = dict(zip(index, labels, strict=True))
+    if len(found) < len(index):
+        raise GraphError("a vertex is in the index twice; keep one row of each vertex")
+    return found
+
+
+def _values(column: Any) -> list[Any]:
+    plain = column.to_pandas() if type(column).__module__.startswith("cudf") else column
+    values: list[Any] = plain.to_pylist() if hasattr(plain, "to_pylist") else plain.to_list()
+    return values
+
+
+OVERLAPPING = (
+    "communities overlap: a vertex is in several; partitions are compared here, so assign each "
+    "vertex to one community, or compare with cdlib.evaluation.overlapping_normalized_mutual_"
+    "information_LFK"
+)
+
+
+def plain_communities(given: Any) -> Any:
+    """Return communities in a form of `labels_of`; anything but other libraries' results as is."""
+    if getattr(given, "overlap", False) is True:
+        raise GraphError(OVERLAPPING)
+    if is_table(given):
+        return table_communities(given)
+    if callable(getattr(given, "as_clustering", None)):  # a dendrogram of igraph
+        given = given.as_clustering()
+    membership = getattr(given, "membership", None)
+    if isinstance(membership, list):  # igraph, leidenalg
+        return _by_name(given, membership)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        modules = getattr(given, "modules", None)
+        if modules is not None:  # Infomap; its result has a method of this name
+            return dict(modules() if callable(modules) else modules)
+    if isinstance(getattr(given, "communities", None), list):  # cdlib
+        return [set(community) for community in given.communities]
+    if callable(getattr(given, "getVector", None)):  # NetworKit
+        return np.asarray(given.getVector())
+    if callable(getattr(given, "get_array", None)):  # graph-tool
+        return np.asarray(given.get_array())
+    return given
+
+
+def _by_name(given: Any, membership: list[Any]) -> Mapping[Any, Any] | list[Any]:
+    """Return the community of each vertex by its name in the graph, where it has names."""
+    if any(isinstance(each, list | tuple) for each in membership):
+        raise GraphError(OVERLAPPING)
+    graph = getattr(given, "graph", None)
+    if graph is None:
+        return membership
+    names = graph.vs["name"] if "name" in graph.vs.attributes() else range(graph.vcount())
+    return dict(zip(names, membership, strict=True))

@@ -23,7 +23,7 @@ from louvain_um.core.objectives.objective import Sums, masses_of, objective_of
 from louvain_um.errors import OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName, is_number
-from louvain_um.results.frame import require_pandas
+from louvain_um.results.display import require_pandas
 from louvain_um.results.given_labels import Given, labels_of
 
 if TYPE_CHECKING:

@@ -122,7 +122,7 @@ class Sweep:
 
     def to_frame(self) -> pd.DataFrame:
         """Return `results` as a pandas frame, one row per run."""
-        from louvain_um.results.frame import require_pandas
+        from louvain_um.results.display import require_pandas
 
         frame: pd.DataFrame = require_pandas().DataFrame([dict(row) for row in self.results])
         return frame

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 
 import louvain_um as lu
-from louvain_um.drawing.chart_page import chart
 from louvain_um.drawing.layout import draw_communities, draw_vertices
 from louvain_um.drawing.page import page
 from louvain_um.drawing.plots import KINDS, figure, named
+from louvain_um.drawing.reports import chart
 from louvain_um.results.communities import Communities
 from tests.graphs import graphs
 

@@ -15,7 +15,7 @@ from louvain_um.analysis.store import ProfileStore
 from louvain_um.analysis.stores.comparison import Comparison, compare_stores
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.run import detect_in_threads
-from louvain_um.drawing.stream_report import write_report
+from louvain_um.drawing.reports import write_report
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.timed_edges import TimedEdges
 from louvain_um.dynamic.tracking.stream_folder import StreamFolder

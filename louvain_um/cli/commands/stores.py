@@ -269,10 +269,10 @@ def write_page(records: list[dict[str, Any]], folder: Path) -> str:
     if note:
         return note
     from louvain_um.core.atomic_files import replacing
-    from louvain_um.drawing.store_report import REPORT, page
+    from louvain_um.drawing.reports import REPORT, store_page
 
     with replacing(folder / REPORT, force=True) as part:
-        part.write_text(page(records), encoding="utf-8")
+        part.write_text(store_page(records), encoding="utf-8")
     return ""
 
 

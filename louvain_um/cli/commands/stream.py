@@ -237,7 +237,7 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
 def draw(folder: Path, title: str) -> str:
     """Write the page of a stream; return a note where something for it is missing."""
     from louvain_um.cli.commands.stores import without_page
-    from louvain_um.drawing.stream_report import write_report
+    from louvain_um.drawing.reports import write_report
 
     note = without_page()
     if not note:

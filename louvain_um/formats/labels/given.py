@@ -14,9 +14,16 @@ from louvain_um.errors import GraphError
 from louvain_um.formats.labels.columns import objects, typed
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
-from louvain_um.results.given_labels import FORMS, Given, label_array, named_labels
-from louvain_um.results.label_tables import indexed_communities, is_indexed
-from louvain_um.results.other_libraries import OVERLAPPING, plain_communities
+from louvain_um.results.given_labels import (
+    FORMS,
+    OVERLAPPING,
+    Given,
+    indexed_communities,
+    is_indexed,
+    label_array,
+    named_labels,
+    plain_communities,
+)
 from louvain_um.results.partition import Partition
 
 

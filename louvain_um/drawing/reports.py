@@ -1,0 +1,294 @@
+"""Pages of charts and tables that need no network: stores compared, and a followed stream."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.drawing import over_time
+from louvain_um.drawing.plots import colour
+from louvain_um.errors import LouvainUmError
+from louvain_um.formats.file_types import first_line_of
+from louvain_um.results.display import count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def chart(title: str, about: str, height: float, draw: Callable[[Any], None]) -> dict[str, str]:
+    """Return a chart as SVG text with its title."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise LouvainUmError(
+            "charts of pages need Matplotlib; install it with pip install 'louvain-um[charts]'"
+        ) from None
+    # Without a salt and a date, the same content gives the same page.
+    with mpl.rc_context({"svg.hashsalt": title, "svg.fonttype": "none"}):
+        figure = Figure(figsize=(10, height), layout="constrained")
+        draw(figure.add_subplot())
+        text = io.StringIO()
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    return {"title": title, "about": about, "svg": svg[svg.index("<svg") :]}
+
+
+def render(
+    title: str,
+    kind: str,
+    facts: str,
+    charts: Sequence[Mapping[str, str]],
+    tables: Sequence[Mapping[str, Any]],
+) -> str:
+    """Return a page."""
+    try:
+        import jinja2
+    except ImportError:
+        raise LouvainUmError(
+            "pages need Jinja; install it with pip install 'louvain-um[report]'"
+        ) from None
+    template = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
+        files("louvain_um.drawing").joinpath("charts.html.j2").read_text("utf-8")
+    )
+    return template.render(title=title, kind=kind, facts=facts, charts=charts, tables=tables)
+
+
+REPORT: Final = "report.html"
+
+FAINT: Final = "0.55"
+"""Of axes and text: legible on light and on dark paper."""
+
+STORE_COLUMNS: Final = (
+    ("insert ms", "insert_ms", 1.0),
+    ("delete ms", "delete_ms", 1.0),
+    ("query ms", "query_ms", 1.0),
+    ("M inserts/s", "insert_edges_per_second", 1e-6),
+    ("bytes per arc", "bytes_per_arc", 1.0),
+    ("moved MB", "moved_bytes", 1e-6),
+    ("read all arcs, ms", "traverse_ms", 1.0),
+)
+"""Columns of the table: title, field and unit."""
+
+TRIALS: Final = (
+    ("sorted batch, ms", "sorted_insert_ms", 1.0),
+    ("shuffled batch, ms", "shuffled_insert_ms", 1.0),
+    ("skewed batch, ms", "skewed_insert_ms", 1.0),
+    ("PageRank, ms", "pagerank_ms", 1.0),
+    ("triangles, ms", "triangles_ms", 1.0),
+    ("add vertices, ms", "add_vertices_ms", 1.0),
+    ("remove vertices, ms", "remove_vertices_ms", 1.0),
+)
+"""The same of measurements other than of batches."""
+
+
+def store_page(records: Sequence[dict[str, Any]]) -> str:
+    """Return the page of a comparison of stores, from its records."""
+    graphs = list(dict.fromkeys(r["graph"] for r in records))
+    stores = list(dict.fromkeys(r["store"] for r in records))
+    charts, tables = [], []
+    for graph in graphs:
+        own = [r for r in records if r["graph"] == graph]
+        for what, verb in (("insert", "inserted"), ("delete", "deleted")):
+            charts.append(
+                chart(
+                    f"{graph}: edges {verb} per second",
+                    "By edges of a batch; higher is faster.",
+                    3.2,
+                    partial(draw_rates, records=own, stores=stores, what=what),
+                )
+            )
+        charts.append(
+            chart(
+                f"{graph}: room and reading",
+                "Bytes per arc, and time to read every arc: lower left is better.",
+                3.2,
+                partial(draw_costs, records=own, stores=stores),
+            )
+        )
+        measured = [c for c in TRIALS if any(r[c[1]] is not None for r in own)]
+        for title, columns in ((graph, STORE_COLUMNS), (f"{graph}, other than batches", measured)):
+            if columns:
+                tables.append(
+                    {
+                        "title": title,
+                        "about": "Medians; all stores hold the same contents.",
+                        "head": ("store", "batch", *(name for name, _, _ in columns)),
+                        "rows": [cells(r, columns) for r in own],
+                    }
+                )
+    facts = f"{count(len(stores), 'store', 'stores')} · {count(len(graphs), 'graph', 'graphs')}"
+    title = "Stores of changing graphs"
+    return render(title, "stores compared", facts, charts, tables)
+
+
+def cells(record: dict[str, Any], columns: Sequence[tuple[str, str, float]]) -> list[str]:
+    """Return a row of the table."""
+
+    def shown(value: float | None, unit: float) -> str:
+        return "–" if value is None else f"{value * unit:.3g}"
+
+    batch = f"{record['batch']:,}" if record["batch"] else "stream"
+    return [record["store"], batch, *(shown(record[name], unit) for _, name, unit in columns)]
+
+
+def draw_rates(
+    ax: Any, *, records: Sequence[dict[str, Any]], stores: Sequence[str], what: str
+) -> None:
+    """Draw edges per second by the size of batches."""
+    for place, store in enumerate(stores):
+        own = [r for r in records if r["store"] == store and r[f"{what}_edges_per_second"]]
+        if own:
+            sizes = [r["batch"] or 1 for r in own]
+            rates = [r[f"{what}_edges_per_second"] for r in own]
+            ax.plot(sizes, rates, "o-", color=colour(place), label=store, linewidth=1.2)
+    ax.set(xscale="log", yscale="log", xlabel="edges a batch", ylabel="edges per second")
+    finish(ax)
+
+
+def draw_costs(ax: Any, *, records: Sequence[dict[str, Any]], stores: Sequence[str]) -> None:
+    """Draw the time of a traversal by bytes per arc."""
+    for place, store in enumerate(stores):
+        own = [r for r in records if r["store"] == store]
+        if own:
+            ax.plot(
+                [r["bytes_per_arc"] for r in own], [r["traverse_ms"] for r in own], "o",
+                color=colour(place), label=store,
+            )  # fmt: skip
+    ax.set(xlabel="bytes per arc", ylabel="reading all arcs, ms", xscale="log", yscale="log")
+    finish(ax)
+
+
+def finish(ax: Any) -> None:
+    """Give axes a legend and colours that any paper bears."""
+    ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5),
+              labelcolor=FAINT)  # fmt: skip
+    ax.tick_params(which="both", colors=FAINT)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_color(FAINT)
+    for spine in ax.spines.values():
+        spine.set_color(FAINT)
+
+
+EPOCH_FROM: Final = 10**8
+"""Times from here on are shown as dates, seconds since 1970: since March 1973."""
+
+STREAM_COLUMNS: Final[Mapping[str, Mapping[str, type]]] = {
+    "history": {"time": float, "edges": int, "communities": int, "modularity": float,
+                "renewed": bool, "audit_lead": float, "seconds": float},
+    "communities": {"time": float, "vertex": str, "community": int},
+    "events": {"time": float, "kind": str},
+}  # fmt: skip
+"""The columns of each table that the page shows."""
+
+KINDS: Final = ("born", "split", "merged", "died", "grew", "shrank", "continued")
+
+
+def write_report(folder: str | Path, title: str, *, force: bool = False) -> Path:
+    """Write the page of a stream's folder; return its path."""
+    folder = Path(folder)
+    history, changes, events = (
+        read_table(folder / f"{name}.csv", types) for name, types in STREAM_COLUMNS.items()
+    )
+    if history.empty:
+        raise LouvainUmError(
+            f"{folder / 'history.csv'}: has no batches; follow the stream again with --force"
+        )
+    path = folder / REPORT
+    text = stream_page(title, history, changes, events)
+    with replacing(path, force=force) as part:
+        part.write_text(text, encoding="utf-8")
+    return path
+
+
+def read_table(path: Path, types: Mapping[str, type]) -> pd.DataFrame:
+    """Return the columns of a table, each of its type; names of vertices stay text."""
+    import pandas as pd
+
+    try:
+        with np.errstate(invalid="ignore"):  # what cannot be cast is refused afterwards
+            table = pd.read_csv(path, dtype=dict(types), usecols=list(types), keep_default_na=False,
+                            na_values=["nan"])  # fmt: skip
+        numbers = table[[name for name, kind in types.items() if kind is float]].to_numpy()
+        times = table["time"]
+        if np.isinf(numbers).any() or times.isna().any() or not times.is_monotonic_increasing:
+            raise ValueError("a number is infinite, or times do not ascend")
+    except (OSError, ValueError, OverflowError) as error:
+        raise LouvainUmError(
+            f"{path}: cannot be read ({first_line_of(error)}); follow the stream again with --force"
+        ) from None
+    return table
+
+
+def stream_page(
+    title: str, history: pd.DataFrame, changes: pd.DataFrame, events: pd.DataFrame
+) -> str:
+    """Return the page of a followed stream, from the tables of its folder."""
+    times = history["time"].to_numpy()
+    shown = show_times(times)
+    stays = over_time.Stays.of(changes, times)
+    charts = [
+        chart(
+            "Members and where they went",
+            "Bars are communities at a moment, ribbons the members that went on. Communities that "
+            "were largest at some time have colours; all others are grey.",
+            4.6,
+            lambda ax: over_time.draw_flows(ax, stays, shown),
+        ),
+        chart(
+            "Sizes of the largest communities",
+            "Each labelled with its id at its peak; gaps where fewer than two vertices were in it.",
+            3.0,
+            lambda ax: over_time.draw_sizes(ax, stays, shown),
+        ),
+        chart(
+            "Modularity",
+            "After every batch.",
+            2.4,
+            lambda ax: over_time.draw_quality(ax, history, shown),
+        ),
+    ]
+    if history["audit_lead"].notna().any():
+        charts.append(
+            chart(
+                "Is the answer still good?",
+                "How far a run from nothing led or trailed when communities were audited.",
+                2.2,
+                lambda ax: over_time.draw_leads(ax, history, shown),
+            )
+        )
+    last = history.iloc[-1]
+    facts = (
+        f"{count(len(history), 'batch', 'batches')} · {int(last['edges']):,} edges · "
+        f"{int(last['communities']):,} communities · modularity {last['modularity']:.4f} · "
+        f"{count(int((history['renewed'].astype(str) == 'True').sum()), 'renewal', 'renewals')} · "
+        f"{count(int(history['audit_lead'].notna().sum()), 'audit', 'audits')} · "
+        f"{history['seconds'].sum():.1f} s"
+    )
+    counted = events["kind"].value_counts()
+    table = {
+        "title": "What happened to communities",
+        "about": "Communities of two vertices and more, over all batches. Every event is in "
+        "events.csv.",
+        "head": KINDS,
+        "rows": [[f"{int(counted.get(kind, 0)):,}" for kind in KINDS]],
+    }
+    return render(title, "communities over time", facts, charts, [table])
+
+
+def show_times(times: Any) -> list[str]:
+    """Return times as people write them: dates where they are seconds since 1970."""
+    values = np.asarray(times, float)
+    if len(values) and values[0] >= EPOCH_FROM and values[-1] < 10**10:
+        long = values[-1] - values[0] > 20 * 86_400
+        form = "%Y-%m-%d" if long else "%Y-%m-%d %H:%M"
+        return [datetime.fromtimestamp(value, UTC).strftime(form) for value in values.tolist()]
+    return [f"{value:g}" if value < 10**6 else f"{value:,.0f}" for value in values.tolist()]
