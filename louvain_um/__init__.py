@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.deprecated import FINDER
 from louvain_um.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -46,9 +44,6 @@ if TYPE_CHECKING:
     from louvain_um.profiling.sweeping import sweep
     from louvain_um.results.communities import Communities
     from louvain_um.results.quality import modularity
-
-if FINDER not in sys.meta_path:
-    sys.meta_path.insert(0, FINDER)
 
 # What stands where; imported on first use, so that `louvain-um --help` answers at once.
 _HOMES = {

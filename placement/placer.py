@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from louvain_um.deprecated import getattr_of
 from louvain_um.errors import OptionError, PlacementError, check_switch
 from louvain_um.events import Event, announce, announcing
 from louvain_um.options import Budget, Options
@@ -437,6 +436,3 @@ class Placer:
 def _announced(kind: Any, slot: Slot, address: int) -> Event:
     spec = slot.spec
     return Event(kind=kind, name=spec.name, group=spec.group, address=address, nbytes=spec.nbytes)
-
-
-__getattr__ = getattr_of(__name__)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -32,15 +31,6 @@ REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
 device waits meanwhile."""
 
-EARLIER_NAMES: Final[Mapping[str, str]] = {
-    "tight": "low_scratch",
-    "packed": "compact",
-    "targets24": "compact",
-    "paged": "out_of_core",
-    "paged_by": "transfer_mode",
-}
-"""Attributes of a plan in earlier versions, and what they are called now."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan(Decision):
@@ -48,17 +38,6 @@ class Plan(Decision):
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in EARLIER_NAMES:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        warnings.warn(
-            f"Plan.{name} is now Plan.{EARLIER_NAMES[name]}; the old name goes with the next "
-            "release",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return getattr(self, EARLIER_NAMES[name])
 
     @cached_property
     def reasons(self) -> dict[Group, Reason]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
@@ -35,15 +31,6 @@ class Session(SessionData):
     def of(cls, data: SessionData) -> Self:
         """Return plain data as a session."""
         return cls(**{field.name: getattr(data, field.name) for field in fields(data)})
-
-    def owners(self) -> NDArray[np.int32]:
-        """Return `event_arrays()`, under its old name."""
-        warnings.warn(
-            "Session.owners is now Session.event_arrays; the old name goes with the next release",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.event_arrays()
 
     def summary(self) -> dict[str, Any]:
         """Return the figures that matter, as `louvain-um profile --json` prints them."""

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,6 @@ def tracked() -> list[Path]:
     if done.returncode != 0:
         pytest.skip("not a git checkout")
     return [HOUSE / name for name in done.stdout.split("\0") if name and (HOUSE / name).exists()]
-
-
-def folder_of(package: str) -> Path:
-    """Return where a package's files lie: two packages stand at the top."""
-    parts = package.split(".")
-    return HOUSE.joinpath(*(parts[1:] if parts[1:2] and parts[1] in OUTSIDE else parts))
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -77,26 +72,14 @@ def test_links_lead_to_the_rooms_at_the_top(name):
     assert not (HOUSE / "louvain_um" / name / name).exists()
 
 
-def test_every_package_is_listed_once_and_mapped():
-    setup = PROJECT["tool"]["setuptools"]
-    # Only modules whose folders are packages; a folder without __init__.py is none.
-    found = {name for name, path in modules() if path.name == "__init__.py"}
-    assert sorted(setup["packages"]) == sorted(found)
-    folders = setup["package-dir"]
-    for package in found:
-        nearest = max((p for p in folders if f"{package}.".startswith(f"{p}.")), key=len)
-        rest = package.removeprefix(nearest).strip(".").replace(".", "/")
-        assert HOUSE / folders[nearest] / rest == folder_of(package)
-
-
-def test_device_code_is_shipped():
-    shipped = PROJECT["tool"]["setuptools"]["package-data"]
-    for package, folder in (
-        (name, folder_of(name)) for name in PROJECT["tool"]["setuptools"]["packages"]
-    ):
-        found = {f"*{path.suffix}" for path in folder.iterdir() if path.suffix in (".cu", ".cuh")}
-        assert found <= set(shipped.get(package, ())), package
-    assert shipped["louvain_um"] == ["py.typed"]
+def test_packages_and_their_files_are_shipped():
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["*"]
+    for path in tracked():
+        if path.relative_to(HOUSE).parts[0] not in ("louvain_um", *OUTSIDE) or path.is_symlink():
+            continue
+        # A folder without __init__.py is no package.
+        assert (path.parent / "__init__.py").exists(), path
+        assert path.suffix == ".py" or any(fnmatch(path.name, p) for p in patterns), path
     assert (HOUSE / "louvain_um/py.typed").exists()
 
 
@@ -409,18 +392,9 @@ def test_pages_name_files_that_exist(page):
     places = set(re.findall(r"`([\w./]+(?:\.py|/|\.toml|\.cuh?|\.json))`", text))
     assert len(places) > 10
     # A page may leave out the front of a path: `move/hubs.cuh` stands below `louvain_um/gpu`.
-    rooms = [HOUSE, *(folder_of(name) for name in PROJECT["tool"]["setuptools"]["packages"])]
+    rooms = {HOUSE, *(path.parent for _, path in modules())}
     for place in places:
         assert any((room / place).exists() for room in [*rooms, HOUSE / "tests"]), place
-
-
-def test_no_folder_holds_more_than_a_reader_takes_in():
-    full = Counter(
-        path.parent
-        for path in tracked()
-        if path.suffix in (".py", ".cu", ".cuh") and "benchmarks" not in path.parts
-    )
-    assert {folder: n for folder, n in full.items() if n > 16} == {}
 
 
 def test_device_sources_have_names_of_their_own():

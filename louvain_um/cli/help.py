@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import typer
@@ -13,12 +13,6 @@ from louvain_um.cli.terminal import safe
 
 TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
 """Python types that Typer adds to the names of options."""
-
-
-def _note(text: str) -> None:
-    from louvain_um.cli.exit_codes import print_note
-
-    print_note(text)
 
 
 class SafeErrors:
@@ -36,14 +30,11 @@ class SafeErrors:
 
 
 class Command(SafeErrors, TyperCommand):
-    """A command whose help shows options in panels, and that knows options by other names, too."""
+    """A command with options in panels, which also takes the names that other commands use."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments, after options got their current names."""
-        quiet = not {"-q", "--quiet"}.isdisjoint(args)
-        args, error = current_names(
-            ctx.command_path.split()[1], args, lambda text: None if quiet else _note(text)
-        )
+        """Parse arguments, after options got the names of this command."""
+        args, error = names_of_this_command(ctx.command_path.split()[1], args)
         if error:
             ctx.fail(error)
         try:
@@ -90,11 +81,6 @@ class Group(SafeErrors, TyperGroup):
                 formatter.write_dl(records)
 
 
-RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
-    command: {"--gpu": "--machine"} for command in ("plan", "simulate", "sweep")
-}
-"""By command, names of earlier versions, and what they are called now."""
-
 SAME: Final[Mapping[str, Mapping[str, str]]] = {
     **{command: {"--policies": "--memory"} for command in ("detect", "plan", "profile")},
     **{command: {"--memory": "--policies"} for command in ("simulate", "sweep")},
@@ -105,35 +91,22 @@ _PLANNED: Final = "is for plan, simulate and sweep; a run uses the GPU that --de
 _SHARE: Final = "is for simulate and sweep; for 30 % pass --device-budget 70%"
 
 ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
-    "detect": {"--machine": _PLANNED, "--gpu": _PLANNED, "--oversubscription": _SHARE},
-    "profile": {"--machine": _PLANNED, "--gpu": _PLANNED, "--oversubscription": _SHARE},
+    "detect": {"--machine": _PLANNED, "--oversubscription": _SHARE},
+    "profile": {"--machine": _PLANNED, "--oversubscription": _SHARE},
     "plan": {"--oversubscription": _SHARE},
 }
 """By command, options of other commands, and what to do instead."""
 
 
-def current_names(
-    command: str, arguments: Sequence[str], note: Callable[[str], None]
-) -> tuple[list[str], str]:
-    """Return a command's arguments with current names of options, and an error or nothing.
-
-    Parameters
-    ----------
-    command : str
-        Name of the command.
-    arguments : sequence of str
-    note : callable
-        Called with a hint for each name of an earlier version.
+def names_of_this_command(command: str, arguments: Sequence[str]) -> tuple[list[str], str]:
+    """Return arguments with the command's names of options, and an error or nothing.
 
     Examples
     --------
-    >>> from louvain_um.cli.help import current_names
-    >>> current_names("simulate", ["g.txt", "--gpu", "h200"], print)
-    --gpu is called --machine now
-    (['g.txt', '--machine', 'h200'], '')
-    >>> current_names("plan", ["g.txt", "--policies=base"], print)
+    >>> from louvain_um.cli.help import names_of_this_command
+    >>> names_of_this_command("plan", ["g.txt", "--policies=base"])
     (['g.txt', '--memory=base'], '')
-    >>> current_names("plan", ["g.txt", "--oversubscription", "30"], print)[1]
+    >>> names_of_this_command("plan", ["g.txt", "--oversubscription", "30"])[1]
     '--oversubscription is for simulate and sweep; for 30 % pass --device-budget 70%'
     """
     result: list[str] = []
@@ -143,9 +116,6 @@ def current_names(
         name, equals, value = argument.partition("=")
         if name in ELSEWHERE.get(command, {}):
             return [], f"{name} {ELSEWHERE[command][name]}"
-        new = RENAMED.get(command, {}).get(name)
-        if new is not None:
-            note(f"{name} is called {new} now")
-        new = new or SAME.get(command, {}).get(name, name)
+        new = SAME.get(command, {}).get(name, name)
         result.append(f"{new}{equals}{value}")
     return result, ""

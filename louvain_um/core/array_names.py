@@ -3,15 +3,14 @@
 A name is a stem in snake case, and what sets arrays of one stem apart behind dots:
 ``targets.0`` is a level's, ``labels.1.0`` a cycle's and a level's, ``targets.1.3`` those of level
 3 in the memory region of level 1. Plans, models and replays look at a role and a level only
-(`louvain_um.core.array_spec.ArraySpec`); whatever else reads a name is a file of an earlier
-version or a user's policy.
+(`louvain_um.core.array_spec.ArraySpec`); whatever else reads a name is a user's policy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 Role = Literal[
     "offsets",
@@ -61,63 +60,6 @@ ROLES: Final[Mapping[str, Role]] = {
     "aggregate_rooms": "chunk",
 }
 """Roles by stem; any other stem is "other"."""
-
-EARLIER: Final[Mapping[str, str]] = {
-    "parts": "refined",
-    "part totals": "refined_totals",
-    "part sizes": "refined_sizes",
-    "cuts": "external_weight",
-    "ties": "weight_to_target",
-    "goals": "proposed",
-    "awake": "active",
-    "wake": "active",
-    "woken": "next_active",
-    **{
-        f"giant {name}": f"hub_{name}"
-        for name in ("keys", "sums", "slots", "fills", "drains", "choices")
-    },
-    "giant homes": "hub_own_weights",
-    "later giants": "coarse_hubs",
-    "later work": "coarse_communities",
-    **{f"later {name}": f"coarse_{name}" for name in ("maps", "rows", "scratch", "tables")},
-    "aggregate middles": "aggregate_block_bin",
-    "aggregate giants": "aggregate_hub_bin",
-    "aggregate room_targets": "aggregate_chunk_targets",
-    "aggregate room_weights": "aggregate_chunk_weights",
-    "aggregate room": "aggregate_chunk",
-    **{
-        f"aggregate {name}": f"aggregate_{name}"
-        for name in (
-            *("before", "keys", "low", "members", "names", "new_offsets", "numbers", "partials"),
-            *("ranks", "rooms", "starts", "state", "sums", "whole"),
-        )
-    },
-    "labels of the input": "input_labels",
-    "sizes by label": "sizes_by_label",
-    "first by label": "first_by_label",
-    "community keys": "community_keys",
-    "room to sort": "sort_workspace",
-    "partial offsets": "partial_offsets",
-    "partial names": "partial_names",
-    "member starts": "member_starts",
-    **{f"tally {name}": f"tally_{name}" for name in ("keys", "sums", "used", "names", "loads")},
-    "start totals": "start_totals",
-    "start used": "start_used",
-    "blocks": "block_starts",
-    **{f"small {group}": f"small_{group}" for group in ("graph", "hash", "community", "scratch")},
-}
-"""Stems in policies, sessions and records of earlier versions, and what they are called now."""
-
-
-def current_name(name: str) -> str:
-    """Return an array's name as it is now."""
-    stem, dot, rest = name.partition(".")
-    return f"{EARLIER.get(stem, stem)}{dot}{rest}"
-
-
-def with_current_name(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's row about an array, with the name that the array has now."""
-    return {**row, "name": current_name(row["name"])}
 
 
 @lru_cache(4096)

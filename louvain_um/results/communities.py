@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -143,16 +142,6 @@ class Communities:
     def n_vertices(self) -> int:
         """Number of vertices."""
         return len(self.labels)
-
-    @property
-    def cuts(self) -> tuple[NDArray[np.uint32], ...]:
-        """Earlier name of `coarse_labels`."""
-        warnings.warn(
-            "Communities.cuts is now coarse_labels; the old name goes with the next release",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.coarse_labels
 
     @property
     def n_communities(self) -> int:

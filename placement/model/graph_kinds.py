@@ -134,17 +134,8 @@ def kind_of(skew: float | None) -> GraphKind:
     )
 
 
-EARLIER_NAMES: Final = {
-    "even": MESH.name,
-    "communities": COMMUNITY_STRUCTURED.name,
-    "skewed": POWER_LAW.name,
-}
-"""Names of kinds in earlier versions and in their records."""
-
-
 def named_kind(name: str) -> GraphKind:
-    """Return a kind by name, names of earlier versions included."""
-    name = EARLIER_NAMES.get(name, name) if isinstance(name, str) else name
+    """Return a kind by name."""
     if not isinstance(name, str) or name not in GRAPH_KINDS:
         raise OptionError("kind", name, f"must be one of {', '.join(GRAPH_KINDS)}")
     return GRAPH_KINDS[name]

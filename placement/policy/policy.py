@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
-from louvain_um.core.array_names import current_name
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.errors import OptionError
 
@@ -169,11 +168,8 @@ class Policy:
             object.__setattr__(self, what, placements)
 
     def placement_of(self, array: str, group: Group) -> Placement:
-        """Return where an array of a group goes; files know arrays by earlier names, too."""
-        if not self.arrays:
-            return self.placements[group]
-        named = self.arrays.get(array) or self.arrays.get(current_name(array))
-        return named or self.placements[group]
+        """Return where an array of a group goes."""
+        return self.arrays.get(array) or self.placements[group]
 
     def placement_in(self, array: str, group: str, role: str = "other") -> Placement:
         """Return where an array of any program goes.
@@ -185,9 +181,7 @@ class Policy:
         >>> str(mine.placement_in("rows", "matrix", "targets")), str(mine.placement_in("x", "y"))
         ('pinned', 'managed')
         """
-        named = self.roles.get(role) or self.groups.get(group)
-        if self.arrays:
-            named = self.arrays.get(array) or self.arrays.get(current_name(array)) or named
+        named = self.arrays.get(array) or self.roles.get(role) or self.groups.get(group)
         usual: Mapping[Any, Placement] = self.placements
         return named or usual.get(group, self.others)
 

@@ -39,7 +39,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from louvain_um.core.array_names import current_name
 from louvain_um.core.atomic_files import read_text
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import OptionError
@@ -113,17 +112,10 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
     name = values.get("name", stem)
     refuse_taken(name)
     others = Placement.parse(values.get("others", "device"))
-    arrays = values.get("arrays", {})
-    if isinstance(arrays, dict):
-        # A program of one's own may have arrays of both names.
-        arrays = {
-            name if current_name(name) in arrays else current_name(name): where
-            for name, where in arrays.items()
-        }
     return Policy(
         name=name,
         placements={group: values.get(group, others) for group in GROUPS},
-        arrays=arrays,
+        arrays=values.get("arrays", {}),
         groups=values.get("groups", {}),
         roles=values.get("roles", {}),
         others=others,

@@ -106,7 +106,7 @@ def _shape(about: Mapping[str, Any]) -> Shape:
         if known.get("sum_bytes", 8) not in (4, 8):
             raise ValueError("sum_bytes")
         skew = known.pop("skew") * known["vertices"] / max(known["arcs"], 1)
-        return Shape.from_record(known | {"kind": kind_of(skew).name, "skew": skew})
+        return Shape(**known | {"kind": kind_of(skew).name, "skew": skew})
     except (KeyError, TypeError, ValueError):
         raise LouvainUmError(
             "the recording's data of its graph is damaged; record the graph again"

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
-from louvain_um.core.array_names import current_name, with_current_name
 from louvain_um.core.atomic_files import check_output, replacing, replacing_folder
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session.data import SCHEMA, SessionData
@@ -211,13 +210,6 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     """Return the session that a file held."""
     if header["metadata"].get("seconds", 0) is None:  # not a number when it was saved
         del header["metadata"]["seconds"]
-    sources = header["metadata"].get("sources") or {}
-    if sources.get("recorder") == "measured":  # as earlier versions called it
-        sources["recorder"] = "modelled"
-    # Arrays of a detection are this program's; others are named by the user and stay as they are.
-    detection = "method" in header["metadata"]
-    if detection and header["plan"] and "arrays" in header["plan"]:
-        header["plan"]["arrays"] = [with_current_name(row) for row in header["plan"]["arrays"]]
     spans = []
     for span in header["phases"]:
         if span["modularity"] is None:
@@ -226,10 +218,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
     return SessionData(
         metadata=header["metadata"],
         plan=header["plan"],
-        lifetimes=tuple(
-            Lifetime(**(with_current_name(row) if detection else row))
-            for row in header["lifetimes"]
-        ),
+        lifetimes=tuple(Lifetime(**row) for row in header["lifetimes"]),
         phases=tuple(spans),
         events=EventTable(
             {name: _column(arrays[f"events.{name}"], dtype) for name, dtype in COLUMNS.items()},
@@ -238,7 +227,7 @@ def _session(header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Sess
         ),
         maps=tuple(
             PageMap(
-                array=current_name(name) if detection else name,
+                array=name,
                 page_bytes=page_bytes,
                 edges=arrays[f"map.{number}.edges"],
                 counts=arrays[f"map.{number}.counts"],

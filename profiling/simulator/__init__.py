@@ -1,6 +1,5 @@
 """A page-level model of NVIDIA's UVM driver: page touches in, events and seconds out."""
 
-from louvain_um.deprecated import getattr_of
 from louvain_um.profiling.simulator.addresses import read_addresses, trace_of_addresses
 from louvain_um.profiling.simulator.driver.options import Driver
 from louvain_um.profiling.simulator.driver.user_functions import eviction, prefetcher
@@ -40,5 +39,3 @@ __all__ = [
     "simulate",
     "trace_of_addresses",
 ]
-
-__getattr__ = getattr_of(__name__)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
-from louvain_um.core.array_names import Role, current_name, level_of, role_of
+from louvain_um.core.array_names import Role, level_of, role_of
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.plain_data import Within, build, check_fields
 from louvain_um.errors import LouvainUmError, OptionError
@@ -313,18 +313,14 @@ def _trace(header: Mapping[str, Any], touches: Touches) -> Trace:
     rows, listed = header.get("arrays"), header.get("steps")
     if not isinstance(rows, list) or not isinstance(listed, list):
         raise ValueError("arrays and steps of the trace must be lists")
-    about = header.get("about")
     arrays: list[Array] = [build(Array, row, f"array {at}") for at, row in enumerate(rows)]
-    if about is not None:
-        # Arrays of this program's recordings; those of others keep their names.
-        arrays = [replace(array, name=current_name(array.name)) for array in arrays]
     steps: list[Step] = []
     start = 0
     for number, values in enumerate(listed):
         step = _step(values, touches, start, f"step {number}")
         steps.append(step)
         start += len(step.touches) if isinstance(step, Touching) else 0
-    return Trace(tuple(arrays), tuple(steps), header.get("hidden", 1.0), about)
+    return Trace(tuple(arrays), tuple(steps), header.get("hidden", 1.0), header.get("about"))
 
 
 def _step(values: object, touches: Touches, start: int, where: str) -> Step:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling.sweep.assumptions import evidence_assumptions
 from louvain_um.profiling.sweep.explain import explain
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
@@ -20,9 +18,6 @@ from louvain_um.profiling.sweep.replay_tables import (
 )
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.sweep.store import KEY, POINTS, SUFFIXES, TABLES, UNFINISHED, read_points
-
-OLD_KEY = ("graph", "evidence", "gpu", "policy", "oversubscription")
-"""Columns that identify a point in folders of versions that kept no list of points."""
 
 
 def is_partial(folder: Path) -> bool:
@@ -39,27 +34,22 @@ def read_partial(folder: Path) -> Sweep:
         points = [*read_points(folder)[0].values()]
         noted = json.loads((folder / UNFINISHED).read_text("utf-8"))
         notes, requested = [str(note) for note in noted["notes"]], list(noted["points"])
-        names: Sequence[str] = KEY
-        keys = [tuple(key[name] for name in names) for key in requested]
+        keys = [tuple(key[name] for name in KEY) for key in requested]
         len(set(keys))  # of values that can be compared
-    except FileNotFoundError:  # of an older version: every combination counts as requested
-        names = OLD_KEY
-        keys = _grid(Sweep.of([point["row"] for point in points]).results)
-        notes = evidence_assumptions({point["row"]["evidence"] for point in points})
+    except FileNotFoundError:
+        raise _none_finished(folder) from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise LouvainUmError(
-            f"{folder / UNFINISHED}: is damaged; remove it, or repeat the sweep's command"
+            f"{folder / UNFINISHED}: is damaged; repeat the sweep's command"
         ) from None
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise LouvainUmError(f"{folder}: {reason}; check the path") from None
-    known = {tuple(point["row"][name] for name in names): point for point in points}
+    known = {tuple(point["row"][name] for name in KEY): point for point in points}
     finished = [known[key] for key in keys if key in known]
-    missing = [dict(zip(names, key, strict=True)) for key in keys if key not in known]
+    missing = [dict(zip(KEY, key, strict=True)) for key in keys if key not in known]
     if not finished:
-        raise LouvainUmError(
-            f"{folder}: no point of the sweep is finished yet; repeat its command to continue"
-        )
+        raise _none_finished(folder)
     rows = {name: [row for point in finished for row in point.get(name, ())] for name in TABLES[1:]}
     checked = Sweep.of(
         [point["row"] for point in finished], groups=rows["groups"], iterations=rows["iterations"]
@@ -76,14 +66,10 @@ def read_partial(folder: Path) -> Sweep:
     )
 
 
-def _grid(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """Return the keys of every combination of the rows' values, base first."""
-    graphs = dict.fromkeys(row["graph"] for row in rows)
-    machines = dict.fromkeys((row["evidence"], row["gpu"]) for row in rows)
-    policies = sorted({row["policy"] for row in rows}, key=lambda name: (name != "base", name))
-    rates = sorted({row["oversubscription"] for row in rows})
-    every = product(graphs, machines, policies, rates)
-    return [(graph, *machine, policy, rate) for graph, machine, policy, rate in every]
+def _none_finished(folder: Path) -> LouvainUmError:
+    return LouvainUmError(
+        f"{folder}: no point of the sweep is finished yet; repeat its command to continue"
+    )
 
 
 def _missing_text(done: int, missing: Iterable[Mapping[str, Any]]) -> str:

@@ -7,7 +7,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from louvain_um.core.array_names import current_name
 from louvain_um.core.array_spec import STAGES
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.policy.find import find_policy
@@ -227,7 +226,7 @@ def fitting(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def unknown_arrays(trace: Trace, policies: Sequence[str | Path | Policy], graph: str) -> list[str]:
     """Return which policies place arrays that a recording lacks, without effect."""
-    recorded = {name for array in trace.arrays for name in (array.name, current_name(array.name))}
+    recorded = {array.name for array in trace.arrays}
     sentences = []
     for policy in map(find_policy, policies):
         lost = [name for name in policy.arrays if name not in recorded]

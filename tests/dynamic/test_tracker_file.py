@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -126,29 +125,6 @@ def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
         assert r.names.tolist() == ["ann", "bob", "cid", None, "eve", "dan", "fay"]
     assert again.communities.ids.tolist() == tracker.communities.ids.tolist()
     assert again.graph.digest() == graph.digest()
-
-
-def test_a_tracker_that_an_earlier_version_saved_goes_on(tmp_path: Path) -> None:
-    tracker = lu.Tracker(grown(40, 120, False, 3))
-    tracker.update(tracker.graph.apply(insert=([0, 1], [2, 3])))
-    tracker.save(tmp_path / "now.npz")
-    arrays = dict(np.load(tmp_path / "now.npz"))
-    head = json.loads(arrays["head"].tobytes())
-    earlier = {**head, "schema_version": 1, "period": 32, "due": 7}
-    for name in ("changed", "regained"):
-        del earlier[name]
-    arrays["touched"] = np.arange(40) % 2 > 0
-    arrays["history"] = np.frombuffer(json.dumps(list(tracker.rows)).encode(), np.uint8)
-    for kept in (earlier, [earlier]):
-        arrays["head"] = np.frombuffer(json.dumps(kept).encode(), np.uint8)
-        np.savez(tmp_path / f"{type(kept).__name__}.npz", **arrays)
-    found = lu.Tracker.load(tmp_path / "dict.npz")
-    assert (found.state.period, found.state.changed, found.state.regained) == (1, 0.0, 0.0)
-    assert found.state.touched.tolist() == [0, 1 << 63] * 20
-    assert found.communities.ids.tolist() == tracker.communities.ids.tolist()
-    assert found.to_frame().equals(tracker.to_frame())
-    with pytest.raises(LouvainUmError, match="no saved tracker"):
-        lu.Tracker.load(tmp_path / "list.npz")
 
 
 @pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets", "history"])

@@ -214,13 +214,3 @@ def test_a_pinned_group_is_told_at_what_page_locked_memory_costs():
         return plan(mine).reasons["community"].phi
 
     assert phi("pinned") > 2 * phi("host_mapped")
-
-
-def test_attributes_of_earlier_versions_warn_and_work():
-    found = plan()
-    renamed = {"tight": "low_scratch", "packed": "compact", "targets24": "compact"}
-    for old, now in {**renamed, "paged": "out_of_core"}.items():
-        with pytest.warns(DeprecationWarning, match=f"Plan.{now}"):
-            assert getattr(found, old) == getattr(found, now)
-    with pytest.raises(AttributeError, match="nothing"):
-        found.nothing  # noqa: B018

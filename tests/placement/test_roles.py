@@ -6,7 +6,6 @@ import ast
 from pathlib import Path
 
 import louvain_um.placement
-from louvain_um.core.array_names import EARLIER
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.shape import Shape
 
@@ -24,7 +23,7 @@ WORDS = {"aggregate", "offsets", "targets", "blocks", "refined"}
 def names():
     declared = {a.name for shape in SHAPES for a in (*declare(shape), *declare_out_of_core(shape))}
     stems = {name.partition(".")[0] for name in declared}
-    return declared | stems | set(EARLIER)
+    return declared | stems
 
 
 def strings(file):

@@ -34,8 +34,7 @@ SOURCES = [
     path
     for room in ("louvain_um", "placement", "profiling")
     for path in sorted((ROOT / room).rglob("*.py"))
-    if path.name != "deprecated.py"
-    and not {"placement", "profiling"} & set(path.relative_to(ROOT / room).parts)
+    if not {"placement", "profiling"} & set(path.relative_to(ROOT / room).parts)
 ]
 FUNCTIONS = (
     lu.read_graph, lu.as_graph, lu.louvain, lu.plan, lu.profile, lu.write_graph, Communities.load,

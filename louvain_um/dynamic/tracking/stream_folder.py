@@ -80,10 +80,8 @@ class StreamFolder:
         """Refuse a folder of something else; write down what this one is of."""
         path = self.folder / SETTINGS
         if not force and path.exists():
-            # A stream that was begun without a digest of names may go on.
-            before = {name: value for name, value in settings.items() if name != "names"}
             held = _read_json(path)
-            if held in (settings, before):
+            if held == settings:
                 return
             if self._begun():
                 raise LouvainUmError(f"{self.folder}: {_other_stream(held, settings)}")
@@ -247,8 +245,8 @@ def _other_stream(held: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
             "tail -n +1 -f FILE | louvain-um stream -)"
         )
     return (
-        "holds a stream of another file, with other options or by an earlier version; name "
-        "another folder, or pass --force to start again"
+        "holds a stream of another file, or with other options; name another folder, or pass "
+        "--force to start again"
     )
 
 

@@ -32,7 +32,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
 
 SCHEMA: Final = "louvain-um/tracker"
-VERSION: Final = 4
+VERSION: Final = 1
 
 REFUSAL: Final = "is no saved tracker, or is damaged; write it with Tracker.save"
 
@@ -46,7 +46,7 @@ class Head:
     """What a file says beside its arrays."""
 
     schema: Literal["louvain-um/tracker"]
-    schema_version: Literal[4]
+    schema_version: Literal[1]
     store: str
     weighted: bool
     scale: float
@@ -150,7 +150,7 @@ def _without(names: Any, ids: Any, dead: Any) -> tuple[Any, Any]:
 
 
 def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
-    head: Head = build(Head, _current(parse(arrays["head"].tobytes())), "tracker")
+    head: Head = build(Head, parse(arrays["head"].tobytes()), "tracker")
     weights = arrays.get("weights")
     if (weights is not None) != head.weighted:
         raise ValueError("weights are missing or too many")
@@ -210,20 +210,8 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
     )
 
 
-def _current(head: Any) -> Any:
-    """Return what a file says as this version does; version 1 counted batches until an audit."""
-    if not isinstance(head, dict) or head.get("schema_version") not in (1, 2, 3):
-        return head
-    kept = {name: value for name, value in head.items() if name != "due"}
-    if head["schema_version"] == 1:
-        kept |= {"changed": 0.0, "regained": 0.0, "period": 1}
-    return {**kept, "schema_version": VERSION}
-
-
 def _history(saved: NDArray[Any]) -> History:
-    """Return the history; before version 4 it was JSON."""
-    if saved.dtype == np.uint8:
-        return History(parse(saved.tobytes()))
+    """Return the history."""
     if saved.dtype != ROW or saved.ndim != 1:
         raise ValueError("the history has other columns")
     return History(saved)

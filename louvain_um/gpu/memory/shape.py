@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits, low_scratch_limits
 from louvain_um.gpu.memory.coarse_memory import (
@@ -18,7 +17,6 @@ from louvain_um.gpu.memory.coarse_memory import (
 )
 from louvain_um.gpu.memory.packed import MOST_ARCS, MOST_LENGTH, most_bytes, sorts
 from louvain_um.options import Method
-from louvain_um.placement.model.graph_kinds import named_kind
 
 
 def sums_of_ones(arcs: int) -> int:
@@ -29,11 +27,6 @@ def sums_of_ones(arcs: int) -> int:
 MOST_BYTE: Final = 255
 """Most arcs of a vertex with which a community of one is told by its size modulo 256: with 257
 vertices, it has more arcs."""
-
-EARLIER_FIELDS: Final = {
-    "widest": "max_degree", "wide": "hub_arcs", "targets24": "sorted_rows",
-}  # fmt: skip
-"""Fields of a shape in records of earlier versions, and what they are called now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +56,6 @@ class Shape:
     members: bool = False
     fixed: bool = False
     keeps_all: bool = False
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Shape:
-        """Return the shape that a record keeps, names of earlier versions included."""
-        known = {EARLIER_FIELDS.get(name, name): value for name, value in record.items()}
-        known["kind"] = named_kind(known.get("kind", "unknown")).name
-        return cls(**known)
 
     @property
     def allows_compact(self) -> bool:

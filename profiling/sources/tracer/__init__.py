@@ -1,9 +1,6 @@
 """The access tracer: the engine's own kernels, rewritten so that they count what they touch."""
 
-from louvain_um.deprecated import getattr_of
 from louvain_um.profiling.sources.tracer.traced_accesses import AccessCounts, TracedAccesses
 from louvain_um.profiling.sources.tracer.tracer import Tracer
 
 __all__ = ["AccessCounts", "TracedAccesses", "Tracer"]
-
-__getattr__ = getattr_of(__name__)

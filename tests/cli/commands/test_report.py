@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from louvain_um.profiling.sweep.store import KEY
 from tests.cli.conftest import Run
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
@@ -157,9 +158,11 @@ def test_an_interrupted_sweep_is_shown_with_what_is_missing(run: Run, tmp_path: 
     rows = [{**row, **about} for row in sweep_rows()]
     lines = [json.dumps({"row": row}) + "\n" for row in (*rows[:2], *rows[3:])]
     (tmp_path / "points.jsonl").write_text("".join(lines))
+    requested = [{name: row[name] for name in KEY} for row in rows]
+    (tmp_path / "unfinished.json").write_text(json.dumps({"notes": [], "points": requested}))
     out = run("report", tmp_path)
     assert out.code == 0, out.err
-    assert "12 of 16 points are finished" in " ".join(out.out.split())
+    assert f"{len(lines)} of {len(rows)} points are finished" in " ".join(out.out.split())
     page = tmp_path / "r.html"
     assert run("report", tmp_path, "-o", page, "-q").code == 0
     assert "repeat its command" in page.read_text()

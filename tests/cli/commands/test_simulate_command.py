@@ -10,7 +10,7 @@ from tests.cli.conftest import FIELDS
 
 def test_simulate_prints_one_object(run, source, tmp_path):
     out = tmp_path / "r.csv"
-    done = run("simulate", source, "--gpu", "p4000", "--policies", "base,adv2,auto",
+    done = run("simulate", source, "--machine", "p4000", "--policies", "base,adv2,auto",
                "--oversubscription", "0,50", "--json", "-o", out)  # fmt: skip
     assert done.code == 0, done.err
     rows = done.json["results"]
@@ -33,7 +33,7 @@ def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
     assert done.code == 0, done.err
     assert done.json["results"][0]["feasible"]
     assert done.json["results"][0]["evictions"] == 0
-    swept = run("sweep", source, "-o", tmp_path / "swept", "--gpu", "h200", *wanted)
+    swept = run("sweep", source, "-o", tmp_path / "swept", "--machine", "h200", *wanted)
     assert swept.code == 0, swept.err
     assert swept.json["results"][0]["seconds"] == done.json["results"][0]["seconds"]
     assert run("profile", source, "-o", kept, "--device", "cpu").code == 0
@@ -133,7 +133,6 @@ def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--gpu", "voodoo"), "voodoo"),
         (("--policies", "adv10"), "adv10"),
         (("--oversubscription", "110"), "percentages"),
         (("--eviction", "mru"), "eviction"),

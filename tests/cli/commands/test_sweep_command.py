@@ -8,7 +8,16 @@ from tests.cli.conftest import FIELDS
 
 
 def test_without_jinja_a_sweep_has_its_tables(run, two_triangles, tmp_path, monkeypatch):
-    asked = ("sweep", two_triangles, "-o", tmp_path / "s", "--policies", "base", "--gpu", "h200")
+    asked = (
+        "sweep",
+        two_triangles,
+        "-o",
+        tmp_path / "s",
+        "--policies",
+        "base",
+        "--machine",
+        "h200",
+    )
     assert run(*asked).code == 0
     assert (tmp_path / "s/report.html").exists()
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -38,7 +47,7 @@ def test_every_command_means_the_same_by_100_percent(run, source, tmp_path):
     plan = run("plan", source, "--read", "--memory", "base", "--json").json
     budget = run("plan", source, "--read", "--device-budget", "70%", "--json")
     rows = run("simulate", source, *arguments).json["results"]
-    rows += run("sweep", source, "--gpu", "h200", "-o", tmp_path / "out", *arguments).json[
+    rows += run("sweep", source, "--machine", "h200", "-o", tmp_path / "out", *arguments).json[
         "results"
     ]
     assert {row["peak_bytes"] for row in rows} == {plan["in_core_bytes"]}
@@ -53,21 +62,22 @@ def test_commands_share_the_names_of_options(run, source, tmp_path):
     def row(*arguments):
         done = run(*arguments, "--json")
         assert done.code == 0, done.err
-        assert ("note: --gpu is called --machine now\n" in done.err) == ("--gpu" in arguments)
         return done.json["results"][0]
 
     new = ("--machine", "p4000", "--memory", "adv1", "--device-budget", "70%")
-    old = ("--gpu", "p4000", "--policies", "adv1", "--oversubscription", "30")
+    also = ("--machine", "p4000", "--policies", "adv1", "--oversubscription", "30")
     one = row("simulate", source, *new)
-    assert one == row("simulate", source, *old)
+    assert one == row("simulate", source, *also)
     assert (one["policy"], one["oversubscription"], one["gpu"]) == ("adv1", 30, "p4000")
     swept = row("sweep", source, *new, "-o", tmp_path / "new")
-    assert row("sweep", source, *old, "-o", tmp_path / "old") == swept
+    assert row("sweep", source, *also, "-o", tmp_path / "also") == swept
     assert swept["seconds"] == one["seconds"]
     size = row("simulate", source, *new[:4], "--device-budget", f"{one['budget_bytes']}B")
     assert size["budget_bytes"] == one["budget_bytes"]
     for option in ("--memory", "--policies"):
-        plan = run("plan", source, "--gpu", "p4000", option, "adv1", "--device-budget", "70%", "-q")
+        plan = run(
+            "plan", source, "--machine", "p4000", option, "adv1", "--device-budget", "70%", "-q"
+        )
         assert (plan.code, plan.err) == (0, "")
         assert "adv1" in plan.out
 
@@ -78,7 +88,7 @@ def test_commands_share_the_names_of_options(run, source, tmp_path):
         ("plan", "--oversubscription=30", "pass --device-budget 70%"),
         ("detect", "--oversubscription", "pass --device-budget 70%"),
         ("detect", "--machine", "the GPU that --device names"),
-        ("profile", "--gpu", "the GPU that --device names"),
+        ("profile", "--machine", "the GPU that --device names"),
     ],
 )
 def test_options_of_other_commands_are_explained(run, source, command, option, told):
@@ -116,7 +126,7 @@ def test_eviction_by_the_program_is_the_default_beside_measured_runs(
 
 def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
     folder = tmp_path / "out"
-    arguments = ("sweep", source, "example:karate", "--gpu", "p4000", "--policies", "base,adv2",
+    arguments = ("sweep", source, "example:karate", "--machine", "p4000", "--policies", "base,adv2",
                  "--oversubscription", "0,50", "-o", folder)  # fmt: skip
     done = run(*arguments, "--json")
     assert done.code == 0, done.err
@@ -131,7 +141,7 @@ def test_sweep_writes_tables_and_a_report(run, source, tmp_path):
 
 def test_results_of_another_sweep_are_kept(run, tmp_path):
     folder = tmp_path / "out"
-    arguments = ["sweep", "example:les-miserables", "--gpu", "p4000", "-o", folder, "-q"]
+    arguments = ["sweep", "example:les-miserables", "--machine", "p4000", "-o", folder, "-q"]
     first = ("--policies", "base,adv2", "--oversubscription", "0,30")
     assert run(*arguments, *first).code == 0
     written = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -173,7 +183,7 @@ def test_another_graph_of_the_same_name_and_size_is_no_continuation(run, tmp_pat
 @pytest.mark.parametrize("edit", ["value", "row", "table", "parquet"])
 def test_edited_results_are_kept(run, tmp_path, edit):
     folder = tmp_path / "out"
-    arguments = ("sweep", "example:karate", "--gpu", "p4000", "--policies", "base",
+    arguments = ("sweep", "example:karate", "--machine", "p4000", "--policies", "base",
                  "--oversubscription", "0", "-o", folder, "-q")  # fmt: skip
     assert run(*arguments).code == 0
     table = folder / "results.csv"
@@ -203,9 +213,8 @@ def test_edited_results_are_kept(run, tmp_path, edit):
         ((), "GRAPH"),
         (("--study", "pisa"), "pisa"),
         (("example:karate", "--study", "thesis"), "not both"),
-        (("example:karate", "--gpu", "voodoo"), "voodoo"),
+        (("example:karate", "--machine", "voodoo"), "voodoo"),
         (("example:karate", "--machine", ","), "--machine must"),
-        (("example:karate", "--gpu", ","), "--machine must"),
         (("example:karate", "--device-budget", "8GiB"), "--device-budget must be a share here"),
         (("example:karate", "--device-budget", "170%"), "at most 100%"),
         (("absent.txt",), "no such file"),
@@ -232,7 +241,7 @@ def test_a_bad_oversubscription_is_an_option_s(run, source, rate):
 
 def test_fractions_are_no_percentages(run, tmp_path):
     for command in (("simulate",), ("sweep", "-o", tmp_path / "out")):
-        arguments = (*command, "example:karate", "--policies", "base", "--gpu", "h200")
+        arguments = (*command, "example:karate", "--policies", "base", "--machine", "h200")
         done = run(*arguments, "--oversubscription", "0,0.3")
         assert done.code == 2
         assert "write 30 for 30 %, or 0.3% if that is meant" in done.complaint()
@@ -247,7 +256,7 @@ def test_points_of_another_are_left_alone(run, tmp_path, content):
     points = tmp_path / "points.jsonl"
     points.write_bytes(content)
     arguments = ("sweep", "example:karate", "--policies", "base", "--oversubscription", "0",
-                 "--gpu", "h200", "-o", tmp_path)  # fmt: skip
+                 "--machine", "h200", "-o", tmp_path)  # fmt: skip
     done = run(*arguments)
     assert (done.code, "--force" in done.complaint()) == (1, True)
     assert points.read_bytes() == content
@@ -259,7 +268,7 @@ def test_unknown_arrays_of_a_policy_are_noted(run, tmp_path):
     policy = tmp_path / "mine.toml"
     policy.write_text('[arrays]\n"tragets.0" = "device"\n')
     arguments = ("example:karate", "--policies", policy, "--oversubscription", "0",
-                 "--gpu", "h200")  # fmt: skip
+                 "--machine", "h200")  # fmt: skip
     done = run("simulate", *arguments)
     assert done.code == 0, done.err
     assert "does not have: tragets.0" in done.err
@@ -272,7 +281,7 @@ def test_a_measured_sweep_and_a_modelled_one_are_reported_side_by_side(run, sour
     import pandas as pd
 
     modelled, page = tmp_path / "modelled", tmp_path / "both.html"
-    assert run("sweep", source, "--gpu", "h200", "--policies", "base,adv2",
+    assert run("sweep", source, "--machine", "h200", "--policies", "base,adv2",
                "--oversubscription", "0,50", "-o", modelled, "-q").code == 0  # fmt: skip
     table = pd.read_csv(modelled / "results.csv")
     table["evidence"], table["gpu"], table["seconds"] = "measured", "NVIDIA H200", table.seconds * 2

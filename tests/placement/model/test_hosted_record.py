@@ -19,7 +19,7 @@ RECORD = json.loads((RESULTS / "hosted_arrays_h200.json").read_text())
 
 
 def predicted(row):
-    known = Shape.from_record(RECORD["shapes"][row["graph"]])
+    known = Shape(**RECORD["shapes"][row["graph"]])
     shape = replace(known, method=row["method"], low_scratch=True, sorted_rows=True)
     arrays = declare(shape)
     hosted = {

@@ -26,7 +26,7 @@ BY_BUS = replace(H200, peer_bandwidth=H200.remote_bandwidth).with_peer()
 
 
 def planned(name: str, budget: str, machine: Machine) -> Plan:
-    shape = Shape.from_record(SHAPES[name])
+    shape = Shape(**SHAPES[name])
     return make_plan(
         partial(declared, shape), "auto", machine, budget, kind=shape.kind,
         max_degree=shape.max_degree, compact=declare_compact(shape), kept=shape.kept,

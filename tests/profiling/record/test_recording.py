@@ -203,10 +203,6 @@ def test_accesses_of_a_cpu_run_are_modelled(tmp_path: Path):
     assert evidence(session, "access") == "modelled (recorder)"
     assert evidence(session, "time") == "measured (engine)"
     assert any("accesses are modelled" in note for note in session.notes)
-    # Earlier versions called them measured.
-    session.metadata["sources"]["recorder"] = "measured"
-    session.save(tmp_path / "old.npz")
-    assert evidence(load(tmp_path / "old.npz"), "access") == "modelled (recorder)"
 
 
 def test_accesses_lie_within_the_phases_that_made_them():

@@ -16,7 +16,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.access.declared_trace import trace_of
-from louvain_um.profiling.session import PageMap, SessionData
+from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import SCHEMA
 from louvain_um.profiling.session.events import COLUMNS
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
@@ -172,18 +172,6 @@ def test_a_folder_that_cannot_be_replaced_stays(
     assert link.is_symlink()
 
 
-@pytest.mark.parametrize(("metadata", "name"), [({"method": "louvain"}, "refined"), ({}, "parts")])
-def test_only_a_detection_s_arrays_get_current_names(
-    tmp_path: Path, metadata: dict[str, str], name: str
-):
-    edges, counts = np.array([0, 9]), np.ones((1, 1), np.uint32)
-    page = PageMap(array="parts", page_bytes=4096, edges=edges, counts=counts)
-    session = Session(metadata=metadata, lifetimes=(life("parts", 4096, 4096, 0, 9),), maps=(page,))
-    session.save(tmp_path / "run.npz")
-    found = load(tmp_path / "run.npz")
-    assert (found.lifetimes[0].name, found.maps[0].array) == (name, name)
-
-
 def test_a_session_is_plain_data_that_saves_and_shows_itself():
     session = a_session()
     assert isinstance(session, SessionData)
@@ -192,8 +180,6 @@ def test_a_session_is_plain_data_that_saves_and_shows_itself():
     assert isinstance(replace(session, notes=()), Session)
     copy = pickle.loads(pickle.dumps(session))
     assert (type(copy), copy.notes) == (Session, session.notes)
-    with pytest.warns(DeprecationWarning, match="event_arrays"):
-        assert session.owners().tolist() == session.event_arrays().tolist()
 
 
 def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path: Path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -216,12 +217,17 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     assert "6 of 8 points are finished" in read(tmp_path).unfinished
 
 
-def test_a_sweep_that_noted_nothing_lacks_what_its_points_have_in_common(tmp_path):
+def test_a_killed_sweep_lists_its_missing_points(tmp_path):
     point = dict.fromkeys(REQUIRED, 0) | {"evidence": "modelled", "gpu": "h200", "seconds": 1.0,
              "vertices": 3, "arcs": 6, "setup": "", "feasible": True, "peak_bytes": 1 << 30,
              "budget_bytes": 1 << 30}  # fmt: skip
     places = [("a", "base", 0.0), ("a", "adv2", 0.0), ("a", "base", 50.0), ("b", "base", 0.0)]
+    wanted = [
+        point | {"graph": graph, "policy": policy, "oversubscription": rate}
+        for graph, policy, rate in product("ab", ("base", "adv2"), (0.0, 50.0))
+    ]
     with Store(tmp_path) as store:
+        store.begin(wanted, [])
         for graph, policy, rate in places:
             store.add(point | {"graph": graph, "policy": policy, "oversubscription": rate})
         store.file.write('{"row": {"gra')  # as a kill leaves it; reading writes nothing
@@ -232,7 +238,8 @@ def test_a_sweep_that_noted_nothing_lacks_what_its_points_have_in_common(tmp_pat
     assert "4 of 8 points are finished" in found.unfinished
     assert "missing are 1 of a modelled on h200, 3 of b modelled on h200" in found.unfinished
     assert [row["policy"] for row in found.results] == ["base", "base", "adv2", "base"]
-    assert [path.name for path in tmp_path.iterdir()] == ["points.jsonl"]
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {"points.jsonl", "unfinished.json"}
 
 
 @pytest.mark.parametrize(
