@@ -1,27 +1,39 @@
 """SciPy, CuPy and dense adjacency matrices; and lists that hold each edge twice, as matrices do.
 
+Rows that already ascend become the graph's as they are, after a parallel look at them. For others,
 SciPy's transposition sorts rows and keeps repeated entries, so a matrix transposed twice and the
 matrix transposed once compare entry by entry.
 """
 
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core import parallel
+from louvain_um.core.compiled import kernel
 from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.edges import EdgeList
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.generators.hashing import mix64
+from louvain_um.graph.build import loop_note
 from louvain_um.graph.graph import Graph
-from louvain_um.graph.integer_weights import TOO_LARGE
+from louvain_um.graph.integer_weights import SMALL, TOO_LARGE, at_scale, quantise
 from louvain_um.graph.limits import MAX_VERTICES
 
 WIDE = {"i": np.int64, "u": np.uint64, "f": np.float64}
 """The widest type of each kind of number."""
+
+ROWS: Final = 1 << 10
+"""Rows that a thread looks at before it takes more."""
 
 
 def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
@@ -33,6 +45,9 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         raise GraphError(f"the matrix is {rows} × {columns}; an adjacency matrix must be square")
     if rows > MAX_VERTICES:
         raise GraphError(f"{rows} vertices; at most {MAX_VERTICES} are supported")
+    found = rows_as_they_are(matrix, options, names)
+    if found is not None:
+        return found
     if hasattr(matrix, "check_format"):
         # Compiled code does not check indices, and those of a damaged file can be out of range.
         try:
@@ -73,6 +88,93 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         kind=options.kind,
     )
     return replace(graph, notes=(*notes, *graph.notes), check=False) if notes else graph
+
+
+def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | None:
+    """Return the graph of a CSR or CSC matrix whose rows ascend; arrays are shared.
+
+    Returns None where something else must be done: copy, sort, merge, or report an error.
+    """
+    if (
+        matrix.format not in ("csr", "csc")
+        or options.kind != "undirected"
+        or matrix.dtype.kind not in "biuf"
+    ):
+        return None
+    n = matrix.shape[0]
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    if len(indptr) != n + 1 or indptr[0] != 0 or not indptr[-1] == len(indices) == len(data):
+        return None
+    least, most = value_range(data)
+    if not 0 < least <= most < np.inf or data.itemsize > 8:  # NaN included
+        return None
+    unweighted = options.weighted is False or data.dtype == np.bool_
+    ones = len(data) > 0 and least == 1 == most
+    weighted = not unweighted and (options.weighted is True or not ones)
+    if options.duplicates == "sum" and not weighted:
+        return None
+    threads = parallel.default_threads() if len(indices) > SMALL else 1
+    looked = np.zeros((threads, 3), np.uint64)
+    key = np.frombuffer(os.urandom(8), np.uint64)[0]
+    values = bits_of(data) if weighted else np.empty(0, np.uint64)
+    parallel.run(_look, threads, np.zeros(1, np.int64), indptr, indices, values, key, looked)
+    faults, loops, difference = (int(total) for total in looked.sum(axis=0))
+    if faults or difference:
+        return None
+    upper = (len(data) - loops) // 2
+    integers, scale = None, 1.0
+    notes: tuple[str, ...] = ()
+    if weighted:
+        half = np.empty(upper + loops, data.dtype)
+        ends = np.empty(n + 1, np.int64)
+        parallel.run(_count_upper, threads, indptr, indices, ends)
+        np.cumsum(ends, out=ends)
+        parallel.run(_take_upper, threads, indptr, indices, data, ends, half)
+        _, scale, notes = quantise(half, options.allow_rounding)
+        if notes:  # some are rounded
+            return None
+        del half
+        integers = at_scale(data, scale, threads)
+    targets = _as_ids(indices, threads)
+    offsets = indptr.astype(np.int64, copy=False)
+    own = np.zeros(n, np.int64)
+    if loops:
+        kept = np.empty(n + 1, np.int64)
+        parallel.run(_count_others, threads, offsets, targets, kept)
+        np.cumsum(kept, out=kept)
+        given = np.empty(0, np.int64) if integers is None else integers
+        others = np.empty(int(kept[-1]), np.uint32)
+        left = np.empty(0 if integers is None else len(others), np.int64)
+        parallel.run(_leave_out_loops, threads, offsets, targets, given, kept, others, left, own)
+        offsets, targets = kept, others
+        integers = None if integers is None else left
+        notes += loop_note(loops)
+    if integers is not None and (not len(integers) or value_range(integers)[1] < 2**32):
+        integers = integers.astype(np.uint32)
+    return Graph(offsets, targets, integers, own, scale, names, notes, check=False)
+
+
+def value_range(values: NDArray[Any]) -> tuple[float, float]:
+    """Return the least and the largest value, (1, 1) of none; NaN if there is one."""
+    if not len(values):
+        return 1, 1
+    pieces = parallel.over_pieces(lambda piece: (piece.min(), piece.max()), values)
+    least, most = np.array(pieces).T
+    return least.min(), most.max()
+
+
+def bits_of(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values as unsigned words of the same size: equal ones have equal bits."""
+    return np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
+
+
+def _as_ids(indices: NDArray[Any], threads: int) -> NDArray[np.uint32]:
+    """Return indices as ids, without a copy if they have 32 bits."""
+    if indices.dtype.itemsize == 4:
+        return np.ascontiguousarray(indices).view(np.uint32)
+    ids = np.empty(len(indices), np.uint32)
+    parallel.run(_copy_ids, threads, indices, ids)
+    return ids
 
 
 def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
@@ -254,3 +356,103 @@ def _first_mismatch(matrix: Any, transposed: Any, weighted: bool) -> Mismatch | 
         return Mismatch(row, column, missing=column != column_t)
     assert column_t is not None
     return Mismatch(column_t, row, missing=True)
+
+
+@kernel()
+def _look(t, threads, turn, offsets, indices, values, key, looked):
+    """Count rows that do not ascend within the matrix, and loops; compare both halves.
+
+    A matrix is symmetric if the keyed hashes of its entries below the diagonal have the same sum,
+    modulo 2^64, as those above: by chance one of 2^64 others passes, which depends on the key.
+    """
+    n = len(offsets) - 1
+    faults, loops, difference = np.uint64(0), np.uint64(0), np.uint64(0)
+    begin = parallel.take(turn, ROWS)
+    while begin < n:
+        for v in range(begin, min(begin + ROWS, n)):
+            first, end = np.int64(offsets[v]), np.int64(offsets[v + 1])
+            if first < 0 or end < first or end > len(indices):
+                faults += np.uint64(1)
+                continue
+            before = np.int64(-1)
+            for j in range(first, end):
+                w = np.int64(indices[j])
+                faults += np.uint64(w <= before)
+                before = w
+                if w == v:
+                    loops += np.uint64(1)
+                    continue
+                low, high = (v, w) if v < w else (w, v)
+                pair = np.uint64(low) << np.uint64(32) | np.uint64(high)
+                word = mix64(key ^ pair)
+                if len(values) > 0:
+                    word = mix64(word ^ values[j])
+                if w > v:
+                    difference += word
+                else:
+                    difference -= word
+            faults += np.uint64(before >= n)
+        begin = parallel.take(turn, ROWS)
+    looked[t, 0] = faults
+    looked[t, 1] = loops
+    looked[t, 2] = difference
+
+
+@kernel()
+def _count_upper(t, threads, offsets, indices, counts):
+    """Write the entries of each row on the diagonal and above at ``counts[v + 1]``."""
+    n = len(offsets) - 1
+    counts[0] = 0
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        count = np.int64(0)
+        for j in range(offsets[v], offsets[v + 1]):
+            count += np.int64(indices[j]) >= v
+        counts[v + 1] = count
+
+
+@kernel()
+def _take_upper(t, threads, offsets, indices, values, ends, out):
+    """Write the values on the diagonal and above."""
+    n = len(offsets) - 1
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        place = ends[v]
+        for j in range(offsets[v], offsets[v + 1]):
+            if np.int64(indices[j]) >= v:
+                out[place] = values[j]
+                place += 1
+
+
+@kernel()
+def _count_others(t, threads, offsets, targets, counts):
+    """Write the entries of each row that are no loops at ``counts[v + 1]``."""
+    n = len(offsets) - 1
+    counts[0] = 0
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        count = np.int64(0)
+        for j in range(offsets[v], offsets[v + 1]):
+            count += np.int64(targets[j]) != v
+        counts[v + 1] = count
+
+
+@kernel()
+def _leave_out_loops(t, threads, offsets, targets, weights, kept, others, left, own):
+    """Write rows without loops, and each loop's weight."""
+    n = len(offsets) - 1
+    has = len(weights) > 0
+    for v in range(n * t // threads, n * (t + 1) // threads):
+        place = kept[v]
+        for j in range(offsets[v], offsets[v + 1]):
+            if np.int64(targets[j]) == v:
+                own[v] = weights[j] if has else 1
+                continue
+            others[place] = targets[j]
+            if has:
+                left[place] = weights[j]
+            place += 1
+
+
+@kernel()
+def _copy_ids(t, threads, indices, ids):
+    """Write a thread's part of the indices as ids."""
+    for i in range(len(ids) * t // threads, len(ids) * (t + 1) // threads):
+        ids[i] = indices[i]

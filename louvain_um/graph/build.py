@@ -197,15 +197,17 @@ def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
             f"{made.repeats:,} of {listed:,} edges {verb} one listed before, in either direction: "
             f"{what}",
         )
-    loops = int(np.count_nonzero(made.loops))
-    if loops:
-        what = (
-            "1 edge is a loop and counts"
-            if loops == 1
-            else f"{loops:,} edges are loops; each counts"
-        )
-        notes += (f"{what} twice in its vertex's degree",)
-    return notes
+    return notes + loop_note(int(np.count_nonzero(made.loops)))
+
+
+def loop_note(loops: int) -> tuple[str, ...]:
+    """Return a note on the number of loops, if there are any."""
+    if not loops:
+        return ()
+    what = (
+        "1 edge is a loop and counts" if loops == 1 else f"{loops:,} edges are loops; each counts"
+    )
+    return (f"{what} twice in its vertex's degree",)
 
 
 def left_out(edges: int) -> tuple[str, ...]:

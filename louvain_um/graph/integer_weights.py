@@ -81,6 +81,17 @@ def quantise(
     return integers, 2.0**shift, notes
 
 
+def at_scale(weights: NDArray[Any], scale: float, threads: int) -> NDArray[np.int64]:
+    """Return weights as the integers that `quantise` makes at a scale."""
+    shift = int(np.frexp(scale)[1]) - 1
+    if weights.dtype.kind != "f":
+        integers: NDArray[np.int64] = (weights >> weights.dtype.type(-shift)).astype(np.int64)
+        return integers
+    integers = np.empty(len(weights), np.int64)
+    scaled(np.ascontiguousarray(weights, np.float64), shift, threads, integers)
+    return integers
+
+
 def largest_shift(total: int, at: int, listed: int) -> int:
     """Return the largest power of two that keeps the total of the scaled weights exact."""
     shift = at
