@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from louvain_um.profiling.views.colours import policy_colours
+from louvain_um.profiling.views.canvas import policy_colours
 
 RESULTS = Path(__file__).parent / "results" / "policies_h200.json"
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from common import save
 
-from louvain_um.profiling.sweep.assumptions import evidence_assumptions
 from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.results import REQUIRED, Sweep, join_sweeps
+from louvain_um.profiling.sweep.sentences import evidence_assumptions
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 
 MORE = (

@@ -20,8 +20,8 @@ from common import save
 from louvain_um.profiling import Session
 from louvain_um.profiling.session.storage import load
 from louvain_um.profiling.views.charts import charts
-from louvain_um.profiling.views.session.all_tables import by_group
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.tables import by_group
 
 
 def told(session: Session) -> dict[str, Any]:

@@ -149,10 +149,8 @@ GOES_OUTSIDE = {
     "louvain_um.placement.machine.machine_choice": {"ctypes"},
     "louvain_um.placement.memory.host": {"ctypes"},
     "louvain_um.placement.memory.staging": {"ctypes"},
-    "louvain_um.profiling.sources.cupti.buffers": {"ctypes"},
-    "louvain_um.profiling.sources.cupti.library": {"ctypes"},
-    "louvain_um.profiling.sources.cupti.records": {"ctypes"},
-    "louvain_um.profiling.sources.cupti.source": {"ctypes"},
+    "louvain_um.profiling.sources.cupti": {"ctypes"},
+    "louvain_um.profiling.sources.cupti_records": {"ctypes"},
     "louvain_um.profiling.sources.uvm_driver": {"ctypes"},
     "louvain_um.profiling.sweep.store": {"fcntl"},
 }

@@ -290,7 +290,7 @@ def results_table(rows: Sequence[dict[str, Any]]) -> Any:
     """Return a table of seconds: one row per policy, one column per oversubscription."""
     from louvain_um.cli.tables import new_table
     from louvain_um.placement.units import seconds
-    from louvain_um.profiling.sweep.by_oversubscription import format_rates
+    from louvain_um.profiling.sweep.sentences import format_rates
 
     rates = sorted({row["oversubscription"] for row in rows})
     table = new_table(*(format_rates([rate]) for rate in rates), label="policy")

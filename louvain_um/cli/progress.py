@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from louvain_um.events import Event
-    from louvain_um.profiling.sweep.progress import Progress, ProgressCallback
+    from louvain_um.profiling.sweep.run import Progress, ProgressCallback
 
 COMPILING = "compiling kernels for the first time …"
 VERBS = {
@@ -173,7 +173,7 @@ def time_left(progress: Progress) -> str:
 @contextmanager
 def counted_steps(*, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
     """Yield a function of steps done, all steps and a text, which prints progress on stderr."""
-    from louvain_um.profiling.sweep.progress import Progress
+    from louvain_um.profiling.sweep.run import Progress
 
     with progress_printer(quiet=quiet) as tell:
         since = time.perf_counter()

@@ -78,7 +78,7 @@ def tune_blocking(
     Returns
     -------
     BlockingCurve
-        `louvain_um.profiling.views.blocking.blocking_chart` draws it.
+        `louvain_um.profiling.views.charts.blocking_chart` draws it.
     """
     curve = {int(factor): float(measure(int(factor))) for factor in factors}
     if not curve:

@@ -15,6 +15,21 @@ if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
 
 
+NO_TRACER = (
+    "the tracer counts GPU kernels; omit tracer=True (--tracer): a CPU run records its accesses "
+    "without it"
+)
+
+SOURCES = ("uvm", "cupti", "nvml")
+
+LIGHT = ("uvm-light", "cupti", "nvml")
+"""Names of sources of a GPU run; the access tracer is an option of its own.
+
+`uvm` records managed memory, `uvm-light` the same without single migrations, `cupti` kernels and
+copies, and managed memory where neither of the first two works, `nvml` energy.
+"""
+
+
 class SourceUnavailableError(LouvainUmError):
     """A source cannot record here; the message gives the reason and the remedy."""
 
@@ -52,20 +67,6 @@ class EventSource(Protocol):
         """Return the source's metadata: counts, overhead."""
 
 
-NO_TRACER = (
-    "the tracer counts GPU kernels; omit tracer=True (--tracer): a CPU run records its accesses "
-    "without it"
-)
-
-SOURCES = ("uvm", "cupti", "nvml")
-LIGHT = ("uvm-light", "cupti", "nvml")
-"""Names of sources of a GPU run; the access tracer is an option of its own.
-
-`uvm` records managed memory, `uvm-light` the same without single migrations, `cupti` kernels and
-copies, and managed memory where neither of the first two works, `nvml` energy.
-"""
-
-
 def choose_sources(
     chosen: Choice, sources: Sequence[str], *, tracer: bool = False, programs: bool = False
 ) -> tuple[list[EventSource], dict[str, str]]:
@@ -82,7 +83,7 @@ def choose_sources(
         return [], {}
     from cupy.cuda import runtime
 
-    from louvain_um.profiling.sources.cupti.source import Cupti
+    from louvain_um.profiling.sources.cupti import Cupti
     from louvain_um.profiling.sources.in_place import InPlaceReads
     from louvain_um.profiling.sources.nvml import Nvml
     from louvain_um.profiling.sources.uvm import Uvm

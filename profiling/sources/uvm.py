@@ -19,8 +19,7 @@ from louvain_um.core.threads import start_thread
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.sources.source import SessionClock
-from louvain_um.profiling.sources.uvm_driver import COUNTERS, listen
-from louvain_um.profiling.sources.uvm_events import MIGRATION, WANTED, Decoder
+from louvain_um.profiling.sources.uvm_driver import COUNTERS, MIGRATION, WANTED, Decoder, listen
 
 ENTRIES = 1 << 20
 """Entries of the queue: 64 MiB, a second of the densest faulting seen."""

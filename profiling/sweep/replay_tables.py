@@ -16,11 +16,18 @@ from louvain_um.profiling.access.plans import declared
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.trace import Launch, Prefetch, Trace
-from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges, format_rates
+from louvain_um.profiling.sweep.sentences import format_rate_ranges, format_rates
 from louvain_um.results.display import count
 
 FAULTS_AT: Final = 30.0
 """Oversubscription, in percent, of the faults by group, as in Figure 4.10."""
+
+
+BEST: Final = "best"
+"""Stands in results for the fastest policy of a point, known in hindsight."""
+
+SMALLEST = 16
+"""Blocks of 2 MiB below which a program is too small for oversubscription to mean much."""
 
 
 def groups(trace: Trace, graph: str, base: Simulation | None, rate: float) -> list[dict[str, Any]]:
@@ -83,10 +90,6 @@ def iterations(graph: str, base: Simulation, rate: float) -> list[dict[str, Any]
     return rows
 
 
-BEST: Final = "best"
-"""Stands in results for the fastest policy of a point, known in hindsight."""
-
-
 def in_hindsight(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each modelled point of `auto` and others: the fastest of those that ran."""
     points: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
@@ -131,10 +134,6 @@ def stretches(winners: Sequence[tuple[str, float]]) -> list[tuple[str, list[floa
         (name, [rate for _, rate in of_one])
         for name, of_one in groupby(winners, key=lambda winner: winner[0])
     ]
-
-
-SMALLEST = 16
-"""Blocks of 2 MiB below which a program is too small for oversubscription to mean much."""
 
 
 def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +19,8 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.program import Program
 from louvain_um.profiling.simulator import Trace, load_trace
-from louvain_um.profiling.sweep.assumptions import assumptions_of
-from louvain_um.profiling.sweep.explain import explain
-from louvain_um.profiling.sweep.overwrite import refuse_loss
+from louvain_um.profiling.sweep.files import refuse_loss
 from louvain_um.profiling.sweep.points import Settings, Subject, points
-from louvain_um.profiling.sweep.progress import ProgressCallback, ProgressCounter
 from louvain_um.profiling.sweep.replay import FinishedReplays, Point, replay
 from louvain_um.profiling.sweep.replay_tables import (
     FAULTS_AT,
@@ -32,13 +31,17 @@ from louvain_um.profiling.sweep.replay_tables import (
     remarks,
     unknown_arrays,
 )
+from louvain_um.profiling.sweep.sentences import assumptions_of, explain
 from louvain_um.profiling.sweep.store import Store
-from louvain_um.profiling.thesis.agreement import against_thesis
+from louvain_um.profiling.thesis.published import against_thesis
 
 if TYPE_CHECKING:
     from louvain_um.profiling.sweep.results import Sweep
 
 __all__ = ["Settings", "Subject", "render", "sweep"]
+
+
+ProgressCallback = Callable[["Progress"], None]
 
 
 def sweep(
@@ -230,3 +233,36 @@ def _measure(
 
 def _row_of(key: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in key.items() if name != "source"}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Points done and in total, seconds left (None before the first is done), current step."""
+
+    done: int
+    total: int
+    left: float | None
+    text: str
+
+
+class ProgressCounter:
+    """Counts points and estimates the time left."""
+
+    def __init__(self, total: int, finished: Sequence[Any], tell: ProgressCallback) -> None:
+        self.total, self.done, self.tell = total, len(finished), tell
+        self.new = 0
+        self.since = time.perf_counter()
+
+    def report(self, text: str) -> None:
+        """Report what is being done."""
+        left = None
+        if self.new:
+            each = (time.perf_counter() - self.since) / self.new
+            left = each * (self.total - self.done)
+        self.tell(Progress(self.done, self.total, left, text))
+
+    def step(self, row: dict[str, Any]) -> None:
+        """Count a point."""
+        self.done += 1
+        self.new += 1
+        self.report(f"{row['graph']} {row['policy']} at {row['oversubscription']:g} %")

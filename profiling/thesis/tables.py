@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
-from louvain_um.profiling.thesis import published
-from louvain_um.profiling.views.sweep import cost_breakdown
-from louvain_um.profiling.views.sweep.runs import (
+from louvain_um.profiling.sweep.results import (
+    Row,
+    Sweep,
+    base_coverage,
     evidence_of,
     format_rate,
+    gains,
     machine_label,
     machines,
     runs_on,
 )
+from louvain_um.profiling.thesis import published
+from louvain_um.profiling.views.sweep import cost_breakdown
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import Column, Table, ValueFormat
 

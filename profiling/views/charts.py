@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,15 @@ import numpy as np
 
 from louvain_um.core.atomic_files import check_output, replacing
 from louvain_um.errors import LouvainUmError
+from louvain_um.placement.program.blocking import BlockingCurve
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import OTHER
-from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure, require_matplotlib
-from louvain_um.profiling.views.colours import colour
-from louvain_um.profiling.views.session import all_tables, residency
-from louvain_um.profiling.views.session.analysis import GROUP_TITLES, SessionAnalysis
+from louvain_um.profiling.views.canvas import TALL, WIDE, colour, new_figure, require_matplotlib
+from louvain_um.profiling.views.session import over_time, tables
+from louvain_um.profiling.views.session.analysis import GROUP_TITLES, SessionAnalysis, evidence
 from louvain_um.profiling.views.session.compare import run_labels
-from louvain_um.profiling.views.session.evidence import evidence
-from louvain_um.profiling.views.session.level_times import times_by_level
 from louvain_um.profiling.views.session.pages import Axis, Layer, accesses, faults
+from louvain_um.profiling.views.session.phase_tables import times_by_level
 from louvain_um.profiling.views.sweep.charts import sweep_charts
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[
 
 def by_group(analysis: SessionAnalysis, key: str) -> Figure | None:
     """Return each group's share of accesses or faults (Figures 4.1 and 4.10)."""
-    rows = [row for row in all_tables.by_group(analysis).rows if row.get(key)]
+    rows = [row for row in tables.by_group(analysis).rows if row.get(key)]
     if not rows:
         return None
     figure, axes = new_figure(WIDE, 1.6)
@@ -237,7 +236,7 @@ def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:
 
 def bytes_over_time(analysis: SessionAnalysis) -> Figure | None:
     """Return allocated and resident bytes over time."""
-    curves = [c for c in (residency.allocated(analysis), residency.resident(analysis)) if c]
+    curves = [c for c in (over_time.allocated(analysis), over_time.resident(analysis)) if c]
     if not curves:
         return None
     from matplotlib.figure import Figure
@@ -254,4 +253,54 @@ def bytes_over_time(analysis: SessionAnalysis) -> Figure | None:
         axes.margins(x=0)
         axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.axes[-1].set_xlabel("seconds")
+    return figure
+
+
+def blocking_chart(
+    curves: Mapping[str, BlockingCurve],
+    *,
+    unblocked: Mapping[str, float] | None = None,
+    save_to: str | Path | None = None,
+    force: bool = False,
+) -> Figure:
+    """Draw seconds by pages per warp, a line for each curve; the best factor is marked.
+
+    Parameters
+    ----------
+    curves : mapping of str to BlockingCurve
+        By name of the graph or program.
+    unblocked : mapping of str to float, optional
+        Seconds of the same kernels without blocking: curves are then relative to these.
+    save_to : path, optional
+        A file to write.
+    force : bool
+        Whether that file may replace another.
+
+    Raises
+    ------
+    LouvainUmError
+        matplotlib is not installed, or the file exists.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.program import tune_blocking
+    >>> from louvain_um.profiling.views.charts import blocking_chart
+    >>> figure = blocking_chart({"bfs": tune_blocking(lambda pages: 1.0 / pages)})
+    >>> figure.axes[0].get_xlabel()
+    'pages per warp'
+    """
+    require_matplotlib()
+    figure, axes = new_figure(WIDE, TALL)
+    for name, curve in curves.items():
+        base = (unblocked or {}).get(name)
+        values = {f: s if base is None else base / s for f, s in sorted(curve.seconds.items())}
+        (line,) = axes.plot(list(values), list(values.values()), marker="o", label=name)
+        axes.plot([curve.best], [values[curve.best]], "o", ms=11, mfc="none", c=line.get_color())
+    axes.set_xlabel("pages per warp")
+    axes.set_ylabel("seconds" if unblocked is None else "speed-up over no blocking")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    if save_to is not None:
+        with replacing(save_to, force=force) as part:
+            figure.savefig(part, format=Path(save_to).suffix.removeprefix(".") or "png")
     return figure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 
 from louvain_um.profiling.session import SessionData
-from louvain_um.profiling.views.session.all_tables import by_group
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.lines import lines
+from louvain_um.profiling.views.session.tables import by_group
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.table import Table
 

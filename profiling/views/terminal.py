@@ -28,9 +28,9 @@ def show(
     """Print verdict and tables of sessions, how two compare, and the tables of a sweep."""
     from rich.console import Console
 
-    from louvain_um.profiling.views.session import all_tables
+    from louvain_um.profiling.views.session import tables
     from louvain_um.profiling.views.session.compare import comparison_tables
-    from louvain_um.profiling.views.session.data_sources import data_sources
+    from louvain_um.profiling.views.session.lines import data_sources
     from louvain_um.profiling.views.session.verdict import verdict
 
     out = console or Console(highlight=False, markup=False, emoji=False)
@@ -39,7 +39,7 @@ def show(
         out.print(str(analysis.original).partition("\n")[0], style="bold")
         out.print(str(verdict(analysis)))
         if len(analyses) == 1:
-            for table in all_tables.tables(analysis):
+            for table in tables.tables(analysis):
                 print_table(table, out)
             for text in data_sources(analysis.original):
                 out.print(text)
@@ -49,11 +49,11 @@ def show(
         for table in comparison_tables(*analyses[:2]):
             print_table(table, out)
     if sweep is not None:
-        from louvain_um.profiling.thesis import tables
+        from louvain_um.profiling.thesis import tables as thesis_tables
         from louvain_um.profiling.views.sweep import cost_breakdown
 
         out.print(str(cost_breakdown.fastest(sweep)))
-        for table in tables.tables(sweep):
+        for table in thesis_tables.tables(sweep):
             print_table(table, out)
         for text in cost_breakdown.explanations(sweep):
             out.print(text)

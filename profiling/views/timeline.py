@@ -13,9 +13,8 @@ from louvain_um.profiling.session.attribution import event_arrays
 from louvain_um.profiling.session.compile_time import COMPILE
 from louvain_um.profiling.session.data import OTHER, spans_of
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, merge
-from louvain_um.profiling.views.session import residency
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
-from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session import over_time
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis, evidence
 
 MOST = 300_000
 """Most events in a trace; beyond, similar ones are merged, which a note states."""
@@ -94,8 +93,8 @@ def items(session: SessionData) -> Iterator[Slice | Counter]:
         )
     yield from _apart(_events(merged_events(session)[0], session))
     for name, curves in (
-        ("allocated arrays, bytes", residency.allocated(analysis)),
-        ("managed on the device, bytes", residency.resident(analysis)),
+        ("allocated arrays, bytes", over_time.allocated(analysis)),
+        ("managed on the device, bytes", over_time.resident(analysis)),
     ):
         if curves is not None:
             title = _title(name, curves.evidence)

@@ -23,7 +23,7 @@ from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, OptionError
-from louvain_um.profiling.sweep.by_oversubscription import format_rates
+from louvain_um.profiling.sweep.sentences import format_rates
 
 if TYPE_CHECKING:
     from louvain_um.placement.machine.machine import Machine

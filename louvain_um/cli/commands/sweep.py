@@ -145,7 +145,7 @@ def sweep(
         raise OptionError(remedy="--energy needs runs on a GPU; omit it, or pass --device cuda")
     # A bad folder raises before graphs are read.
     from louvain_um.profiling.sweep.points import subject_of
-    from louvain_um.profiling.sweep.progress import Progress
+    from louvain_um.profiling.sweep.run import Progress
     from louvain_um.profiling.sweep.store import check_folder
 
     check_folder(output, force=force)

@@ -2,14 +2,21 @@
 
 The original text stays as it is, letter for letter. What is put in finds the array of an address,
 its page and the bin of the time, joins lanes that agree on all three, and adds to a counter.
+Rewritten modules are kept on disk: parsing PTX takes seconds.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
+from louvain_um.gpu.runtime import image_cache
+from louvain_um.gpu.runtime.nvrtc import Image
 from louvain_um.profiling.sources.tracer import snippet
 from louvain_um.profiling.sources.tracer.instructions import (
     PtxAccess,
@@ -18,10 +25,19 @@ from louvain_um.profiling.sources.tracer.instructions import (
     callee,
 )
 from louvain_um.profiling.sources.tracer.state import STATE
-from louvain_um.profiling.sources.tracer.tokenizer import Function, PtxError, functions, statements
+from louvain_um.profiling.sources.tracer.tokenizer import (
+    Function,
+    PtxError,
+    functions,
+    statements,
+)
 
 OLDEST: Final = 70
 """Lowest compute capability, in tenths, whose lanes can be matched by value."""
+
+
+Site = tuple[int, str, PtxAccess]
+"""An access: where its instruction begins, the instruction's predicate, what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +72,6 @@ def rewrite(ptx: str, *, log: bool = False) -> Rewritten:
         {name: len(sites) for name, sites in found.items()},
         left,
     )
-
-
-Site = tuple[int, str, PtxAccess]
-"""An access: where its instruction begins, the instruction's predicate, what it does."""
 
 
 def _examine(known: Sequence[Function]) -> tuple[dict[str, list[Site]], dict[str, str]]:
@@ -99,3 +111,29 @@ def _insert(text: str, insertions: Sequence[tuple[int, str]]) -> str:
         parts += [text[before:at], new]
         before = at
     return "".join((*parts, text[before:]))
+
+
+def rewritten(ptx: str, *, log: bool = False) -> Rewritten:
+    """Return an instrumented module: from the cache, or rewritten now and cached."""
+    text = f"{_edition()} {log}\n{ptx}"
+    key = hashlib.sha256(text.encode()).hexdigest()[:40]
+    file = image_cache.cache_folder() / f"{key}.rewritten"
+    found = image_cache.load(file)
+    if found is not None:
+        about = json.loads(found.names["about"])
+        return Rewritten(
+            found.code.decode(), tuple(about["functions"]), about["sites"], about["left"]
+        )
+    done = rewrite(ptx, log=log)
+    about = {"functions": done.functions, "sites": dict(done.sites), "left": dict(done.left)}
+    image_cache.save(file, Image(done.text.encode(), {"about": json.dumps(about)}))
+    return done
+
+
+@cache
+def _edition() -> str:
+    """Return a digest of the code that rewrites."""
+    total = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        total.update(source.read_bytes())
+    return total.hexdigest()

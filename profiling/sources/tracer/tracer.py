@@ -16,10 +16,13 @@ from louvain_um.gpu.runtime import compile, nvrtc
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import PHASES, EventTable
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
-from louvain_um.profiling.sources.tracer.cupy_kernels import CupyKernels
-from louvain_um.profiling.sources.tracer.device import TracedDevice
-from louvain_um.profiling.sources.tracer.histogram import Histogram
-from louvain_um.profiling.sources.tracer.kernels import MODULES, Register, TracedKernels
+from louvain_um.profiling.sources.tracer.histogram import Histogram, TracedDevice
+from louvain_um.profiling.sources.tracer.kernels import (
+    MODULES,
+    CupyKernels,
+    Register,
+    TracedKernels,
+)
 from louvain_um.profiling.sources.tracer.state import LOG
 from louvain_um.profiling.sources.tracer.traced_accesses import (
     AccessCounts,

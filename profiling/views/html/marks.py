@@ -1,16 +1,16 @@
-"""What SVG charts are drawn of: marks, axes, legends; every text passes through escaping."""
+"""What SVG charts are drawn of: ticks, marks, axes, legends; every text is escaped."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from louvain_um.profiling.views.colours import colour
-from louvain_um.profiling.views.html.ticks import tick_label, ticks
+from louvain_um.profiling.views.canvas import colour
 from louvain_um.profiling.views.table import ValueFormat, format_value
 
 WIDTH = 1100
@@ -19,6 +19,10 @@ BAND = 22
 
 LETTER = 7.0
 """Approximate width of a character."""
+
+
+MOST = 5
+"""Approximate most steps of a scale."""
 
 
 def circle(x: float, y: float, fill: str, tip: str) -> Markup:
@@ -115,3 +119,32 @@ def legend_of(colours: Mapping[str, str]) -> Markup:
         for name, fill in colours.items()
     ]
     return Markup('<p class="legend">{}</p>').format(Markup("").join(items))
+
+
+def ticks(top: float, kind: ValueFormat, most: int = MOST) -> list[float]:
+    """Return even steps from 0 to at most `top`: 1, 2, 5, 10 …, or powers of two for bytes."""
+    if not (top > 0 and math.isfinite(top)):
+        return [0.0]
+    least = top / most
+    if kind == "bytes":
+        step = 2.0 ** math.ceil(math.log2(least))
+    else:
+        decade = 10.0 ** math.floor(math.log10(least))
+        step = next(decade * each for each in (1, 2, 5, 10) if decade * each >= least * (1 - 1e-9))
+    return [float(f"{at * step:.12g}") for at in range(int(top / step * (1 + 1e-9)) + 1)]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Return powers of ten between two numbers, with 2 and 5 if those are few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for parts in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
+        marks = [float(f"{part}e{at}") for at in range(first, last + 1) for part in parts]
+        marks = [value for value in marks if low <= value <= high]
+        if len(marks) > 2:
+            break
+    return marks[:: max(1, len(marks) // 7)]
+
+
+def tick_label(value: float, kind: ValueFormat) -> str:
+    """Return a tick's text without trailing zeros."""
+    return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", format_value(value, kind)))

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from louvain_um.profiling.views.html.cards import heading
-from louvain_um.profiling.views.html.part import Part
+from louvain_um.profiling.views.html.parts import Part, heading
 from louvain_um.profiling.views.html.payload import ROOM
 from louvain_um.profiling.views.html.session_parts import comparison, session_parts
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, overall
 from louvain_um.profiling.views.session.compare import comparison_title
-from louvain_um.profiling.views.session.evidence import overall
 
 if TYPE_CHECKING:
     from louvain_um.profiling.session import SessionData
@@ -46,11 +44,11 @@ def render(session: SessionData | None, *, other: SessionData | None, sweep: Swe
             parts += comparison(analysis, SessionAnalysis(other), data, room)
         parts += own
     if sweep is not None:
+        from louvain_um.profiling.sweep import results
         from louvain_um.profiling.views.html.sweep_parts import sweep_parts
-        from louvain_um.profiling.views.sweep import runs
 
         if session is None:
-            labels = dict.fromkeys(gpu for _, gpu in runs.machines(sweep.results) if gpu)
+            labels = dict.fromkeys(gpu for _, gpu in results.machines(sweep.results) if gpu)
             title = " · ".join([title, *labels])
             kinds = {str(row["evidence"]) for row in sweep.results}
             badge = kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.profiling.views.colours import colour
+from louvain_um.profiling.views.canvas import colour
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, Layer, layers
 

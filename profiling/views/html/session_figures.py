@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.views.html import svg
-from louvain_um.profiling.views.html.part import Figure, non_empty
-from louvain_um.profiling.views.session import all_tables, phase_tables, residency
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.evidence import evidence, is_available
-from louvain_um.profiling.views.session.level_times import (
+from louvain_um.profiling.views.html.parts import Figure, non_empty
+from louvain_um.profiling.views.session import over_time, phase_tables, tables
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
+from louvain_um.profiling.views.session.over_time import overview
+from louvain_um.profiling.views.session.phase_tables import (
     iteration_cycles,
     times_by_level,
     times_outside_levels,
 )
-from louvain_um.profiling.views.session.overview import overview
 from louvain_um.profiling.views.table import Table, ValueFormat
 
 MOST_BARS = 24
@@ -128,8 +127,8 @@ def group_items(analysis: SessionAnalysis, table: Table) -> list[Table | Figure]
             chart = svg.bars([("share", parts)], "count", share=True)
             items.append(Figure(name=name, title=title, svg=chart, evidence=how))
     for name, curves in (
-        ("allocated-chart", residency.allocated(analysis)),
-        ("resident-chart", residency.resident(analysis)),
+        ("allocated-chart", over_time.allocated(analysis)),
+        ("resident-chart", over_time.resident(analysis)),
     ):
         if curves is not None and curves.values:
             chart = svg.areas(curves.times, curves.values, "bytes", band(analysis))
@@ -141,7 +140,7 @@ def group_items(analysis: SessionAnalysis, table: Table) -> list[Table | Figure]
                     evidence=curves.evidence,
                 )
             )
-    return [*items, *non_empty(table, all_tables.by_array(analysis))]
+    return [*items, *non_empty(table, tables.by_array(analysis))]
 
 
 def cause_bars(causes: Table) -> Figure:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from louvain_um.profiling.views.html import session_figures
-from louvain_um.profiling.views.html.cards import cards, missing
-from louvain_um.profiling.views.html.part import Part, non_empty
+from louvain_um.profiling.views.html.parts import Part, cards, missing, non_empty
 from louvain_um.profiling.views.html.payload import ROOM, map_payload
-from louvain_um.profiling.views.session import all_tables, kernels, phase_tables
+from louvain_um.profiling.views.session import phase_tables, tables, traffic
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.blocks import ping_pong
 from louvain_um.profiling.views.session.compare import comparison_tables, difference
-from louvain_um.profiling.views.session.data_sources import data_sources
+from louvain_um.profiling.views.session.lines import data_sources
 from louvain_um.profiling.views.session.verdict import Verdict, verdict
 
 
 def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = ROOM) -> list[Part]:
     """Return the parts on one session; what the script draws goes into `data`."""
     session = analysis.original
-    group, phase = all_tables.by_group(analysis), phase_tables.by_phase(analysis)
+    group, phase = tables.by_group(analysis), phase_tables.by_phase(analysis)
     parts = [
         Part(
             anchor="summary",
@@ -55,7 +54,7 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
                 map="maps",
             )
         )
-    causes = all_tables.by_cause(analysis)
+    causes = tables.by_cause(analysis)
     if causes.rows:
         parts.append(
             Part(
@@ -64,7 +63,7 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
                 items=[session_figures.cause_bars(causes), causes, *non_empty(ping_pong(analysis))],
             )
         )
-    more = [kernels.kernels(analysis), kernels.copies(analysis)]
+    more = [traffic.kernels(analysis), traffic.copies(analysis)]
     if any(table.rows for table in more):
         parts.append(Part(anchor="kernels", title="Kernels", items=non_empty(*more)))
     power = session_figures.power(analysis.session)

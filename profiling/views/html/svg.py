@@ -9,10 +9,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from louvain_um.profiling.views.colours import POLICIES, colour
+from louvain_um.profiling.views.canvas import POLICIES, colour
 from louvain_um.profiling.views.html import marks
-from louvain_um.profiling.views.html.marks import BAND, LETTER, WIDTH
-from louvain_um.profiling.views.html.ticks import decades, tick_label, ticks
+from louvain_um.profiling.views.html.marks import BAND, LETTER, WIDTH, decades, tick_label, ticks
 from louvain_um.profiling.views.table import ValueFormat, format_short, format_value
 
 LABEL = 150

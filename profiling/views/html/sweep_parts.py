@@ -1,16 +1,17 @@
-"""What a page shows of a sweep: the thesis's tables and charts, from a sweep's runs."""
+"""What a page shows of a sweep: the thesis's tables and charts, from a sweep's results."""
 
 from __future__ import annotations
 
 import math
 
-from louvain_um.profiling.sweep.by_oversubscription import merge_equal
+from louvain_um.profiling.sweep import results
 from louvain_um.profiling.sweep.results import Row, Sweep, gains
+from louvain_um.profiling.sweep.sentences import merge_equal
 from louvain_um.profiling.thesis import published, tables
-from louvain_um.profiling.views.colours import policy_colours
+from louvain_um.profiling.views.canvas import policy_colours
 from louvain_um.profiling.views.html import svg
-from louvain_um.profiling.views.html.part import Figure, Part, non_empty
-from louvain_um.profiling.views.sweep import cost_breakdown, runs
+from louvain_um.profiling.views.html.parts import Figure, Part, non_empty
+from louvain_um.profiling.views.sweep import cost_breakdown
 from louvain_um.profiling.views.sweep.validation import by_policy, validation
 from louvain_um.profiling.views.table import Table
 
@@ -18,6 +19,10 @@ MOST_CHARTS = 40
 
 WHY = "why"
 """First word of notes that explain the best advice; they stand beside the cost breakdown."""
+
+
+SMALLEST = 1e-300
+"""Ratio that a policy's mean counts at least with: a damaged file can hold any seconds."""
 
 
 def sweep_parts(sweep: Sweep) -> list[Part]:
@@ -68,15 +73,11 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
     return parts
 
 
-SMALLEST = 1e-300
-"""Ratio that a policy's mean counts at least with: a damaged file can hold any seconds."""
-
-
 def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
     """Return the gain over base of each policy by oversubscription, the best policy first."""
     items: list[Table | Figure] = []
-    for number, machine in enumerate(runs.machines(sweep.results)):
-        found = {policy: by for policy, by in gains(runs.runs_on(sweep.results, machine)).items()
+    for number, machine in enumerate(results.machines(sweep.results)):
+        found = {policy: by for policy, by in gains(results.runs_on(sweep.results, machine)).items()
                  if by}  # fmt: skip
         rates = sorted({rate for by in found.values() for rate in by})
         if not rates:
@@ -90,13 +91,13 @@ def _heat_tables(sweep: Sweep) -> list[Table | Figure]:
         items.append(
             Figure(
                 name=f"gain-heat-{number}",
-                title=f"Gain over base, {runs.machine_label(machine)}: above 1× is faster",
+                title=f"Gain over base, {results.machine_label(machine)}: above 1× is faster",
                 svg=svg.heat(
                     policies,
-                    [runs.format_rate(rate) for rate in rates],
+                    [results.format_rate(rate) for rate in rates],
                     [[found[policy].get(rate, math.nan) for rate in rates] for policy in policies],
                 ),
-                evidence=f"seconds {runs.machine_label(machine)}, means over graphs",
+                evidence=f"seconds {results.machine_label(machine)}, means over graphs",
             )
         )
     return items
@@ -106,8 +107,8 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return gains by oversubscription, and the published ones."""
     items: list[Table | Figure] = []
     colours = policy_colours(["base", *(row["policy"] for row in sweep.results)])
-    for number, machine in enumerate(runs.machines(sweep.results)):
-        own_gains = gains(runs.runs_on(sweep.results, machine))
+    for number, machine in enumerate(results.machines(sweep.results)):
+        own_gains = gains(results.runs_on(sweep.results, machine))
         series = {policy: (list(by), list(by.values())) for policy, by in own_gains.items() if by}
         if series:
             rates = sorted({rate for by in own_gains.values() for rate in by})
@@ -124,7 +125,7 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                         looks={policy: (policy, colours[policy]) for policy in series},
                         labelled=True,
                     ),
-                    evidence=f"seconds {runs.machine_label(machine)}",
+                    evidence=f"seconds {results.machine_label(machine)}",
                 )
             )
     if items:
@@ -149,7 +150,7 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
 def _time_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return seconds by policy, one chart per graph, measured and modelled."""
     items: list[Table | Figure] = []
-    pairs = runs.machines(sweep.results)
+    pairs = results.machines(sweep.results)
     colours = policy_colours(row["policy"] for row in sweep.results)
     looks = {
         _name(row, len(pairs) > 1): (row["policy"], colours[row["policy"]]) for row in sweep.results
@@ -183,7 +184,7 @@ def _order(row: Row) -> tuple[str, str, float]:
 
 def _lines(rows: list[Row]) -> str:
     """Return the meaning of solid and dashed lines."""
-    labels = [runs.machine_label(machine) for machine in runs.machines(rows)]
+    labels = [results.machine_label(machine) for machine in results.machines(rows)]
     kinds = ("solid", "dashed", *["dotted"] * len(labels))
     if len(labels) == 1:
         return labels[0]
@@ -193,14 +194,14 @@ def _lines(rows: list[Row]) -> str:
 
 def _name(row: Row, both: bool) -> str:
     machine = str(row["evidence"]), str(row.get("gpu") or "")
-    return f"{row['policy']}, {runs.machine_label(machine)}" if both else str(row["policy"])
+    return f"{row['policy']}, {results.machine_label(machine)}" if both else str(row["policy"])
 
 
 def _term_charts(sweep: Sweep) -> list[Table | Figure]:
     """Return the cost breakdown of each policy, one chart per oversubscription."""
     items: list[Table | Figure] = []
-    for machine in runs.machines(sweep.results):
-        rows = runs.runs_on(sweep.results, machine)
+    for machine in results.machines(sweep.results):
+        rows = results.runs_on(sweep.results, machine)
         for at, means in merge_equal(rows, cost_breakdown.mean_terms):
             if means:
                 items.append(
@@ -208,7 +209,7 @@ def _term_charts(sweep: Sweep) -> list[Table | Figure]:
                         name=f"terms-{len(items)}",
                         title=f"Cost breakdown at {at}",
                         svg=svg.bars(list(means.items()), "seconds"),
-                        evidence=f"means over graphs, {runs.machine_label(machine)}; costs that "
+                        evidence=f"means over graphs, {results.machine_label(machine)}; costs that "
                         "overlap are counted twice",
                     )
                 )
@@ -226,14 +227,16 @@ def _shares(sweep: Sweep) -> list[Table | Figure]:
         bars: dict[str, dict[str, float]] = {}
         for row in rows:
             rate = row.get("oversubscription")
-            text = f"{row['graph']}" + (f" at {runs.format_rate(rate)}" if rate is not None else "")
+            text = f"{row['graph']}" + (
+                f" at {results.format_rate(rate)}" if rate is not None else ""
+            )
             bars.setdefault(text, {}).setdefault(row["group"], float(row[key]))
         if bars:
             published_values = dict(zip(published.GROUPS, mean, strict=True))
             chart = svg.bars(
                 [*bars.items(), ("published, mean", published_values)], "rate", share=True
             )
-            how = f"{runs.evidence_of(rows)}; last bar published"
+            how = f"{results.evidence_of(rows)}; last bar published"
             items.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
     return items
 
@@ -246,7 +249,7 @@ def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
         series: dict[str, tuple[list[float], list[float]]] = {}
         for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
             # The rate comes first: lines are coloured by the start of their name.
-            name = f"{runs.format_rate(row['oversubscription'])}, {row.get('policy') or 'base'}"
+            name = f"{results.format_rate(row['oversubscription'])}, {row.get('policy') or 'base'}"
             x, y = series.setdefault(name, ([], []))
             x.append(row["number"])
             y.append(row["seconds"])
@@ -256,7 +259,7 @@ def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
                 name=f"iterations-{len(items)}",
                 title=f"{graph}: iteration times (Figure 4.11)",
                 svg=chart,
-                evidence=f"seconds {runs.evidence_of(rows)}",
+                evidence=f"seconds {results.evidence_of(rows)}",
             )
         )
     return items

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
 from louvain_um.profiling.views.table import Column, Table
 
 BLOCK = 2 << 20

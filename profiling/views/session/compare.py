@@ -8,9 +8,8 @@ from typing import Any
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.session.summary import summary
-from louvain_um.profiling.views.session import all_tables, phase_tables
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session import phase_tables, tables
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
 from louvain_um.profiling.views.table import Column, Table, ValueFormat, format_value
 
 WHOLE: tuple[tuple[str, str, ValueFormat], ...] = (
@@ -81,7 +80,7 @@ def _remote(analysis: SessionAnalysis) -> int | None:
 
 def groups(first: SessionAnalysis, second: SessionAnalysis) -> Table:
     """Return bytes and faults of every group in both."""
-    return _by("group", "compare-groups", "By group", first, second, all_tables.by_group,
+    return _by("group", "compare-groups", "By group", first, second, tables.by_group,
                (("bytes_to_device", "to the device", "bytes"),
                 ("bytes_remote", "read in place", "bytes"), ("gpu_faults", "faults", "count"),
                 ("accesses", "accesses", "count")))  # fmt: skip

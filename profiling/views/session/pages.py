@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.data import OTHER
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis, evidence
 from louvain_um.profiling.views.session.blocks import chunks, last_byte, spread
-from louvain_um.profiling.views.session.evidence import evidence
 
 ROWS, COLUMNS = 1024, 1024
 """Approximate most cells of a map."""

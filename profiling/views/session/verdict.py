@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from louvain_um.core.ledger import GROUPS
 from louvain_um.profiling.session.data import OTHER, waiting
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
 from louvain_um.profiling.views.session.blocks import refetched_bytes
-from louvain_um.profiling.views.session.evidence import evidence, is_available
 from louvain_um.profiling.views.table import format_value
 
 REFETCHED = 0.25

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from louvain_um.profiling.sweep import results
 from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.thesis import published
-from louvain_um.profiling.views.canvas import TALL, WIDE, new_figure
-from louvain_um.profiling.views.colours import colour, policy_colours
-from louvain_um.profiling.views.sweep import runs
+from louvain_um.profiling.views.canvas import TALL, WIDE, colour, new_figure, policy_colours
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,25 +32,25 @@ def time_chart(sweep: Sweep, graph: str) -> Figure | None:
         return None
     figure, axes = new_figure(WIDE * 1.4, TALL)
     rates = sorted({row["oversubscription"] for row in rows})
-    machines = runs.machines(rows)
+    machines = results.machines(rows)
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     # A policy's measured and modelled bars are neighbours.
-    present = {(row["policy"], m) for m in machines for row in runs.runs_on(rows, m)}
+    present = {(row["policy"], m) for m in machines for row in results.runs_on(rows, m)}
     series = [(policy, m) for policy in policies for m in machines if (policy, m) in present]
     width = 0.86 / len(series)
     colours = policy_colours(row["policy"] for row in sweep.results)
     for at, (policy, machine) in enumerate(series):
-        selected = {r["oversubscription"]: r["seconds"] for r in runs.runs_on(rows, machine)
+        selected = {r["oversubscription"]: r["seconds"] for r in results.runs_on(rows, machine)
                 if r["policy"] == policy}  # fmt: skip
         places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in selected]
-        label = policy if len(machines) == 1 else f"{policy}, {runs.machine_label(machine)}"
+        label = policy if len(machines) == 1 else f"{policy}, {results.machine_label(machine)}"
         hatch = None if machine == machines[0] else "///"
         axes.bar(places, list(selected.values()), width, label=label, color=colours[policy],
                  hatch=hatch, edgecolor="white", linewidth=0)  # fmt: skip
     axes.set_yscale("log")
-    axes.set_xticks(range(len(rates)), [runs.format_rate(rate) for rate in rates])
+    axes.set_xticks(range(len(rates)), [results.format_rate(rate) for rate in rates])
     axes.set_xlabel("oversubscription")
-    axes.set_ylabel(f"seconds, {runs.evidence_of(rows)}")
+    axes.set_ylabel(f"seconds, {results.evidence_of(rows)}")
     axes.set_title(graph, fontsize=10)
     axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
@@ -62,12 +61,12 @@ def gain_chart(sweep: Sweep) -> Figure | None:
     figure, axes = new_figure(WIDE, TALL)
     colours = policy_colours(row["policy"] for row in sweep.results)
     drawn: set[str] = set()
-    machines = runs.machines(sweep.results)
+    machines = results.machines(sweep.results)
     for machine in machines:
-        for policy, by_rate in gains(runs.runs_on(sweep.results, machine)).items():
+        for policy, by_rate in gains(results.runs_on(sweep.results, machine)).items():
             drawn.add(policy)
             style = ".-" if machine == machines[0] else ".--"
-            label = f"{policy}, {runs.machine_label(machine)}"
+            label = f"{policy}, {results.machine_label(machine)}"
             axes.plot(
                 list(by_rate),
                 list(by_rate.values()),
@@ -111,7 +110,7 @@ def share_chart(sweep: Sweep, key: str, published_shares: tuple[float, ...]) -> 
             bottom += share
     axes.set_xticks(range(len(graphs) + 1), [*graphs, "published, mean"], rotation=30, ha="right",
                     fontsize=8)  # fmt: skip
-    axes.set_ylabel(f"% of {key.replace('gpu_', 'page ')}, {runs.evidence_of(rows)}")
+    axes.set_ylabel(f"% of {key.replace('gpu_', 'page ')}, {results.evidence_of(rows)}")
     axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
 
@@ -122,12 +121,12 @@ def iteration_chart(sweep: Sweep, graph: str) -> Figure | None:
     figure, axes = new_figure(WIDE, TALL)
     for key in dict.fromkeys((row.get("policy"), row["oversubscription"]) for row in rows):
         selected = [row for row in rows if (row.get("policy"), row["oversubscription"]) == key]
-        label = f"{key[0] or 'base'} at {runs.format_rate(key[1])}"
+        label = f"{key[0] or 'base'} at {results.format_rate(key[1])}"
         numbers, seconds = ([row[name] for row in selected] for name in ("number", "seconds"))
         axes.plot(numbers, seconds, ".-", linewidth=1, label=label)
     axes.set_yscale("log")
     axes.set_xlabel("iteration of the run")
-    axes.set_ylabel(f"seconds, {runs.evidence_of(rows)}")
+    axes.set_ylabel(f"seconds, {results.evidence_of(rows)}")
     axes.set_title(graph, fontsize=10)
     axes.legend(frameon=False, fontsize=7)
     return figure

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from louvain_um.profiling.sweep.by_oversubscription import format_rate_ranges, format_rates
-from louvain_um.profiling.sweep.results import Row, Sweep, base_coverage, gains
-from louvain_um.profiling.views.session.verdict import Verdict
-from louvain_um.profiling.views.sweep.runs import (
+from louvain_um.profiling.sweep.results import (
+    Row,
+    Sweep,
+    base_coverage,
     evidence_of,
+    gains,
     machine_label,
     machines,
     runs_on,
 )
+from louvain_um.profiling.sweep.sentences import format_rate_ranges, format_rates
+from louvain_um.profiling.views.session.verdict import Verdict
 from louvain_um.profiling.views.table import Column, Table, format_value
 
 PREFIX = "seconds_"

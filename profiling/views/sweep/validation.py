@@ -7,8 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from louvain_um.profiling.sweep.results import Row, Sweep
-from louvain_um.profiling.views.sweep.runs import format_rate
+from louvain_um.profiling.sweep.results import Row, Sweep, format_rate
 from louvain_um.profiling.views.table import Column, Table
 
 LIMITS: Final[dict[str, float]] = {"bytes": 0.05, "fault_groups": 0.30, "seconds": 0.40}

@@ -15,9 +15,8 @@ from louvain_um import generators
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.profiling import Session, load, profile, recording
 from louvain_um.profiling.session.events import Cause, Kind
-from louvain_um.profiling.sources.cupti import records
-from louvain_um.profiling.sources.cupti.buffers import shared_buffers
-from louvain_um.profiling.sources.cupti.source import Cupti
+from louvain_um.profiling.sources import cupti_records as records
+from louvain_um.profiling.sources.cupti import Cupti, shared_buffers
 from louvain_um.profiling.sources.uvm import Uvm
 
 pytestmark = pytest.mark.gpu

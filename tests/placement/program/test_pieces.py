@@ -22,7 +22,7 @@ from louvain_um.placement.program import (
     tune_blocking,
 )
 from louvain_um.placement.program.plan import plan_program
-from louvain_um.profiling.views.blocking import blocking_chart
+from louvain_um.profiling.views.charts import blocking_chart
 
 SUM = """
 template <class T>

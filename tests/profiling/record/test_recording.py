@@ -25,7 +25,7 @@ from louvain_um.profiling.record.timeline import Timeline
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
-from louvain_um.profiling.views.session.evidence import evidence
+from louvain_um.profiling.views.session.analysis import evidence
 
 
 class Flood:

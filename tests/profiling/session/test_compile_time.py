@@ -14,11 +14,11 @@ from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views import timeline
 from louvain_um.profiling.views.html import session_figures
-from louvain_um.profiling.views.session import all_tables, phase_tables, residency
+from louvain_um.profiling.views.session import over_time, phase_tables, tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.level_times import times_by_level, times_outside_levels
-from louvain_um.profiling.views.session.overview import overview
+from louvain_um.profiling.views.session.over_time import overview
 from louvain_um.profiling.views.session.pages import Axis, layers
+from louvain_um.profiling.views.session.phase_tables import times_by_level, times_outside_levels
 from louvain_um.profiling.views.session.verdict import verdict
 from tests.profiling.views.made import MS, paged_run
 
@@ -77,9 +77,9 @@ def test_views_tell_the_same_with_and_without():
     assert times_outside_levels(late) == times_outside_levels(plain)
     assert times_by_level(late) == times_by_level(plain)
     assert session_figures.band(late) == session_figures.band(plain)
-    for make in (all_tables.by_group, all_tables.by_cause, phase_tables.iterations):
+    for make in (tables.by_group, tables.by_cause, phase_tables.iterations):
         assert make(late).rows == make(plain).rows
-    for curves in (overview, residency.allocated, residency.resident):
+    for curves in (overview, over_time.allocated, over_time.resident):
         one, other = curves(late), curves(plain)
         assert np.array_equal(one.times, other.times)
         assert all(np.array_equal(one.values[name], other.values[name]) for name in other.values)

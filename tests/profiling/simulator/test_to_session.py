@@ -9,7 +9,7 @@ from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate, Free
 from louvain_um.profiling.views.html import render
-from louvain_um.profiling.views.session import residency
+from louvain_um.profiling.views.session import over_time
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.verdict import verdict
 
@@ -129,7 +129,7 @@ def test_freed_arrays_are_no_longer_resident(policy):
     scans = [Launch(touches=Touches.runs(at, 0, 1024 << at)) for at in range(3)]
     trace = Trace((kept, brief, made), (*scans, Free(array=2), Free(array=1), scans[0]))
     run = simulate(trace, "p4000", policy=policy, capacity=64 * MIB)
-    curves = residency.resident(SessionAnalysis(session_of(trace, run, policy=policy)))
+    curves = over_time.resident(SessionAnalysis(session_of(trace, run, policy=policy)))
     assert curves is not None
     assert list(curves.values) == ["graph"]
     assert curves.values["graph"].max() == 12 * MIB

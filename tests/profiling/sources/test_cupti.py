@@ -14,9 +14,9 @@ import pytest
 
 from louvain_um.profiling import Session
 from louvain_um.profiling.session.events import Cause, Kind, Source
-from louvain_um.profiling.sources.cupti import library
-from louvain_um.profiling.sources.cupti.library import ANOTHER_PROFILER, REMEDIES, Library
-from louvain_um.profiling.sources.cupti.records import (
+from louvain_um.profiling.sources import cupti
+from louvain_um.profiling.sources.cupti import ANOTHER_PROFILER, REMEDIES, Cupti, Library
+from louvain_um.profiling.sources.cupti_records import (
     CONCURRENT_KERNEL,
     KINDS,
     MEMCPY,
@@ -27,7 +27,6 @@ from louvain_um.profiling.sources.cupti.records import (
     short_name,
     split,
 )
-from louvain_um.profiling.sources.cupti.source import Cupti
 from louvain_um.profiling.sources.nvml import Nvml
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
@@ -175,7 +174,7 @@ class Call:
 
 @pytest.mark.parametrize("status", [*REMEDIES, 999])
 def test_every_refusal_says_what_to_do(monkeypatch: pytest.MonkeyPatch, status: int):
-    monkeypatch.setattr(library, "_open", lambda: ("stub", Refusing(status)))
+    monkeypatch.setattr(cupti, "_open", lambda: ("stub", Refusing(status)))
     loaded = Library()
     with pytest.raises(SourceUnavailableError) as error:
         loaded.check("ActivityEnable", 25)

@@ -14,13 +14,8 @@ from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableE
 from louvain_um.profiling.sources.uvm import Totals, Uvm
 from louvain_um.profiling.sources.uvm_driver import (
     COUNTERS,
-    DEVICE,
-    NoAddressSpaceError,
-    Tracker,
-    listen,
-)
-from louvain_um.profiling.sources.uvm_events import (
     CPU_FAULT,
+    DEVICE,
     ENTRY_BYTES,
     EVICTION,
     GPU_FAULT,
@@ -31,6 +26,9 @@ from louvain_um.profiling.sources.uvm_events import (
     THROTTLING_END,
     THROTTLING_START,
     Decoder,
+    NoAddressSpaceError,
+    Tracker,
+    listen,
 )
 
 PAGE, REGION = 4096, 65536

@@ -17,9 +17,8 @@ from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
-from louvain_um.profiling.sweep.files import read
+from louvain_um.profiling.sweep.files import is_partial, read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
-from louvain_um.profiling.sweep.partial import is_partial
 from louvain_um.profiling.sweep.replay import Point, replay, run
 from louvain_um.profiling.sweep.replay_tables import fitting, in_hindsight, iterations, remarks
 from louvain_um.profiling.sweep.results import REQUIRED

@@ -5,12 +5,11 @@ import pytest
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.profiling.access.plans import declared
-from louvain_um.profiling.sweep.explain import explain
 from louvain_um.profiling.sweep.replay import Point, replay
 from louvain_um.profiling.sweep.replay_tables import groups
 from louvain_um.profiling.sweep.results import gains
-from louvain_um.profiling.thesis.agreement import against_thesis
-from louvain_um.profiling.thesis.published import PEAK_MB
+from louvain_um.profiling.sweep.sentences import explain
+from louvain_um.profiling.thesis.published import PEAK_MB, against_thesis
 from louvain_um.profiling.thesis.stand_ins import stand_in
 
 NINE = tuple(f"adv{i}" for i in range(1, 10))

@@ -12,7 +12,7 @@ from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.perfetto import trace
-from louvain_um.profiling.views.session import all_tables, phase_tables
+from louvain_um.profiling.views.session import phase_tables, tables
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, layers
 from louvain_um.profiling.views.session.verdict import verdict
@@ -80,8 +80,8 @@ def test_every_byte_is_somewhere(session: Session):
     moved = sum(analysis.total(kind) for kind in MOVES)
     told = session.summary()
     for maker in (
-        all_tables.by_group,
-        all_tables.by_array,
+        tables.by_group,
+        tables.by_array,
         phase_tables.by_phase,
         phase_tables.by_phase_and_group,
     ):
@@ -90,7 +90,7 @@ def test_every_byte_is_somewhere(session: Session):
             both = [row.get("bytes_to_device") or 0 for row in rows]
             both += [row.get("bytes_to_host") or 0 for row in rows]
             assert sum(both) == moved
-    causes = all_tables.by_cause(analysis).rows
+    causes = tables.by_cause(analysis).rows
     between = sum(row["bytes"] for row in causes if row["way"] == "between devices")
     assert sum(row["bytes"] for row in causes) - between == moved
     accesses = analysis.accesses_by_array

@@ -12,8 +12,8 @@ from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simula
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.charts import DOTS, charts, save
-from louvain_um.profiling.views.session.all_tables import by_group
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.tables import by_group
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 pytest.importorskip("matplotlib")

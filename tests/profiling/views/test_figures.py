@@ -9,11 +9,10 @@ from louvain_um.profiling import Session
 from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
-from louvain_um.profiling.views.session import all_tables, kernels, phase_tables, residency
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
+from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
+from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis, evidence
 from louvain_um.profiling.views.session.blocks import ping_pong, refetched_bytes, spread
 from louvain_um.profiling.views.session.compare import comparison_tables
-from louvain_um.profiling.views.session.evidence import evidence
 from louvain_um.profiling.views.session.pages import Axis
 from louvain_um.profiling.views.session.traffic import MOST_ROWS, first_rows
 from louvain_um.profiling.views.session.verdict import verdict
@@ -21,13 +20,13 @@ from louvain_um.profiling.views.table import format_value
 from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
 
 
-def rows_of(table: all_tables.Table, key: str) -> dict[str, dict[str, object]]:
+def rows_of(table: tables.Table, key: str) -> dict[str, dict[str, object]]:
     return {row[key]: dict(row) for row in table.rows}
 
 
 def test_groups_hold_all_that_happened():
     session = paged_run()
-    rows = rows_of(all_tables.by_group(SessionAnalysis(session)), "group")
+    rows = rows_of(tables.by_group(SessionAnalysis(session)), "group")
     assert rows["graph"]["bytes_to_device"] == 3 * 64 * MIB
     assert rows["graph"]["bytes_to_host"] == rows["graph"]["bytes_evicted"] == 2 * 64 * MIB
     assert rows["graph"]["gpu_faults"] == 3 * 32 * 12
@@ -46,11 +45,11 @@ def test_groups_hold_all_that_happened():
 def test_arrays_and_phases_add_up_to_the_same():
     analysis = SessionAnalysis(paged_run())
     total = analysis.total(Kind.HTOD)
-    for maker in (all_tables.by_array, phase_tables.by_phase, all_tables.by_group):
+    for maker in (tables.by_array, phase_tables.by_phase, tables.by_group):
         assert sum(row.get("bytes_to_device") or 0 for row in maker(analysis).rows) == total
-    assert sum(
-        row["bytes"] for row in all_tables.by_cause(analysis).rows
-    ) == total + analysis.total(Kind.DTOH)
+    assert sum(row["bytes"] for row in tables.by_cause(analysis).rows) == total + analysis.total(
+        Kind.DTOH
+    )
     phases = {(row["phase"], row["level"]): row for row in phase_tables.by_phase(analysis).rows}
     assert phases["move", 0]["seconds"] == pytest.approx(0.05)
     assert phases["move", 0]["iterations"] == 2
@@ -80,7 +79,7 @@ def test_accesses_are_those_of_the_summary():
         analysis = SessionAnalysis(session)
         total = session.summary()["accesses"]
         assert total > 0
-        for table in (all_tables.by_group(analysis), all_tables.by_array(analysis)):
+        for table in (tables.by_group(analysis), tables.by_array(analysis)):
             assert sum(row.get("accesses") or 0 for row in table.rows) == total
         within = phase_tables.by_phase_and_group(analysis).rows
         assert sum(row.get("accesses") or 0 for row in within) == total
@@ -100,13 +99,13 @@ def test_residency_at_the_end_of_phases():
 
 
 def test_kernels_are_ordered_by_their_time():
-    first, second = kernels.kernels(SessionAnalysis(paged_run())).rows
+    first, second = traffic.kernels(SessionAnalysis(paged_run())).rows
     assert (first["kernel"], first["seconds"]) == ("move_tile", pytest.approx(0.049))
     assert first["share"] + second["share"] == pytest.approx(1)
 
 
 def test_what_nobody_recorded_is_not_shown_as_nothing():
-    rows = rows_of(all_tables.by_group(SessionAnalysis(cpu_run())), "group")
+    rows = rows_of(tables.by_group(SessionAnalysis(cpu_run())), "group")
     assert "bytes_to_device" not in rows["graph"]
     assert "accesses" not in rows["graph"]
     assert evidence(cpu_run(), "memory") == "not available: no source recorded it"
@@ -148,16 +147,16 @@ def test_spreading_keeps_the_sum():
 
 def test_residency_never_exceeds_what_came():
     analysis = SessionAnalysis(paged_run())
-    curves = residency.resident(analysis)
+    curves = over_time.resident(analysis)
     assert curves is not None
     # Of the graph never more than all of it, and all of it at the end.
     assert curves.values["graph"].max() <= 64 * MIB
     assert curves.values["graph"][-1] == 64 * MIB
     assert curves.values["community"][-1] == 4 * MIB
-    alive = residency.allocated(analysis)
+    alive = over_time.allocated(analysis)
     assert alive is not None
     assert alive.values["graph"].max() == 72 * MIB
-    assert residency.resident(SessionAnalysis(cpu_run())) is None
+    assert over_time.resident(SessionAnalysis(cpu_run())) is None
 
 
 def test_arrays_alive_are_those_of_one_moment():
@@ -172,12 +171,12 @@ def test_arrays_alive_are_those_of_one_moment():
     lasting = Lifetime(name="targets.0", group="graph", address=BASE, nbytes=2 * MIB, start_ns=0,
                        end_ns=4000 * MS)  # fmt: skip
     analysis = SessionAnalysis(Session(phases=(span,), lifetimes=(lasting, *brief)))
-    alive = residency.allocated(analysis)
+    alive = over_time.allocated(analysis)
     assert alive is not None
     assert sum(values.max() for values in alive.values.values()) == 3 * MIB
     assert alive.values["scratch"][0] == MIB  # what lived shorter than a step still shows
     assert not alive.values["scratch"][2:].any()
-    rows = rows_of(all_tables.by_array(analysis), "array")
+    rows = rows_of(tables.by_array(analysis), "array")
     assert rows["buffer"]["alive"] == pytest.approx(1e-3)
     # Brief ones take little of the map.
     stripes = {stripe.name: stripe for stripe in Axis.of(analysis, rows=100).stripes}
@@ -187,19 +186,19 @@ def test_arrays_alive_are_those_of_one_moment():
 def test_names_of_templates_are_cut():
     policy = "Policy<unsigned long, std::less<int> >"
     name = f"void cub::detail::sort::Onesweep<cub::{policy}::P1000, (cub::Order)0>({policy}*, int)"
-    assert kernels.short_name(name) == "cub::Onesweep<…>"
+    assert traffic.short_name(name) == "cub::Onesweep<…>"
     assert (
-        kernels.short_name("at::(anonymous namespace)::f<int>")
+        traffic.short_name("at::(anonymous namespace)::f<int>")
         == "at::(anonymous namespace)::f<int>"
     )
     assert (
-        kernels.short_name(f"at::(anonymous namespace)::{'f' * 30}<int>(int)")
+        traffic.short_name(f"at::(anonymous namespace)::{'f' * 30}<int>(int)")
         == f"at::{'f' * 30}<…>"
     )
-    assert len(kernels.short_name("x" * 900)) == kernels.LONG
+    assert len(traffic.short_name("x" * 900)) == traffic.LONG
     session = paged_run()
     session = replace(session, events=EventTable(session.events.columns, (name, "other")))
-    row = kernels.kernels(SessionAnalysis(session)).rows[0]
+    row = traffic.kernels(SessionAnalysis(session)).rows[0]
     assert (row["kernel"], row["full_name"]) == ("cub::Onesweep<…>", name)
 
 
@@ -220,7 +219,7 @@ def test_a_light_recording_knows_totals_alone():
     told = {"driver_totals": {"bytes_to_device": 196 * MIB, "bytes_to_host": 128 * MIB}}
     light = paged_run(about_sources={"uvm": {"migrations": False, **told}})
     light = replace(light, events=events)
-    rows = rows_of(all_tables.by_group(SessionAnalysis(light)), "group")
+    rows = rows_of(tables.by_group(SessionAnalysis(light)), "group")
     assert "bytes_to_device" not in rows["graph"]
     assert rows["graph"]["evictions"] == 64
     found = verdict(SessionAnalysis(light))
@@ -314,7 +313,7 @@ def test_rates_of_small_runs_are_not_rounded_away():
 
 
 def test_causes_keep_their_names():
-    rows = all_tables.by_cause(SessionAnalysis(paged_run())).rows
+    rows = tables.by_cause(SessionAnalysis(paged_run())).rows
     assert {(row["way"], row["cause"]) for row in rows} == {
         ("to the device", CAUSE_LABELS[Cause.COHERENCE]),
         ("to the device", CAUSE_LABELS[Cause.PREFETCH]),

@@ -16,7 +16,7 @@ from louvain_um.profiling.views.html import payload, render, svg, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.data_sources import data_sources
+from louvain_um.profiling.views.session.lines import data_sources
 from louvain_um.profiling.views.session.pages import (
     Axis,
     Layer,

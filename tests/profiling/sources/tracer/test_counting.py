@@ -9,8 +9,7 @@ import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
-from louvain_um.profiling.sources.tracer.counter_rows import CounterRows
-from louvain_um.profiling.sources.tracer.maps import Maps
+from louvain_um.profiling.sources.tracer.counter_rows import CounterRows, Maps
 from louvain_um.profiling.sources.tracer.state import COPIES, RANGES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from louvain_um.gpu.runtime import image_cache
-from louvain_um.profiling.sources.tracer import rewrite_cache
+from louvain_um.profiling.sources.tracer import rewrite as module
 from louvain_um.profiling.sources.tracer.rewrite import rewrite
 from louvain_um.profiling.sources.tracer.tokenizer import PtxError
 
@@ -25,27 +25,27 @@ def folder(monkeypatch, tmp_path):
 
 
 def test_the_second_time_nothing_is_rewritten(monkeypatch, folder):
-    first = {log: rewrite_cache.rewritten(PTX, log=log) for log in (False, True)}
+    first = {log: module.rewritten(PTX, log=log) for log in (False, True)}
     assert first[False] == rewrite(PTX)
     assert first[True] == rewrite(PTX, log=True) != first[False]
     assert len(list(folder.glob("*.rewritten"))) == 2
-    monkeypatch.setattr(rewrite_cache, "rewrite", None)
-    assert {log: rewrite_cache.rewritten(PTX, log=log) for log in (False, True)} == first
+    monkeypatch.setattr(module, "rewrite", None)
+    assert {log: module.rewritten(PTX, log=log) for log in (False, True)} == first
 
 
 def test_other_text_other_code_and_damage_are_rewritten(monkeypatch, folder):
-    rewrite_cache.rewritten(PTX)
-    assert rewrite_cache.rewritten(PTX.replace("clear", "wipe")).functions == ("wipe",)
-    monkeypatch.setattr(rewrite_cache, "_edition", lambda: "another")
-    rewrite_cache.rewritten(PTX)
+    module.rewritten(PTX)
+    assert module.rewritten(PTX.replace("clear", "wipe")).functions == ("wipe",)
+    monkeypatch.setattr(module, "_edition", lambda: "another")
+    module.rewritten(PTX)
     files = list(folder.glob("*.rewritten"))
     assert len(files) == 3
     for file in files:
         file.write_bytes(file.read_bytes()[:-1])
-    assert rewrite_cache.rewritten(PTX) == rewrite(PTX)
+    assert module.rewritten(PTX) == rewrite(PTX)
 
 
 def test_what_is_no_module_is_not_kept(folder):
     with pytest.raises(PtxError):
-        rewrite_cache.rewritten("nonsense")
+        module.rewritten("nonsense")
     assert not list(folder.glob("*")) if folder.exists() else True

@@ -1,4 +1,4 @@
-"""The tables of a session: by group, by array, by cause; and all of them in order."""
+"""The tables of a session: by group, array, cause and rank; and all of them in order."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import Any
 
 from louvain_um.profiling.session.data import ranks_of
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.views.session import kernels, phase_tables
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
+from louvain_um.profiling.views.session import phase_tables
+from louvain_um.profiling.views.session.analysis import (
+    CAUSE_LABELS,
+    SessionAnalysis,
+)
 from louvain_um.profiling.views.session.blocks import ping_pong
 from louvain_um.profiling.views.session.traffic import (
     MOST_ROWS,
     TRAFFIC_COLUMNS,
+    copies,
+    kernels,
     memory_and_access_evidence,
     memory_evidence,
     traffic_by,
@@ -25,7 +30,7 @@ def tables(analysis: SessionAnalysis) -> tuple[Table, ...]:
     """Return all tables of a session that have rows."""
     makers: tuple[Callable[[SessionAnalysis], Table], ...] = (
         by_group, phase_tables.by_phase, phase_tables.by_phase_and_group, by_array, by_cause,
-        phase_tables.iterations, by_rank, kernels.kernels, kernels.copies, ping_pong,
+        phase_tables.iterations, by_rank, kernels, copies, ping_pong,
     )  # fmt: skip
     made = (maker(analysis) for maker in makers)
     return tuple(table for table in made if table.rows)

@@ -1,1 +1,0 @@
-"""CUPTI as a source of events: its library, its buffers, its records."""
