@@ -152,7 +152,6 @@ GOES_OUTSIDE = {
     "louvain_um.profiling.sources.cupti": {"ctypes"},
     "louvain_um.profiling.sources.cupti_records": {"ctypes"},
     "louvain_um.profiling.sources.uvm_driver": {"ctypes"},
-    "louvain_um.profiling.sweep.store": {"fcntl"},
 }
 
 

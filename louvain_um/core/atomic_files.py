@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -202,15 +203,29 @@ def _rename_to_new(part: Path, real: Path) -> None:
             os.replace(part, real)
 
 
+def lock(descriptor: int) -> bool:
+    """Lock an open file or folder until it is closed; return False if another process has it.
+
+    Where the system cannot lock, nothing is locked.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EACCES, errno.EAGAIN)
+    return True
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other processes of this program from naming files in a folder, where that works."""
-    import fcntl
-
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while not lock(descriptor):
+            time.sleep(0.01)
         yield
     finally:
         os.close(descriptor)
@@ -227,19 +242,13 @@ class OwnFolder:
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
             raise LouvainUmError(f"{path}: {reason}; name another folder") from None
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        with suppress(OSError):
+        with suppress(OSError):  # Windows opens no folders
             self._descriptor = os.open(path, os.O_RDONLY)
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not lock(self._descriptor):
                 self.close()
                 raise LouvainUmError(
                     f"{path}: another run is writing there; wait for it, or name another folder"
-                ) from None
+                )
 
     def close(self) -> None:
         """Let others write to the folder."""

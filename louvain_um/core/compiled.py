@@ -2,8 +2,9 @@
 
 Numba's own cache asks only whether the file of a function has changed, not those of the functions
 and constants that it uses, and trusts whatever it finds on disk. The cache here lies where Numba's
-would, but an entry is used only if every imported source of this package is as it was, and if its
-checksum holds. What is stale or damaged is compiled again.
+would, in a folder that only the user can write to. An entry is used only if every imported source
+of this package is as it was, and if its checksum holds. What is stale, damaged or somebody else's
+is compiled again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pickle
 import re
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +26,7 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from louvain_um.core import headroom, interrupts
+from louvain_um.core import headroom, interrupts, private_files
 from louvain_um.errors import LouvainUmError
 
 IMPORT: Final = re.compile(
@@ -46,21 +47,26 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, **options)(function)
+        done = ExitStack().close
         if hasattr(dispatcher, "enable_caching") and os.path.exists(function.__code__.co_filename):
             dispatcher._cache = KernelCache(function)
+            done = dispatcher._cache.end
         if hasattr(dispatcher, "compile"):
-            dispatcher.compile = _held(dispatcher.compile)
+            dispatcher.compile = _held(dispatcher.compile, done)
         return dispatcher
 
     return compiled
 
 
-def _held(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function during which signals wait."""
+def _held(work: Callable[..., Any], done: Callable[[], None]) -> Callable[..., Any]:
+    """Return a function during which signals wait, and after which `done` is called."""
 
     def call(*args: Any) -> Any:
         with interrupts.held():
-            return work(*args)
+            try:
+                return work(*args)
+            finally:
+                done()
 
     return call
 
@@ -71,21 +77,32 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         stamp = source_stamp(function.__module__)
+        self._cache_path = os.path.join(self._cache_path, f"louvain-um-{private_files.user()}")
         self._cache_file = CheckedFile(self._cache_path, self._impl.filename_base, stamp)
+        self._making = ExitStack()
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return what was kept, None if there is nothing; LLVM needs memory either way."""
-        headroom.require(headroom.KERNEL_BYTES)
-        return super().load_overload(signature, target_context)
+        """Return what was kept, perhaps by a process that is making it now; None if nothing."""
+        headroom.require(headroom.KERNEL_BYTES)  # LLVM needs memory either way
+        found = super().load_overload(signature, target_context)
+        if found is None:
+            index = Path(self._cache_file._index_path)
+            self._making.enter_context(private_files.made_once(index, interrupts.pending))
+            found = super().load_overload(signature, target_context)
+        return found
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep what was compiled; a disk that is full or read-only is no error."""
         with suppress(OSError):
             super().save_overload(signature, data)
 
+    def end(self) -> None:
+        """Let other processes go on that wait for what this one compiled."""
+        self._making.close()
+
 
 class CheckedFile(IndexDataCacheFile):
-    """Index and entries of a cache, each behind a checksum."""
+    """Index and entries of a cache, each behind a checksum, which their user alone can write."""
 
     def _load_index(self) -> dict[Any, str]:
         stamp, entries = self._checked(self._index_path) or (None, {})
@@ -101,18 +118,14 @@ class CheckedFile(IndexDataCacheFile):
         self._save(self._data_path(name), data)
 
     def _checked(self, path: str) -> Any:
-        """Return what a file holds, None if it is not there or damaged."""
-        with suppress(OSError):
-            content = Path(path).read_bytes()
-            digest, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-            if hashlib.sha256(data).digest() == digest:
-                return pickle.loads(data)
-        return None
+        """Return what a file holds, None if it is not there, not private or damaged."""
+        content = private_files.read(Path(path)) or b""
+        digest, data = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+        return pickle.loads(data) if hashlib.sha256(data).digest() == digest else None
 
     def _save(self, path: str, value: Any) -> None:
         data = self._dump(value)
-        with self._open_for_write(path) as file:
-            file.write(hashlib.sha256(data).digest() + data)
+        private_files.write(Path(path), hashlib.sha256(data).digest() + data)
 
 
 @cache
@@ -129,7 +142,8 @@ def source_stamp(module: str) -> str:
         seen.add(name)
         text, imported = _source(name)
         total.update(hashlib.sha256(text).digest())
-        waiting.extend(imported)
+        if name != __name__:  # what this module imports is not compiled
+            waiting.extend(imported)
     return total.hexdigest()
 
 

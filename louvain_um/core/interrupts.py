@@ -50,6 +50,11 @@ def uninterrupted() -> Iterator[None]:
             handler(*caught[0])
 
 
+def pending() -> bool:
+    """Return whether a signal waits for the end of `held`."""
+    return _waiting is not None
+
+
 def wait(raise_later: Callable[[], None]) -> bool:
     """Return whether a signal has to wait; if so, the function is called at the end of `held`."""
     global _waiting

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TextIO
 
-from louvain_um.core.atomic_files import appending, is_empty, replacing
+from louvain_um.core.atomic_files import appending, is_empty, lock, replacing
 from louvain_um.errors import LouvainUmError
 
 POINTS: Final = "points.jsonl"
@@ -45,7 +45,12 @@ class Store:
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
             raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None
-        _lock(self.file, self.folder)
+        if not lock(self.file.fileno()):
+            self.file.close()
+            raise LouvainUmError(
+                f"{self.folder}: another sweep is writing there; wait for it, or name another "
+                "folder"
+            )
         if force:
             self.file.truncate(0)
         self.points = self._read()
@@ -195,18 +200,3 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str
     # An open file: PyArrow takes no path that is not UTF-8.
     with replacing(path, force=True) as part, part.open("wb") as file:
         parquet.write_table(table, file)
-
-
-def _lock(file: TextIO, folder: Path) -> None:
-    """Lock the file for this process until it is closed, where the system supports it."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise LouvainUmError(
-            f"{folder}: another sweep is writing there; wait for it, or name another folder"
-        ) from None

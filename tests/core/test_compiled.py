@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -35,6 +37,9 @@ def add(x, y):
 """
 
 
+USED = ("atomic_files.py", "compiled.py", "headroom.py", "interrupts.py", "private_files.py")
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A package of the same name with one kernel, which calls another that uses a constant."""
@@ -42,7 +47,7 @@ def package(tmp_path: Path) -> Path:
     core.mkdir(parents=True)
     for folder in (core, core.parent):
         (folder / "__init__.py").write_text("")
-    for name in ("compiled.py", "headroom.py", "interrupts.py", "../errors.py"):
+    for name in (*USED, "../errors.py"):
         (core / name).write_text((Path(compiled.__file__).parent / name).read_text())
     (core / "user.py").write_text(USER)
     (core / "helper.py").write_text(HELPER)
@@ -83,15 +88,46 @@ def test_an_edit_of_what_a_kernel_uses_is_noticed(package, file, old, new, resul
     assert run(package) == (result, 0)
 
 
-@pytest.mark.parametrize(("suffix", "kept"), [(".nbi", 0), (".nbi", -7), (".nbc", 0), (".nbc", -7)])
-def test_a_truncated_entry_is_a_miss(package, suffix, kept):
+def test_a_truncated_entry_is_a_miss(package):
     run(package)
-    files = [*(package.parents[1] / "kept").rglob(f"*{suffix}")]
-    assert files
-    for file in files:
-        file.write_bytes(file.read_bytes()[:kept])
-    assert run(package) == (42, 0)
+    for suffix, kept in ((".nbi", 0), (".nbi", -7), (".nbc", 0), (".nbc", -7)):
+        files = [*(package.parents[1] / "kept").rglob(f"*{suffix}")]
+        assert files
+        for file in files:
+            file.write_bytes(file.read_bytes()[:kept])
+        assert run(package) == (42, 0), (suffix, kept)
     assert run(package) == (42, 1)
+
+
+def test_one_of_several_processes_compiles(package: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = sorted(pool.map(run, [package] * 4))
+    assert found == [(42, 0), (42, 1), (42, 1), (42, 1)]
+    assert not list((package.parents[1] / "kept").rglob("*.lock"))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="only POSIX says who can write a file")
+def test_what_others_can_have_written_is_not_loaded(package: Path) -> None:
+    run(package)
+    marker = package.parents[1] / "ran"
+    (planted,) = (package.parents[1] / "kept").rglob("user.twice*.nbi")
+    folder, data = planted.parent, pickle.dumps(Planted(marker))
+    assert folder.stat().st_mode & 0o077 == 0
+    for shared, mode in ((planted, 0o620), (folder, 0o770)):
+        planted.write_bytes(hashlib.sha256(data).digest() + data)
+        shared.chmod(mode)
+        assert run(package) == (42, 0)
+        assert not marker.exists()
+
+
+class Planted:
+    """Unpickling this makes a file."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.marker),)
 
 
 def test_several_processes_and_a_cache_that_vanishes(package: Path) -> None:

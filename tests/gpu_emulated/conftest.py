@@ -55,7 +55,8 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]
     texts = [release, repr((OPTIONS, REPLACED)).encode(), *(file.read_bytes() for file in files)]
     digest = hashlib.sha256(b"\0".join(texts)).hexdigest()[:40]
     cached = {name: cache_folder() / f"{digest}-{name}.so" for name in SOURCES}
-    cache_folder().mkdir(parents=True, exist_ok=True)
+    cache_folder().parent.mkdir(parents=True, exist_ok=True)
+    cache_folder().mkdir(mode=0o700, exist_ok=True)
     with open(cache_folder() / "emulated.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one of several processes compiles, and the others wait
         missing = [name for name, library in cached.items() if not library.exists()]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from louvain_um.core import private_files
 from louvain_um.gpu.runtime.nvrtc import Image
 
 __all__ = ["cache_folder", "load", "save"]
@@ -24,14 +24,12 @@ def cache_folder() -> Path:
 
 
 def load(file: Path) -> Image | None:
-    """Return a cached image, or None if there is none or the file is damaged."""
-    try:
-        head, _, code = file.read_bytes().partition(b"\n")
+    """Return a cached image, or None if there is none or the file is damaged or not private."""
+    with suppress(ValueError, KeyError, TypeError):
+        head, _, code = (private_files.read(file) or b"").partition(b"\n")
         entry = json.loads(head)
         if entry["sha256"] == hashlib.sha256(code).hexdigest():
             return Image(code, entry["names"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
     return None
 
 
@@ -39,13 +37,4 @@ def save(file: Path, image: Image) -> None:
     """Write an image for later processes; a full or read-only disk is no error."""
     entry = {"sha256": hashlib.sha256(image.code).hexdigest(), "names": dict(image.names)}
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(json.dumps(entry).encode() + b"\n" + image.code)
-            os.replace(name, file)
-        except BaseException:  # an interrupt, too, leaves no file
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        private_files.write(file, json.dumps(entry).encode() + b"\n" + image.code)

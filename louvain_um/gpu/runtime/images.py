@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from louvain_um.core import private_files
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime import image_cache
 from louvain_um.gpu.runtime.nvrtc import Image, compile_source, compiler
@@ -107,6 +108,9 @@ def cached_image(
     file = image_file(source, expressions, architecture, folder, front)
     image = image_cache.load(file)
     if image is None:
-        image = build(source, expressions, architecture, folder, front)
-        image_cache.save(file, image)
+        with private_files.made_once(file):
+            image = image_cache.load(file)
+            if image is None:
+                image = build(source, expressions, architecture, folder, front)
+                image_cache.save(file, image)
     return image
