@@ -23,7 +23,7 @@ from common import machine, save
 from louvain_um.profiling import Session
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind, Source
-from louvain_um.profiling.views import perfetto
+from louvain_um.profiling.views import timeline
 from louvain_um.profiling.views.html import write
 
 SECONDS = 20
@@ -145,13 +145,13 @@ def main() -> None:
     made = session(int(arguments.events))
     found: dict[str, Any] = {"machine": machine(), "events": len(made.events)}
     with tempfile.TemporaryDirectory() as folder:
-        page, trace = Path(folder, "report.html"), Path(folder, "trace.pftrace")
+        page, trace = Path(folder, "report.html"), Path(folder, "trace.json.gz")
         since = time.perf_counter()
         write(made, page)
         found |= {"write_seconds": time.perf_counter() - since, "bytes": page.stat().st_size}
         found |= opened(page)
         since = time.perf_counter()
-        perfetto.write(made, trace)
+        timeline.write(made, trace)
         found |= {"trace_seconds": time.perf_counter() - since}
         found |= {"trace_bytes": trace.stat().st_size}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -43,7 +43,7 @@ class Session(SessionData):
         return str(self).partition("\n")[0]
 
     def _repr_html_(self) -> str:
-        from louvain_um.profiling.views.notebook import html
+        from louvain_um.profiling.views.html import html
 
         return html(self)
 
@@ -77,7 +77,7 @@ class Session(SessionData):
         Parameters
         ----------
         path : path
-            Ends in ``.json``, ``.json.gz`` or ``.pftrace``.
+            Ends in ``.json`` or ``.json.gz``.
         force : bool
             Replace the file if it exists.
 
@@ -86,12 +86,12 @@ class Session(SessionData):
         LouvainUmError
             The suffix is another, the file exists and `force` is off, or it cannot be written.
         """
-        from louvain_um.profiling.views import perfetto
+        from louvain_um.profiling.views import timeline
 
         path = path_text(path)
-        if not path.lower().endswith(perfetto.SUFFIXES):
-            raise LouvainUmError(f"{path}: must end in {', '.join(perfetto.SUFFIXES)}; rename it")
-        perfetto.write(self, path, force=force)
+        if not path.lower().endswith(timeline.SUFFIXES):
+            raise LouvainUmError(f"{path}: must end in {', '.join(timeline.SUFFIXES)}; rename it")
+        timeline.write(self, path, force=force)
 
 
 def load(path: str | Path) -> Session:

@@ -296,7 +296,7 @@ def test_the_command_line_leaves_labels_to_ranks(tmp_path: Path) -> None:
 
 def test_a_recording_says_what_each_rank_did() -> None:
     from louvain_um.profiling.session.data import ranks_of
-    from louvain_um.profiling.views.perfetto import trace
+    from louvain_um.profiling.views.timeline import trace
 
     with lu.recording() as recorded:
         found = lu.louvain(graph_named("lfr"), cluster="local:2", observer=recorded)

@@ -49,7 +49,7 @@ def report(
         typer.Option(
             "--trace",
             metavar="TRACE",
-            help="Also write a timeline for Perfetto: .json, .json.gz or .pftrace.",
+            help="Also write a timeline for Perfetto: .json or .json.gz.",
             show_default=False,
         ),
     ] = None,
@@ -138,9 +138,9 @@ def write_report(
         write(session, output, other=other, sweep=report.sweep, force=force)
         report.written.append(output)
     if trace is not None:
-        from louvain_um.profiling.views import perfetto
+        from louvain_um.profiling.views import timeline
 
-        perfetto.write(report.sessions[0], trace, force=force)
+        timeline.write(report.sessions[0], trace, force=force)
         report.written.append(trace)
     return report
 
@@ -158,7 +158,7 @@ def _check(
     if output is not None and output.suffix.lower() not in PAGES:
         raise OptionError("output", output.name, "must end in .html")
     if trace is not None:
-        from louvain_um.profiling.views.perfetto import SUFFIXES
+        from louvain_um.profiling.views.timeline import SUFFIXES
 
         if not trace.name.lower().endswith(SUFFIXES):
             raise OptionError("trace", trace.name, f"must end in {', '.join(SUFFIXES)}")

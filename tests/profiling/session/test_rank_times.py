@@ -12,10 +12,10 @@ from louvain_um.generators import lfr
 from louvain_um.options import Options
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import ranks_of, waiting
-from louvain_um.profiling.views.perfetto import trace
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.tables import tables
 from louvain_um.profiling.views.session.verdict import verdict
+from louvain_um.profiling.views.timeline import trace
 
 RANKS = 3
 

@@ -11,11 +11,11 @@ from louvain_um.profiling import Session
 from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.views.html import render
-from louvain_um.profiling.views.perfetto import trace
 from louvain_um.profiling.views.session import phase_tables, tables
 from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis
 from louvain_um.profiling.views.session.pages import Axis, layers
 from louvain_um.profiling.views.session.verdict import verdict
+from louvain_um.profiling.views.timeline import trace
 
 KINDS = tuple(Kind)
 MOVES = (Kind.HTOD, Kind.DTOH)

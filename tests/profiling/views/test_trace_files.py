@@ -2,10 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import struct
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,9 +10,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views import timeline
-from louvain_um.profiling.views.perfetto import trace, write
-from louvain_um.profiling.views.pftrace import encode
-from louvain_um.profiling.views.timeline import Counter, Slice
+from louvain_um.profiling.views.timeline import Slice, trace, write
 from tests.profiling.views.made import MS, cpu_run, paged_run
 
 
@@ -55,9 +50,6 @@ def test_what_is_modelled_is_called_so():
         "managed on the device, bytes (modelled)"
     }
     assert found == {"measured (engine)", "measured (uvm)", "measured (cupti)"}
-    written = encode(timeline.items(simulated))
-    assert b"memory: graph (modelled)" in written
-    assert b"modelled (simulator)" in written
 
 
 def test_slices_of_a_track_never_overlap():
@@ -81,7 +73,7 @@ def test_too_many_events_are_merged_and_it_is_said(monkeypatch: pytest.MonkeyPat
 
 
 def test_files_by_their_names(tmp_path: Path):
-    for name in ("t.json", "t.json.gz", "t.pftrace"):
+    for name in ("t.json", "t.json.gz"):
         write(paged_run(), tmp_path / name)
         with pytest.raises(LouvainUmError, match="exists already"):
             write(paged_run(), tmp_path / name)
@@ -89,59 +81,6 @@ def test_files_by_their_names(tmp_path: Path):
     assert plain == json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))
     write(cpu_run(), tmp_path / "t.json", force=True)
     assert json.loads((tmp_path / "t.json").read_text()) != plain
-
-
-def fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield numbers and values of a message of Protocol Buffers."""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        elif key & 7 == 1:
-            yield key >> 3, struct.unpack_from("<d", data, at)[0]
-            at += 8
-        else:
-            size = varint()
-            yield key >> 3, data[at : at + size]
-            at += size
-
-
-def test_protobuf_reads_back():
-    items = [
-        Slice(track=("run", "phases"), name="outer", time=10, duration=90, about={"arcs": 300}),
-        Slice(track=("run", "phases"), name="inner", time=10, duration=20, about={"array": "a"}),
-        Slice(track=("run", "phases"), name="next", time=30, duration=70),
-        Counter(track=("power", "watts"), time=40, value=1.5),
-    ]
-    packets = [dict(fields(packet)) for number, packet in fields(encode(items)) if number == 1]
-    tracks = {}
-    for packet in packets:
-        if 60 in packet:
-            about = dict(fields(packet[60]))
-            tracks[about[1]] = about[2].decode(), about.get(5)
-    assert [name for name, _ in tracks.values()] == ["run", "phases", "power", "watts"]
-    assert packets[0][13] == 1  # the sequence begins with this packet
-    events = [(packet[8], dict(fields(packet[11]))) for packet in packets if 11 in packet]
-    said = [(time, event[9], event.get(23, b"").decode()) for time, event in events]
-    begin, end, counter = 1, 2, 4
-    assert said == [(10, begin, "outer"), (10, begin, "inner"), (30, end, ""), (30, begin, "next"),
-                    (40, counter, ""), (100, end, ""), (100, end, "")]  # fmt: skip
-    assert dict(fields(events[0][1][4])) == {10: b"arcs", 4: 300}
-    assert events[4][1][44] == 1.5
-    assert tracks[events[4][1][11]][0] == "watts"
 
 
 def test_nothing_of_a_session_is_left_out():
@@ -155,11 +94,11 @@ def test_nothing_of_a_session_is_left_out():
 
 def test_a_session_writes_its_timeline(tmp_path: Path):
     session = Session.of(paged_run())
-    for name in ("run.json", "run.json.gz", "run.pftrace"):
+    for name in ("run.json", "run.json.gz"):
         session.timeline(tmp_path / name)
         write(paged_run(), tmp_path / f"same-{name}")
         assert (tmp_path / name).stat().st_size == (tmp_path / f"same-{name}").stat().st_size
     with pytest.raises(LouvainUmError, match="exists already"):
         session.timeline(tmp_path / "run.json")
-    with pytest.raises(LouvainUmError, match=r"must end in \.json, \.json\.gz, \.pftrace"):
+    with pytest.raises(LouvainUmError, match=r"must end in \.json, \.json\.gz"):
         session.timeline(tmp_path / "run.txt")
