@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from common import machine, save
 
-from louvain_um.placement.memory.vmm_range import VmmSplit
+from louvain_um.placement.memory.cuda_calls import HOST
+from louvain_um.placement.memory.vmm import VmmRange
 
 BLOCK = 2 << 20
 VERTICES = 1 << 24
@@ -159,11 +160,13 @@ WAYS = {
 }
 
 
-def on_host(size: int) -> tuple[VmmSplit, Any]:
+def on_host(size: int) -> tuple[VmmRange, Any]:
     """Return host memory mapped for the device, and a view of it."""
     import cupy
 
-    memory = VmmSplit("rows", BLOCK, -(-4 * size // BLOCK) * BLOCK, cupy.cuda.runtime.getDevice())
+    device = cupy.cuda.runtime.getDevice()
+    parts = [(device, BLOCK), (HOST, -(-4 * size // BLOCK) * BLOCK)]
+    memory = VmmRange("rows", parts, [device])
     plain = cupy.cuda.UnownedMemory(memory.address + BLOCK, 4 * size, memory)
     return memory, cupy.ndarray((size,), np.uint32, cupy.cuda.MemoryPointer(plain, 0))
 

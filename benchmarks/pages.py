@@ -5,7 +5,7 @@
 For pages of the device and of the host, of several sizes, in milliseconds: `create`, `map`
 (`cuMemMap`), `open` (`cuMemSetAccess`, one call), `unmap` (one call), and the same while a kernel
 runs; of the host also copies both ways, page by page. What a run in pages
-does between kernels is made of these (`placement/memory/paging/pages.py`).
+does between kernels is made of these (`placement/migration/pages.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 from common import machine, save
 
-from louvain_um.placement.memory import colocate, cuda_calls
-from louvain_um.placement.memory.paging import mappings, pages
+from louvain_um.placement.memory import colocate, cuda_calls, vmm
+from louvain_um.placement.migration.mappings import PageSide
 
 WHOLE = 512 << 20
 SPIN = """extern "C" __global__ void spin(long long n) {
@@ -27,13 +27,13 @@ SPIN = """extern "C" __global__ void spin(long long n) {
 }"""
 
 
-def costs(side: mappings.PageSide, size: int) -> dict[str, Any]:
+def costs(side: PageSide, size: int) -> dict[str, Any]:
     """Return milliseconds of each step for pages of one side and size."""
     import cupy
 
     device, call = cupy.cuda.Device().id, cuda_calls.driver_call
     count, found = WHOLE // size, dict[str, float]()
-    place = mappings.place(side, device)
+    place = device if side == "device" else cuda_calls.HOST
 
     def timed(name: str, step: Callable[[], Any]) -> Any:
         since = time.perf_counter()
@@ -46,14 +46,14 @@ def costs(side: mappings.PageSide, size: int) -> dict[str, Any]:
             call("cuMemMap", address + i * size, size, 0, handle, 0)
 
     def open_all() -> None:
-        mappings.open_to(address, WHOLE, mappings.place("device", device))
+        vmm.open_to(address, WHOLE, device)
 
     def copy(target: int, source: int) -> None:
         colocate.copy_pages(target, source, WHOLE, size)
         cuda_calls.synchronize()
 
-    handles = timed("create", lambda: [pages._create(size, place) for _ in range(count)])
-    address = int(call("cuMemAddressReserve", WHOLE, pages.LEAST_PAGE, 0, 0))
+    handles = timed("create", lambda: [vmm.create(size, place) for _ in range(count)])
+    address = vmm.reserve(WHOLE)
     timed("map", map_all)
     timed("open", open_all)
     timed("unmap", lambda: call("cuMemUnmap", address, WHOLE))
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-o", "--out", type=Path)
     chosen = parser.parse_args()
-    sides: tuple[mappings.PageSide, ...] = ("device", "host")
+    sides: tuple[PageSide, ...] = ("device", "host")
     rows = [costs(side, mib << 20) for side in sides for mib in (2, 8, 32, 64)]
     for row in rows:
         print(f"{row['side']:<8}{row['page_bytes'] >> 20:>3} MiB  {row['milliseconds']}")

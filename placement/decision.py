@@ -11,7 +11,7 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.layout import device_bytes_in_core, placed
-from louvain_um.placement.memory.paging.movement import PageBudget
+from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.model.cost import blocking_factor
 from louvain_um.placement.model.forecast import Forecast
 from louvain_um.placement.model.workload import Workload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -27,8 +27,8 @@ from louvain_um.gpu.aggregate.aggregate import (
 from louvain_um.gpu.forecast import Forecast
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.level_room import LevelRoom, settling
 from louvain_um.gpu.memory.in_place import InPlace
+from louvain_um.gpu.memory.level_room import LevelRoom
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.packed import Packer
 from louvain_um.gpu.memory.planning import (
@@ -62,7 +62,7 @@ from louvain_um.options import Options
 from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.machine.peers import peer_for, peer_room
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]
@@ -77,7 +77,7 @@ class GpuEngine:
         self.total = 0
         self.problem: Problem
         self.plan: Plan
-        self.memory: Allocator
+        self.memory: RunMemory
         self.blocks: VertexBlocks | None = None
         self.low_scratch = False
         self.limits = LIMITS
@@ -147,7 +147,7 @@ class GpuEngine:
         if peer is None:
             check_host_room(layout)
         self.stack.enter_context(held_ballast(self.plan, self.options, device))
-        self.memory = Allocator(
+        self.memory = RunMemory(
             layout,
             device,
             budget=self.plan.limit,
@@ -172,7 +172,7 @@ class GpuEngine:
         level.hub_arcs = shape.hub_arcs
         level.byte_sizes = bool(compact) and shape.compacted().byte_sizes
         self.begin(level, self.plan)
-        self.memory.recall(self.room.work_bytes(level, "move"))
+        self.room.begin_cycle(level)
         return level
 
     def begin(self, level: GpuLevel, plan: Plan | None) -> None:
@@ -195,8 +195,7 @@ class GpuEngine:
 
     def prepare_restart(self, path: list[GpuLevel]) -> None:
         """Begin to bring the input back to the device, beside what is read of a cycle."""
-        start = path[0].vertices * np.dtype(np.uint32).itemsize
-        self.memory.recall_beside(self.room.work_bytes(path[0], "move") + start)
+        self.room.expect_cycle(path[0])
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
@@ -205,7 +204,7 @@ class GpuEngine:
         start = self.memory.empty(
             f"start.{cycle}.0", "community", first.vertices, np.uint32, short_lived=True
         )
-        self.memory.bring_back()
+        self.room.return_idle()
         relabel.compose(kernels, path, start)
         for level in path:
             # Already copied to the host; `start` composes them.
@@ -213,7 +212,7 @@ class GpuEngine:
             level.labels = level.numbers = None
         # A last level that gained nothing may have left its start communities.
         self.memory.free(*self.live(f"start.{first.cycle}.{len(path)}"))
-        self.memory.recall(self.room.work_bytes(first, "move"))
+        self.room.begin_cycle(first)
         self.first = replace(
             first, cycle=cycle, start=start, start_sums=None,
             refined=None, labels=None, numbers=None,
@@ -270,7 +269,7 @@ class GpuEngine:
     @property
     def keeps_layout(self) -> bool:
         """Whether no other layout is followed: all lies still, or pages are scheduled."""
-        return self.lies_still or self.memory.schedule is not None
+        return self.lies_still or self.memory.mover is not None
 
     def catch_up(self) -> None:
         """Correct the plan by the first move phase, once; follow its layout where possible."""
@@ -314,14 +313,14 @@ class GpuEngine:
         """Split communities into connected sub-communities."""
         if level.whole:
             self.discard_ahead()
-            self.settle(level, "refine")
+            self.begin_step(level, "refine")
             relabel.components(kernels, self.memory, level)
             return
         if self.ahead:
             return
-        # Looked up once for each vertex, and not at all.
-        self.memory.set_aside(*self.live("totals", f"start.{level.cycle}.{level.number}"))
-        self.settle(level, "refine")
+        # Read at most once per vertex.
+        idle = self.live("totals", f"start.{level.cycle}.{level.number}")
+        self.begin_step(level, "refine", idle)
         self.launch_refinement(level)
 
     def launch_refinement(self, level: GpuLevel) -> None:
@@ -341,7 +340,7 @@ class GpuEngine:
         if level.refined is not None and not (self.ahead and self.ahead.at_once):
             # The next level's start is made of labels, in order; what this one began with is over.
             tag = f"{level.cycle}.{level.number}"
-            self.memory.set_aside(*self.live(f"labels.{tag}", f"start.{tag}"))
+            self.room.let_leave(*self.live(f"labels.{tag}", f"start.{tag}"))
         self.path = [*self.path[: level.number], level]
         blocks = self.blocks if level.number == 0 else None
         where = (blocks.ranges, blocks.need_range) if blocks else ()
@@ -352,17 +351,17 @@ class GpuEngine:
         if again:
             before = self.path[:-1]
             coarse = reaggregate.from_input(
-                kernels, self.memory, before, level, limits, self.settle_input
+                kernels, self.memory, before, level, limits, self.begin_from_input
             )
             shares = self.shares_read
         else:
             ahead, self.ahead = self.ahead, None
             if ahead:
                 if not ahead.at_once:
-                    self.settle(level, "aggregate")
+                    self.begin_step(level, "aggregate")
                 coarse = ahead.finish()
             else:
-                self.settle(level, "aggregate")
+                self.begin_step(level, "aggregate")
                 coarse = aggregate(kernels, self.memory, level, limits, *where)
         sum_masses(kernels, self.memory, level, coarse)
         if self.options.method == "leiden":
@@ -375,8 +374,7 @@ class GpuEngine:
             between = {name: (shares.get(name, 0.0) + share) / 2 for name, share in after.items()}
             self.in_place.aggregate(rows, coarse, between)
         if level.number == 0:
-            self.memory.set_aside(*self.live(*self.held(level)[:2]))
-            self.settle(coarse, "move")
+            self.begin_step(coarse, "move", self.live(*self.held(level)[:2]))
         if level.number == level.cycle == 0:
             self.forecast.aggregated(self.plan, self.shape, coarse)
         return coarse
@@ -385,25 +383,23 @@ class GpuEngine:
         """Return whether the next level is made from the input's arcs (`reaggregate`)."""
         if self.blocks or self.problem.extended or self.options.method != "leiden":
             return False
-        if self.memory.schedule is None:
+        if self.memory.mover is None:
             return reaggregate.wanted(self.first, level, self.limits, self.reaggregates)
-        return self.gives_way(level) and self.memory.lacks(
-            *settling(level), least=self.room.work_bytes(level, "aggregate")
-        )
+        return self.gives_way(level) and self.room.lacks_room(level)
 
     def gives_way(self, level: GpuLevel) -> bool:
         """Return whether a level's graph is freed, if the next one's has no room beside it."""
         leiden = self.options.method == "leiden" and not self.problem.extended
         return leiden and reaggregate.keeps_most(self.first, level, self.limits)
 
-    def settle_input(self, source: GpuLevel) -> None:
+    def begin_from_input(self, source: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them."""
-        self.room.settle_input(source, self.path[-1])
+        self.room.begin_from_input(source, self.path[-1])
         self.shares_read = self.in_place.shares(source)
 
-    def settle(self, level: GpuLevel, step: Phase) -> None:
-        """Place a level's graph anew, for a step that begins: what it works with goes first."""
-        self.room.settle(level, step, backs_up=not self.gives_way(level))
+    def begin_step(self, level: GpuLevel, step: Phase, idle: Sequence[str] = ()) -> None:
+        """Place a level's graph for a step that begins; `idle` arrays are not read in it."""
+        self.room.begin(level, step, idle, backs_up=not self.gives_way(level))
 
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
@@ -424,7 +420,7 @@ class GpuEngine:
         if level.start is None:
             sums = Sums(level.inside, level.squares, level.vertices)
         else:
-            self.memory.dress(*settling(level))
+            self.room.map_all(level)
             sums = relabel.community_sums(kernels, self.memory, level)
             if not self.problem.extended:
                 level.start_sums = sums
@@ -435,8 +431,9 @@ class GpuEngine:
         if level.offsets is None:
             # The next level gained nothing, and was built in this one's memory.
             before = self.path[: level.number]
-            reaggregate.restore(kernels, self.memory, before, level, self.limits, self.settle_input)
-            self.memory.dress(*settling(level))
+            begin = self.begin_from_input
+            reaggregate.restore(kernels, self.memory, before, level, self.limits, begin)
+            self.room.map_all(level)
         level.start_sums = None
         if level.start is not None:
             relabel.split(kernels, self.memory, level, level.start)
@@ -450,9 +447,11 @@ class GpuEngine:
             return
         reaggregate.give_back(self.memory, level)
         free_masses(self.memory, level)
-        self.memory.set_aside(*self.live(*self.held(level)))
-        if level is not self.current:
-            self.settle(self.current, "move")
+        idle = self.live(*self.held(level))
+        if level is self.current:
+            self.room.let_leave(*idle)
+        else:
+            self.begin_step(self.current, "move", idle)
 
     def coarse_vertices(self, path: list[GpuLevel]) -> tuple[U32, ...]:
         """Return each level's map to the next, on the host."""
@@ -470,7 +469,7 @@ class GpuEngine:
         if path[-1].number:
             reaggregate.give_back(self.memory, path[-1])
         labels = self.memory.empty("labels", "community", path[0].vertices, np.uint32)
-        self.memory.bring_back()
+        self.room.return_idle()
         relabel.compose(kernels, path, labels)
         for level in path:
             self.memory.free(*self.live(*self.held(level)))
@@ -486,7 +485,7 @@ class GpuEngine:
     def traffic(self) -> dict[str, int]:
         """Bytes of vertex blocks, or of pages, that the run moved between host and device."""
         moved = self.blocks.residency.traffic if self.blocks else Traffic()
-        pages = self.memory.copied
+        pages = self.memory.mover.copied if self.memory.mover else {"device": 0, "host": 0}
         return {
             "to_device": moved.to_device + pages["device"],
             "to_host": moved.to_host + pages["host"],

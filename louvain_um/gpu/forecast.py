@@ -9,7 +9,7 @@ from typing import Any
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.model.remaining import Found, Remaining
 from louvain_um.placement.model.time_range import TimeRange
 from louvain_um.placement.planner import Plan
@@ -46,7 +46,7 @@ class Forecast:
         self.uncorrected = moved, self.elapsed
         self.visited = moved.arcs_visited / max(arcs, 1)
 
-    def correct(self, plan: Plan, memory: Allocator, *, choosing: bool) -> Plan:
+    def correct(self, plan: Plan, memory: RunMemory, *, choosing: bool) -> Plan:
         """Correct a plan by the first move phase, once; return the one that memory follows."""
         if self.uncorrected is None:
             return plan
@@ -54,7 +54,7 @@ class Forecast:
         visited = [moved.arcs_visited]
         found = plan.corrected(visited, seconds, choosing=choosing)
         if found.layout != plan.layout:
-            if found.compact == plan.compact and memory.follow(found.layout):
+            if found.compact == plan.compact and memory.arenas.follow(found.layout):
                 plan = found
             else:
                 found = plan.corrected(visited, seconds, choosing=False)

@@ -7,7 +7,7 @@ the run under its own name rather than letting it go on under another placement.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from louvain_um.errors import PlacementError
 from louvain_um.placement.arena_spec import cut
@@ -16,17 +16,25 @@ from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
 from louvain_um.placement.policy.policy import Placement
 
 Side = Literal["device", "host", "both", "moving", "peer"]
-"""Where the bytes of a stretch are: on one side, copied to both, or wherever last touched."""
+"""Where bytes are: on one side, copied to both, or wherever last touched."""
 
 ACCESSORS = 8
 """Locations asked for when reading back which devices access a range."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Part of an arena under one kind of advice."""
+class Extent:
+    """Bytes of an arena that follow each other, on one side."""
 
     offset: int
+    nbytes: int
+    side: Side
+
+
+class Part(NamedTuple):
+    """Bytes at an address, on one side."""
+
+    address: int
     nbytes: int
     side: Side
 
@@ -52,17 +60,17 @@ SIDES: dict[str, Side] = {
 }
 
 
-def stretches(placement: Placement, capacity: int, nbytes: int) -> tuple[Stretch, ...]:
-    """Return the stretches of an arena of `nbytes`, of which `capacity` were planned."""
+def extents(placement: Placement, capacity: int, nbytes: int) -> tuple[Extent, ...]:
+    """Return the extents of an arena of `nbytes`, of which `capacity` were planned."""
     if placement.kind != "split":
-        return (Stretch(0, nbytes, SIDES[placement.kind]),)
+        return (Extent(0, nbytes, SIDES[placement.kind]),)
     here = nbytes if placement.fraction >= 1 else cut(capacity, placement.fraction)
-    parts = (Stretch(0, here, "device"), Stretch(here, nbytes - here, "host"))
+    parts = (Extent(0, here, "device"), Extent(here, nbytes - here, "host"))
     return tuple(part for part in parts if part.nbytes)
 
 
 def wanted(side: Side, device: int) -> Attributes:
-    """Return the attributes that a stretch should have before any prefetch."""
+    """Return the attributes that an extent should have before any prefetch."""
     match side:
         case "device":
             return Attributes(device, (), False, NOWHERE)
@@ -73,8 +81,8 @@ def wanted(side: Side, device: int) -> Attributes:
     return Attributes(NOWHERE, (), False, NOWHERE)
 
 
-def apply(arena: str, address: int, part: Stretch, device: int) -> None:
-    """Advise the driver about one stretch, and read the advice back."""
+def apply(arena: str, address: int, part: Extent, device: int) -> None:
+    """Advise the driver about one extent, and read the advice back."""
     goal = wanted(part.side, device)
     steps: list[tuple[str, int]] = []
     if goal.read_mostly:
@@ -95,7 +103,7 @@ def apply(arena: str, address: int, part: Stretch, device: int) -> None:
             )
 
 
-def withdraw(arena: str, address: int, part: Stretch, device: int) -> None:
+def withdraw(arena: str, address: int, part: Extent, device: int) -> None:
     """Withdraw the advice that `apply` gave."""
     goal = wanted(part.side, device)
     if goal.read_mostly:
@@ -111,8 +119,8 @@ def withdraw(arena: str, address: int, part: Stretch, device: int) -> None:
         )
 
 
-def bring(arena: str, address: int, part: Stretch, location: int, stream: int = 0) -> None:
-    """Prefetch a stretch, and have the driver confirm where to."""
+def bring(arena: str, address: int, part: Extent, location: int, stream: int = 0) -> None:
+    """Prefetch an extent, and have the driver confirm where to."""
     _checked_call(
         arena,
         f"prefetch to {place(location)}",
@@ -146,10 +154,8 @@ def place(location: int) -> str:
     return {HOST: "host", NOWHERE: "nowhere"}.get(location, f"cuda:{location}")
 
 
-def _checked_call(
-    arena: str, what: str, call: Any, address: int, part: Stretch, *args: Any
-) -> None:
-    """Make a call about a stretch; name what the driver rejects."""
+def _checked_call(arena: str, what: str, call: Any, address: int, part: Extent, *args: Any) -> None:
+    """Make a call about an extent; name what the driver rejects."""
     try:
         call(address + part.offset, part.nbytes, *args)
     except cuda_calls.CudaError as error:

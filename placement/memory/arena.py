@@ -8,7 +8,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes, size_of
 from louvain_um.placement.memory import advise, cuda_calls
-from louvain_um.placement.memory.advise import Side, Stretch
+from louvain_um.placement.memory.advise import Extent, Part
 from louvain_um.placement.memory.backing import Managed, Memory, back
 from louvain_um.placement.memory.cuda_calls import HOST
 from louvain_um.placement.memory.free_list import FreeList
@@ -27,7 +27,7 @@ class Arena:
         self.device = device
         self.placement = spec.placement
         self.nbytes = size_of(spec)
-        self.stretches: tuple[Stretch, ...] = ()
+        self.extents: tuple[Extent, ...] = ()
         self.blocks = FreeList(self.nbytes)
         self.memory: Memory | None = back(spec, self.nbytes, device, managed=managed, peer=peer)
         self.peer = peer
@@ -40,7 +40,7 @@ class Arena:
             raise
 
     def take(self, nbytes: int, *, high: bool = False) -> int | None:
-        """Return the address of a new block, or None if no hole is large enough."""
+        """Return the address of a new block, or None if no gap is large enough."""
         offset = self.blocks.take(nbytes, high=high)
         return None if offset is None else self.address + offset
 
@@ -79,25 +79,25 @@ class Arena:
         """Bytes of the plan's capacity that are the device's."""
         return device_bytes(self.placement, self.spec.capacity)
 
-    def sides(self, address: int, nbytes: int) -> tuple[tuple[int, int, Side], ...]:
-        """Return where a part of the range lives: address, bytes and side of each stretch."""
-        found = []
-        for part in self.stretches:
+    def sides(self, address: int, nbytes: int) -> tuple[Part, ...]:
+        """Return where a part of the range lives."""
+        found = list[Part]()
+        for part in self.extents:
             begin = max(address, self.address + part.offset)
             end = min(address + nbytes, self.address + part.offset + part.nbytes)
             if begin < end:
-                found.append((begin, end - begin, part.side))
+                found.append(Part(begin, end - begin, part.side))
         return tuple(found)
 
     def place(self, placement: Placement) -> None:
         """Give managed memory another placement: old advice withdrawn, new advice read back."""
         if not self.managed or placement.kind not in MANAGED:
             raise ValueError(f"{self.placement} memory cannot become {placement}")
-        for part in self.stretches:
+        for part in self.extents:
             advise.withdraw(self.spec.name, self.address, part, self.device)
         self.placement = placement
         self._advise()
-        for part in self.stretches:
+        for part in self.extents:
             if part.side in ("device", "host"):
                 self._bring(part)
         self._arrived()
@@ -109,31 +109,30 @@ class Arena:
             memory.close()
 
     def _advise(self) -> None:
-        """Advise the driver about each stretch, and read the advice back."""
-        self.stretches = advise.stretches(self.placement, self.spec.capacity, self.nbytes)
+        """Advise the driver about each extent, and read the advice back."""
+        self.extents = advise.extents(self.placement, self.spec.capacity, self.nbytes)
         if self.peer is not None and self.placement.kind == "split":
-            self.stretches = tuple(
-                replace(part, side="peer") if part.side == "host" else part
-                for part in self.stretches
+            self.extents = tuple(
+                replace(part, side="peer") if part.side == "host" else part for part in self.extents
             )
         if self.managed:
-            for part in self.stretches:
+            for part in self.extents:
                 advise.apply(self.spec.name, self.address, part, self.device)
 
     def _populate(self) -> None:
         """Populate pages that were never accessed, each where it is placed."""
         if not self.managed:
             return
-        for part in self.stretches:
+        for part in self.extents:
             if part.side == "device":
                 self._bring(part)
-        for part in self.stretches:
+        for part in self.extents:
             if part.side == "host":
                 # Twice as fast as a prefetch, and mapped to the device all the same.
                 populate(self.address + part.offset, part.nbytes)
         self._arrived()
 
-    def _bring(self, part: Stretch) -> None:
+    def _bring(self, part: Extent) -> None:
         location = self.device if part.side == "device" else HOST
         advise.bring(self.spec.name, self.address, part, location)
 
@@ -141,15 +140,15 @@ class Arena:
         """Wait for prefetches, which are queued, and count what is on the device now."""
         cuda_calls.synchronize()
         if isinstance(self.memory, Managed):
-            here = sum(part.nbytes for part in self.stretches if part.side == "device")
+            here = sum(part.nbytes for part in self.extents if part.side == "device")
             self.memory.on_device(here)
 
 
-def arena_beside(
+def separate_arena(
     name: str, group: Group, nbytes: int, room: int, device: int, peer: int | None
 ) -> tuple[Arena, Kind] | None:
-    """Return an arena of an array's own, and its kind of memory; None if there is none left."""
-    kinds: tuple[Kind, ...] = ("device",) if nbytes <= room else kinds_beside(device, peer)
+    """Return an arena for one array, and its kind of memory; None if there is none left."""
+    kinds: tuple[Kind, ...] = ("device",) if nbytes <= room else kinds_elsewhere(device, peer)
     for kind in kinds:
         spec = ArenaSpec(name=name, group=group, capacity=nbytes, placement=Placement(kind))
         try:
@@ -159,8 +158,8 @@ def arena_beside(
     return None
 
 
-def kinds_beside(device: int, peer: int | None) -> tuple[Kind, ...]:
-    """Return the placements beside the device to try, best first."""
+def kinds_elsewhere(device: int, peer: int | None) -> tuple[Kind, ...]:
+    """Return the placements outside the device to try, best first."""
     if peer is not None:
         return ("peer", "pinned")
     return ("pinned",) if managed_refusal(device) else ("host_mapped", "pinned")

@@ -11,7 +11,7 @@ from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, cut, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard, managed_refusal
 from louvain_um.placement.memory.host import PageLocked, available
-from louvain_um.placement.memory.vmm_range import VmmRange, VmmSplit
+from louvain_um.placement.memory.vmm import VmmRange
 
 
 class Memory(Protocol):
@@ -103,7 +103,7 @@ def back(
     if kind == "split" and cannot:
         here = nbytes if fraction >= 1 else cut(spec.capacity, fraction)
         guard.check_plain(name, here, device)
-        return VmmSplit(name, here, nbytes - here, device)
+        return VmmRange(name, [(device, here), (cuda_calls.HOST, nbytes - here)], [device])
     return Managed(name, nbytes, device)
 
 

@@ -15,14 +15,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.placement.memory import advise, cuda_calls, host, staging
-from louvain_um.placement.memory.advise import Side, Stretch
-
-Part = tuple[int, int, Side]
-"""Address, bytes and side."""
+from louvain_um.placement.memory.advise import Extent, Part
 
 
 def fill(parts: Iterable[Part], source: Any, device: int) -> None:
-    """Write values into stretches of an arena, one after the other."""
+    """Write values into parts of an arena, one after the other."""
     here = not isinstance(source, np.ndarray)
     if not here:
         # Host threads and separate streams do not wait for running kernels by themselves.
@@ -41,14 +38,14 @@ def fill(parts: Iterable[Part], source: Any, device: int) -> None:
             else:
                 host.copy(address, at, nbytes)
             if side == "both":
-                whole = Stretch(0, nbytes, side)
+                whole = Extent(0, nbytes, side)
                 advise.bring("read_mostly", address, whole, device)
         done += nbytes
     cuda_calls.synchronize()
 
 
 def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
-    """Copy values out of stretches of an arena: the host's threads read what lives there."""
+    """Copy values out of parts of an arena: the host's threads read what lives there."""
     cuda_calls.synchronize()
     at = target.ctypes.data
     for address, nbytes, side in parts:
@@ -62,7 +59,7 @@ def fetch(parts: Iterable[Part], target: NDArray[Any]) -> None:
 
 
 def initialise(parts: Iterable[Part], dtype: DTypeLike, value: Any) -> None:
-    """Set every element of stretches of an arena to a value, on the side where it lives."""
+    """Set every element of parts of an arena to a value, on the side where it lives."""
     for address, nbytes, side in parts:
         if side in ("device", "peer"):
             _elements(address, nbytes, dtype).fill(value)

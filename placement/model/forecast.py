@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.layout import HELD_BLOCKS, placed
-from louvain_um.placement.memory.paging.pages import page_bytes
+from louvain_um.placement.migration.pages import page_bytes
 from louvain_um.placement.model.cost import (
     GIVEN_FILL,
     LOW_SCRATCH_AGGREGATE,

@@ -20,7 +20,7 @@ from louvain_um.placement.layout import (
     placed,
     with_slack,
 )
-from louvain_um.placement.memory.paging.pages import page_bytes
+from louvain_um.placement.migration.pages import page_bytes
 from louvain_um.placement.model.forecast import Forecast, forecast
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.policy import Policy

@@ -41,7 +41,5 @@ def test_a_thread_that_begins_too_late_does_nothing(monkeypatch: pytest.MonkeyPa
 
 
 def test_host_pages_need_no_compiler() -> None:
-    code = (
-        "import sys, louvain_um.placement.memory.paging.pages; sys.exit('llvmlite' in sys.modules)"
-    )
+    code = "import sys, louvain_um.placement.migration.pages; sys.exit('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

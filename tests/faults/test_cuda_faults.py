@@ -13,8 +13,8 @@ import pytest
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError, LouvainUmError
 from louvain_um.gpu.runtime import images, nvrtc
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.guard import MARGIN, guard
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.policy.policy import Placement
 from tests.placement.fake_cuda import FakeCuda, FakeError, Status, install
 
@@ -74,7 +74,7 @@ LAYOUTS = {
 
 def use(specs: tuple[ArenaSpec, ...]) -> None:
     """Do with an allocator what a run does, and close it."""
-    memory = Allocator(specs, 0)
+    memory = RunMemory(specs, 0)
     try:
         memory.empty("targets.0", "graph", 3 * MIB, np.uint8)
         memory.empty("labels.0", "community", 1 * MIB, np.uint32)

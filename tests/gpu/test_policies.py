@@ -18,7 +18,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, guard
-from louvain_um.placement.memory.paging.kept_pages import KEPT, kept_bytes, release_kept
+from louvain_um.placement.migration.pages import KEPT, kept_bytes, release_kept
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 
 pytestmark = pytest.mark.gpu

@@ -18,7 +18,7 @@ from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.options import Options
-from louvain_um.placement.memory import allocator, live_arrays
+from louvain_um.placement.memory import run_memory
 from tests.gpu_dry.dry_kernels import DryKernels
 from tests.gpu_dry.dry_script import Script
 from tests.placement.fake_cuda import FakeCuda, install
@@ -76,7 +76,7 @@ class Sized:
             ALLOCATORS[-1](nbytes)
 
 
-class Watched(allocator.Allocator):
+class Watched(run_memory.RunMemory):
     """The allocator, recording every request."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -101,7 +101,7 @@ class Watched(allocator.Allocator):
         return array
 
     def close(self) -> None:
-        self.late = self.schedule.pool.late if self.schedule else 0
+        self.late = self.mover.room.pool.late if self.mover else 0
         self.filled = {a.spec.name: (a.peak, a.nbytes) for a in self.arenas}
         super().close()
 
@@ -128,9 +128,9 @@ def dry_engine(
     with patch.context() as patch:
         install(patch, FakeCuda(free=H200_FREE))
         _pose_as_cupy(patch)
-        patch.setattr(live_arrays, "view", view)
-        patch.setattr(live_arrays, "fill", fill)
-        patch.setattr(live_arrays, "fetch", lambda sides, values: None)
+        patch.setattr(run_memory, "view", view)
+        patch.setattr(run_memory, "fill", fill)
+        patch.setattr(run_memory, "fetch", lambda sides, values: None)
         # What is laid out exists nowhere: the memory of this host sets no limit.
         patch.setattr(engine, "check_host_room", lambda layout: None)
         still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
@@ -153,7 +153,7 @@ def run_dry(
             plans.append(event.plan)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "Allocator", Watched)
+        patch.setattr(engine, "RunMemory", Watched)
         with dry_engine(patch, graph, script, options, observe) as dry:
             detect(dry, graph, options, dry.observer)
             memory: Any = dry.memory

@@ -20,7 +20,7 @@ from louvain_um.gpu.memory.degree_stats import DegreeStats
 from louvain_um.gpu.memory.packed_rows import PACKED_ARCS
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
-from louvain_um.placement.memory.paging import pages
+from louvain_um.placement.migration import pages
 from louvain_um.placement.policy import auto
 from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 from tests.paths import RESULTS

@@ -21,7 +21,7 @@ def test_arrays_stay_where_they_were_placed(monkeypatch, name, method, shrink, b
         assert not plan.expected.remote  # all that was known before fits
         return
     assert not plan.compact
-    assert memory.schedule is None
+    assert memory.mover is None
     assert plan.placement_of("targets.0").on_device < 1
     assert memory.peer == 1
     assert memory.budget == plan.limit

@@ -12,19 +12,19 @@ from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.relabel import relabel
 from louvain_um.options import Options
-from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.paging.schedule import Schedule
-from louvain_um.placement.memory.paging.span import Span
+from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration.mover import Mover
+from louvain_um.placement.migration.span import Span
 from tests.gpu_dry.dry_device import Watched, run_dry
 from tests.gpu_dry.dry_levels import made_up, scale, zoo_run, zoo_runs
 
 
 @dataclass
 class Watch:
-    """What a schedule did: pages of each level's arcs and of the input, once settled."""
+    """What a mover did: pages of each level's arcs and of the input, once a step had begun."""
 
-    settled: list[tuple[dict[str, tuple[int, int]], int]] = field(default_factory=list)
-    recalled: list[int] = field(default_factory=list)
+    begun: list[tuple[dict[str, tuple[int, int]], int]] = field(default_factory=list)
+    of_cycles: list[int] = field(default_factory=list)
     most: int = 0
     made: int = 0
 
@@ -32,30 +32,30 @@ class Watch:
 @pytest.fixture
 def watch(monkeypatch):
     seen = Watch()
-    settle, recall = Schedule.settle, Schedule.recall
+    begin, begin_cycle = Mover.begin, Mover.begin_cycle
 
-    def count(self):
-        here = sum(page.side == "device" for page in self.pool.made)
-        seen.most = max(seen.most, here * self.pool.size)
-        for span in (self.shared, *self.inputs, *self.rows, *self.looked_up):
+    def count(room):
+        here = sum(page.side == "device" for page in room.pool.made)
+        seen.most = max(seen.most, here * room.pool.size)
+        for span in (room.shared, *room.inputs, *room.rows, *room.looked_up):
             assert span.away == sum(page.side == "host" for page in span.mapped)
-        assert self.pool.made_there == sum(page.side == "host" for page in self.pool.made)
+        assert room.pool.made_there == sum(page.side == "host" for page in room.pool.made)
+        return sum(len(span.on("device")) for span in room.inputs)
 
-    def settled(self, spans, least, **more):
-        spans = list(spans)
-        settle(self, spans, least, **more)
-        count(self)
+    def begun(self, step, level, needs):
+        begin(self, step, level, needs)
+        of_input = count(self.room)
+        spans = self.growth.spans(name for name in needs.arrays if name in self.allocations)
         pages = {s.spec.name: (len(s.on("device")), len(s.on("host"))) for s in spans}
-        seen.settled.append((pages, sum(len(s.on("device")) for s in self.inputs)))
+        seen.begun.append((pages, of_input))
 
-    def recalled(self, least):
-        recall(self, least)
-        count(self)
+    def cycle_begun(self, least):
+        begin_cycle(self, least)
+        seen.of_cycles.append(count(self.room))
         assert self.shared.blocks.free >= least
-        seen.recalled.append(sum(len(s.on("device")) for s in self.inputs))
 
-    monkeypatch.setattr(Schedule, "settle", settled)
-    monkeypatch.setattr(Schedule, "recall", recalled)
+    monkeypatch.setattr(Mover, "begin", begun)
+    monkeypatch.setattr(Mover, "begin_cycle", cycle_begun)
     return seen
 
 
@@ -73,12 +73,12 @@ def test_a_level_is_on_the_device_while_anything_of_the_input_is(
     assert watch.most <= plan.limit
     assert not memory.overflowed
     assert memory.late == 0
-    for pages, of_input in watch.settled:
+    for pages, of_input in watch.begun:
         there = sum(host for _, host in pages.values())
         assert not there or not of_input
     # The input returns before each cycle, as much of it as before.
-    assert len(set(watch.recalled)) == 1
-    assert watch.recalled[0] > 0
+    assert len(set(watch.of_cycles)) == 1
+    assert watch.of_cycles[0] > 0
 
 
 def test_a_level_that_keeps_nearly_all_arcs_has_its_place(monkeypatch, watch):
@@ -90,13 +90,13 @@ def test_a_level_that_keeps_nearly_all_arcs_has_its_place(monkeypatch, watch):
     first, second = replace(first, kept=kept, **wide), replace(second, arcs=kept, **wide)
     script.steps = [first, second, *rest]
     for budget in ("90%", "70%", "50%", "30%"):
-        watch.settled.clear()
-        watch.recalled.clear()
+        watch.begun.clear()
+        watch.of_cycles.clear()
         _, memory = run_dry(
             monkeypatch, graph, copy.deepcopy(script), Options(device_budget=budget)
         )
         assert not memory.overflowed
-        pages, of_input = next(found for found in watch.settled if found[0])
+        pages, of_input = next(found for found in watch.begun if found[0])
         here = sum(device for device, _ in pages.values())
         there = sum(host for _, host in pages.values())
         # All of it, or else the device is full of it: what it works with apart.
@@ -104,7 +104,7 @@ def test_a_level_that_keeps_nearly_all_arcs_has_its_place(monkeypatch, watch):
         if budget in ("90%", "70%"):
             assert there == 0
         # All but the pages that hold the communities to start from.
-        assert watch.recalled[0] - watch.recalled[-1] <= 2
+        assert watch.of_cycles[0] - watch.of_cycles[-1] <= 2
 
 
 def test_no_kernel_writes_rows_to_the_host(monkeypatch):
@@ -164,7 +164,7 @@ def test_few_arcs_per_vertex_leave_what_is_looked_up_on_the_device(monkeypatch, 
     hosted = {a.name for a in plan.arrays if plan.placement_of(a.name).on_device < 1}
     assert not hot & (hosted | set(memory.overflowed))
     # What level 1 looks up per vertex is there when its vertices begin to move.
-    pages = next(pages for pages, _ in watch.settled if "targets.1" in pages)
+    pages = next(pages for pages, _ in watch.begun if "targets.1" in pages)
     assert not any(pages[name][1] for name in ("offsets.1", "degrees.1") if name in pages)
     if percent > 30:
         assert pages["targets.1"][1] == 0
@@ -178,7 +178,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
     shrink = 8
     graph, script = made_up("road", "leiden", shrink)
     hosted, away = set[str](), set[str]()
-    free = Allocator.free
+    free = RunMemory.free
     looked_up = {
         "refined_totals": ("labels", "refined", "refined_sizes", "queue"),
         "aggregate_members": ("refined", "aggregate_starts"),
@@ -192,7 +192,7 @@ def test_refinement_leaves_what_it_looks_up_for_each_arc_on_the_device(monkeypat
             away.update(x for x in self.live if x == "totals" and self.host_share(x))
         free(self, *names)
 
-    monkeypatch.setattr(Allocator, "free", freed)
+    monkeypatch.setattr(RunMemory, "free", freed)
     budget = LEIDEN_BYTES // shrink * percent // 100
     plan, memory = run_dry(
         monkeypatch, graph, script, Options(method="leiden", device_budget=budget)
@@ -210,12 +210,13 @@ def test_labels_of_finished_levels_leave_for_rows_and_are_back_before_they_are_r
     shrink = 8
     graph, script = made_up("road" if method == "louvain" else "rmat24", method, shrink)
     left, read = set[str](), list[float]()
-    settle, compose = Allocator.settle, relabel.compose
+    begin, compose = Mover.begin, relabel.compose
 
-    def settled(self, *names, **more):
-        settle(self, *names, **more)
-        kept = [name for name in self.live if name.startswith(("labels.0.", "refined.0."))]
-        left.update(name for name in kept if self.host_share(name))
+    def begun(self, *given):
+        begin(self, *given)
+        memory = engines[-1].memory
+        kept = [name for name in memory.live if name.startswith(("labels.0.", "refined.0."))]
+        left.update(name for name in kept if memory.host_share(name))
 
     def composed(kernels, path, labels):
         memory = engines[-1].memory
@@ -224,9 +225,9 @@ def test_labels_of_finished_levels_leave_for_rows_and_are_back_before_they_are_r
         compose(kernels, path, labels)
 
     engines = list[GpuEngine]()
-    begin = GpuEngine.__init__
-    monkeypatch.setattr(GpuEngine, "__init__", lambda *a: engines.append(a[0]) or begin(*a))
-    monkeypatch.setattr(Allocator, "settle", settled)
+    make = GpuEngine.__init__
+    monkeypatch.setattr(GpuEngine, "__init__", lambda *a: engines.append(a[0]) or make(*a))
+    monkeypatch.setattr(Mover, "begin", begun)
     monkeypatch.setattr(relabel, "compose", composed)
     budget = (ROAD_BYTES if method == "louvain" else 10 * ROAD_BYTES // 4) // shrink * 3 // 10
     _, memory = run_dry(monkeypatch, graph, script, Options(method=method, device_budget=budget))
@@ -271,7 +272,7 @@ def test_a_run_in_core_takes_16_bytes_an_arc_and_80_a_vertex(monkeypatch, kind, 
 
     def watched(self, *args, **more):
         array = held(self, *args, **more)
-        most.append(self.resident_bytes)
+        most.append(self.arenas.resident_bytes)
         return array
 
     monkeypatch.setattr(Watched, "empty", watched)

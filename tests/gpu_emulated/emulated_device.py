@@ -14,7 +14,7 @@ from louvain_um.dynamic.stores import device_store
 from louvain_um.gpu.dynamic.pool import Copied
 from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.structs import Struct
-from louvain_um.placement.memory.growing_range import GrowingRange
+from louvain_um.placement.memory.vmm import GrowingRange
 
 Libraries = dict[str, ctypes.CDLL]
 

@@ -18,10 +18,10 @@ import pytest
 from louvain_um.gpu.ranks import loading
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
-from louvain_um.placement.memory import colocate, cuda_calls, live_arrays
+from louvain_um.placement.memory import colocate, cuda_calls, run_memory
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.memory.paging import kept_pages, pages, span
-from louvain_um.placement.memory.paging.mappings import Mappings, Page
+from louvain_um.placement.migration import pages, span
+from louvain_um.placement.migration.mappings import Mappings, Page
 
 SHARED, ANONYMOUS = 0x11, 0x32
 """MAP_SHARED | MAP_FIXED; MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED."""
@@ -259,16 +259,16 @@ def emulated_devices(
         patch.setattr(guard, "ranges", {})
         patch.setattr(guard, "permitted", {})
         patch.setattr(colocate, "fill", fill)
-        patch.setattr(live_arrays, "fill", fill)
+        patch.setattr(run_memory, "fill", fill)
         patch.setattr(span, "copy_pages", copy_pages)
         patch.setattr(pages, "Mappings", Hidden)
-        for module in (live_arrays, loading):
+        for module in (run_memory, loading):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))
         patch.setitem(sys.modules, "cupy.cuda", sys.modules["cupy"].cuda)
         with using(kernels):  # type: ignore[arg-type]
             yield kernels
-        kept_pages.release_kept()
+        pages.release_kept()
     assert not runtime.waiting
     assert not runtime.held
     assert not runtime.files

@@ -18,7 +18,7 @@ from louvain_um.gpu import engine
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.options import Options
-from louvain_um.placement.memory.paging import pages
+from louvain_um.placement.migration import pages
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
@@ -77,7 +77,7 @@ def test_a_peer_that_is_full_is_left_to_itself(
         chosen.extend(layout)
         raise MemoryError
 
-    monkeypatch.setattr(engine, "Allocator", stop)
+    monkeypatch.setattr(engine, "RunMemory", stop)
     with (
         emulated_devices(monkeypatch, emulated, 2),
         GpuEngine(options, ignore) as run,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from louvain_um.placement.memory import arena, cuda_calls, live_arrays
+from louvain_um.placement.memory import arena, cuda_calls, run_memory
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.memory.paging import kept_pages, span
+from louvain_um.placement.migration import pages, span
 from louvain_um.placement.program import device_arrays
 
 GIB = 1 << 30
@@ -240,7 +240,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     monkeypatch.setattr(cuda_calls, "driver", lambda: fake.driver)
     monkeypatch.setattr(cuda_calls, "cupy_runtime", lambda: fake.runtime)
     monkeypatch.setattr(guard, "ranges", {})
-    monkeypatch.setattr(kept_pages, "KEPT_SHARE", 0.0)
+    monkeypatch.setattr(pages, "KEPT_SHARE", 0.0)
     monkeypatch.setattr(guard, "permitted", {})
     monkeypatch.setattr(cuda_calls, "kernel_stream", lambda: 0)
 
@@ -249,7 +249,7 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
         pointer = SimpleNamespace(ptr=address, mem=SimpleNamespace(_owner=owner))
         return SimpleNamespace(size=shape, dtype=kind, itemsize=kind.itemsize, data=pointer)
 
-    monkeypatch.setattr(live_arrays, "view", view)
+    monkeypatch.setattr(run_memory, "view", view)
 
     def new_array(slot, device):
         shape, kind = slot.spec.shape, np.dtype(slot.spec.dtype)

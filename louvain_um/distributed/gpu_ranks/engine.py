@@ -28,8 +28,8 @@ from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.preflight import refuse_high_degrees
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.policy.policy import Placement
 
 ROWS: Final = ("offsets", "targets", "weights", "degrees")
@@ -56,7 +56,7 @@ class DeviceRankEngine(RankEngine):
         super().__init__(options, observer, ranks, **values)
         self.device = device
         self.link = link
-        self.there = Allocator([], device)
+        self.there = RunMemory([], device)
         self.shares: dict[str, tuple[Share, U32]] = {}
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class DeviceRankEngine(RankEngine):
             return self.put(f"{name}.{which}", group, values)
 
         if not self.there.arenas:
-            self.there = Allocator([self.arena_for(level, 4 + sums.itemsize)], self.device)
+            self.there = RunMemory([self.arena_for(level, 4 + sums.itemsize)], self.device)
         there = GpuLevel(
             cycle=level.cycle,
             number=level.number,

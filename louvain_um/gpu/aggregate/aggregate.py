@@ -18,14 +18,14 @@ from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
 from louvain_um.gpu.out_of_core.partial_rows import PartialRows
 from louvain_um.gpu.relabel.join import Join
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 __all__ = ["LIMITS", "Begun", "Limits", "aggregate", "begin", "prepare", "takes_one_launch"]
 
 
 def aggregate(
     kernels: Kernels,
-    memory: Allocator,
+    memory: RunMemory,
     level: GpuLevel,
     limits: Limits = LIMITS,
     ranges: Sequence[tuple[int, int]] | None = None,
@@ -39,18 +39,18 @@ def aggregate(
     return begun.join.finish(in_ranges(begun.aggregation, level, limits, ranges, need))
 
 
-def begin(kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits) -> Begun:
+def begin(kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits) -> Begun:
     """Launch what the aggregation of a level begins with, without waiting for the device."""
     at_once = takes_one_launch(memory, level, limits)
     return (AtOnce if at_once else InChunks)(kernels, memory, level, limits)
 
 
-def takes_one_launch(memory: Allocator, level: GpuLevel, limits: Limits) -> bool:
+def takes_one_launch(memory: RunMemory, level: GpuLevel, limits: Limits) -> bool:
     """Return whether a level is aggregated by one launch: it has few arcs, and room for all."""
     if level.arcs > limits.small or level.vertices <= limits.small:
         return level.arcs <= limits.small
     needed = begun_at_once_bytes(level.vertices, level.arcs, np.dtype(level.sums).itemsize)
-    return level.number > 0 and (memory.hole is None or needed <= memory.hole)
+    return level.number > 0 and (memory.mover is None or needed <= memory.mover.largest_gap)
 
 
 class Begun:
@@ -59,7 +59,7 @@ class Begun:
     at_once = False
 
     def __init__(
-        self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits
+        self, kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits
     ) -> None:
         self.memory, self.level, self.limits = memory, level, limits
         numbers = level.labels if level.refined is None else level.refined
@@ -81,7 +81,7 @@ class InChunks(Begun):
     """The aggregation of a larger level: its communities are numbered before the host waits."""
 
     def __init__(
-        self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits
+        self, kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits
     ) -> None:
         super().__init__(kernels, memory, level, limits)
         number_labels(self.aggregation)
@@ -97,7 +97,7 @@ class AtOnce(Begun):
     at_once = True
 
     def __init__(
-        self, kernels: Kernels, memory: Allocator, level: GpuLevel, limits: Limits
+        self, kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits
     ) -> None:
         super().__init__(kernels, memory, level, limits)
         aggregation = self.aggregation
@@ -156,7 +156,7 @@ def in_chunks(
     """Aggregate a large level, one chunk of communities at a time."""
     memory = aggregation.memory
     arrays, k = group_vertices(aggregation, level, k)
-    sampled = memory.schedule is not None and level.refined is not None
+    sampled = memory.mover is not None and level.refined is not None
     expected = aggregation.sample_rows(limits) if sampled else None
     state = aggregation.lay_out(limits)
     aggregation.make_room(state, limits)
@@ -238,7 +238,7 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
     )
 
 
-def prepare(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
+def prepare(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> None:
     """Set `inside`, `squares` and `max_degree` of a level; every vertex is a community."""
     aggregation = Aggregation(kernels, memory, level)
     aggregation.launch("sum_level")

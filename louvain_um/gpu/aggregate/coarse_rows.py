@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from louvain_um.core.ledger import Group
 from louvain_um.gpu.memory import short_weights
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 SPARE24: Final = 8
 """Bytes beside targets of 24 bits: the last read may reach there."""
@@ -24,7 +24,7 @@ class CoarseRows:
 
     def __init__(
         self,
-        memory: Allocator,
+        memory: RunMemory,
         tag: str,
         group: Group,
         capacity: int,
@@ -35,6 +35,8 @@ class CoarseRows:
         targets24: bool = False,
     ) -> None:
         self.memory = memory
+        self.growth = memory.mover.growth if memory.mover else None
+        self.page_bytes = memory.mover.page_bytes if memory.mover else 0
         self.group: Group = group
         self.names = f"targets.{tag}", f"weights.{tag}"
         width, self.heavy_slots = weights
@@ -76,7 +78,7 @@ class CoarseRows:
 
     def filling(self, arcs: int) -> int:
         """Return how many arcs the pages hold that so many arcs take; that many without pages."""
-        page = self.memory.page_bytes
+        page = self.page_bytes
         if not page:
             return arcs
         held = [self.most]
@@ -87,8 +89,8 @@ class CoarseRows:
 
     def within(self, wanted: int, least: int, used: int) -> int:
         """Return how many arcs the arrays can hold on the device: at most `wanted`."""
-        reach = self.arcs_in(self.memory.reach(self.finals(used)))
-        return min(wanted, max(self.capacity + reach, least))
+        reach = self.growth.reach(self.finals(used)) if self.growth else 0
+        return min(wanted, max(self.capacity + self.arcs_in(reach), least))
 
     @property
     def width(self) -> int:
@@ -98,7 +100,7 @@ class CoarseRows:
     @property
     def wasted(self) -> int:
         """Bytes of pages that may be wasted: either array wastes part of one."""
-        return len(self.names) * self.memory.page_bytes
+        return len(self.names) * self.page_bytes
 
     def arcs_in(self, nbytes: int) -> int:
         """Return how many arcs so many bytes of pages hold."""
@@ -108,22 +110,21 @@ class CoarseRows:
         """Return the bytes by which the arrays are to grow for so many arcs, at most."""
         return (arcs - self.capacity) * self.width + self.wasted if arcs > self.capacity else 0
 
-    def free_ahead(self, wanted: int, used: int) -> None:
-        """Free some of what `grow_beside` takes, before a kernel is launched; parameters alike."""
-        if missing := self.missing(wanted):
-            self.memory.free_ahead(self.finals(used), missing)
-
-    def grow_beside(self, wanted: int, used: int) -> None:
-        """Enlarge the arrays while a kernel fills them, if they are to hold more."""
+    def free_early(self, wanted: int, used: int) -> None:
+        """Free some of what `grow_during_kernel` takes, before a kernel is launched."""
         missing = self.missing(wanted)
-        self.memory.work_beside(self.finals(used), missing)
-        if missing and (more := self.leave_beside(missing)):
-            self.grow(min(wanted, self.capacity + more), used)
-        self.memory.dress_beside(*self.names)
+        if self.growth and missing:
+            self.growth.free_early(self.finals(used), missing)
 
-    def leave_beside(self, missing: int) -> int:
-        """Let what has a copy leave; return how many more arcs the arrays can hold meanwhile."""
-        return self.arcs_in(self.memory.leave_beside(*self.names, nbytes=missing))
+    def grow_during_kernel(self, wanted: int, used: int) -> None:
+        """Enlarge the arrays while a kernel fills them, if they are to hold more."""
+        if self.growth is None:
+            return
+        missing = self.missing(wanted)
+        self.growth.back_up(self.finals(used), missing)
+        if missing and (more := self.arcs_in(self.growth.leave(self.names, missing))):
+            self.grow(min(wanted, self.capacity + more), used)
+        self.growth.map_early(self.names)
 
     def finals(self, used: int) -> dict[str, int]:
         """Return, for each array, the bytes up to the end of the first `used` arcs."""
@@ -135,23 +136,23 @@ class CoarseRows:
         """Enlarge the arrays, to whole pages; the first `used` arcs stay."""
         capacity = self.filling(capacity)
         shapes, final = self.shapes(capacity), self.elements(used)
-        self.memory.make_room(
-            {name: (size, kept) for (name, size, _), kept in zip(shapes, final, strict=True)}
-        )
+        if self.growth:
+            sizes = {name: size * dtype.itemsize for name, size, dtype in shapes}
+            self.growth.make_room(sizes, self.finals(used))
         for i, (name, size, dtype) in enumerate(shapes):
             kept = final[i]
             longer = self.memory.extend(name, size, kept)
             if longer is not None:
                 self.arrays[i] = longer
                 continue
-            aside = self.memory.empty("rows aside", "scratch", kept, dtype)
-            copy(self.arrays[i][:kept], aside)
+            copied = self.memory.empty("copied_rows", "scratch", kept, dtype)
+            copy(self.arrays[i][:kept], copied)
             self.arrays[i] = None
             self.memory.free(name)
             self.arrays[i] = self.memory.empty(name, self.group, size, dtype)
-            copy(aside, self.arrays[i])
-            del aside
-            self.memory.free("rows aside")
+            copy(copied, self.arrays[i])
+            del copied
+            self.memory.free("copied_rows")
         self.capacity = capacity
 
     def cut(self, arcs: int) -> tuple[Any, Any]:

@@ -27,7 +27,8 @@ from louvain_um.gpu.memory import packed, short_weights
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS, carve, grid_for
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration.mover import Mover
 
 STATE: Final = np.dtype(
     [
@@ -91,7 +92,7 @@ EVERY_ARC: Final = 1 << 62
 class Aggregation:
     """One aggregation: arguments of its kernels, scratch arrays, launches."""
 
-    def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
+    def __init__(self, kernels: Kernels, memory: RunMemory, level: GpuLevel) -> None:
         self.kernels = kernels
         self.memory = memory
         self.level = level
@@ -150,17 +151,17 @@ class Aggregation:
                 self.drop("partials")
             self.scratch("partials", blocks, np.uint64)
             self.partials = blocks
-        if self.memory.schedule:  # after all that is allocated, for which arcs may leave
-            self.find_arcs()
+        if self.memory.mover:  # after all that is allocated, for which arcs may leave
+            self.find_arcs(self.memory.mover)
         kernel((blocks,), (THREADS,), (self.arguments.argument,))
 
-    def find_arcs(self) -> None:
+    def find_arcs(self, mover: Mover) -> None:
         """Let arcs of the input that are not mapped be read in the host's copy (`Arguments`)."""
-        near, far = self.memory.apart(f"targets.{self.level.tag}")
+        near, far = mover.unmapped_from(f"targets.{self.level.tag}")
         arcs = self.whole_arcs(near) if far else EVERY_ARC
         self.set(near=arcs, far_targets=far)
         if self.level.weights is not None:
-            near, far = self.memory.apart(f"weights.{self.level.tag}")
+            near, far = mover.unmapped_from(f"weights.{self.level.tag}")
             arcs = near // self.level.weights.itemsize
             self.set(near_weights=arcs if far else EVERY_ARC, far_weights=far)
 
@@ -185,7 +186,9 @@ class Aggregation:
         self.scratch("whole", (n >> shift) + 1, np.int64)
         self.set(k=k, stretch_shift=shift)
         self.launch("group_members")
-        self.memory.set_aside("aggregate_members", "aggregate_low", in_order=True)
+        if self.memory.mover:
+            names = "aggregate_members", "aggregate_low"
+            self.memory.mover.let_leave(*names, in_order=True)
 
     def chunk_within(self, limits: Limits) -> int:
         """Return the arcs of a chunk, whatever the new rows take."""
@@ -194,17 +197,18 @@ class Aggregation:
 
     def sample_rows(self, limits: Limits) -> int:
         """Return how many arcs the new rows are expected to have; size chunks by that."""
-        arcs, sums, memory = self.level.arcs, self.level.sums, self.memory
+        arcs, sums, mover = self.level.arcs, self.level.sums, self.memory.mover
+        assert mover is not None
         self.scratch("rooms", self.value("k") + 1, np.uint32)  # before what is idle is looked at
         self.launch("sample_rows")
         state, width = self.read(), np.dtype(sums).itemsize
         rows = rows_expected(int(state["room"]), int(state["kept"]), arcs)
         weight, _ = weights_for(int(state["total"]), rows, width, limits.short_weights)
         chunk_arc, (*_, slots) = 4 + width, self.tables(state, limits)
-        mapped = (memory.hole or 0) * 7 // 8 // chunk_arc
+        mapped = mover.largest_gap * 7 // 8 // chunk_arc
         least = self.chunk_within(limits)
         most = self.chunk_within(replace(limits, most_chunk=mapped))
-        free = memory.idle - 2 * WASTED_PAGES * memory.page_bytes - chunk_arc * slots
+        free = mover.room.idle - 2 * WASTED_PAGES * mover.page_bytes - chunk_arc * slots
         shrinks = weight == 1 and self.value("k") <= targets24.MOST_VERTICES
         widths = chunk_arc, 4 + weight
         self.set(chunk_arcs=chunk_beside(least, most, free, rows, widths, shrinks=shrinks))
@@ -255,12 +259,12 @@ class Aggregation:
             )  # fmt: skip
             self.launch("sum_arcs")
             capacity = rows.capacity
-            rows.grow_beside(min(most, expected), base)
+            rows.grow_during_kernel(min(most, expected), base)
             state = self.read()
             if int(state["next_chunk"]) == BOUNDS:
                 return state
             so_far, begin, resume = int(state["arcs"]), int(state["next_chunk"]), 1
-            if self.memory.schedule:
+            if self.memory.mover:
                 # Later chunks keep about as much of their arcs as those so far.
                 seen = int(state["room_at"][begin + 1]) / max(int(state["room"]), 1)
                 expected = first + int((so_far - first) / seen * EXPECTED_SPARE)
@@ -270,11 +274,11 @@ class Aggregation:
             base = int(state["written"])
             if rows.capacity == capacity or so_far > rows.capacity:
                 rows.grow(min(most, wanted), base)
-            rows.free_ahead(min(most, expected), base)
+            rows.free_early(min(most, expected), base)
 
 
 def new_rows(
-    memory: Allocator,
+    memory: RunMemory,
     level: GpuLevel,
     limits: Limits,
     room: int,
@@ -284,23 +288,23 @@ def new_rows(
 ) -> CoarseRows:
     """Return arrays for the arcs of a next level of so many vertices, of total weight `total`."""
     sums, short = np.dtype(level.sums).itemsize, False
-    if memory.schedule:
+    if mover := memory.mover:
         # Pages that are free hold the first arcs, and more are added.
         sampled, arcs = expected is not None, room if expected is None else expected
         weights = width, slots = weights_for(total, arcs, sums, limits.short_weights)
-        arc, page = 4 + width, memory.page_bytes
+        arc, page = 4 + width, mover.page_bytes
         # Either array wastes part of a page; where rows were not sampled, as much again is left.
         wasted = (WASTED_PAGES if sampled else 2 * WASTED_PAGES) * page
         apart = short_weights.head_bytes(slots) + wasted
         # Pages are taken from elsewhere only where it is known how many.
-        free = memory.idle if sampled else memory.schedule.room()
+        free = mover.room.idle if sampled else mover.room.free
         if width == 1 and vertices <= targets24.MOST_VERTICES:  # what may not fit takes fewer bytes
             short = arc * arcs + apart > free
             arc -= short
         # Arcs of the input leave for those that lack room then; those of other levels may not.
         if sampled and (level.number == 0 or arc * arcs + apart <= free):
-            memory.open_rows(arc * arcs + apart)
-        capacity = min(arcs, max((memory.schedule.room() - apart) // arc, LEAST_ROWS))
+            mover.open_rows(arc * arcs + apart)
+        capacity = min(arcs, max((mover.room.free - apart) // arc, LEAST_ROWS))
     else:
         capacity = min(room_after(level, limits), room)
         weights = weights_for(total, capacity, sums, limits.short_weights)

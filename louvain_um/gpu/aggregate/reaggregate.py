@@ -25,7 +25,7 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.relabel.join import Join
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 REAGGREGATE_ABOVE: Final = 0.7
 """Share of the input's arcs above which level 1 frees its graph."""
@@ -52,7 +52,7 @@ def keeps_most(first: GpuLevel, level: GpuLevel, limits: Limits) -> bool:
     return level.number > 0 and large and level.arcs > REAGGREGATE_ABOVE * first.arcs
 
 
-def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) -> None:
+def give_back(memory: RunMemory, level: GpuLevel, names: Sequence[str] = GRAPH) -> None:
     """Free those arrays of a level's graph that exist."""
     for name in names:
         if f"{name}.{level.tag}" in memory.live:
@@ -62,7 +62,7 @@ def give_back(memory: Allocator, level: GpuLevel, names: Sequence[str] = GRAPH) 
 
 def from_input(
     kernels: Kernels,
-    memory: Allocator,
+    memory: RunMemory,
     path: Sequence[GpuLevel],
     level: GpuLevel,
     limits: Limits,
@@ -73,7 +73,7 @@ def from_input(
     k = number_refined(kernels, memory, level)
     arcs, region = level.arcs, level.region
     # In regions, degrees belong to another group, where the freed bytes would not be used.
-    give_back(memory, level, GRAPH if memory.schedule else GRAPH[:-1])
+    give_back(memory, level, GRAPH if memory.mover else GRAPH[:-1])
     # As if the input were in the other region: the next level is where this one was.
     source = replace(first, number=level.number, region=3 - region)
     make_room(source)
@@ -85,7 +85,7 @@ def from_input(
     return Join(kernels, memory, level, numbers).finish(coarse)
 
 
-def followed(kernels: Kernels, memory: Allocator, path: Sequence[GpuLevel], numbers: Any) -> Any:
+def followed(kernels: Kernels, memory: RunMemory, path: Sequence[GpuLevel], numbers: Any) -> Any:
     """Return the number of each of the input's vertices on the level after a path and its next."""
     n = path[0].vertices
     through = memory.empty("through", "scratch", n, np.uint32)
@@ -98,7 +98,7 @@ def followed(kernels: Kernels, memory: Allocator, path: Sequence[GpuLevel], numb
 
 def restore(
     kernels: Kernels,
-    memory: Allocator,
+    memory: RunMemory,
     path: Sequence[GpuLevel],
     level: GpuLevel,
     limits: Limits,
@@ -120,7 +120,7 @@ def restore(
         setattr(level, name, getattr(made, name))
 
 
-def number_refined(kernels: Kernels, memory: Allocator, level: GpuLevel) -> int:
+def number_refined(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> int:
     """Renumber refined communities in the order of their labels; return how many there are."""
     refined = level.refined
     aggregation = Aggregation(kernels, memory, level)
@@ -134,7 +134,7 @@ def number_refined(kernels: Kernels, memory: Allocator, level: GpuLevel) -> int:
 
 
 def from_numbers(
-    kernels: Kernels, memory: Allocator, source: GpuLevel, numbers: Any, k: int, limits: Limits
+    kernels: Kernels, memory: RunMemory, source: GpuLevel, numbers: Any, k: int, limits: Limits
 ) -> GpuLevel:
     """Return the level after `source`, whose vertex v becomes number `numbers[v]`, below k."""
     aggregation = Aggregation(kernels, memory, source)

@@ -15,9 +15,9 @@ from louvain_um.gpu.level import or_null
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.growing_range import HOST_SHARE, GrowingRange
 from louvain_um.placement.memory.host import available
-from louvain_um.placement.memory.paging.pages import supported
+from louvain_um.placement.memory.vmm import HOST_SHARE, GrowingRange
+from louvain_um.placement.migration.pages import supported
 
 THREADS: Final = 256
 """Threads of a block (`batch.cuh`)."""
@@ -69,7 +69,7 @@ class Cuda:
     def array_in(self, room: Any, places: int, dtype: Any) -> Any:
         """Return an array over the beginning of such memory."""
         if isinstance(room, GrowingRange):
-            from louvain_um.placement.memory.live_arrays import view
+            from louvain_um.placement.memory.run_memory import view
 
             return view(room.address, places, dtype, room)
         return room.bytes[: places * np.dtype(dtype).itemsize].view(dtype)

@@ -18,7 +18,7 @@ from louvain_um.core.rules import CYCLES
 from louvain_um.events import Event, Observer, Phase
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.array_specs import VISITED
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 COUNTED: Final = ("targets", "weights", "labels", "refined")
 """Roles that are counted, not declared."""
@@ -41,16 +41,14 @@ class InPlace:
     """Counts the bytes of a run, and announces them."""
 
     def __init__(
-        self, memory: Allocator, observer: Observer, arrays: Sequence[ArraySpec], method: str
+        self, memory: RunMemory, observer: Observer, arrays: Sequence[ArraySpec], method: str
     ) -> None:
         self.memory = memory
         self.observer = observer
         self.declared = declared_reads(arrays)
         self.cycles = CYCLES["leiden" if method == "leiden" else "louvain"]
         self.nbytes: defaultdict[tuple[str, Phase, int], int] = defaultdict(int)
-        self.planned = memory.schedule is not None or any(
-            arena.placement.kind != "device" for arena in memory.arenas
-        )
+        self.planned = not memory.arenas.all_on_device
 
     @property
     def possible(self) -> bool:

@@ -18,7 +18,7 @@ from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.lru.residency import Residency, Span, cut_rows
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.planner import Plan
 
 BLOCKS_HELD: Final = 4
@@ -34,7 +34,7 @@ def survey(graph: Graph | DeviceGraph) -> DegreeStats:
 
 
 def upload(
-    memory: Allocator,
+    memory: RunMemory,
     graph: Graph | DeviceGraph,
     *,
     packer: Packer | None = None,
@@ -82,7 +82,7 @@ def upload(
     return level
 
 
-def adopt(memory: Allocator, graph: DeviceGraph) -> GpuLevel:
+def adopt(memory: RunMemory, graph: DeviceGraph) -> GpuLevel:
     """Work on arrays that are on the device already; they are not changed."""
     given = {name: getattr(graph, name) for name in ("offsets", "targets", "weights")}
     for name, array in given.items():
@@ -110,14 +110,14 @@ def first_level(graph: Graph | DeviceGraph, **arrays: Any) -> GpuLevel:
     )
 
 
-def count_degrees(memory: Allocator, level: GpuLevel) -> None:
+def count_degrees(memory: RunMemory, level: GpuLevel) -> None:
     """Give a level its degrees."""
     level.degrees = memory.empty("degrees.0", "community", level.vertices, level.sums)
     add_degrees(kernels, level)
 
 
 def cut(
-    memory: Allocator, plan: Plan, graph: Graph | DeviceGraph, level: GpuLevel, device: int
+    memory: RunMemory, plan: Plan, graph: Graph | DeviceGraph, level: GpuLevel, device: int
 ) -> VertexBlocks:
     """Divide level 0 into vertex blocks for an out-of-core run."""
     offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()

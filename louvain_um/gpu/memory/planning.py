@@ -29,7 +29,7 @@ from louvain_um.placement.arena_spec import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, managed_refusal
-from louvain_um.placement.memory.paging.kept_pages import kept_bytes
+from louvain_um.placement.migration.pages import kept_bytes
 from louvain_um.placement.model.graph_kinds import kind_of
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy

@@ -17,7 +17,7 @@ from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.structs import Struct, pointers
 from louvain_um.graph.graph import Graph
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 
 def extended_layout(base: np.dtype[Any], **fields: Any) -> np.dtype[Any]:
@@ -62,7 +62,7 @@ def types_of(level: GpuLevel) -> str:
     return f"{level.types}, Extended"
 
 
-def load_masses(memory: Allocator, graph: Graph, problem: Problem, level: GpuLevel) -> None:
+def load_masses(memory: RunMemory, graph: Graph, problem: Problem, level: GpuLevel) -> None:
     """Give level 0 the masses of the objective, and what constraints need."""
     n = level.vertices
     masses, second = masses_of(graph, problem.objective.name)
@@ -79,7 +79,7 @@ def load_masses(memory: Allocator, graph: Graph, problem: Problem, level: GpuLev
         memory.fill("start.0.0", problem.start)
 
 
-def sum_masses(kernels: Kernels, memory: Allocator, level: GpuLevel, coarse: GpuLevel) -> None:
+def sum_masses(kernels: Kernels, memory: RunMemory, level: GpuLevel, coarse: GpuLevel) -> None:
     """Give the next level its masses."""
     for name in MASSES:
         array = getattr(level, name)
@@ -91,7 +91,7 @@ def sum_masses(kernels: Kernels, memory: Allocator, level: GpuLevel, coarse: Gpu
             setattr(coarse, name, sums)
 
 
-def free_masses(memory: Allocator, level: GpuLevel) -> None:
+def free_masses(memory: RunMemory, level: GpuLevel) -> None:
     """Free a coarse level's masses."""
     for name in MASSES:
         if getattr(level, name) is not None:
@@ -115,7 +115,7 @@ def extended_sums(level: GpuLevel, sums: Sums) -> Sums:
 class MoveArrays:
     """Arrays of the extended rule while vertices move; `rule` is what the kernel takes."""
 
-    def __init__(self, memory: Allocator, problem: Problem, level: GpuLevel, plain: Struct) -> None:
+    def __init__(self, memory: RunMemory, problem: Problem, level: GpuLevel, plain: Struct) -> None:
         n, objective = level.vertices, problem.objective
         self.memory = memory
         self.names: list[str] = []
@@ -154,7 +154,7 @@ class MoveArrays:
 
 
 def refine_arrays(
-    memory: Allocator, problem: Problem, level: GpuLevel, plain: Struct
+    memory: RunMemory, problem: Problem, level: GpuLevel, plain: Struct
 ) -> tuple[Struct, list[str]]:
     """Return the extended rule of refinement, and the names of its arrays to free."""
     names = [] if level.second is None else ["refined_seconds"]
@@ -174,7 +174,7 @@ def refine_arrays(
     return rule, names
 
 
-def free_second_totals(memory: Allocator, level: GpuLevel) -> None:
+def free_second_totals(memory: RunMemory, level: GpuLevel) -> None:
     """Free second totals, which refinement needs no more."""
     if level.second_totals is not None:
         memory.free("second_totals")

@@ -28,7 +28,7 @@ from louvain_um.gpu.runtime.launch import (
 )
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ MOVING: Final = "moving"
 
 
 def move_arrays(
-    memory: Allocator,
+    memory: RunMemory,
     options: Options,
     level: GpuLevel,
     queued: int = rules.SUB_ROUNDS,
@@ -75,7 +75,7 @@ def move_arrays(
 
 def move(
     kernels: Kernels,
-    memory: Allocator,
+    memory: RunMemory,
     options: Options,
     total: int,
     level: GpuLevel,
@@ -106,7 +106,8 @@ def move(
         min_sweeps=rules.MIN_SWEEPS, queued=queued, summed=0,
     )  # fmt: skip
     kernel((blocks,), (THREADS,), (argument, hubs.argument, sweeps.argument))
-    memory.work_beside()
+    if memory.mover:
+        memory.mover.unmap_released()
     hubs.free()
     if extended is not None:
         extended.free()

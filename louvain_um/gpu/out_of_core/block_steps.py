@@ -22,7 +22,7 @@ from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.options import Options
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 NONE: Final = 0xFFFFFFFF
 """Stands for no sub-round."""
@@ -64,7 +64,7 @@ class BlockKernels:
 
 def move_blocks(
     kernels: Kernels,
-    memory: Allocator,
+    memory: RunMemory,
     options: Options,
     total: int,
     level: GpuLevel,
@@ -143,7 +143,7 @@ def sweep(steps: BlockKernels, hubs: HubTables, present: Any, prunes: bool) -> N
 
 def refine_blocks(
     kernels: Kernels,
-    memory: Allocator,
+    memory: RunMemory,
     options: Options,
     total: int,
     level: GpuLevel,

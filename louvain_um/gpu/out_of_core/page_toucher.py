@@ -10,7 +10,7 @@ import numpy as np
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.model.cost import FACTORS, tune
 
 PAGE: Final = 4096
@@ -24,7 +24,7 @@ TRIAL: Final = 8 << 20
 class PageToucher:
     """Touches every page of a range."""
 
-    def __init__(self, kernels: Kernels, memory: Allocator, factor: int) -> None:
+    def __init__(self, kernels: Kernels, memory: RunMemory, factor: int) -> None:
         self.kernels = kernels
         self.kernel = kernels.get("vertex_blocks", "touch_pages")
         self.sink = memory.empty("touched", "scratch", 1, np.uint32)

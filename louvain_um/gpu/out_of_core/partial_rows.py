@@ -20,7 +20,7 @@ from louvain_um.gpu.aggregate.limits import Limits, weights_for
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel.relabel import identity
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 
 class PartialRows:
@@ -29,7 +29,7 @@ class PartialRows:
     def __init__(
         self,
         kernels: Kernels,
-        memory: Allocator,
+        memory: RunMemory,
         level: GpuLevel,
         numbers: Any,
         k: int,

@@ -17,10 +17,10 @@ from louvain_um.gpu.ranks.share import Share
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec
 from louvain_um.placement.memory import colocate, cuda_calls
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.advise import Part
 from louvain_um.placement.memory.guard import guard
-from louvain_um.placement.memory.live_arrays import view
-from louvain_um.placement.memory.vmm_range import VmmRange
+from louvain_um.placement.memory.run_memory import RunMemory, view
+from louvain_um.placement.memory.vmm import VmmRange
 from louvain_um.placement.policy.policy import Placement
 
 VERTEX_BYTES: Final = 96
@@ -95,7 +95,7 @@ def put(address: int, source: Any, device: int) -> None:
     if not source.nbytes:
         return
     if isinstance(source, np.ndarray):
-        colocate.fill(((address, source.nbytes, "device"),), source, device)
+        colocate.fill([Part(address, source.nbytes, "device")], source, device)
         return
     cuda_calls.copy_later(address, source.data.ptr, source.nbytes, 0)
     cuda_calls.synchronize()
@@ -106,7 +106,7 @@ def load_share(rows: SharedRows, rank: int, listener: Listener | None) -> Share:
     device = rows.devices[rank]
     first, last = rows.bounds[rank : rank + 2]
     arcs = rows.arcs_before[rank + 1] - rows.arcs_before[rank]
-    memory = Allocator([arena_for(rows.graph, device, arcs)], device, listener=listener)
+    memory = RunMemory([arena_for(rows.graph, device, arcs)], device, listener=listener)
     try:
         rows.fill(rank)
         if rank == 0:
@@ -119,7 +119,7 @@ def load_share(rows: SharedRows, rank: int, listener: Listener | None) -> Share:
     return Share(device=device, memory=memory, level=level, first=first, last=last, arcs=arcs)
 
 
-def load_level(memory: Allocator, rows: SharedRows, device: int) -> GpuLevel:
+def load_level(memory: RunMemory, rows: SharedRows, device: int) -> GpuLevel:
     """Return level 0 on a device: its own offsets, loops and degrees, and the shared rows."""
 
     def load(name: str, array: Any) -> Any:

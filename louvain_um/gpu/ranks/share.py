@@ -15,7 +15,7 @@ from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 Result = TypeVar("Result")
 
@@ -25,7 +25,7 @@ class Share:
     """The vertices of a level that a device decides for; it holds the state of all of them."""
 
     device: int
-    memory: Allocator
+    memory: RunMemory
     level: GpuLevel
     first: int
     last: int

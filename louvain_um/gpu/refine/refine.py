@@ -24,7 +24,7 @@ from louvain_um.gpu.runtime.launch import (
 )
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 REFINE_ARRAYS: Final = (
     "refined_totals", "refined_sizes", "queue", "proposed", "weight_to_target",
@@ -36,7 +36,7 @@ REFINING: Final = "refining"
 
 
 def start_refinement(
-    memory: Allocator,
+    memory: RunMemory,
     level: GpuLevel,
     options: Options,
     total: int,
@@ -69,7 +69,7 @@ def start_refinement(
 
 def refine(
     kernels: Kernels,
-    memory: Allocator,
+    memory: RunMemory,
     options: Options,
     total: int,
     level: GpuLevel,
@@ -94,6 +94,7 @@ def refine(
         or_null(level.loops), or_null(level.found_sums),
     )  # fmt: skip
     kernel((blocks,), (THREADS,), arguments)
-    memory.work_beside()
+    if memory.mover:
+        memory.mover.unmap_released()
     hubs.free()
     memory.free(*([REFINING] if joined else REFINE_ARRAYS), *names, "refine_control")

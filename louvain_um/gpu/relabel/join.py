@@ -9,13 +9,13 @@ import numpy as np
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel.relabel import relabel_communities, relabelled_sums
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 
 class Join:
     """Finds the communities that the next level's vertices start in, by Leiden."""
 
-    def __init__(self, kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any) -> None:
+    def __init__(self, kernels: Kernels, memory: RunMemory, level: GpuLevel, numbers: Any) -> None:
         self.kernels = kernels
         self.memory = memory
         self.level = level

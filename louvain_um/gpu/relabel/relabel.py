@@ -24,7 +24,7 @@ from louvain_um.gpu.runtime.kernel_list import (
     WEIGHTS8_TARGETS24,
 )
 from louvain_um.gpu.runtime.launch import THREADS, grid_for
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 FORMS: Final = {
     **dict.fromkeys((PACKED, *PACKED_WEIGHTS16), 1),
@@ -47,14 +47,14 @@ VERTICES_A_BLOCK: Final = 2048
 """Vertices per block, for kernels that read no arcs."""
 
 
-def new_result(memory: Allocator, name: str = "relabel_result") -> Any:
+def new_result(memory: RunMemory, name: str = "relabel_result") -> Any:
     """Return a zeroed `RelabelResult`; free it by its name."""
     result = memory.empty(name, "scratch", RELABEL_RESULT.itemsize, np.uint8)
     result.data.memset_async(0, RELABEL_RESULT.itemsize)
     return result
 
 
-def new_sums(memory: Allocator) -> Any:
+def new_sums(memory: RunMemory) -> Any:
     """Return a zeroed result for sums of communities, until `relabel_communities` frees it."""
     return new_result(memory, "found_sums")
 
@@ -80,7 +80,7 @@ def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
 
 
 def relabel_communities(
-    kernels: Kernels, memory: Allocator, level: GpuLevel, numbers: Any, new_start: Any
+    kernels: Kernels, memory: RunMemory, level: GpuLevel, numbers: Any, new_start: Any
 ) -> Any:
     """Write the communities that the next level starts in, each named by its smallest vertex."""
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
@@ -92,7 +92,7 @@ def relabel_communities(
     return result
 
 
-def relabelled_sums(memory: Allocator, level: GpuLevel, result: Any) -> Sums | None:
+def relabelled_sums(memory: RunMemory, level: GpuLevel, result: Any) -> Sums | None:
     """Return the sums of the communities, the same on both levels, if refinement found them."""
     sums = None if level.found_sums is None else sums_in(result)
     memory.free("relabel_result" if level.found_sums is None else "found_sums")
@@ -100,7 +100,7 @@ def relabelled_sums(memory: Allocator, level: GpuLevel, result: Any) -> Sums | N
     return sums
 
 
-def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums:
+def community_sums(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> Sums:
     """Return the sums of the communities that a level starts in."""
     n = level.vertices
     totals = memory.empty("start_totals", "scratch", n, level.sums)
@@ -120,7 +120,7 @@ def community_sums(kernels: Kernels, memory: Allocator, level: GpuLevel) -> Sums
     return sums
 
 
-def split(kernels: Kernels, memory: Allocator, level: GpuLevel, labels: Any) -> None:
+def split(kernels: Kernels, memory: RunMemory, level: GpuLevel, labels: Any) -> None:
     """Label each connected part of a community of a level with its smallest member, in place."""
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     result = new_result(memory)
@@ -136,7 +136,7 @@ def split(kernels: Kernels, memory: Allocator, level: GpuLevel, labels: Any) -> 
     memory.free("parents", "relabel_result", *(["first"] if first is not None else []))
 
 
-def components(kernels: Kernels, memory: Allocator, level: GpuLevel) -> None:
+def components(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> None:
     """Take the connected parts of the communities of a level as `refined`."""
     n, name = level.vertices, f"refined.{level.cycle}.{level.number}"
     level.refined = memory.empty(name, "community", n, np.uint32)
@@ -161,12 +161,13 @@ def identity(kernels: Kernels, numbers: Any) -> None:
     run(kernels, "follow", len(numbers), NULL, NULL, numbers)
 
 
-def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
+def number_by_size(kernels: Kernels, memory: RunMemory, labels: Any) -> None:
     """Renumber communities by descending size, ties by their smallest member, in place."""
     n = len(labels)
     if n == 0:
         return
-    memory.set_aside("labels", in_order=True)
+    if memory.mover:
+        memory.mover.let_leave("labels", in_order=True)
     sizes = memory.empty("sizes_by_label", "scratch", n, np.uint32)
     first = memory.empty("first_by_label", "scratch", n, np.uint32)
     ranks = memory.empty("ranks", "scratch", n + 1, np.uint32)
@@ -187,7 +188,7 @@ def number_by_size(kernels: Kernels, memory: Allocator, labels: Any) -> None:
 
 
 @contextmanager
-def sort_workspace(memory: Allocator) -> Iterator[None]:
+def sort_workspace(memory: RunMemory) -> Iterator[None]:
     """Let CuPy sort in scratch memory of the run's allocator, within its budget."""
     import cupy
 

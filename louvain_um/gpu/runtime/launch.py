@@ -12,7 +12,7 @@ from louvain_um.core import rules
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.structs import Struct, address, layout, pointers
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 
 THREADS: Final = 256
 """Threads of a block (`bins.cuh`)."""
@@ -156,7 +156,7 @@ def no_hub_tables() -> Any:
 class HubTables:
     """Tables in global memory, for vertices whose arcs exceed shared memory: see hubs.cuh."""
 
-    def __init__(self, memory: Allocator, level: GpuLevel, low_scratch: bool = False) -> None:
+    def __init__(self, memory: RunMemory, level: GpuLevel, low_scratch: bool = False) -> None:
         self.memory = memory
         sums = np.dtype(level.sums)
         size = level.vertices, level.arcs, level.max_degree, sums.itemsize
@@ -195,7 +195,7 @@ def joins(level: GpuLevel) -> bool:
     return level.number > 0 and level.vertices <= JOINED
 
 
-def carve(memory: Allocator, name: str, sizes: Mapping[str, int]) -> dict[str, int]:
+def carve(memory: RunMemory, name: str, sizes: Mapping[str, int]) -> dict[str, int]:
     """Return the addresses of parts, of so many bytes each, of one array of scratch memory."""
     found, end = {}, 0
     for part, nbytes in sizes.items():
@@ -205,7 +205,7 @@ def carve(memory: Allocator, name: str, sizes: Mapping[str, int]) -> dict[str, i
     return {part: begin + at for part, at in found.items()}
 
 
-def new_control(memory: Allocator, name: str = "control") -> Any:
+def new_control(memory: RunMemory, name: str = "control") -> Any:
     """Return a zeroed control block; free it by name."""
     control = memory.empty(name, "scratch", CONTROL.itemsize, np.uint8)
     control.data.memset_async(0, control.nbytes)

@@ -14,9 +14,9 @@ from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.machine.peers import peer_for
 from louvain_um.placement.machine.probes import Probes
 from louvain_um.placement.memory import advise, cuda_calls
-from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.policy.policy import KINDS, Placement
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone]
@@ -59,13 +59,13 @@ def free(gpu: Choice) -> Iterator[int]:
 
 
 @pytest.fixture
-def run(free: int) -> Iterator[Callable[..., Allocator]]:
+def run(free: int) -> Iterator[Callable[..., RunMemory]]:
     """Make allocators that are closed when the test has ended, however it ended."""
     made = []
 
-    def allocator(*layout: ArenaSpec) -> Allocator:
+    def allocator(*layout: ArenaSpec) -> RunMemory:
         beside = any(each.placement.kind == "peer" for each in layout)
-        made.append(Allocator(layout, 0, peer=neighbour() if beside else None))
+        made.append(RunMemory(layout, 0, peer=neighbour() if beside else None))
         return made[-1]
 
     yield allocator
@@ -73,7 +73,7 @@ def run(free: int) -> Iterator[Callable[..., Allocator]]:
         memory.close()
 
 
-Run = Callable[..., Allocator]
+Run = Callable[..., RunMemory]
 
 
 def on_device(address: int, nbytes: int) -> bool:
@@ -147,7 +147,7 @@ GOALS = {
 def test_the_driver_says_what_it_was_told(kind: str, run: Run) -> None:
     memory = run(spec(kind, 64 * MIB))
     (arena,) = memory.arenas
-    found = [advise.attributes(arena.address + p.offset, p.nbytes) for p in arena.stretches]
+    found = [advise.attributes(arena.address + p.offset, p.nbytes) for p in arena.extents]
     assert found == [advise.Attributes(*goal) for goal in GOALS[kind]]
 
 

@@ -24,7 +24,7 @@ from louvain_um.gpu.memory import (
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.memory.paging import pages
+from louvain_um.placement.migration import pages
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from louvain_um.results.communities import Communities

@@ -24,7 +24,7 @@ from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
-from louvain_um.placement.memory.allocator import Allocator
+from louvain_um.placement.memory.run_memory import RunMemory
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, squeezed
 
@@ -108,7 +108,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
         grow(rows, capacity, used)
         grown.append(rows.targets24)
 
-    def splitting(kernels: Any, memory: Allocator, level: GpuLevel, labels: Any) -> None:
+    def splitting(kernels: Any, memory: RunMemory, level: GpuLevel, labels: Any) -> None:
         split.append(level.types)
         real_split(kernels, memory, level, labels)
 
@@ -240,10 +240,11 @@ def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(
             left.append(name)
         return np.zeros(size, dtype).view(HostArray)
 
-    memory: Any = SimpleNamespace(
-        schedule=True, empty=empty, free=lambda *names: None,
-        apart=lambda name: (1 << 20, 1 << 30) if left and name == "targets.0" else (0, 0),
-    )  # fmt: skip
+    def unmapped_from(name: str) -> tuple[int, int]:
+        return (1 << 20, 1 << 30) if left and name == "targets.0" else (0, 0)
+
+    mover = SimpleNamespace(unmapped_from=unmapped_from)
+    memory: Any = SimpleNamespace(mover=mover, empty=empty, free=lambda *names: None)
 
     def get(source: str, name: str, types: str) -> Any:
         def launch(*_: Any) -> None:

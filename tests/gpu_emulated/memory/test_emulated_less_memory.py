@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,6 @@ from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import kernel_arguments, limits, reaggregate
-from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import (
@@ -28,10 +27,12 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement import arena_spec, layout
 from louvain_um.placement.arena_spec import device_bytes
-from louvain_um.placement.memory import allocator, cuda_calls, free_list
-from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.paging import pages
-from louvain_um.placement.memory.paging.span import Span
+from louvain_um.placement.memory import arenas, cuda_calls, free_list
+from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration import pages
+from louvain_um.placement.migration.mover import Mover
+from louvain_um.placement.migration.row_growth import RowGrowth
+from louvain_um.placement.migration.span import Span
 from louvain_um.placement.plan import Plan
 from louvain_um.placement.policy import hosting
 from tests.gpu_emulated.emulated_engine import emulated_devices
@@ -54,7 +55,8 @@ def test_labels_do_not_depend_on_when_copies_end(
         GpuEngine(options, ignore) as run,
     ):
         found = detect(run, graph, options, ignore)
-        copied.update(run.memory.copied)
+        assert run.memory.mover
+        copied.update(run.memory.mover.copied)
     assert np.array_equal(found.labels, one.labels)
     assert copied["device"]
     assert copied["host"]
@@ -131,7 +133,7 @@ def test_a_plan_is_corrected_while_level_1_moves_where_no_layout_follows(
             path.append(level)
             level = run.aggregate(level)
         assert run.plan is run.room.plan is plans[0] is plans[1]
-        assert bool(run.memory.schedule) == (budget is not None)
+        assert bool(run.memory.mover) == (budget is not None)
         assert run.forecast.corrected
     (launched,) = corrected
     assert launched[-1] == "move"
@@ -146,13 +148,13 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
     graph = GRAPHS["mesh"]()
     one, options = squeezed(monkeypatch, graph, method, "60%")
     waits, taken, begun = list[str](), list[int](), list[list[str]]()
-    synchronize, empty, go_ahead = cuda_calls.synchronize, Allocator.empty, GpuEngine.go_ahead
+    synchronize, empty, go_ahead = cuda_calls.synchronize, RunMemory.empty, GpuEngine.go_ahead
 
     def waiting() -> None:
         waits.append("synchronize")
         synchronize()
 
-    def taking(memory: Allocator, *given: Any, **how: Any) -> Any:
+    def taking(memory: RunMemory, *given: Any, **how: Any) -> Any:
         array = empty(memory, *given, **how)
         taken.append(free_list.rounded(array.nbytes))
         return array
@@ -173,10 +175,10 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
         assert bool(begun[-1]) <= room
 
     monkeypatch.setattr(cuda_calls, "synchronize", waiting)
-    monkeypatch.setattr(Allocator, "empty", taking)
+    monkeypatch.setattr(RunMemory, "empty", taking)
     monkeypatch.setattr(GpuEngine, "go_ahead", going)
     if not room:
-        monkeypatch.setattr(Allocator, "hole", 0)
+        monkeypatch.setattr(Mover, "largest_gap", 0)
     with (
         emulated_devices(monkeypatch, emulated, 2, late=True) as kernels,
         GpuEngine(options, ignore) as run,
@@ -232,9 +234,9 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
     for module in (arena_spec, hosting):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     taken = list[tuple[int, int, bool]]()
-    real = Allocator.empty
+    real = RunMemory.empty
 
-    def empty(memory: Allocator, name: str, *given: Any, **how: Any) -> Any:
+    def empty(memory: RunMemory, name: str, *given: Any, **how: Any) -> Any:
         array = real(memory, name, *given, **how)
         span = memory.allocations[name].arena
         if name == "refined_totals" and isinstance(span, Span):
@@ -242,7 +244,7 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
             taken.append((*sides, name in memory.overflowed))
         return array
 
-    monkeypatch.setattr(Allocator, "empty", empty)
+    monkeypatch.setattr(RunMemory, "empty", empty)
     with (
         emulated_devices(monkeypatch, emulated, 2),
         GpuEngine(options, ignore) as run,
@@ -277,15 +279,15 @@ def test_what_would_be_split_lies_beyond_a_device_without_pages(
     for module in (arena_spec, hosting, layout):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     monkeypatch.setattr(arena_spec, "SLACK", 512)
-    monkeypatch.setattr(allocator, "supported", lambda device: False)
+    monkeypatch.setattr(arenas, "supported", lambda device: False)
     with (
         emulated_devices(monkeypatch, emulated, 2),
         GpuEngine(options, ignore) as run,
     ):
         found = detect(run, graph, options, ignore)
         assert any(spec.on_demand for spec in run.plan.layout)
-        assert run.memory.schedule is None
-        assert run.memory.resident_bytes <= run.plan.limit
+        assert run.memory.mover is None
+        assert run.memory.arenas.resident_bytes <= run.plan.limit
     assert np.array_equal(found.labels, one.labels)
 
 
@@ -304,15 +306,16 @@ def test_rows_grow_beside_the_kernel_that_fills_them(
     monkeypatch.setattr(engine, "LIMITS", replace(engine.LIMITS, chunk=1 << 11))
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, chunk=1 << 11))
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 8)
-    grown, real = list[float](), CoarseRows.leave_beside
+    grown, real = list[float](), RowGrowth.leave
 
-    def leave(rows: CoarseRows, missing: int) -> int:
-        arcs = real(rows, missing)
-        if arcs:
-            grown.append(rows.memory.host_share(rows.names[0]))
-        return arcs
+    def leave(growth: RowGrowth, names: Sequence[str], nbytes: int) -> int:
+        found = real(growth, names, nbytes)
+        if found:
+            span = growth.spans(names)[0]
+            grown.append(span.away / len(span.mapped))
+        return found
 
-    monkeypatch.setattr(CoarseRows, "leave_beside", leave)
+    monkeypatch.setattr(RowGrowth, "leave", leave)
     with (
         emulated_devices(monkeypatch, emulated, 2, late=True),
         GpuEngine(options, ignore) as run,
@@ -334,7 +337,7 @@ def test_few_arcs_of_many_vertices_take_one_launch_where_a_hole_holds_it(
     graph = Graph.from_edges(*np.concatenate([ends, ring], axis=1), n_vertices=1 << 12)
     one, options = squeezed(monkeypatch, graph, "louvain", "90%")
     if not room:
-        monkeypatch.setattr(Allocator, "hole", 0)
+        monkeypatch.setattr(Mover, "largest_gap", 0)
     with (
         emulated_devices(monkeypatch, emulated, 2) as kernels,
         GpuEngine(options, ignore) as run,

@@ -11,10 +11,10 @@ from louvain_um import DynamicGraph, Graph
 from louvain_um.dynamic.memory import GraphBudget
 from louvain_um.dynamic.stores import share_of
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.memory import cuda_calls, growing_range
+from louvain_um.placement.memory import cuda_calls, vmm
 from louvain_um.placement.memory.cuda_calls import HOST
-from louvain_um.placement.memory.growing_range import GrowingRange
 from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.vmm import GrowingRange
 from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
 from tests.gpu_emulated.emulated_engine import HostRuntime, driver_of
 
@@ -32,9 +32,9 @@ def runtime(monkeypatch):
     monkeypatch.setattr(cuda_calls, "driver", lambda: driver)
     monkeypatch.setattr(guard, "ranges", {})
     monkeypatch.setattr(guard, "permitted", {})
-    monkeypatch.setattr(growing_range, "BLOCK", STEP)
-    monkeypatch.setattr(growing_range, "MOST_CHUNK", 2 * STEP)
-    monkeypatch.setattr(growing_range, "CHUNKS", 2)
+    monkeypatch.setattr(vmm, "BLOCK", STEP)
+    monkeypatch.setattr(vmm, "MOST_CHUNK", 2 * STEP)
+    monkeypatch.setattr(vmm, "CHUNKS", 2)
     yield runtime
     gc.collect()
     assert not runtime.held
@@ -150,7 +150,7 @@ def test_a_batch_without_memory_changes_nothing(runtime, emulated, failing, monk
     batch = edges(rng, 9000)
     with monkeypatch.context() as patch:
         if failing == "host memory":
-            patch.setattr(growing_range, "available", lambda: STEP)
+            patch.setattr(vmm, "available", lambda: STEP)
         else:
 
             class Full(int):

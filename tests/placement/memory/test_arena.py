@@ -65,7 +65,7 @@ def test_the_driver_is_told_before_anything_is_touched(kind, toolkit, monkeypatc
 
 def test_a_split_with_a_peer_reaches_into_its_memory(cuda):
     arena = Arena(spec("split", fraction=0.5), 0, peer=1)
-    assert [part.side for part in arena.stretches] == ["device", "peer"]
+    assert [part.side for part in arena.extents] == ["device", "peer"]
     assert [entry[1] for entry in cuda.log if entry[0] == "cuMemCreate"] == ["device", "device"]
     arena.close()
     assert not cuda.alive
@@ -80,13 +80,13 @@ def test_an_arena_on_a_peer_wants_one(cuda):
 @pytest.mark.parametrize(("fraction", "sides"), [(0.0, ["host"]), (1.0, ["device"])])
 def test_a_split_at_the_ends_is_one_stretch(cuda, fraction, sides):
     arena = Arena(spec("split", fraction=fraction), 0)
-    assert [part.side for part in arena.stretches] == sides
+    assert [part.side for part in arena.extents] == sides
     assert arena.resident_bytes == fraction * CAPACITY
 
 
 def test_a_split_is_cut_where_a_block_ends(cuda):
     arena = Arena(spec("split", 21 * MIB, fraction=0.6), 0)
-    here, there = arena.stretches
+    here, there = arena.extents
     assert (here.nbytes, there.offset) == (12 * MIB, 12 * MIB)
     address = arena.take(16 * MIB)
     assert arena.sides(address, 16 * MIB) == (

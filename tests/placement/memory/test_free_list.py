@@ -56,7 +56,7 @@ def test_blocks_never_overlap_and_everything_comes_back(steps):
             if offset is not None:
                 live[offset] = rounded(amount)
             else:
-                assert all(size < rounded(amount) for _, size in blocks.holes)
+                assert all(size < rounded(amount) for _, size in blocks.gaps)
         else:
             offset = sorted(live)[amount % len(live)]
             if what == 2:
@@ -65,13 +65,13 @@ def test_blocks_never_overlap_and_everything_comes_back(steps):
             else:
                 live[offset] = rounded(live[offset] // 2)
                 blocks.shrink(offset, live[offset])
-        spans = sorted([*live.items(), *blocks.holes])
+        spans = sorted([*live.items(), *blocks.gaps])
         assert all(a + n == b for (a, n), (b, _) in pairwise(spans))
         assert sum(size for _, size in spans) == blocks.capacity
         # Neighbouring holes are joined.
-        ends = {offset + size for offset, size in blocks.holes}
-        assert not ends & {offset for offset, _ in blocks.holes}
+        ends = {offset + size for offset, size in blocks.gaps}
+        assert not ends & {offset for offset, _ in blocks.gaps}
         assert blocks.in_use == sum(live.values()) <= blocks.peak
     for offset in live:
         blocks.give(offset)
-    assert blocks.holes == [(0, blocks.capacity)]
+    assert blocks.gaps == [(0, blocks.capacity)]

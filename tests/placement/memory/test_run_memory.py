@@ -11,9 +11,9 @@ from louvain_um.gpu.memory.array_specs import declare
 from louvain_um.gpu.memory.planning import declare_compact
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.memory.host import PageLocked
+from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.planner import make_plan
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.planning import shape_of_size
@@ -36,13 +36,13 @@ LAYOUT = (
 
 
 def test_an_array_goes_to_the_arena_that_names_it_or_to_its_groups(cuda):
-    memory = Allocator(LAYOUT, 0)
+    memory = RunMemory(LAYOUT, 0)
     memory.empty("targets.0", "graph", 2 * MIB, np.uint32)
     memory.empty("weights.0", "graph", 100, np.uint32)
     assert memory.arena_of("targets.0").spec.name == "targets"
     assert memory.arena_of("weights.0").spec.name == "graph"
     assert [side for _, _, side in memory.sides("targets.0")] == ["device", "host"]
-    assert memory.resident_bytes == 5 * MIB
+    assert memory.arenas.resident_bytes == 5 * MIB
     assert memory.peak_bytes["graph"] == 8 * MIB + 400
     memory.close()
     assert not cuda.alive
@@ -54,7 +54,7 @@ def test_what_was_planned_for_the_first_level_is_not_taken_by_later_ones(cuda):
         spec("start", "community", MIB, "host_mapped", members=("start",)),
         spec("community", "community", MIB),
     )
-    memory = Allocator(layout, 0)
+    memory = RunMemory(layout, 0)
     for name, where in (
         ("start.0.0", "start"), ("start.1.0", "start"), ("start.0.1", "community"),
         ("starting", "community"),
@@ -66,7 +66,7 @@ def test_what_was_planned_for_the_first_level_is_not_taken_by_later_ones(cuda):
 
 
 def test_arenas_of_device_memory_cost_one_allocation_each(cuda):
-    memory = Allocator((spec("hash", "hash", MIB), spec("graph", "graph", MIB)), 0)
+    memory = RunMemory((spec("hash", "hash", MIB), spec("graph", "graph", MIB)), 0)
     for number in range(100):
         memory.empty(f"a{number}", "hash", 1000, np.uint8)
         memory.empty(f"b{number}", "graph", 1000, np.uint8)
@@ -75,7 +75,7 @@ def test_arenas_of_device_memory_cost_one_allocation_each(cuda):
 
 def test_listeners_hear_of_every_array(cuda):
     heard = []
-    memory = Allocator(LAYOUT, 0, listener=lambda *event: heard.append(event))
+    memory = RunMemory(LAYOUT, 0, listener=lambda *event: heard.append(event))
     array = memory.empty("keys", "hash", 10, np.uint32)
     smaller = memory.shrink("keys", 4)
     memory.free("keys")
@@ -89,7 +89,7 @@ def test_listeners_hear_of_every_array(cuda):
 
 
 def test_names_are_used_once_and_arrays_do_not_grow(cuda):
-    memory = Allocator(LAYOUT, 0)
+    memory = RunMemory(LAYOUT, 0)
     memory.empty("keys", "hash", 10, np.uint32)
     with pytest.raises(KeyError, match="live already"):
         memory.empty("keys", "hash", 1, np.uint8)
@@ -98,14 +98,14 @@ def test_names_are_used_once_and_arrays_do_not_grow(cuda):
 
 
 def test_what_finds_no_room_goes_to_the_device_then_to_the_host(cuda):
-    memory = Allocator((spec("hash", "hash", MIB),), 0, budget=4 * MIB)
+    memory = RunMemory((spec("hash", "hash", MIB),), 0, budget=4 * MIB)
     memory.empty("a", "hash", MIB, np.uint8)
     memory.empty("b", "hash", 2 * MIB, np.uint8)
     memory.empty("c", "hash", 2 * MIB, np.uint8)
     assert memory.overflowed == {"b": "device", "c": "host_mapped"}
-    assert memory.resident_bytes == 3 * MIB
+    assert memory.arenas.resident_bytes == 3 * MIB
     memory.free("b")
-    assert memory.resident_bytes == MIB
+    assert memory.arenas.resident_bytes == MIB
     assert len(cuda.alive) == 2
     memory.free("a")
     memory.empty("d", "hash", MIB, np.uint8)
@@ -116,13 +116,13 @@ def test_what_finds_no_room_goes_to_the_device_then_to_the_host(cuda):
 
 def test_overflow_without_managed_memory_is_pinned(cuda):
     cuda.attributes[89] = 0
-    memory = Allocator((spec("hash", "hash", MIB),), 0, budget=MIB)
+    memory = RunMemory((spec("hash", "hash", MIB),), 0, budget=MIB)
     memory.empty("a", "hash", 2 * MIB, np.uint8)
     assert memory.overflowed == {"a": "pinned"}
 
 
 def test_no_room_anywhere_is_an_error_that_names_the_array(cuda):
-    memory = Allocator((spec("hash", "hash", MIB),), 0, budget=MIB)
+    memory = RunMemory((spec("hash", "hash", MIB),), 0, budget=MIB)
     memory.empty("labels", "hash", MIB, np.uint8)
     cuda.fail_after = 0
     with pytest.raises(MemoryBudgetError, match="largest: table") as caught:
@@ -133,30 +133,30 @@ def test_no_room_anywhere_is_an_error_that_names_the_array(cuda):
 
 def test_a_layout_above_the_budget_is_refused(cuda):
     with pytest.raises(MemoryBudgetError, match="largest: targets"):
-        Allocator(LAYOUT, 0, budget=5 * MIB - 1)
+        RunMemory(LAYOUT, 0, budget=5 * MIB - 1)
     assert not cuda.alive
-    Allocator(LAYOUT, 0, budget=5 * MIB).close()
+    RunMemory(LAYOUT, 0, budget=5 * MIB).close()
 
 
 def test_a_paged_arena_counts_with_its_share(cuda):
     layout = (spec("targets", "graph", 64 * MIB, "managed"),)
     with pytest.raises(MemoryBudgetError):
-        Allocator(layout, 0, budget=16 * MIB)
-    memory = Allocator(layout, 0, budget=16 * MIB, out_of_core={"targets": 10 * MIB})
-    assert memory.resident_bytes == 10 * MIB
+        RunMemory(layout, 0, budget=16 * MIB)
+    memory = RunMemory(layout, 0, budget=16 * MIB, out_of_core={"targets": 10 * MIB})
+    assert memory.arenas.resident_bytes == 10 * MIB
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_a_failure_half_way_frees_everything(cuda, after):
     cuda.fail_after = after
     with pytest.raises((MemoryBudgetError, PlacementError)):
-        Allocator((*LAYOUT, spec("scratch", "scratch", 9 * GIB)), 0)
+        RunMemory((*LAYOUT, spec("scratch", "scratch", 9 * GIB)), 0)
     assert not cuda.alive
     assert not guard.ranges
 
 
 def test_two_runs_in_one_process_share_nothing(cuda):
-    one, two = Allocator(LAYOUT, 0), Allocator(LAYOUT, 0)
+    one, two = RunMemory(LAYOUT, 0), RunMemory(LAYOUT, 0)
     a = one.empty("targets.0", "graph", MIB, np.uint32)
     b = two.empty("targets.0", "graph", MIB, np.uint32)
     assert a.data.ptr != b.data.ptr
@@ -167,7 +167,7 @@ def test_two_runs_in_one_process_share_nothing(cuda):
 
 
 def test_without_a_layout_each_array_is_an_allocation(cuda):
-    memory = Allocator((), 0)
+    memory = RunMemory((), 0)
     memory.empty("a", "scratch", 1000, np.uint8)
     assert [kind for kind, _ in cuda.alive.values()] == ["malloc"]
     assert not memory.overflowed
@@ -194,12 +194,12 @@ def test_auto_does_without_managed_memory_where_it_must(cuda, why):
     cuda.free_bytes = MARGIN + 32 * MIB
     if why == "no managed memory":
         cuda.free_bytes, cuda.attributes[89] = GIB, 0
-    memory = Allocator(lenient(*BEYOND), 0, budget=30 * MIB)
+    memory = RunMemory(lenient(*BEYOND), 0, budget=30 * MIB)
     assert not any(name == "mallocManaged" for name, *_ in cuda.log)
     assert [arena.spec.name for arena in memory.arenas] == [each.name for each in BEYOND]
     assert [arena.placement for arena in memory.arenas] == [each.placement for each in BEYOND]
-    assert isinstance(memory.arenas[0].memory, PageLocked)
-    assert memory.resident_bytes == 30 * MIB
+    assert isinstance(next(iter(memory.arenas)).memory, PageLocked)
+    assert memory.arenas.resident_bytes == 30 * MIB
     memory.empty("targets.0", "graph", 20 * MIB, np.uint8)
     assert [side for _, _, side in memory.sides("targets.0")] == ["device", "host"]
     memory.close()
@@ -207,7 +207,7 @@ def test_auto_does_without_managed_memory_where_it_must(cuda, why):
 
 
 def test_managed_memory_is_what_auto_takes_where_it_may(cuda):
-    memory = Allocator(lenient(*BEYOND), 0, budget=30 * MIB)
+    memory = RunMemory(lenient(*BEYOND), 0, budget=30 * MIB)
     assert [arena.managed for arena in memory.arenas] == [True, True, True, False]
     memory.close()
     assert not guard.ranges
@@ -219,16 +219,16 @@ def test_what_a_policy_asks_for_by_name_is_not_replaced(cuda, why):
     if why == "no managed memory":
         cuda.free_bytes, cuda.attributes[89] = GIB, 0
     with pytest.raises((MemoryBudgetError, PlacementError), match="pinned"):
-        Allocator(BEYOND[:1], 0)
+        RunMemory(BEYOND[:1], 0)
     assert not cuda.alive
 
 
 def test_a_layout_is_not_followed_where_memory_cannot(cuda):
     cuda.attributes[89] = 0
-    memory = Allocator(lenient(*BEYOND), 0)
+    memory = RunMemory(lenient(*BEYOND), 0)
     other = [replace(each, placement=Placement("split", 0.25)) for each in BEYOND[1:2]]
-    assert not memory.follow(lenient(BEYOND[0], *other, *BEYOND[2:]))
-    assert memory.follow(lenient(*BEYOND))
+    assert not memory.arenas.follow(lenient(BEYOND[0], *other, *BEYOND[2:]))
+    assert memory.arenas.follow(lenient(*BEYOND))
     memory.close()
 
 
@@ -246,11 +246,11 @@ def test_a_graph_that_does_not_fit_the_device_gets_its_arenas(cuda, vertices, ar
         free=cuda.free_bytes - MARGIN, compact=declare_compact(shape),
     )  # fmt: skip
     assert not plan.fits
-    memory = Allocator(
+    memory = RunMemory(
         plan.layout, 0, budget=plan.limit, out_of_core=plan.out_of_core, pages=plan.pages
     )
-    assert bool(memory.schedule) == plan.in_pages
-    assert memory.resident_bytes <= plan.limit
+    assert bool(memory.mover) == plan.in_pages
+    assert memory.arenas.resident_bytes <= plan.limit
     assert not any(arena.managed for arena in memory.arenas)
     assert plan.in_pages or any("no managed memory" in note for note in plan.notes)
     memory.close()

@@ -7,10 +7,11 @@ import ctypes
 import numpy as np
 
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.paging import growth
-from tests.placement.memory.paging.mapped_memory import (
+from louvain_um.placement.migration import room
+from tests.placement.migration.mapped_memory import (
     MIB,
     PAGE,
+    begin,
     filled,
     memory_of,
     sides,
@@ -20,13 +21,13 @@ from tests.placement.memory.paging.mapped_memory import (
 def test_new_rows_grow_in_place_and_are_cut(cuda):
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         arcs, values = filled(memory, "targets.1", 7 * MIB, cold=True, most=5 * MIB)
         longer = memory.extend("targets.1", 18 * MIB // 4, arcs.size)
         # The input has left; then rows that are finished went to the host, not those to come.
         assert sides(memory, "targets.0") == (0, 6)
         assert memory.arena_of("targets.1").on("host") == [0]
-        memory.dress("targets.1")
+        memory.mover.map_all(["targets.1"])
         assert longer.data.ptr == arcs.data.ptr
         assert np.array_equal(longer.values[: len(values)], values)
         shorter = memory.shrink("targets.1", 4 * MIB // 4)
@@ -39,40 +40,40 @@ def test_new_rows_grow_in_place_and_are_cut(cuda):
 def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypatch):
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         before, values = filled(memory, "targets.1", 22 * MIB, cold=True)
-        memory.settle("targets.1", least=0)
-        memory.settle("targets.1", least=2 * MIB, grows=True)
-        assert memory.schedule.room() >= 4 * PAGE
+        begin(memory, "targets.1", least=0)
+        begin(memory, "targets.1", least=2 * MIB, step="aggregate")
+        assert memory.mover.room.free >= 4 * PAGE
         rows, fresh = filled(memory, "targets.2", 4 * MIB, cold=True, most=6 * MIB)
         assert sides(memory, "targets.2") == (2, 0)
         # Half of what is final leaves through these pages, and what follows is written there.
-        reach = memory.reach({"targets.2": 4 * MIB})
+        reach = memory.mover.growth.reach({"targets.2": 4 * MIB})
         assert reach == 3 * PAGE
         longer = memory.extend("targets.2", (4 * MIB + reach) // 4, rows.size)
         assert memory.arena_of("targets.2").on("host") == [0]
         # The other half is copied beside the kernel that writes it, which then leaves for nothing.
-        memory.work_beside({"targets.2": 4 * MIB}, 8 * MIB)
+        memory.mover.growth.back_up({"targets.2": 4 * MIB}, 8 * MIB)
         assert memory.arena_of("targets.2").backed_up == [1]
         rows_in = memory.arena_of("targets.2")
-        assert rows_in.bare == {0}
+        assert rows_in.unmapped == {0}
         # That is before it ends: what it does not write makes room for what follows.
-        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == 0
-        monkeypatch.setattr(growth, "LEAST_WINDOW", 2)  # one page is half of it
-        assert memory.leave_beside("targets.2", nbytes=8 * MIB) == PAGE
+        assert memory.mover.growth.leave(["targets.2"], 8 * MIB) == 0
+        monkeypatch.setattr(room, "LEAST_WINDOW", 2)  # one page is half of it
+        assert memory.mover.growth.leave(["targets.2"], 8 * MIB) == PAGE
         assert rows_in.on("host") == [0, 1]
         longest = memory.extend("targets.2", 12 * MIB // 4, 4 * MIB // 4)
         assert sides(memory, "targets.2") == (4, 2)
-        assert rows_in.bare == {0, 1}
+        assert rows_in.unmapped == {0, 1}
         longer.values[len(fresh) :] = 5
-        memory.dress_beside("targets.2")
-        assert rows_in.bare == {0, 1}  # they have room when the level settles
+        memory.mover.growth.map_early(["targets.2"])
+        assert rows_in.unmapped == {0, 1}  # they have room when the level settles
         with monkeypatch.context() as smaller:
-            smaller.setattr(memory.schedule.pool, "count", 4)
-            memory.dress_beside("targets.2")
-        assert rows_in.bare == {1}  # the kernel has ended
+            smaller.setattr(memory.mover.room.pool, "count", 4)
+            memory.mover.growth.map_early(["targets.2"])
+        assert rows_in.unmapped == {1}  # the kernel has ended
         longest.values[10 * MIB // 4 :] = 6
-        memory.dress("targets.2")
+        memory.mover.map_all(["targets.2"])
         cuda_calls.synchronize()
         assert (longest.values[10 * MIB // 4 :] == 6).all()
         assert (longest.values[len(fresh) : 10 * MIB // 4] == 5).all()
@@ -83,28 +84,28 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
 def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
     with memory_of(cuda, arcs=MIB) as memory:
         filled(memory, "targets.0", MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         before, values = filled(memory, "targets.1", 16 * MIB, cold=True, most=4 * MIB)
-        memory.settle("targets.1", least=0)
-        rows, pool = memory.arena_of("targets.1"), memory.schedule.pool
+        begin(memory, "targets.1", least=0)
+        rows, pool = memory.arena_of("targets.1"), memory.mover.room.pool
         assert sides(memory, "targets.1") == (8, 0)
-        assert memory.schedule.coming
+        assert memory.mover.room.copying
         # The next level has as many rows at most, and there is no other room for them.
         assert rows.backed_up == list(range(8))
         copied = pool.copied["host"]
-        memory.settle("targets.1", least=2 * MIB, grows=True)
+        begin(memory, "targets.1", least=2 * MIB, step="aggregate")
         fresh, first = filled(memory, "targets.2", 4 * MIB, cold=True, most=4 * MIB)
-        assert memory.reach({"targets.2": 4 * MIB}) >= 8 * MIB
-        memory.make_room({"targets.2": (3 * MIB, fresh.size)})
+        assert memory.mover.growth.reach({"targets.2": 4 * MIB}) >= 8 * MIB
+        memory.mover.growth.make_room({"targets.2": 12 * MIB}, {"targets.2": 4 * fresh.size})
         longer = memory.extend("targets.2", 3 * MIB, fresh.size)
         assert sides(memory, "targets.2") == (6, 0)
         assert sides(memory, "targets.1")[1] > 0
         assert pool.copied["host"] == copied
-        assert not memory.schedule.coming
+        assert not memory.mover.room.copying
         assert np.array_equal(before.values, values)
         assert np.array_equal(longer.values[: len(first)], first)
         memory.free("targets.1")
-        assert rows.twins == {}
+        assert rows.host_copies == {}
         memory.free("targets.2")
         assert pool.ready("host") == sum(page.side == "host" for page in pool.made) - 1
 
@@ -112,18 +113,18 @@ def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
 def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
     with memory_of(cuda) as memory:
         array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         filled(memory, "targets.1", 13 * MIB, cold=True)
-        memory.settle("targets.1", least=0)
+        begin(memory, "targets.1", least=0)
         arena = memory.arena_of("targets.0")
         before = len(arena.on("host"))
         filled(memory, "queue", 7 * MIB)
         assert len(arena.on("host")) > before
-        assert len(arena.bare) == len(arena.on("host")) - before
+        assert len(arena.unmapped) == len(arena.on("host")) - before
         assert np.array_equal(memory.fetch("targets.0"), values)
-        memory.recall()  # with less room than before
+        memory.mover.begin_cycle(0)  # with less room than before
         assert sides(memory, "targets.0")[1] > 0
-        assert not arena.bare
+        assert not arena.unmapped
         assert np.array_equal(array.values, values)
     assert {kind for kind, _ in cuda.alive.values()} <= set()
 
@@ -131,22 +132,22 @@ def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
 def test_the_input_returns_beside_what_is_read_of_a_cycle(cuda):
     with memory_of(cuda) as memory:
         array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        here, copied = sides(memory, "targets.0"), memory.schedule.pool.copied
+        memory.mover.begin_cycle(0)
+        here, copied = sides(memory, "targets.0"), memory.mover.room.pool.copied
         _, rows = filled(memory, "targets.1", 13 * MIB, cold=True)
-        memory.settle("targets.1", least=0)
+        begin(memory, "targets.1", least=0)
         gone, before = sides(memory, "targets.0"), copied["device"]
         assert gone[1] > here[1]
-        memory.recall_beside(4 * MIB)  # beside what is still there
+        memory.mover.start_return(4 * MIB)  # beside what is still there
         assert np.array_equal(memory.fetch("targets.1"), rows)
         memory.free("targets.1")
-        memory.recall_beside(0)
-        assert memory.schedule.coming
+        memory.mover.start_return(0)
+        assert memory.mover.room.copying
         assert sides(memory, "targets.0") == here
         came = copied["device"]
         assert came > before
-        memory.recall()
-        assert not memory.schedule.coming
+        memory.mover.begin_cycle(0)
+        assert not memory.mover.room.copying
         assert copied["device"] == came
         assert np.array_equal(array.values, values)
 
@@ -154,28 +155,28 @@ def test_the_input_returns_beside_what_is_read_of_a_cycle(cuda):
 def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
     with memory_of(cuda) as memory:
         array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        assert memory.apart("targets.0") == (0, 0)
-        memory.settle(least=0, later=False, grows=True)
+        memory.mover.begin_cycle(0)
+        assert memory.mover.unmapped_from("targets.0") == (0, 0)
+        begin(memory, least=0, step="aggregate", level=0)
         filled(memory, "targets.1", 13 * MIB, cold=True)
-        near, far = memory.apart("targets.0")
+        near, far = memory.mover.unmapped_from("targets.0")
         assert (sides(memory, "targets.0"), near) == ((1, 5), 2 * MIB)
         assert np.array_equal(array.values[: near // 4], values[: near // 4])
         copy = (ctypes.c_uint32 * (3 * MIB)).from_address(far)
         assert np.array_equal(np.ctypeslib.as_array(copy), values)
         memory.free("targets.1")
-        memory.recall()
-        assert memory.apart("targets.0") == (0, 0)
+        memory.mover.begin_cycle(0)
+        assert memory.mover.unmapped_from("targets.0") == (0, 0)
         assert np.array_equal(array.values, values)
 
 
 def test_new_rows_find_pages_that_were_mapped_ahead(cuda):
     with memory_of(cuda, arcs=4 * MIB) as memory:
         filled(memory, "targets.0", 4 * MIB)
-        memory.recall()
-        free = memory.schedule.pool.ready("device")
-        memory.prepare(0, 0, (4 * MIB, 8 * MIB))
-        assert memory.schedule.pool.ready("device") == free == 6
+        memory.mover.begin_cycle(0)
+        free = memory.mover.room.pool.ready("device")
+        memory.mover.prepare(0, 0, (4 * MIB, 8 * MIB))
+        assert memory.mover.room.pool.ready("device") == free == 6
         mapped = set(cuda.mapped)
         weights, _ = filled(memory, "weights.1", 4 * MIB, cold=True, most=MIB)
         targets, values = filled(memory, "targets.1", 8 * MIB, cold=True, most=2 * MIB)
@@ -187,15 +188,15 @@ def test_new_rows_find_pages_that_were_mapped_ahead(cuda):
 def test_what_has_a_copy_leaves_for_rows_that_grow(cuda):
     with memory_of(cuda) as memory:
         _, arcs = filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        memory.settle(least=0, later=False, grows=True)
+        memory.mover.begin_cycle(0)
+        begin(memory, least=0, step="aggregate", level=0)
         filled(memory, "targets.1", 4 * MIB, cold=True, most=6 * MIB)
         assert sides(memory, "targets.0") == (6, 0)
-        assert memory.schedule.room() == 0
-        memory.free_ahead({"targets.1": 4 * MIB}, 8 * MIB)
+        assert memory.mover.room.free == 0
+        memory.mover.growth.free_early({"targets.1": 4 * MIB}, 8 * MIB)
         assert sides(memory, "targets.0") == (2, 4)
-        memory.work_beside({"targets.1": 4 * MIB}, 8 * MIB)
+        memory.mover.growth.back_up({"targets.1": 4 * MIB}, 8 * MIB)
         # Enough leaves without a copy of these rows.
         assert memory.arena_of("targets.1").backed_up == []
-        assert memory.leave_beside("targets.1", nbytes=8 * MIB) == 4 * PAGE
+        assert memory.mover.growth.leave(["targets.1"], 8 * MIB) == 4 * PAGE
         assert np.array_equal(memory.fetch("targets.0"), arcs)

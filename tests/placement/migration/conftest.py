@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from fake_cuda import install
 
-from louvain_um.placement.memory import cuda_calls, live_arrays
-from louvain_um.placement.memory.paging import span
-from tests.placement.memory.paging.mapped_memory import Late, Mapped, Viewed
+from louvain_um.placement.memory import cuda_calls, run_memory
+from louvain_um.placement.migration import span
+from tests.placement.migration.mapped_memory import Late, Mapped, Viewed
 
 
 @pytest.fixture(params=["at once", "late"])
@@ -26,7 +26,7 @@ def cuda(monkeypatch, request):
         array = np.ctypeslib.as_array(raw)[: shape * kind.itemsize].view(kind)
         return Viewed(array, address, late)
 
-    monkeypatch.setattr(live_arrays, "view", view)
+    monkeypatch.setattr(run_memory, "view", view)
 
     def copy_pages(to, of, nbytes, page, stream=0):
         if late is None:

@@ -1,15 +1,16 @@
 """Physical memory in pages of one size, mapped wherever an array needs them.
 
 The device's share is made at once. Host pages are page-locked by a thread while the graph is
-loaded, and `finish` waits for the last: making one takes the driver 0.7 to 12 ms, by its size, in
-which it maps no other, so that pages made beside the kernels would hold up what is mapped between
-them.
+loaded, and `finish` waits for the last: while the driver makes one, it maps no other, so that pages
+made during kernels would hold up what is mapped between them.
 
-Pages of the host stay for the next run (`louvain_um.placement.memory.paging.kept_pages`).
+Making a page of the host takes the driver as long as reading it many times: of a graph that does
+not fit, that is most of what loading takes. So pages of the host stay page-locked when a run ends,
+mapped where the pool had them, until a run needs others or the process ends (`KEPT`).
 
-A page stays mapped where it was (`louvain_um.placement.memory.paging.mappings`): what begins at an
+A page stays mapped where it was (`louvain_um.placement.migration.mappings`): what begins at an
 address takes the pages that are still mapped there, if they are free. The thread unmaps pages of
-the host that stayed so, beside a kernel.
+the host that stayed so, during a kernel.
 """
 
 from __future__ import annotations
@@ -17,23 +18,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from louvain_um.core.threads import start_thread
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
-from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory import cuda_calls, vmm
 from louvain_um.placement.memory.advise import Side
+from louvain_um.placement.memory.cuda_calls import HOST
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.host import available
-from louvain_um.placement.memory.paging.kept_pages import (
-    KeptPages,
-    keep,
-    kept_bytes,
-    release,
-    take_kept,
-)
-from louvain_um.placement.memory.paging.mappings import Mappings, Page, PageSide, open_to, place
+from louvain_um.placement.migration.mappings import Mappings, Page, PageSide
 
 LEAST_PAGE: Final = 2 << 20
 """Bytes to whose multiples the driver maps memory."""
@@ -41,13 +37,14 @@ LEAST_PAGE: Final = 2 << 20
 MOST_PAGE: Final = 64 << 20
 
 PAGES: Final = 48
-"""Pages of the device, at least: an array wastes half a page. But mapping 1 GiB of the host takes
-28 ms in pages of 2 MiB, 15 of 8, 10 of 64, and unmapping it a quarter to a half of that; mapping
-1 GiB of the device, 15, 4, 0.7 ms; making it on the host, 0.35 s in pages of 2 MiB, 0.2 in larger
-ones (`benchmarks/results/pages_h200.json`)."""
+"""Pages of the device, at least: an array wastes half a page, but larger pages are mapped, and
+made, faster (`benchmarks/results/pages_h200.json`)."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""
+
+KEPT_SHARE: float = 0.125
+"""Share of the host's free memory that stays page-locked between runs, at most."""
 
 
 def page_bytes(nbytes: int) -> int:
@@ -72,18 +69,18 @@ class Pages:
     ) -> None:
         self.device, self.size, self.peer = device, size, peer
         self.count = here // size
-        wanted, room = -(-first // size), room_for_pages() if peer is None else free_of(peer)
-        ahead, share = -(-there // size), int(HOST_SHARE * (room or 0)) // size
-        self.most = wanted + max(ahead, share)
+        least, room = -(-first // size), room_for_pages() if peer is None else free_of(peer)
+        more, share = -(-there // size), int(HOST_SHARE * (room or 0)) // size
+        self.most = least + max(more, share)
         # Beyond that share, pages are made only when they are wanted.
-        self.wanted = wanted + (ahead if room is None else min(ahead, max(0, share - wanted)))
+        self.wanted = least + (more if room is None else min(more, max(0, share - least)))
         self.late = 0
         self.copied: dict[PageSide, int] = {"device": 0, "host": 0}
         self.free: dict[PageSide, list[Page]] = {"device": [], "host": []}
         self.made: list[Page] = []
         self.made_there = 0
         self.bases = dict[PageSide, tuple[int, int]]()
-        self.mappings, self.beside = Mappings(device, size), False
+        self.mappings, self.unmapping = Mappings(device, size), False
         self.lock = threading.Condition()
         self.stopped = False
         self.failure: BaseException | None = None
@@ -95,7 +92,7 @@ class Pages:
                 self._reserve("host", self.most)
             for _ in range(self.count):
                 self._make("device")
-            for _ in range(wanted - self.made_there):
+            for _ in range(least - self.made_there):
                 self._make("host")
         except BaseException:
             self.close()
@@ -169,7 +166,7 @@ class Pages:
         """Let the thread unmap pages of the host: a kernel runs that takes longer."""
         if self.mappings.due:
             with self.lock:
-                self.beside = True
+                self.unmapping = True
                 self.lock.notify_all()
 
     @property
@@ -177,16 +174,9 @@ class Pages:
         """Where the bytes of pages of the host are."""
         return "host" if self.peer is None else "peer"
 
-    def _place(self, side: PageSide) -> tuple[Any, int]:
-        """Return where pages of a side are made."""
-        if side == "host" and self.peer is not None:
-            return place("device", self.peer)
-        return place(side, self.device)
-
     def _reserve(self, side: PageSide, count: int) -> None:
         nbytes = max(count, 1) * self.size
-        address = int(_call("cuMemAddressReserve", nbytes, LEAST_PAGE, 0, 0))
-        self.bases[side] = address, nbytes
+        self.bases[side] = vmm.reserve(nbytes), nbytes
 
     def _take_kept(self, count: int) -> bool:
         """Begin with the pages of the host that stayed, if their addresses hold so many."""
@@ -209,8 +199,9 @@ class Pages:
         address = base + at * self.size
         if address + self.size > base + nbytes:
             raise MemoryBudgetError(self.size, 0, [("host pages", at * self.size)], REMEDY)
+        place = self.device if side == "device" else HOST if self.peer is None else self.peer
         try:
-            handle = _create(self.size, self._place(side))
+            handle = vmm.create(self.size, place)
         except cuda_calls.CudaError as error:
             raise _explained(error, self.size, side) from None
         try:
@@ -223,9 +214,8 @@ class Pages:
         with self.lock:
             self.made.append(page)
             self.made_there += side == "host"
-        open_to(address, self.size, place("device", self.device))
-        if side == "host" and self.peer is None:
-            open_to(address, self.size, place("host", 0))
+        for each in (self.device, HOST) if place == HOST else (self.device,):
+            vmm.open_to(address, self.size, each)
         with self.lock:
             self.free[side].append(page)
             self.lock.notify_all()
@@ -244,15 +234,15 @@ class Pages:
     def _next(self) -> Callable[[], None] | None:
         """Wait until something is to be done, and return it; None if the pool closes."""
         with self.lock:
-            while not (self.beside or self.stopped or self._coming() > 0):
+            while not (self.unmapping or self.stopped or self._coming() > 0):
                 self.lock.wait()
             if self._coming() > 0 and not self.stopped:
                 return partial(self._make, "host")
-            return self._unmap_released if self.beside and not self.stopped else None
+            return self._unmap_released if self.unmapping and not self.stopped else None
 
     def _unmap_released(self) -> None:
         with self.lock:
-            self.beside = False
+            self.unmapping = False
         self.mappings.unmap_due()
 
     def _coming(self) -> int:
@@ -282,8 +272,8 @@ REMEDY: Final = "use a machine with more host memory, or raise the budget"
 def supported(device: int) -> bool:
     """Whether the driver maps pages of device and host next to each other."""
     try:
-        for side in ("device", "host"):
-            _call("cuMemRelease", _create(LEAST_PAGE, place(side, device)))
+        for place in (device, HOST):
+            _call("cuMemRelease", vmm.create(LEAST_PAGE, place))
     except (LouvainUmError, AttributeError):
         return False
     return True
@@ -301,13 +291,75 @@ def free_of(device: int) -> int:
         return cuda_calls.free_memory()[0]
 
 
-def _create(nbytes: int, place: tuple[Any, int]) -> Any:
-    """Return new physical memory."""
-    driver = cuda_calls.driver()
-    wanted = driver.CUmemAllocationProp()
-    wanted.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    wanted.location.type, wanted.location.id = place
-    return _call("cuMemCreate", nbytes, wanted, 0)
+@dataclass(frozen=True, slots=True)
+class KeptPages:
+    """Pages of the host, and the addresses that were reserved for them and for more."""
+
+    device: int
+    size: int
+    address: int
+    nbytes: int
+    pages: list[Page]
+
+
+KEPT: Final = list[KeptPages]()
+"""Those of the last run."""
+
+_LOCK: Final = threading.Lock()
+
+
+def kept_bytes() -> int:
+    """Return the bytes of host memory that stayed page-locked, and are free for a run."""
+    return sum(kept.size * len(kept.pages) for kept in KEPT)
+
+
+def take_kept(device: int, size: int, count: int) -> KeptPages | None:
+    """Return pages that stayed, with addresses for `count`, or None; others are released."""
+    found = None
+    for kept in _exchanged():
+        suits = (kept.device, kept.size) == (device, size) and kept.nbytes >= count * size
+        if suits and found is None:
+            found = kept
+        else:
+            release(kept)
+    return found
+
+
+def keep(made: KeptPages) -> None:
+    """Let pages that nothing uses stay, as far as they may; release all others."""
+    most = int(KEPT_SHARE * ((available() or 0) + made.size * len(made.pages))) // made.size
+    _give_back(made.pages[most:], made.size)
+    kept = replace(made, pages=made.pages[:most])
+    if not kept.pages:
+        release(kept)
+        return
+    for other in _exchanged(kept):
+        release(other)
+
+
+def release_kept() -> None:
+    """Release all that stayed."""
+    for kept in _exchanged():
+        release(kept)
+
+
+def release(kept: KeptPages) -> None:
+    """Give pages and their addresses back to the system."""
+    _give_back(kept.pages, kept.size)
+    _call("cuMemAddressFree", kept.address, kept.nbytes)
+
+
+def _give_back(pages: list[Page], size: int) -> None:
+    for page in pages:
+        _call("cuMemUnmap", page.address, size)
+        _call("cuMemRelease", page.handle)
+
+
+def _exchanged(*new: KeptPages) -> list[KeptPages]:
+    """Return what stayed, which others stay instead of."""
+    with _LOCK:
+        old, KEPT[:] = [*KEPT], new
+        return old
 
 
 def _explained(error: cuda_calls.CudaError, nbytes: int, side: str) -> LouvainUmError:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.advise import Side, Stretch
+from louvain_um.placement.memory.advise import Extent, Part, Side
+from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.colocate import copy_pages
-from louvain_um.placement.memory.paging.mappings import Page, PageSide
-from louvain_um.placement.memory.paging.pages import Pages
+from louvain_um.placement.migration.mappings import Page, PageSide, runs
+from louvain_um.placement.migration.pages import Pages
 from louvain_um.placement.policy.policy import Kind, Placement
 
 SPARE: Final = 2
 """Pages of addresses beyond those asked for: a range that is cut and extended keeps its address."""
+
+Copy = tuple[Page, Page]
+"""A page to copy to, and the page to copy."""
 
 
 class Span:
@@ -35,8 +39,8 @@ class Span:
         count = max(-(-max(most, spec.capacity, 1) // pages.size), len(sides)) + SPARE
         self.reserved = count * pages.size
         self.mapped: list[Page] = []
-        self.twins: dict[int, Page] = {}
-        self.bare = set[int]()
+        self.host_copies: dict[int, Page] = {}
+        self.unmapped = set[int]()
         self.in_use = self.peak = self.away = 0
         self.address = pages.mappings.reserve(self.reserved)
         try:
@@ -91,7 +95,7 @@ class Span:
     @property
     def returning(self) -> list[int]:
         """Numbers of the pages on the host: first those not mapped, which need not be then."""
-        return sorted(self.on("host"), key=lambda i: i not in self.bare)
+        return sorted(self.on("host"), key=lambda i: i not in self.unmapped)
 
     @property
     def here(self) -> int:
@@ -109,71 +113,73 @@ class Span:
         numbers: Iterable[int],
         *,
         keep: bool = False,
-        bare: bool = False,
+        unmapped: bool = False,
     ) -> None:
         """Move pages to a side; the range keeps its addresses and its values."""
         cuda_calls.synchronize()
-        copies = self.remap(side, numbers, keep=keep, bare=bare)
-        self.carry(copies, side)
+        copies = self.remap(side, numbers, keep=keep, unmapped=unmapped)
+        self.copy(copies, side)
         if side == "device" and not keep:
             # Others may write to what is still read, in streams of their own.
             cuda_calls.synchronize()
 
     def remap(
-        self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, bare: bool = False
-    ) -> list[tuple[Page, Page]]:
-        """Map pages of a side in place of others."""
+        self, side: PageSide, numbers: Iterable[int], *, keep: bool = False, unmapped: bool = False
+    ) -> list[Copy]:
+        """Map pages of a side in place of others, which stay as copies on the host if `keep`."""
         chosen = sorted(numbers)
-        fresh = [i for i in chosen if side == "device" or i not in self.twins]
+        fresh = [i for i in chosen if side == "device" or i not in self.host_copies]
         size = self.pool.size
         taken = self.pool.take(side, len(fresh), [self.address + i * size for i in fresh])
         if taken is None:
             raise ValueError(f"no {len(fresh)} pages for array {self.spec.name!r}")
         new = dict(zip(fresh, taken, strict=True))
         copies = [(page, self.mapped[i]) for i, page in new.items()]
-        for first, last in runs(chosen, lambda i: i in self.bare):
-            at = self.address + first * size
-            if first not in self.bare:
-                self.pool.mappings.unmap(at, last - first + 1)
-            self.bare.difference_update(range(first, last + 1))
-            pages = [new.get(i) or self.twins.pop(i) for i in range(first, last + 1)]
-            for i, page in zip(range(first, last + 1), pages, strict=True):
+        were_mapped = runs(i for i in chosen if i not in self.unmapped)
+        others = runs(i for i in chosen if i in self.unmapped)
+        for first, count in sorted([*were_mapped, *others]):
+            at, numbers = self.address + first * size, range(first, first + count)
+            if first not in self.unmapped:
+                self.pool.mappings.unmap(at, count)
+            self.unmapped.difference_update(numbers)
+            pages = [new.get(i) or self.host_copies.pop(i) for i in numbers]
+            for i, page in zip(numbers, pages, strict=True):
                 old, self.mapped[i] = self.mapped[i], page
                 self.away += (page.side == "host") - (old.side == "host")
                 if keep and side == "device":
-                    self.twins[i] = old
+                    self.host_copies[i] = old
                 else:
                     self.pool.give([old])
-            if bare:
-                self.bare.update(range(first, last + 1))
+            if unmapped:
+                self.unmapped.update(numbers)
             else:
                 self.pool.mappings.map(at, pages)
         return copies
 
-    def dress(self, count: int | None = None) -> None:
-        """Map the pages that were not, or so many of them."""
-        bare = sorted(self.bare)[:count]
-        self.bare.difference_update(bare)
-        for first, last in runs(bare, lambda i: 0):
+    def map_unmapped(self, count: int | None = None) -> None:
+        """Map the pages that are not, or so many of them."""
+        chosen = sorted(self.unmapped)[:count]
+        self.unmapped.difference_update(chosen)
+        for first, length in runs(chosen):
             self.pool.mappings.map(
-                self.address + first * self.pool.size, self.mapped[first : last + 1]
+                self.address + first * self.pool.size, self.mapped[first : first + length]
             )
 
     @property
     def copy_address(self) -> int:
         """Where the host's copy of all pages is, of an array that was made there."""
-        first = self.twins.get(0, self.mapped[0])
+        first = self.host_copies.get(0, self.mapped[0])
         return first.address
 
     def back_up(self, numbers: Iterable[int], stream: int) -> None:
         """Copy device pages to the host, behind a stream."""
         fresh = sorted(numbers)
         taken = self.pool.take("host", len(fresh)) or []
-        self.twins.update(zip(fresh, taken, strict=True))
+        self.host_copies.update(zip(fresh, taken, strict=True))
         copies = [(page, self.mapped[i]) for i, page in zip(fresh, taken, strict=True)]
-        self.carry(copies, "host", stream)
+        self.copy(copies, "host", stream)
 
-    def carry(self, copies: Sequence[tuple[Page, Page]], side: PageSide, stream: int = 0) -> None:
+    def copy(self, copies: Sequence[Copy], side: PageSide, stream: int = 0) -> None:
         """Copy pages to others of a side, behind a stream, or behind kernels (0)."""
         size = self.pool.size
         for to, of in copies:
@@ -183,11 +189,11 @@ class Span:
     @property
     def backed_up(self) -> list[int]:
         """Numbers of the device pages that have a copy on the host."""
-        return [i for i in self.on("device") if i in self.twins]
+        return [i for i in self.on("device") if i in self.host_copies]
 
-    def sides(self, address: int, nbytes: int) -> tuple[tuple[int, int, Side], ...]:
-        """Return where a part lives: addresses at which either side may copy, bytes and side."""
-        found = list[tuple[int, int, Side]]()
+    def sides(self, address: int, nbytes: int) -> tuple[Part, ...]:
+        """Return where a part lives: at addresses at which either side may copy."""
+        found = list[Part]()
         end = address + nbytes
         while address < end:
             number, inside = divmod(address - self.address, self.pool.size)
@@ -195,10 +201,10 @@ class Span:
             count = min(self.pool.size - inside, end - address)
             begin, before = page.address + inside, found[-1] if found else None
             side: Side = "device" if page.side == "device" else self.pool.far
-            if before and before[2] == side and before[0] + before[1] == begin:
-                found[-1] = before[0], before[1] + count, side
+            if before and before.side == side and before.address + before.nbytes == begin:
+                found[-1] = Part(before.address, before.nbytes + count, side)
             else:
-                found.append((begin, count, side))
+                found.append(Part(begin, count, side))
             address += count
         return tuple(found)
 
@@ -209,7 +215,7 @@ class Span:
             return
         if self.mapped:
             cuda_calls.synchronize()
-        for at, count in self._parts(0):
+        for at, count in self._held(0):
             self.pool.mappings.unmap(address + at * self.pool.size, count)
         self._give_back(0)
         self.pool.mappings.release(address)
@@ -228,13 +234,13 @@ class Span:
         return Placement("split", self.here / len(self.mapped))
 
     @property
-    def stretches(self) -> tuple[Stretch, ...]:
+    def extents(self) -> tuple[Extent, ...]:
         """Pages of one side after the other."""
-        size, found = self.pool.size, list[Stretch]()
+        size, found = self.pool.size, list[Extent]()
         for side, run in groupby(range(len(self.mapped)), key=lambda i: self.mapped[i].side):
             numbers = list(run)
             where: Side = "device" if side == "device" else self.pool.far
-            found.append(Stretch(numbers[0] * size, len(numbers) * size, where))
+            found.append(Extent(numbers[0] * size, len(numbers) * size, where))
         return tuple(found)
 
     @property
@@ -244,19 +250,18 @@ class Span:
 
     def _drop(self, first: int) -> None:
         """Unmap the pages from a number on, and give them back."""
-        for at, count in self._parts(first):
+        for at, count in self._held(first):
             self.pool.mappings.unmap(self.address + at * self.pool.size, count)
         self._give_back(first)
 
-    def _parts(self, first: int) -> list[tuple[int, int]]:
-        """Return stretches of mapped pages from a number on: the first of each, and how many."""
-        held = [i for i in range(first, len(self.mapped)) if i not in self.bare]
-        return [(begin, end - begin + 1) for begin, end in runs(held, lambda i: 0)]
+    def _held(self, first: int) -> list[tuple[int, int]]:
+        """Return runs of mapped pages from a number on."""
+        return runs(i for i in range(first, len(self.mapped)) if i not in self.unmapped)
 
     def _give_back(self, first: int) -> None:
         """Give the pages from a number on to the pool."""
-        gone = [self.twins.pop(i) for i in list(self.twins) if i >= first]
-        self.bare = {i for i in self.bare if i < first}
+        gone = [self.host_copies.pop(i) for i in list(self.host_copies) if i >= first]
+        self.unmapped = {i for i in self.unmapped if i < first}
         self.pool.give([*self.mapped[first:], *gone])
         self._cut(first)
 
@@ -265,15 +270,14 @@ class Span:
         del self.mapped[first:]
 
 
-def runs(numbers: Sequence[int], key: Callable[[int], object]) -> list[tuple[int, int]]:
-    """Return stretches of consecutive numbers with one key, each by its first and last."""
-    found = list[tuple[int, int]]()
-    for number in numbers:
-        if found and found[-1][1] == number - 1 and key(found[-1][0]) == key(number):
-            found[-1] = found[-1][0], number
-        else:
-            found.append((number, number))
-    return found
+# A run asks for hundreds of arrays while the device waits: a tuple is made faster than an object.
+class Allocation(NamedTuple):
+    """Where a live array lies: its arena, its block there, and whether the arena is its own."""
+
+    arena: Arena | Span
+    address: int
+    nbytes: int
+    own: bool = False
 
 
 def sides(here: int, there: int) -> list[PageSide]:

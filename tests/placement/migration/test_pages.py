@@ -13,11 +13,12 @@ from fake_cuda import Status, install
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.memory.free_list import FreeList
-from louvain_um.placement.memory.paging.pages import Pages
-from tests.placement.memory.paging.mapped_memory import (
+from louvain_um.placement.migration.pages import Pages
+from tests.placement.migration.mapped_memory import (
     MIB,
     PAGE,
     Mapped,
+    begin,
     filled,
     memory_of,
 )  # fmt: skip
@@ -26,7 +27,7 @@ from tests.placement.memory.paging.mapped_memory import (
 def test_values_are_written_and_read_where_they_are(cuda):
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         arcs, values = filled(memory, "targets.1", 18 * MIB, cold=True)
         assert np.array_equal(memory.fetch("targets.1"), values)
         assert sum(n for _, n, _ in memory.sides("targets.1")) == 18 * MIB
@@ -39,7 +40,7 @@ def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
     cuda.reject = call
     if call == "cuMemCreate":  # then there are arenas as before
         with memory_of(cuda) as memory:
-            assert memory.schedule is None
+            assert memory.mover is None
             assert memory.arena_of
         return
     with pytest.raises(Exception, match=call):
@@ -54,7 +55,7 @@ def test_what_was_interrupted_while_it_mapped_pages_is_closed(cuda, monkeypatch,
     """An interrupt from the keyboard is seen as soon as a call has returned."""
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         arena, real, calls = memory.arena_of("targets.0"), getattr(cuda.driver, call), []
 
         def interrupted(*given):
@@ -131,11 +132,11 @@ def test_addresses_are_released_while_a_thread_unmaps_what_stayed_there(monkeypa
 def test_a_stretch_of_a_free_list_is_taken_where_it_is():
     blocks = FreeList(4096)
     blocks.reserve(1024, 512)
-    assert blocks.holes == [(0, 1024), (1536, 2560)]
+    assert blocks.gaps == [(0, 1024), (1536, 2560)]
     with pytest.raises(ValueError, match="not free"):
         blocks.reserve(1280, 512)
     blocks.give(1024)
-    assert (blocks.holes, blocks.free) == ([(0, 4096)], 4096)
+    assert (blocks.gaps, blocks.free) == ([(0, 4096)], 4096)
 
 
 def test_pages_stay_mapped_until_others_take_their_place(cuda):
@@ -144,7 +145,7 @@ def test_pages_stay_mapped_until_others_take_their_place(cuda):
 
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 2 * MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         first, _ = filled(memory, "targets.1", 10 * MIB, cold=True)
         memory.free("targets.1")
         before = opened()
@@ -165,32 +166,32 @@ def test_a_stream_that_fails_leaves_no_pages(cuda, monkeypatch):
     memory = memory_of(cuda)
     with memory:
         filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
+        memory.mover.begin_cycle(0)
         filled(memory, "targets.1", 20 * MIB, cold=True)
-        memory.settle("targets.1", least=0)
+        begin(memory, "targets.1", least=0)
         memory.free("targets.1")
         filled(memory, "targets.2", 2 * MIB, cold=True)
-        memory.settle("targets.2", least=0)
-        assert memory.schedule.coming
-        schedule, dropped = memory.schedule, []
+        begin(memory, "targets.2", least=0)
+        assert memory.mover.room.copying
+        room, dropped = memory.mover.room, []
 
         def fails(stream):
             raise CudaError("cudaStreamSynchronize", "cudaErrorIllegalAddress", 700)
 
         monkeypatch.setattr(cuda_calls, "wait_for", fails)
         monkeypatch.setattr(cuda_calls, "drop_stream", dropped.append)
-        stream = schedule.stream
+        stream = room.stream
         with pytest.raises(CudaError, match="cudaErrorIllegalAddress"):
-            schedule.close()
+            room.close()
     assert dropped == [stream]
-    assert (schedule.stream, schedule.coming) == (0, False)
+    assert (room.stream, room.copying) == (0, False)
     assert not cuda.alive
 
 
 def test_host_pages_are_made_before_they_are_wanted(cuda):
     with memory_of(cuda) as memory:
-        pool = memory.schedule.pool
-        memory.recall()
+        pool = memory.mover.room.pool
+        memory.mover.begin_cycle(0)
         made = len(pool.made)
         filled(memory, "targets.0", 12 * MIB)
         filled(memory, "targets.1", 30 * MIB, cold=True)
@@ -198,7 +199,7 @@ def test_host_pages_are_made_before_they_are_wanted(cuda):
 
 
 def test_pages_that_may_be_wanted_leave_half_of_the_host(cuda, monkeypatch):
-    monkeypatch.setattr("louvain_um.placement.memory.paging.pages.available", lambda: 16 * MIB)
+    monkeypatch.setattr("louvain_um.placement.migration.pages.available", lambda: 16 * MIB)
     pool = Pages(0, 4 * MIB, 2 * MIB, 64 * MIB, PAGE)
     try:
         pool.finish()

@@ -1,8 +1,8 @@
 """What is mapped where: pages stay so until others are mapped in their place.
 
-Mapping and unmapping take the driver 30 to 50 µs a page. So a page stays mapped where it was for
-as long as nothing else is to be mapped there, also when it is used elsewhere, and addresses of
-arrays that are gone serve others.
+The driver takes long to map and unmap a page (`benchmarks/results/pages_h200.json`). So a page
+stays mapped where it was for as long as nothing else is to be mapped there, also when it is used
+elsewhere, and addresses of arrays that are gone serve others.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.placement.memory import cuda_calls
-
-ALIGNED: Final = 2 << 20
-"""Bytes to whose multiples the driver reserves addresses."""
+from louvain_um.placement.memory import cuda_calls, vmm
 
 PageSide = Literal["device", "host"]
 
@@ -53,11 +50,11 @@ class Mappings:
                     fresh[at] = page
             self._unmap(self.stale, fresh)
             for at, page in fresh.items():
-                # First of all: who interrupts the call finds it mapped.
+                # First of all: whoever interrupts the call finds it mapped.
                 self.live[at] = page
                 _call("cuMemMap", at, self.size, 0, page.handle, 0)
-            for begin, count in stretches(fresh, self.size):
-                open_to(begin, count * self.size, place("device", self.device))
+            for begin, count in runs(fresh, self.size):
+                vmm.open_to(begin, count * self.size, self.device)
 
     def unmap(self, address: int, count: int) -> None:
         """Undo `map`; nothing may use the addresses any more. Pages stay where they are for now."""
@@ -73,7 +70,7 @@ class Mappings:
             self.spare.remove(min(fitting))
             return min(fitting)[1]
         # One page more, where nothing is mapped: what is unmapped at once never goes on in others.
-        address = int(_call("cuMemAddressReserve", nbytes + self.size, ALIGNED, 0, 0))
+        address = vmm.reserve(nbytes + self.size)
         self.reserved[address] = nbytes
         return address
 
@@ -96,7 +93,7 @@ class Mappings:
         held = [*self.live, *self.stale]
         self.live.clear()
         self.stale.clear()
-        for begin, count in stretches(held, self.size):
+        for begin, count in runs(held, self.size):
             try:
                 _call("cuMemUnmap", begin, count * self.size)
             except LouvainUmError:
@@ -110,38 +107,21 @@ class Mappings:
 
     def _unmap(self, pages: dict[int, Page], addresses: Iterable[int]) -> None:
         """Unmap those of the pages that are mapped at these addresses."""
-        for begin, count in stretches({at for at in addresses if at in pages}, self.size):
+        for begin, count in runs({at for at in addresses if at in pages}, self.size):
             _call("cuMemUnmap", begin, count * self.size)
             for at in range(begin, begin + count * self.size, self.size):
                 del pages[at]
 
 
-def stretches(addresses: Iterable[int], size: int) -> list[tuple[int, int]]:
-    """Return where pages of a size follow each other: the first address, and how many."""
+def runs(numbers: Iterable[int], step: int = 1) -> list[tuple[int, int]]:
+    """Return runs of numbers that follow each other by a step: the first of each, and how many."""
     found = list[tuple[int, int]]()
-    for at in sorted(addresses):
-        if found and found[-1][0] + found[-1][1] * size == at:
+    for number in sorted(numbers):
+        if found and found[-1][0] + found[-1][1] * step == number:
             found[-1] = found[-1][0], found[-1][1] + 1
         else:
-            found.append((at, 1))
+            found.append((number, 1))
     return found
-
-
-def place(side: PageSide, device: int) -> tuple[Any, int]:
-    """Return the driver's name of a side."""
-    kinds = cuda_calls.driver().CUmemLocationType
-    if side == "device":
-        return kinds.CU_MEM_LOCATION_TYPE_DEVICE, device
-    return kinds.CU_MEM_LOCATION_TYPE_HOST_NUMA, 0
-
-
-def open_to(address: int, nbytes: int, to: tuple[Any, int]) -> None:
-    """Let a place read and write a range."""
-    driver = cuda_calls.driver()
-    access = driver.CUmemAccessDesc()
-    access.location.type, access.location.id = to
-    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    _call("cuMemSetAccess", address, nbytes, [access], 1)
 
 
 _call = cuda_calls.driver_call

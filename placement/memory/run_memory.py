@@ -1,19 +1,23 @@
-"""The arrays of a run that are live: views of their memory, its sides, and values in and out."""
+"""The arrays of a run by name: views of their memory, its sides, and values in and out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.ledger import Group, Ledger, Listener
+from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls, staging
-from louvain_um.placement.memory.advise import Side
+from louvain_um.placement.memory.advise import Part
 from louvain_um.placement.memory.arena import Arena
+from louvain_um.placement.memory.arenas import Arenas, Wanted
 from louvain_um.placement.memory.colocate import fetch, fill
-from louvain_um.placement.memory.paging.span import Span
+from louvain_um.placement.migration.mover import Mover
+from louvain_um.placement.migration.room import PageBudget
+from louvain_um.placement.migration.span import Allocation, Span
 
 if TYPE_CHECKING:
     import cupy
@@ -35,32 +39,60 @@ def view(address: int, shape: int, dtype: DTypeLike, memory: OnDevice, owner: ob
     return cupy.ndarray((shape,), kind, cupy.cuda.MemoryPointer(unowned, 0))
 
 
-# A run asks for hundreds of arrays while the device waits: a tuple is made faster than an object.
-class Allocation(NamedTuple):
-    """Where a live array lies: its arena, its block there, and whether the arena is its own."""
+class RunMemory:
+    """Arrays of one run on one device, under the placements of its plan."""
 
-    arena: Arena | Span
-    address: int
-    nbytes: int
-    own: bool = False
-
-
-class LiveArrays:
-    """Arrays by name, whichever memory they are in."""
-
-    def __init__(self, device: int, listener: Listener | None = None) -> None:
+    def __init__(
+        self,
+        layout: Sequence[ArenaSpec],
+        device: int,
+        *,
+        budget: int | None = None,
+        out_of_core: Mapping[str, int] | None = None,
+        pages: PageBudget | None = None,
+        peer: int | None = None,
+        listener: Listener | None = None,
+    ) -> None:
         self.device = device
         self.ledger = Ledger(listener)
         self.live: dict[str, cupy.ndarray] = {}
         self.allocations: dict[str, Allocation] = {}
+        self.arenas = Arenas(
+            layout, device, self.ledger, self.allocations,
+            budget=budget, out_of_core=out_of_core, pages=pages, peer=peer,
+        )  # fmt: skip
 
-    def keep(
-        self, name: str, group: Group, allocation: Allocation, shape: int, dtype: np.dtype[Any]
+    @property
+    def mover(self) -> Mover | None:
+        """What moves pages during the run; None where everything stays where it is."""
+        return self.arenas.mover
+
+    @property
+    def overflowed(self) -> dict[str, str]:
+        """Arrays that found no room where they were planned, and the memory that they got."""
+        return self.arenas.overflowed
+
+    def empty(
+        self,
+        name: str,
+        group: Group,
+        shape: int,
+        dtype: DTypeLike,
+        *,
+        short_lived: bool = False,
+        cold: bool = False,
+        most: int = 0,
+        head: int = 0,
     ) -> Any:
-        """Return a new array in memory that was allocated for it."""
-        self.allocations[name] = allocation
-        self.ledger.add(name, group, shape * dtype.itemsize, allocation.address)
-        return self.show(name, shape, dtype)
+        """Return an uninitialised one-dimensional array, that may grow to `most` elements."""
+        if name in self.allocations:
+            raise KeyError(f"array {name!r} is live already")
+        kind = np.dtype(dtype)
+        nbytes, most = shape * kind.itemsize, most * kind.itemsize
+        wanted = Wanted(name, group, nbytes, most, head, short_lived, cold)
+        self.allocations[name] = allocation = self.arenas.allocate(wanted)
+        self.ledger.add(name, group, nbytes, allocation.address)
+        return self.show(name, shape, kind)
 
     def show(self, name: str, shape: int, dtype: DTypeLike) -> Any:
         """Return the first elements of an array, which is so long from now on."""
@@ -76,7 +108,7 @@ class LiveArrays:
             if allocation and allocation.own:
                 with cuda_calls.current(self.device):
                     allocation.arena.close()
-            # The ledger may have arrays that another allocator made.
+            # The ledger may have arrays that were not allocated here.
             self.allocations.pop(name, None)
             self.ledger.remove(name)
             if allocation and not allocation.own:
@@ -89,18 +121,40 @@ class LiveArrays:
         if nbytes > allocation.nbytes:
             raise ValueError(f"array {name!r} has {old.size} elements, fewer than {shape}")
         allocation.arena.shrink(allocation.address, nbytes)
-        self.allocations[name] = Allocation(
-            allocation.arena, allocation.address, nbytes, allocation.own
-        )
+        self.allocations[name] = allocation._replace(nbytes=nbytes)
         self.ledger.shrink(name, nbytes)
         return self.show(name, shape, old.dtype)
+
+    def extend(self, name: str, shape: int, final: int) -> Any:
+        """Return an array with more elements at the same address; None if it cannot grow there."""
+        old, allocation = self.live[name], self.allocations[name]
+        nbytes, span = shape * old.itemsize, allocation.arena
+        if self.mover and allocation.own and isinstance(span, Span) and nbytes <= span.reserved:
+            self.mover.growth.extend(span, nbytes, final * old.itemsize)
+            span.in_use = span.peak = nbytes
+            self.allocations[name] = allocation._replace(nbytes=nbytes)
+        elif nbytes > allocation.nbytes:
+            return None
+        self.ledger.grow(name, nbytes)
+        return self.show(name, shape, old.dtype)
+
+    def close(self) -> None:
+        """Free everything; every arena is tried, then the first failure is raised."""
+        self.live.clear()
+        self.arenas.close()
+
+    def __enter__(self) -> RunMemory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def arena_of(self, name: str) -> Arena | Span:
         """Return the arena that a live array lies in."""
         return self.allocations[name].arena
 
-    def sides(self, name: str) -> tuple[tuple[int, int, Side], ...]:
-        """Return where a live array's bytes live: address, bytes and side of each stretch."""
+    def sides(self, name: str) -> tuple[Part, ...]:
+        """Return where a live array's bytes live."""
         allocation = self.allocations[name]
         return allocation.arena.sides(allocation.address, allocation.nbytes)
 
@@ -112,12 +166,18 @@ class LiveArrays:
         if isinstance(arena, Span) and not arena.away:
             return 0.0
         parts = self.sides(name)
-        there = sum(nbytes for _, nbytes, side in parts if side in ("host", "peer"))
-        return there / max(sum(nbytes for _, nbytes, _ in parts), 1)
+        there = sum(part.nbytes for part in parts if part.side in ("host", "peer"))
+        return there / max(sum(part.nbytes for part in parts), 1)
+
+    def placed_on_host(self, name: str, group: Group) -> float:
+        """Return the share of an array in host memory, or of the arena that it would lie in."""
+        if name in self.allocations:
+            return self.host_share(name)
+        return self.arenas.share_on_host(name, group)
 
     def on_device(self, name: str) -> bool:
         """Return whether all of a live array is in the device's own memory."""
-        return all(side == "device" for _, _, side in self.sides(name))
+        return all(part.side == "device" for part in self.sides(name))
 
     def fill(self, name: str, source: Any) -> None:
         """Copy values into a live array, each to the side where its bytes are."""
@@ -157,7 +217,3 @@ class LiveArrays:
     def peak_bytes(self) -> Mapping[Group, int]:
         """Largest number of bytes each group held at any one time."""
         return self.ledger.peak_bytes
-
-    def _own_arenas(self) -> list[Arena | Span]:
-        """Return the arenas of single arrays."""
-        return [allocation.arena for allocation in self.allocations.values() if allocation.own]

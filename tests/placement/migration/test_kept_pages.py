@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.placement.memory.allocator import Allocator
 from louvain_um.placement.memory.cuda_calls import CudaError
-from louvain_um.placement.memory.paging import kept_pages
-from louvain_um.placement.memory.paging.kept_pages import KEPT, kept_bytes, release_kept
-from louvain_um.placement.memory.paging.pages import Pages
+from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration import pages
+from louvain_um.placement.migration.pages import KEPT, Pages, kept_bytes, release_kept
 from louvain_um.placement.policy.policy import Placement
-from tests.placement.memory.paging.mapped_memory import MIB, PAGE, filled, layout, memory_of
+from tests.placement.migration.mapped_memory import MIB, PAGE, filled, layout, memory_of
 
 HOST_PAGES = 18
 """Those of `memory_of`: 12 MiB of arcs, and 24 MiB for later levels."""
@@ -22,7 +21,7 @@ HOST_PAGES = 18
 
 @pytest.fixture(autouse=True)
 def keeping(cuda, monkeypatch):
-    monkeypatch.setattr(kept_pages, "KEPT_SHARE", 0.5)
+    monkeypatch.setattr(pages, "KEPT_SHARE", 0.5)
     yield
     release_kept()
     assert not pages_alive(cuda)
@@ -43,8 +42,8 @@ def run(cuda):
     """Use pages of both sides, and check the values in them."""
     with memory_of(cuda) as memory:
         filled(memory, "targets.0", 12 * MIB)
-        memory.recall()
-        memory.schedule.pool.finish()
+        memory.mover.begin_cycle(0)
+        memory.mover.room.pool.finish()
         _, values = filled(memory, "targets.1", 18 * MIB, cold=True)
         assert np.array_equal(memory.fetch("targets.1"), values)
 
@@ -64,13 +63,14 @@ def test_pages_that_do_not_suit_are_given_back(cuda):
     for device, size, count in ((1, PAGE, 1), (0, 2 * PAGE, 1), (0, PAGE, 1 << 30)):
         Pages(0, 4 * MIB, 2 * PAGE, 0, PAGE).close()
         assert len(KEPT) == 1
-        assert kept_pages.take_kept(device, size, count) is None
+        assert pages.take_kept(device, size, count) is None
         assert not KEPT
         assert not pages_alive(cuda)
 
 
 def test_no_more_stays_than_a_share_of_the_host(cuda, monkeypatch):
-    monkeypatch.setattr(kept_pages, "available", lambda: (16 - HOST_PAGES) * PAGE)
+    monkeypatch.setattr(pages, "available", lambda: (100 - HOST_PAGES) * PAGE)
+    monkeypatch.setattr(pages, "KEPT_SHARE", 0.085)
     run(cuda)
     assert kept_bytes() == 8 * PAGE
     before = made(cuda)
@@ -80,7 +80,7 @@ def test_no_more_stays_than_a_share_of_the_host(cuda, monkeypatch):
 
 def test_pages_that_stayed_count_as_free(cuda, monkeypatch):
     run(cuda)
-    name = "louvain_um.placement.memory.paging.pages.available"
+    name = "louvain_um.placement.migration.pages.available"
     monkeypatch.setattr(name, lambda: 0)
     pool = Pages(0, 4 * MIB, 2 * PAGE, 4 * PAGE, PAGE)
     try:
@@ -118,8 +118,8 @@ def test_nothing_stays_where_closing_fails(cuda, monkeypatch):
 def test_other_memory_of_the_host_takes_the_place_of_what_stayed(cuda):
     run(cuda)
     here, there = layout(12 * MIB)[1], Placement("host_mapped")
-    with Allocator((here,), 0):
+    with RunMemory((here,), 0):
         assert KEPT  # of a run that wants nothing of the host
     arcs = replace(layout(12 * MIB)[0], placement=there, in_pages=False)
-    with Allocator((arcs, here), 0):
+    with RunMemory((arcs, here), 0):
         assert not KEPT

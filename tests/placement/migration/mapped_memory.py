@@ -11,8 +11,9 @@ import numpy as np
 from fake_cuda import FakeCuda, Status
 
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory.allocator import Allocator
-from louvain_um.placement.memory.paging.movement import PageBudget
+from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration.mover import Needs
+from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.policy.policy import Placement
 
 MIB = 1 << 20
@@ -118,9 +119,13 @@ def layout(arcs):
     )  # fmt: skip
 
 
+def begin(memory, *names, least, step="move", level=1):
+    memory.mover.begin(step, level, Needs(least=least, arrays=names))
+
+
 def memory_of(cuda, arcs=12 * MIB):
     budget = PageBudget(device=22 * MIB, later=24 * MIB)
-    return Allocator(layout(arcs), 0, budget=budget.device, pages=budget)
+    return RunMemory(layout(arcs), 0, budget=budget.device, pages=budget)
 
 
 def filled(memory, name, nbytes, **more):

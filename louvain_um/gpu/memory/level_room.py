@@ -1,0 +1,153 @@
+"""The room that a level has on the device: what each step works with, and what stays there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from louvain_um.events import Phase
+from louvain_um.gpu.aggregate.limits import Limits
+from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
+from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.memory.planning import (
+    ahead_bytes,
+    hosted_work_bytes,
+    more_for_chunks,
+    queued_within,
+    work_bytes,
+)
+from louvain_um.gpu.runtime.launch import queued_at_once
+from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration.mover import Mover, Needs
+from louvain_um.placement.planner import Plan
+
+IN_PAGES: Final = ("offsets", "degrees", "weights", "targets")
+"""Arrays of a level's graph that may have pages of their own, those first that vertices look up,
+then those of fewer bytes per arc, of which a read over the bus brings fewer that are used."""
+
+IDLE_SHARE: Final = 3
+"""Share, 1 / 3, of idle memory for chunks of new rows; the rest is for the rows themselves."""
+
+HEAVY_BYTES: Final = 0.25
+"""Bytes per arc that addresses of new rows are reserved for in front of short weights."""
+
+
+def in_pages(level: GpuLevel) -> list[str]:
+    """Return the names of arrays of a coarse level's graph that may have pages of their own."""
+    return [f"{name}.{level.tag}" for name in IN_PAGES] if level.number else []
+
+
+@dataclass(slots=True)
+class LevelRoom:
+    """Tells the mover what steps on a level need; without one, all stays where it is."""
+
+    memory: RunMemory
+    plan: Plan | None
+    limits: Limits
+    low_scratch: bool
+    hosted: dict[Phase, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Before the run: it waits for what the host does between two steps.
+        steps: tuple[Phase, ...] = ("move", "refine", "aggregate")
+        paged = self.plan if self.mover else None
+        self.hosted = {step: hosted_work_bytes(paged, step) if paged else 0 for step in steps}
+
+    @property
+    def mover(self) -> Mover | None:
+        """What moves pages."""
+        return self.memory.mover
+
+    def begin(
+        self, level: GpuLevel, step: Phase, idle: Sequence[str] = (), *, backs_up: bool = True
+    ) -> None:
+        """Place a level's graph for a step that begins; `idle` arrays are not read in it."""
+        if self.mover:
+            self.mover.let_leave(*idle)
+            least = self.work_bytes(level, step)
+            needs = Needs(least=least, arrays=in_pages(level), backs_up=backs_up)
+            self.mover.begin(step, level.number, needs)
+
+    def begin_from_input(self, source: GpuLevel, level: GpuLevel) -> None:
+        """Let kernels read the input's arcs, to make a later level of them."""
+        if not self.mover:
+            return
+        if not self.limits.short_weights:
+            width = 4 + np.dtype(source.sums).itemsize
+        elif source.weights is not None:
+            width = 6
+        else:  # targets that may not fit take 24 bits (`new_rows`)
+            width = 4 if level.vertices <= MOST_VERTICES else 5
+        least = self.work_bytes(source, "aggregate")
+        needs = Needs(least=least, reads_input=True, row_bytes=width * level.arcs)
+        self.mover.begin("aggregate", level.number, needs)
+
+    def begin_cycle(self, level: GpuLevel) -> None:
+        """Bring the input's arcs to the device, where level 0 of a cycle is to move."""
+        if self.mover:
+            self.mover.begin_cycle(self.work_bytes(level, "move"))
+
+    def expect_cycle(self, level: GpuLevel) -> None:
+        """Begin to bring the input's arcs back while the host reads what a cycle found."""
+        if self.mover:
+            start = level.vertices * np.dtype(np.uint32).itemsize
+            self.mover.start_return(self.work_bytes(level, "move") + start)
+
+    def let_leave(self, *idle: str) -> None:
+        """Let arrays leave the device that are not read until the end of a cycle."""
+        if self.mover:
+            self.mover.let_leave(*idle)
+
+    def return_idle(self) -> None:
+        """Bring arrays back that were not read, since all of them are now."""
+        if self.mover:
+            self.mover.return_idle()
+
+    def map_all(self, level: GpuLevel) -> None:
+        """Let kernels read all of a level's graph, also what left while it was written."""
+        if self.mover:
+            self.mover.map_all(in_pages(level))
+
+    def prepare(self, level: GpuLevel, step: Phase) -> None:
+        """Use the time in which level 0 moves to map what the next step and new rows will need."""
+        if not self.mover:
+            return
+        short = 1 if level.weights is None else 2
+        rows = [int(width * level.arcs) for width in (short + HEAVY_BYTES, 4)]
+        least, more = self.work_bytes(level, step), 0
+        if step == "refine":  # sub-communities stay
+            kept = level.vertices * np.dtype(np.uint32).itemsize
+            least = max(least, kept + self.work_bytes(level, "aggregate"))
+            idle = max(0, self.mover.room.idle - least)
+            more = min(more_for_chunks(level, self.limits), idle // IDLE_SHARE)
+        self.mover.prepare(least, more, rows)
+
+    def work_bytes(self, level: GpuLevel, step: Phase) -> int:
+        """Return the bytes of the device that a step on a level works with; 0 without pages."""
+        if self.mover is None or self.plan is None:
+            return 0
+        found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
+        return found if level.number else max(0, found - self.hosted[step])
+
+    def lacks_room(self, level: GpuLevel) -> bool:
+        """Whether the device has no room for as many arcs again as a level has."""
+        least = self.work_bytes(level, "aggregate")
+        return bool(self.mover and self.mover.lacks_room(in_pages(level), least))
+
+    def queued(self, level: GpuLevel, step: Phase) -> int:
+        """Return how many sub-rounds to queue at a time: in pages, as many as there is room for."""
+        if self.mover is None:
+            return queued_at_once(level.vertices, low_scratch=self.low_scratch)
+        free = self.mover.room.spare - self.work_bytes(level, step)
+        return queued_within(level, step, free)
+
+    def holds_ahead(self, level: GpuLevel, *, leiden: bool, at_once: bool = True) -> bool:
+        """Return whether nothing leaves for what is launched while a level's vertices move."""
+        if self.mover is None:
+            return True
+        scratch = self.low_scratch
+        needed = ahead_bytes(level, leiden=leiden, low_scratch=scratch, at_once=at_once)
+        return needed <= self.mover.largest_gap

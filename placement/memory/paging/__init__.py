@@ -1,1 +1,0 @@
-"""Pages of one run that are on the device or on the host, and may change sides."""
