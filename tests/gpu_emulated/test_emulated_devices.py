@@ -96,14 +96,14 @@ def test_a_shared_level_is_split_into_whole_communities(
 def test_memory_is_freed_where_a_device_has_too_little(
     monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
 ) -> None:
-    graph, taken = KINDS["lfr"](), loading.Allocator.empty
+    graph, taken = KINDS["lfr"](), loading.RunMemory.empty
 
     def empty(self: Any, name: str, *arguments: Any, **more: Any) -> Any:
         if self.device == 1 and name == "degrees.0":
             raise MemoryBudgetError(2, 1, [(name, 2)])
         return taken(self, name, *arguments, **more)
 
-    monkeypatch.setattr(loading.Allocator, "empty", empty)
+    monkeypatch.setattr(loading.RunMemory, "empty", empty)
     with (
         emulated_devices(monkeypatch, emulated, 2),  # tells of memory that is left
         DevicesEngine(Options(), ignore, [0, 1]) as engine,
