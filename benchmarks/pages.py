@@ -18,7 +18,7 @@ from typing import Any
 
 from common import machine, save
 
-from louvain_um.placement.memory import colocate, cuda_calls, vmm
+from louvain_um.placement.memory import copies, cuda_calls, vmm
 from louvain_um.placement.migration.mappings import PageSide
 
 WHOLE = 512 << 20
@@ -49,7 +49,7 @@ def costs(side: PageSide, size: int) -> dict[str, Any]:
         vmm.open_to(address, WHOLE, device)
 
     def copy(target: int, source: int) -> None:
-        colocate.copy_pages(target, source, WHOLE, size)
+        copies.copy_pages(target, source, WHOLE, size)
         cuda_calls.synchronize()
 
     handles = timed("create", lambda: [vmm.create(size, place) for _ in range(count)])

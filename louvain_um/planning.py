@@ -190,7 +190,7 @@ class Measured:
 def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and the skew of its degrees."""
     from louvain_um.gpu.graph import DeviceGraph
-    from louvain_um.gpu.memory.degree_stats import graph_stats
+    from louvain_um.gpu.memory.graph_stats import graph_stats
     from louvain_um.gpu.memory.planning import shape_of
     from louvain_um.graph.graph import Graph
 

@@ -16,7 +16,9 @@ from numpy.typing import DTypeLike
 from louvain_um.core.array_spec import Use
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.machine_choice import machine_for
-from louvain_um.placement.memory import colocate, cuda_calls
+from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.copies import fill
+from louvain_um.placement.memory.copies import initialise as initialise_parts
 from louvain_um.placement.model.cost import Estimate
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program.accesses import Access, Atomic, Gather, Stream
@@ -165,7 +167,7 @@ def smart_malloc(
     array, arena = slot.array, slot.memory.arena
     if source is not None:
         with cuda_calls.current(device):
-            colocate.fill(arena.sides(array.data.ptr, source.nbytes), source, device)
+            fill(arena.sides(array.data.ptr, source.nbytes), source, device)
     # The array alone keeps its memory.
     slot.array = slot.memory = array.slot = None
     return array
@@ -176,7 +178,7 @@ def initialise(array: Any, value: Any) -> None:
     arena = _owner(array).arena
     with cuda_calls.current(arena.device):
         cuda_calls.synchronize()  # the host may not overtake kernels
-        colocate.initialise(arena.sides(array.data.ptr, array.nbytes), array.dtype, value)
+        initialise_parts(arena.sides(array.data.ptr, array.nbytes), array.dtype, value)
 
 
 def placement_of(array: Any) -> Placement:

@@ -148,7 +148,7 @@ GOES_OUTSIDE = {
     "louvain_um.placement.machine.calibrate": {"ctypes"},
     "louvain_um.placement.machine.machine_choice": {"ctypes"},
     "louvain_um.placement.memory.host": {"ctypes"},
-    "louvain_um.placement.memory.staging": {"ctypes"},
+    "louvain_um.placement.memory.copies": {"ctypes"},
     "louvain_um.profiling.sources.cupti": {"ctypes"},
     "louvain_um.profiling.sources.cupti_records": {"ctypes"},
     "louvain_um.profiling.sources.uvm_driver": {"ctypes"},

@@ -39,8 +39,8 @@ from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.gpu.setup import kernel_types
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.machine.peers import enable_peers
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.guard import enable_peers
 from louvain_um.results.communities import Communities
 
 SHARED_ARCS: Final = 1 << 25

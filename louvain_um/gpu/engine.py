@@ -59,10 +59,10 @@ from louvain_um.gpu.setup import (
 )
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.lru.residency import Traffic
 from louvain_um.placement.machine.machine_choice import machine_for
-from louvain_um.placement.machine.peers import peer_for, peer_room
+from louvain_um.placement.memory.guard import peer_for, peer_room
 from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration.block_cache import Traffic
 from louvain_um.placement.planner import Plan
 
 U32 = NDArray[np.uint32]
@@ -484,7 +484,7 @@ class GpuEngine:
     @property
     def traffic(self) -> dict[str, int]:
         """Bytes of vertex blocks, or of pages, that the run moved between host and device."""
-        moved = self.blocks.residency.traffic if self.blocks else Traffic()
+        moved = self.blocks.cache.traffic if self.blocks else Traffic()
         pages = self.memory.mover.copied if self.memory.mover else {"device": 0, "host": 0}
         return {
             "to_device": moved.to_device + pages["device"],

@@ -12,7 +12,7 @@ import numpy as np
 from louvain_um.errors import GraphError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
-from louvain_um.placement.memory import staging
+from louvain_um.placement.memory import copies
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,23 +50,23 @@ class DeviceGraph:
             weights = weights.view(np.uint64)
         loops = graph.loops.view(np.uint64) if graph.has_loops else None
         return cls(
-            staging.sent(graph.offsets),
-            staging.sent(graph.targets),
-            None if weights is None else staging.sent(weights),
-            None if loops is None else staging.sent(loops),
+            copies.sent(graph.offsets),
+            copies.sent(graph.targets),
+            None if weights is None else copies.sent(weights),
+            None if loops is None else copies.sent(loops),
             graph.scale,
         )
 
     def to_host(self, *, check: bool = True) -> Graph:
         """Copy to host memory; `check` as in `Graph`."""
-        weights = None if self.weights is None else staging.fetched(self.weights)
+        weights = None if self.weights is None else copies.fetched(self.weights)
         if weights is not None and weights.dtype == np.uint64:
             weights = weights.view(np.int64)
         if self.loops is None:
             loops = np.zeros(self.n_vertices, np.int64)
         else:
-            loops = staging.fetched(self.loops).view(np.int64)
-        offsets, targets = staging.fetched(self.offsets), staging.fetched(self.targets)
+            loops = copies.fetched(self.loops).view(np.int64)
+        offsets, targets = copies.fetched(self.offsets), copies.fetched(self.targets)
         return Graph(offsets, targets, weights, loops, self.scale, check=check)
 
     @property

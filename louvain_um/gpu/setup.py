@@ -16,7 +16,7 @@ from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.arena_spec import MANAGED
-from louvain_um.placement.memory.ballast import ballast
+from louvain_um.placement.memory.guard import ballast
 from louvain_um.placement.planner import Plan
 
 

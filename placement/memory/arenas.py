@@ -11,8 +11,7 @@ from louvain_um.core.ledger import Group, Ledger
 from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.arena import Arena, separate_arena
-from louvain_um.placement.memory.backing import managed_fits
+from louvain_um.placement.memory.arena import Arena, managed_fits, separate_arena
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.migration.mover import Mover
 from louvain_um.placement.migration.pages import release_kept, supported

@@ -2,18 +2,20 @@
 
 The driver evicts when managed memory in use exceeds the device, and that can hang the GPU for all
 its users. So managed bytes and ballast together never exceed the free device memory: all managed
-pages fit on the device at once.
+pages fit on the device at once. Ballast is the thesis's way to make a card smaller: a plain
+allocation that does nothing. With too little left for the managed memory of a run the driver
+evicts, for real; the usual way is a budget instead, which cannot hurt.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from louvain_um.errors import MemoryBudgetError, PlacementError
+from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError, PlacementError
 from louvain_um.placement.memory import cuda_calls
 
 MARGIN: Final = 64 << 20
@@ -143,3 +145,58 @@ FALLBACK = "use memory='device', or a policy whose groups are 'pinned' where the
 
 guard: Final = Guard()
 """The guard of this process."""
+
+
+WARNING: Final = "driver eviction can hang the GPU for all its users until the machine is restarted"
+"""Shown before it is allowed."""
+
+
+@contextmanager
+def ballast(
+    nbytes: int, managed: int, device: int, *, allow_driver_eviction: bool = False
+) -> Iterator[int]:
+    """Hold plain memory of a device, so that a run has less."""
+    with cuda_calls.current(device):
+        room = guard.room(device)
+        if nbytes + managed > room and not allow_driver_eviction:
+            raise MemoryBudgetError(
+                nbytes + managed,
+                max(room, 0),
+                [("ballast", nbytes), ("managed memory", managed)],
+                f"use --device-budget, or --allow-driver-eviction if you must: {WARNING}",
+            )
+        address = guard.plain("ballast", nbytes, device)
+        try:
+            if allow_driver_eviction:
+                with guard.permit_eviction(device):
+                    yield address
+            else:
+                yield address
+        finally:
+            with cuda_calls.current(device):
+                cuda_calls.release("free", address)
+
+
+def enable_peers(device: int, others: Sequence[int], remedy: str) -> None:
+    """Let a device read the others' memory: copies by way of the host are ten times slower."""
+    for other in dict.fromkeys(others):
+        if not cuda_calls.reaches(device, other):
+            raise DeviceUnavailableError(
+                f"cuda:{device} cannot read the memory of cuda:{other}; {remedy}"
+            )
+        cuda_calls.enable_peer(device, other)
+
+
+def peer_for(name: str | None, device: int) -> int | None:
+    """Return the device whose memory a run on another one may use; None if none is named."""
+    if name is None:
+        return None
+    peer = int(name.removeprefix("cuda:"))
+    enable_peers(device, [peer], "name another GPU of this host, or leave out peer_memory")
+    return peer
+
+
+def peer_room(peer: int) -> int:
+    """Return the bytes that a run may take of another device."""
+    with cuda_calls.current(peer):
+        return guard.room(peer)

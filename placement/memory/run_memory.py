@@ -10,11 +10,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.ledger import Group, Ledger, Listener
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.memory import cuda_calls, staging
+from louvain_um.placement.memory import copies, cuda_calls
 from louvain_um.placement.memory.advise import Part
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.arenas import Arenas, Wanted
-from louvain_um.placement.memory.colocate import fetch, fill
+from louvain_um.placement.memory.copies import fetch, fill
 from louvain_um.placement.migration.mover import Mover
 from louvain_um.placement.migration.room import PageBudget
 from louvain_um.placement.migration.span import Allocation, Span
@@ -207,7 +207,7 @@ class RunMemory:
         """Return the values of an array, live or not, in host memory, as `fetch` does."""
         name = self.name_of(array)
         if name is None:
-            return staging.fetched(array)
+            return copies.fetched(array)
         values = np.empty(array.size, array.dtype)
         with cuda_calls.current(self.device):
             fetch(self.allocations[name].arena.sides(array.data.ptr, values.nbytes), values)

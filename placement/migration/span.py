@@ -10,7 +10,7 @@ from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Extent, Part, Side
 from louvain_um.placement.memory.arena import Arena
-from louvain_um.placement.memory.colocate import copy_pages
+from louvain_um.placement.memory.copies import copy_pages
 from louvain_um.placement.migration.mappings import Page, PageSide, runs
 from louvain_um.placement.migration.pages import Pages
 from louvain_um.placement.policy.policy import Kind, Placement

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import PlacementError
 from louvain_um.placement.arena_spec import MANAGED, ArenaSpec
-from louvain_um.placement.memory import colocate, cuda_calls
-from louvain_um.placement.memory.arena import Arena
-from louvain_um.placement.memory.backing import managed_fits
+from louvain_um.placement.memory import copies, cuda_calls
+from louvain_um.placement.memory.arena import Arena, managed_fits
 from louvain_um.placement.memory.guard import guard, managed_refusal
 from louvain_um.placement.memory.host import host_array
 from louvain_um.placement.policy.policy import Placement
@@ -80,7 +79,7 @@ class DeviceStore:
         arena = slot.memory.arena
         with cuda_calls.current(self.device):
             parts = arena.sides(self.address(slot), slot.spec.nbytes)
-            colocate.fill(parts, source.reshape(-1), self.device)
+            copies.fill(parts, source.reshape(-1), self.device)
 
     def fetch(self, slot: Slot) -> NDArray[Any]:
         """Return a copy of an array in ordinary host memory; what lives there is read there."""
@@ -88,7 +87,7 @@ class DeviceStore:
         if found.nbytes:
             with cuda_calls.current(self.device):
                 parts = slot.memory.arena.sides(self.address(slot), slot.spec.nbytes)
-                colocate.fetch(parts, found)
+                copies.fetch(parts, found)
         return found
 
     def move(self, slot: Slot, placement: Placement) -> None:

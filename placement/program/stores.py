@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from louvain_um.errors import DeviceUnavailableError, OptionError
 from louvain_um.placement.machine.machine_choice import present
-from louvain_um.placement.machine.peers import peer_for
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.guard import peer_for
 from louvain_um.placement.program.device_arrays import DeviceStore
 from louvain_um.placement.program.host_arrays import HostStore
 from louvain_um.placement.program.slots import Store

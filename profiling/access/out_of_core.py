@@ -1,6 +1,6 @@
 """A recorded program whose level 0 exceeds the device: vertex blocks migrate in and out.
 
-The engine's own residency decides which; its mover here records steps instead of moving bytes. A
+The engine's block cache decides which; its transfers here record steps instead of moving bytes. A
 sub-round visits the blocks that have vertices in it, every second time in reverse order;
 aggregation visits every block once.
 """
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core.rules import SUB_ROUNDS, prunes
 from louvain_um.placement.layout import HELD_BLOCKS
-from louvain_um.placement.lru.residency import Mode, Residency, Span
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, Mode
 from louvain_um.placement.model.forecast import STEP_SECONDS
 from louvain_um.profiling.access.waits import SWEEP_END_STEPS, blocks_for
 from louvain_um.profiling.simulator.driver.constants import BIG_PAGES, PAGE_BYTES
@@ -58,7 +58,7 @@ def in_vertex_blocks(
 
 
 class _BlockReplay:
-    """Records the program's steps block by block; the `Mover` of `Residency`."""
+    """Records the program's steps block by block; the `Transfers` of `BlockCache`."""
 
     def __init__(self, trace: Trace, capacity: int, mode: Mode) -> None:
         self.trace = trace
@@ -69,12 +69,13 @@ class _BlockReplay:
         count = min(trace.arrays[n].nbytes // trace.arrays[n].itemsize for n in self.arcs)
         step = max(1, capacity // HELD_BLOCKS // sum(widths))
         cuts = np.append(np.arange(0, count, step), count).astype(np.int64)
-        spans = [Span(n * ARRAY_STRIDE, width) for n, width in zip(self.arcs, widths, strict=True)]
+        held = zip(self.arcs, widths, strict=True)
+        arrays = [ArcArray(n * ARRAY_STRIDE, width) for n, width in held]
         self.edges = {n: cuts * w // PAGE_BYTES for n, w in zip(self.arcs, widths, strict=True)}
         for n in self.arcs:
             self.edges[n][-1] = trace.arrays[n].pages
-        self.residency = Residency(
-            spans, cuts, capacity, mode, 0, touch=self.touch, mover=self
+        self.cache = BlockCache(
+            arrays, cuts, capacity, mode, 0, touch=self.touch, transfers=self
         )  # fmt: skip
         self.blocks = len(cuts) - 1
         self.forward = True
@@ -144,7 +145,7 @@ class _BlockReplay:
 
     def _work(self, block: int, parts: list[Touches]) -> None:
         """Bring a block to the device, then add a kernel's accesses to it."""
-        self.residency.need(block)
+        self.cache.need(block)
         each = replace(self.current, chain=self.chain, host_seconds=STEP_SECONDS)
         self._launch(concatenate_touches(parts), each)
 

@@ -17,7 +17,7 @@ from louvain_um.core.rules import SUB_ROUNDS, prunes
 from louvain_um.events import Event
 from louvain_um.gpu.aggregate.kernel_arguments import STATE
 from louvain_um.gpu.aggregate.limits import SLOTS, slots_for
-from louvain_um.gpu.memory.degree_stats import graph_stats
+from louvain_um.gpu.memory.graph_stats import graph_stats
 from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method

@@ -16,7 +16,7 @@ from louvain_um import Graph, api
 from louvain_um.core import parallel
 from louvain_um.core.threads import given_threads
 from louvain_um.generators import rmat
-from louvain_um.gpu.memory.degree_stats import degree_stats, fit16
+from louvain_um.gpu.memory.graph_stats import degree_stats, fit16
 
 STAGES, ITEMS = 50, 1000
 

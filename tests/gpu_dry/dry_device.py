@@ -134,7 +134,7 @@ def dry_engine(
         # What is laid out exists nowhere: the memory of this host sets no limit.
         patch.setattr(engine, "check_host_room", lambda layout: None)
         still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
-        patch.setattr(loading, "Residency", lambda *_, **__: still)
+        patch.setattr(loading, "BlockCache", lambda *_, **__: still)
         skew = script.survey or loading.survey(graph)
         patch.setattr(engine, "survey", lambda _: skew)
         own: Any = kernels(script, values)

@@ -16,8 +16,8 @@ from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import kernel_arguments, limits
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.gpu.memory.coarse_bytes import SMALL
-from louvain_um.gpu.memory.degree_stats import DegreeStats
-from louvain_um.gpu.memory.packed_rows import PACKED_ARCS
+from louvain_um.gpu.memory.graph_stats import DegreeStats
+from louvain_um.gpu.memory.packed import PACKED_ARCS
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.migration import pages

@@ -13,7 +13,7 @@ from louvain_um.core.objectives.community_sums import sum_of_squares
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel
-from louvain_um.gpu.memory.degree_stats import DegreeStats
+from louvain_um.gpu.memory.graph_stats import DegreeStats
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 

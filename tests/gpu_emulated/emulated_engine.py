@@ -18,7 +18,7 @@ import pytest
 from louvain_um.gpu.ranks import loading
 from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.kernel_list import expression
-from louvain_um.placement.memory import colocate, cuda_calls, run_memory
+from louvain_um.placement.memory import copies, cuda_calls, run_memory
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.migration import pages, span
 from louvain_um.placement.migration.mappings import Mappings, Page
@@ -258,7 +258,7 @@ def emulated_devices(
         patch.setattr(cuda_calls, "driver", lambda: driver)
         patch.setattr(guard, "ranges", {})
         patch.setattr(guard, "permitted", {})
-        patch.setattr(colocate, "fill", fill)
+        patch.setattr(copies, "fill", fill)
         patch.setattr(run_memory, "fill", fill)
         patch.setattr(span, "copy_pages", copy_pages)
         patch.setattr(pages, "Mappings", Hidden)

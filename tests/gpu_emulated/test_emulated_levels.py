@@ -25,8 +25,7 @@ from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import coarse_bytes, coarse_memory, shape
-from louvain_um.gpu.memory.clustering import sampled_clustering
-from louvain_um.gpu.memory.degree_stats import degree_stats
+from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options

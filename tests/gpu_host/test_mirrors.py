@@ -16,7 +16,7 @@ from louvain_um.gpu.aggregate import limits, targets24
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
 from louvain_um.gpu.dynamic import batch_arrays, follow_arrays
-from louvain_um.gpu.memory import packed_rows, short_weights
+from louvain_um.gpu.memory import packed, short_weights
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
 from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
@@ -83,8 +83,8 @@ CONSTANTS = {
         "Table<u32>::block_max": launch.BLOCK_MAX[4],
         "Table<u64>::block_max": launch.BLOCK_MAX[8],
         "TARGET_MASK + 1": targets24.MOST_VERTICES,
-        "START_BITS": packed_rows.START_BITS,
-        "PACKED_ARCS": packed_rows.PACKED_ARCS,
+        "START_BITS": packed.START_BITS,
+        "PACKED_ARCS": packed.PACKED_ARCS,
         "heavy_bits(1)": short_weights.heavy_bits(1),
         "heavy_bits(2)": short_weights.heavy_bits(2),
         "sizeof(HeavyWeight)": short_weights.ENTRY,

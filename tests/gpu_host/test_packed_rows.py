@@ -10,8 +10,15 @@ import pytest
 import louvain_um as lu
 from louvain_um.core import parallel
 from louvain_um.generators import rmat
-from louvain_um.gpu.memory.packed import HEADER, Packed, Packer, most_bytes, whole_arcs
-from louvain_um.gpu.memory.packed_rows import PACKED_ARCS, START_BITS
+from louvain_um.gpu.memory.packed import (
+    HEADER,
+    PACKED_ARCS,
+    START_BITS,
+    Packed,
+    Packer,
+    most_bytes,
+    whole_arcs,
+)
 
 ARCS = (0, 1, 2, 3, 4, 5, 15, 16, 127, 128, 129)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from louvain_um.generators import stencil
-from louvain_um.gpu.memory.clustering import sampled_clustering
+from louvain_um.gpu.memory.graph_stats import sampled_clustering
 from louvain_um.graph.graph import Graph
 from tests.paths import BENCHMARKS
 

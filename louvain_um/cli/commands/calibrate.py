@@ -59,7 +59,7 @@ def calibrate(
     from louvain_um.core.atomic_files import check_output
     from louvain_um.options import Options
     from louvain_um.placement.machine.calibrate import calibrate as measure
-    from louvain_um.placement.machine.peers import peer_for
+    from louvain_um.placement.memory.guard import peer_for
 
     Options(peer_memory=peer_memory)  # checks it
     index, name = find_gpu(device)

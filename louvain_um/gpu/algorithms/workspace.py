@@ -14,7 +14,7 @@ from louvain_um.gpu.algorithms.launch import CONTROL_WORDS, STATE_WORDS, DeviceR
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.memory import staging
+from louvain_um.placement.memory import copies
 from louvain_um.placement.placer import Placer
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program
@@ -31,7 +31,7 @@ class Workspace:
 
     def filled(self, name: str, values: Any) -> Any:
         """Return an array of the program with these values."""
-        return staging.sent(values) if isinstance(values, np.ndarray) else values
+        return copies.sent(values) if isinstance(values, np.ndarray) else values
 
     def control(self) -> tuple[Any, Any]:
         """Return state, zeroed, and scratch of one number per block."""
@@ -49,7 +49,7 @@ class Workspace:
 
     def get(self, name: str, array: Any) -> Any:
         """Return the values of an array of the program, in host memory."""
-        return staging.fetched(array)
+        return copies.fetched(array)
 
 
 PLAIN: Final = Workspace()

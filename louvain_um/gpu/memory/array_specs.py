@@ -26,8 +26,7 @@ from louvain_um.gpu.memory.coarse_bytes import (
     summing,
 )
 from louvain_um.gpu.memory.coarse_memory import CoarseRegion
-from louvain_um.gpu.memory.packed import heads_of
-from louvain_um.gpu.memory.packed_rows import PACKED_ARCS
+from louvain_um.gpu.memory.packed import PACKED_ARCS, heads_of
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.runtime.launch import (
     CONTROL,

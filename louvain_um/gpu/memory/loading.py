@@ -8,17 +8,16 @@ import numpy as np
 
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
-from louvain_um.gpu.memory.degree_stats import DegreeStats, fit16, graph_stats
+from louvain_um.gpu.memory.graph_stats import DegreeStats, fit16, graph_stats
 from louvain_um.gpu.memory.packed import HEADER, Packer
 from louvain_um.gpu.move.move import add_degrees
-from louvain_um.gpu.out_of_core.page_toucher import PageToucher
-from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
+from louvain_um.gpu.out_of_core.vertex_blocks import PageToucher, VertexBlocks
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32
 from louvain_um.graph.graph import Graph
-from louvain_um.placement.lru.residency import Residency, Span, cut_rows
 from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, cut_rows
 from louvain_um.placement.planner import Plan
 
 BLOCKS_HELD: Final = 4
@@ -122,12 +121,12 @@ def cut(
     """Divide level 0 into vertex blocks for an out-of-core run."""
     offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
     arrays = [level.targets] if level.weights is None else [level.targets, level.weights]
-    spans = [Span(array.data.ptr, array.itemsize) for array in arrays]
+    held = [ArcArray(array.data.ptr, array.itemsize) for array in arrays]
     capacity = sum(plan.out_of_core.values())
-    cuts = cut_rows(offsets, sum(span.itemsize for span in spans), capacity // BLOCKS_HELD)
+    cuts = cut_rows(offsets, sum(array.itemsize for array in held), capacity // BLOCKS_HELD)
     touch = PageToucher(kernels, memory, plan.blocking)
     mode = plan.transfer_mode or "fault"
-    residency = Residency(spans, offsets[cuts], capacity, mode, device, touch=touch)
+    cache = BlockCache(held, offsets[cuts], capacity, mode, device, touch=touch)
     begins = memory.empty("block_starts", "scratch", len(cuts), np.uint32)
     begins.set(cuts.astype(np.uint32))
-    return VertexBlocks(residency, touch, begins, cuts.tolist())
+    return VertexBlocks(cache, touch, begins, cuts.tolist())

@@ -20,7 +20,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
 from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
-from louvain_um.gpu.memory.degree_stats import DegreeStats
+from louvain_um.gpu.memory.graph_stats import DegreeStats
 from louvain_um.gpu.memory.packed import WORTH, Packer, most_bytes
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once

@@ -1,4 +1,4 @@
 """Level 0 in vertex blocks, where its arcs exceed the device.
 
-Which blocks are on the device is decided by `louvain_um.placement.lru.residency`.
+Which blocks are on the device is decided by `louvain_um.placement.migration.block_cache`.
 """

@@ -58,7 +58,7 @@ class BlockKernels:
 
     def run_on(self, block: int, following: int | None, name: str, *arguments: Any) -> None:
         """Bring a block's arcs, then launch a kernel that reads them."""
-        self.blocks.residency.need(block, following)
+        self.blocks.cache.need(block, following)
         self.run(name, *arguments)
 
 

@@ -16,7 +16,7 @@ from louvain_um.gpu.memory.loading import count_degrees, first_level
 from louvain_um.gpu.ranks.share import Share
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.arena_spec import BLOCK, ArenaSpec
-from louvain_um.placement.memory import colocate, cuda_calls
+from louvain_um.placement.memory import copies, cuda_calls
 from louvain_um.placement.memory.advise import Part
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.run_memory import RunMemory, view
@@ -95,7 +95,7 @@ def put(address: int, source: Any, device: int) -> None:
     if not source.nbytes:
         return
     if isinstance(source, np.ndarray):
-        colocate.fill([Part(address, source.nbytes, "device")], source, device)
+        copies.fill([Part(address, source.nbytes, "device")], source, device)
         return
     cuda_calls.copy_later(address, source.data.ptr, source.nbytes, 0)
     cuda_calls.synchronize()

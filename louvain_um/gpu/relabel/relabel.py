@@ -14,8 +14,7 @@ import numpy as np
 
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
-from louvain_um.gpu.memory.clustering import wedge_draws
-from louvain_um.gpu.memory.degree_stats import HUB_DEGREE, DegreeStats
+from louvain_um.gpu.memory.graph_stats import HUB_DEGREE, DegreeStats, wedge_draws
 from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.kernel_list import (
     PACKED,

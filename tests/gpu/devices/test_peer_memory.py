@@ -11,7 +11,7 @@ from louvain_um.errors import DeviceUnavailableError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.runtime.device import Choice, capabilities
 from louvain_um.placement.machine.calibrate import calibrate
-from louvain_um.placement.machine.peers import peer_for
+from louvain_um.placement.memory.guard import peer_for
 from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy.policy import Placement, Policy
 

@@ -11,11 +11,10 @@ import pytest
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.runtime.device import Choice, capabilities
 from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.machine.peers import peer_for
 from louvain_um.placement.machine.probes import Probes
 from louvain_um.placement.memory import advise, cuda_calls
 from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
-from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.guard import guard, peer_for
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.policy.policy import KINDS, Placement
 

@@ -6,8 +6,7 @@ from fake_cuda import GIB
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory.arena import Arena
-from louvain_um.placement.memory.ballast import WARNING, ballast
-from louvain_um.placement.memory.guard import guard
+from louvain_um.placement.memory.guard import WARNING, ballast, guard
 from louvain_um.placement.policy.policy import Placement
 
 

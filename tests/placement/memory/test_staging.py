@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fake_cuda import FakeCuda, FakeError
 
-from louvain_um.placement.memory import colocate, cuda_calls, host, staging
+from louvain_um.placement.memory import copies, cuda_calls, host
 from louvain_um.placement.memory.cuda_calls import kernel_stream
 
 
@@ -22,9 +22,9 @@ def streams(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         left.append(len(left) + 1)
         return left[-1]
 
-    monkeypatch.setattr(staging, "FREE", [])
-    monkeypatch.setattr(staging, "PIECE", 1000)
-    monkeypatch.setattr(staging, "LEAST", 4000)
+    monkeypatch.setattr(copies, "FREE", [])
+    monkeypatch.setattr(copies, "PIECE", 1000)
+    monkeypatch.setattr(copies, "LEAST", 4000)
     monkeypatch.setenv("LOUVAIN_UM_THREADS", "3")
     cuda.runtime.memcpy = lambda to, of, nbytes, _: ctypes.memmove(to, of, nbytes)
     cuda.runtime.memcpyAsync = lambda to, of, nbytes, *_: ctypes.memmove(to, of, nbytes)
@@ -33,7 +33,7 @@ def streams(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return left
 
 
-@pytest.mark.parametrize("way", [staging.to_device, staging.to_host])
+@pytest.mark.parametrize("way", [copies.to_device, copies.to_host])
 @pytest.mark.parametrize("size", [0, 1, 3999, 4000, 4001, 123_456])
 def test_every_byte_is_copied(cuda, streams, way, size):
     source = np.random.default_rng(size).integers(0, 256, size, np.uint8)
@@ -41,14 +41,14 @@ def test_every_byte_is_copied(cuda, streams, way, size):
     way(target.ctypes.data, source.ctypes.data, size)
     assert np.array_equal(target[:-1], source)
     assert target[-1] == 7
-    assert len(cuda.alive) == len(staging.FREE) == (size >= 4000)
+    assert len(cuda.alive) == len(copies.FREE) == (size >= 4000)
     assert not streams
 
 
 def test_copies_at_the_same_time_have_buffers_of_their_own(cuda, streams, monkeypatch):
     values = np.arange(50_000, dtype=np.uint8)
     targets = [np.zeros_like(values) for _ in range(2)]
-    make, both = staging._buffers, threading.Barrier(2, timeout=10)
+    make, both = copies._buffers, threading.Barrier(2, timeout=10)
 
     def made() -> object:
         buffers = make()
@@ -56,16 +56,16 @@ def test_copies_at_the_same_time_have_buffers_of_their_own(cuda, streams, monkey
         return buffers
 
     def copied(target: np.ndarray) -> None:
-        staging.to_device(target.ctypes.data, values.ctypes.data, len(values))
+        copies.to_device(target.ctypes.data, values.ctypes.data, len(values))
 
-    monkeypatch.setattr(staging, "_buffers", made)
+    monkeypatch.setattr(copies, "_buffers", made)
     threads = [threading.Thread(target=copied, args=[target]) for target in targets]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert all(np.array_equal(target, values) for target in targets)
-    assert len(staging.FREE) == 2
+    assert len(copies.FREE) == 2
 
 
 def test_a_copy_that_fails_gives_buffers_and_streams_back(cuda, streams):
@@ -77,8 +77,8 @@ def test_a_copy_that_fails_gives_buffers_and_streams_back(cuda, streams):
 
     cuda.runtime.memcpyAsync = fails
     with pytest.raises(cuda_calls.CudaError, match="memcpyAsync"):
-        staging.to_device(values.ctypes.data, values.ctypes.data, len(values))
-    assert len(cuda.alive) == len(staging.FREE) == 1
+        copies.to_device(values.ctypes.data, values.ctypes.data, len(values))
+    assert len(cuda.alive) == len(copies.FREE) == 1
     assert not streams
 
 
@@ -95,20 +95,20 @@ def test_a_copy_that_is_interrupted_ends_before_its_buffers_are_used_again(
         move(*args)
 
     def interrupted(running: object) -> object:
-        waits.append(len(staging.FREE))
+        waits.append(len(copies.FREE))
         if len(waits) <= 2:
             raise KeyboardInterrupt
         go.set()
         return wait(running)
 
-    wait = staging.wait
+    wait = copies.wait
     cuda.runtime.memcpyAsync = held
-    monkeypatch.setattr(staging, "wait", interrupted)
+    monkeypatch.setattr(copies, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        staging.to_device(target.ctypes.data, values.ctypes.data, len(values))
+        copies.to_device(target.ctypes.data, values.ctypes.data, len(values))
     assert waits == [0, 0, 0]
     assert np.array_equal(target, values)
-    assert len(staging.FREE) == 1
+    assert len(copies.FREE) == 1
 
 
 def test_a_copy_without_memory_for_buffers_is_made_by_cuda(cuda, streams, monkeypatch):
@@ -118,9 +118,9 @@ def test_a_copy_without_memory_for_buffers_is_made_by_cuda(cuda, streams, monkey
     monkeypatch.setattr(host, "PageLocked", none_left)
     values = np.arange(50_000, dtype=np.uint8)
     target = np.zeros_like(values)
-    staging.to_host(target.ctypes.data, values.ctypes.data, len(values))
+    copies.to_host(target.ctypes.data, values.ctypes.data, len(values))
     assert np.array_equal(target, values)
-    assert not staging.FREE
+    assert not copies.FREE
 
 
 @pytest.mark.parametrize(("given", "used"), [(0, 7), (5, 5)])
@@ -134,5 +134,5 @@ def test_pages_are_copied_behind_kernels_unless_another_stream_is_given(
     monkeypatch.setattr(cuda_calls, "kernel_stream", kernel_stream)
     streams = list[int]()
     cuda.runtime.memcpyAsync = lambda to, of, nbytes, kind, stream: streams.append(stream)
-    colocate.copy_pages(4096, 8192, 64, 32, given)
+    copies.copy_pages(4096, 8192, 64, 32, given)
     assert streams == [used, used]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from louvain_um.placement.lru.residency import BLOCK, Mode, Residency, Span, cut_rows
 from louvain_um.placement.memory.cuda_calls import HOST
+from louvain_um.placement.migration.block_cache import BLOCK, ArcArray, BlockCache, Mode, cut_rows
 
 
 class Driver:
@@ -46,12 +46,12 @@ class Driver:
 
 def arena(
     mode: Mode, room: int, cuts: list[int], items: tuple[int, ...] = (4,)
-) -> tuple[Residency, Driver]:
-    """Return a residency over arrays that begin 100 units apart, `cuts` in units of 4-byte arcs."""
+) -> tuple[BlockCache, Driver]:
+    """Return a cache over arrays that begin 100 units apart, `cuts` in units of 4-byte arcs."""
     driver = Driver(room)
     arcs = np.array(cuts, np.int64) * (BLOCK // 4)
-    spans = [Span(100 * BLOCK * k, item) for k, item in enumerate(items)]
-    found = Residency(spans, arcs, room * BLOCK, mode, 0, touch=driver.touch, mover=driver)
+    spans = [ArcArray(100 * BLOCK * k, item) for k, item in enumerate(items)]
+    found = BlockCache(spans, arcs, room * BLOCK, mode, 0, touch=driver.touch, transfers=driver)
     return found, driver
 
 
@@ -106,7 +106,9 @@ def test_the_next_block_is_sent_for_only_where_there_is_room() -> None:
 def test_blocks_that_share_a_unit_do_not_bring_it_twice() -> None:
     driver = Driver(4)
     arcs = np.array([0, BLOCK // 4 + 5, 2 * BLOCK // 4], np.int64)
-    where = Residency([Span(0, 4)], arcs, 4 * BLOCK, "fault", 0, touch=driver.touch, mover=driver)
+    where = BlockCache(
+        [ArcArray(0, 4)], arcs, 4 * BLOCK, "fault", 0, touch=driver.touch, transfers=driver
+    )
     where.need(0)
     where.need(1)
     assert driver.log == [("touched", 0), ("touched", 1)]
@@ -125,7 +127,7 @@ def test_rows_are_cut_into_blocks_of_a_size() -> None:
     assert one.tolist() == [0, 1]
 
 
-def _units(where: Residency, block: int) -> list[int]:
+def _units(where: BlockCache, block: int) -> list[int]:
     """Return the addresses, in units, of a block's arrays."""
     found = list[int]()
     for base, units in zip(where.bases, where.units, strict=True):

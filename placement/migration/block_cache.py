@@ -20,13 +20,13 @@ BLOCK: Final = 2 << 20
 """Bytes of a migration unit, as in the driver."""
 
 NOT_RESIDENT: Final = -1
-"""Entry of `Residency.used` for a unit that is not on the device."""
+"""Entry of `BlockCache.used` for a unit that is not on the device."""
 
 Mode = Literal["fault", "prefetch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ArcArray:
     """An array in managed memory, indexed by arc: address, and bytes per element."""
 
     address: int
@@ -41,7 +41,7 @@ class Traffic:
     to_host: int = 0
 
 
-class Mover(Protocol):
+class Transfers(Protocol):
     """Moves ranges of memory; see `Prefetches`."""
 
     def send(self, address: int, nbytes: int, to: int) -> None:
@@ -51,33 +51,33 @@ class Mover(Protocol):
         """Make kernels launched later wait for all ranges sent."""
 
 
-class Residency:
+class BlockCache:
     """Blocks of arcs on the device; the least recently used are evicted first."""
 
     def __init__(
         self,
-        spans: Sequence[Span],
+        arrays: Sequence[ArcArray],
         cuts: NDArray[np.int64],
         capacity: int,
         mode: Mode,
         device: int,
         *,
         touch: Callable[[int, int], None],
-        mover: Mover | None = None,
+        transfers: Transfers | None = None,
     ) -> None:
         self.mode = mode
         self.device = device
         self.touch = touch
-        self.mover = mover or Prefetches()
+        self.transfers = transfers or Prefetches()
         self.traffic = Traffic()
         self.room = capacity // BLOCK
         self.clock = 0
         # Units of all arrays are numbered consecutively; `bases` maps a number to an address.
         self.bases, self.units = list[int](), list[NDArray[np.int64]]()
         count = 0
-        for span in spans:
-            begins = (span.address + cuts[:-1] * span.itemsize) // BLOCK
-            ends = -((span.address + cuts[1:] * span.itemsize) // -BLOCK)
+        for array in arrays:
+            begins = (array.address + cuts[:-1] * array.itemsize) // BLOCK
+            ends = -((array.address + cuts[1:] * array.itemsize) // -BLOCK)
             base = int(begins[0]) if len(begins) else 0
             self.bases.append(base - count)
             self.units.append(np.stack([begins - base + count, ends - base + count], axis=1))
@@ -113,7 +113,7 @@ class Residency:
         """Move a block to the device for the kernel that is launched next."""
         self.clock += 1
         self.bring(self.units_of(block), None)
-        self.mover.arrive()
+        self.transfers.arrive()
         if following is not None and self.mode == "prefetch":
             self.bring(self.units_of(following), self.units_of(block))
 
@@ -133,7 +133,7 @@ class Residency:
             self.move(np.sort(oldest), cuda_calls.HOST)
             self.used[oldest] = NOT_RESIDENT
             if self.mode == "fault":
-                self.mover.arrive()  # evict before the next pages are touched
+                self.transfers.arrive()  # evict before the next pages are touched
         self.move(missing, self.device)
         self.used[wanted] = self.clock
 
@@ -147,13 +147,13 @@ class Residency:
                 address, nbytes = (low + base) * BLOCK, (high - low) * BLOCK
                 if to == cuda_calls.HOST:
                     self.traffic.to_host += nbytes
-                    self.mover.send(address, nbytes, to)
+                    self.transfers.send(address, nbytes, to)
                     continue
                 self.traffic.to_device += nbytes
                 if self.mode == "fault":
                     self.touch(address, nbytes)
                 else:
-                    self.mover.send(address, nbytes, to)
+                    self.transfers.send(address, nbytes, to)
 
     def pieces(self, low: int, high: int) -> list[tuple[int, int, int]]:
         """Return a range of units, split by array, each part with its array's base."""

@@ -1,1 +1,0 @@
-"""Which vertex blocks are on the device: the least recently used leave first."""
