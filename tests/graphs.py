@@ -1,11 +1,16 @@
-"""Small random graphs with everything that real ones have."""
+"""Graphs that every engine is tested on: random ones, and one or more of each kind."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
 from hypothesis import strategies as st
 
 from louvain_um import Graph
+from louvain_um.generators import geometric, lfr, planted, ring_of_cliques, rmat, stencil
 
 WEIGHTS = {
     "none": None,
@@ -41,6 +46,107 @@ def edge_lists(draw: st.DrawFn) -> tuple[int, np.ndarray, np.ndarray, np.ndarray
 
 def graphs() -> st.SearchStrategy[Graph]:
     return edge_lists().map(lambda e: Graph.from_edges(e[1], e[2], e[3], n_vertices=e[0]))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Graph, str]:
+    """Return a graph and an objective that suits it."""
+    objective = draw(st.sampled_from(["modularity", "cpm", "directed", "bipartite", "signed"]))
+    n, u, v, w = draw(edge_lists())
+    kind: Any = "undirected"
+    if objective == "directed":
+        kind = "directed"
+    elif objective == "bipartite":
+        kind, n, v = "bipartite", 2 * n, v + n
+    elif objective == "signed" or (objective == "cpm" and draw(st.booleans())):
+        kind = "signed"
+        signs = np.random.default_rng(draw(st.integers(0, 99))).choice([1, 1, -1], len(u))
+        w = signs if w is None else w * signs
+    return Graph.from_edges(u, v, w, n_vertices=n, kind=kind), objective
+
+
+@st.composite
+def constraints(draw: st.DrawFn, n: int) -> dict[str, Any]:
+    """Return communities to start from, fixed vertices and a maximum size, or some of them."""
+    found: dict[str, Any] = {}
+    if draw(st.booleans()):
+        width = draw(st.integers(1, max(n, 1)))
+        found["initial"] = [v // width for v in range(n)]
+    if draw(st.booleans()):
+        found["fixed"] = draw(st.lists(st.integers(0, n - 1), max_size=5)) if n else []
+    if draw(st.booleans()):
+        largest = np.bincount(found["initial"]).max() if n and "initial" in found else 1
+        found["max_size"] = int(largest) + draw(st.integers(0, 9))
+    return found
+
+
+def weighted(graph: Graph, least: int, most: int) -> Graph:
+    """Return the graph with random weights of a range; both ends of the range occur."""
+    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    once = u < graph.targets
+    weights = np.random.default_rng(3).integers(least, most + 1, np.count_nonzero(once))
+    weights[:2] = least, most
+    return Graph.from_edges(u[once], graph.targets[once], weights, n_vertices=graph.n_vertices)
+
+
+def of_kind(kind: Any, scale: int = 9) -> Graph:
+    """Return a graph with hubs for an objective: directed, bipartite or signed."""
+    graph = rmat(scale, seed=1).graph
+    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    once = u < graph.targets
+    u, v = u[once], graph.targets[once].astype(np.int64)
+    weights = None
+    if kind == "signed":
+        random = np.random.default_rng(1)
+        weights = random.integers(1, 9, len(u)) * random.choice([1, 1, -1], len(u))
+    if kind == "bipartite":
+        v += graph.n_vertices
+    return Graph.from_edges(u, v, weights, kind=kind)
+
+
+KINDS: Final[dict[str, Callable[[], Graph]]] = {
+    "lfr": lambda: lfr(900, max_degree=200, min_community=20, max_community=200, seed=3).graph,
+    "rmat": lambda: rmat(9, edge_factor=12, seed=3).graph,
+    "weighted": lambda: rmat(8, weights="uniform", seed=3).graph,
+    "heavy": lambda: weighted(KINDS["lfr"](), 1 << 30, 1 << 34),
+    "stencil": lambda: stencil((7, 8, 9)).graph,
+    "star": lambda: Graph.from_edges(np.zeros(3000, np.int64), np.arange(1, 3001)),
+    "loops": lambda: Graph.from_edges([0, 1, 2, 3, 4, 4], [1, 2, 0, 4, 4, 5], n_vertices=8),
+    "two vertices": lambda: Graph.from_edges([0], [1]),
+    "no edges": lambda: Graph.from_edges([], [], n_vertices=5),
+}
+"""Small graphs: hubs, communities, a mesh, weights of four and of eight bytes, special cases."""
+
+LARGER: Final[dict[str, Callable[[], Graph]]] = {
+    "rmat": lambda: rmat(13).graph,
+    "rmat weighted": lambda: rmat(12, weights="uniform").graph,
+    "lfr": lambda: lfr(1 << 13, max_degree=400, max_community=800).graph,
+    "lfr weighted": lambda: lfr(1 << 12, max_degree=400, weights="uniform").graph,
+    "lfr heavy": lambda: weighted(lfr(1 << 12, max_degree=400).graph, 1, 7 << 31),
+    "stencil": lambda: stencil((16, 16, 16)).graph,
+    "stencil weighted": lambda: stencil((12, 12, 12), weights="uniform").graph,
+    "planted": lambda: planted(5000, blocks=40).graph,
+    "planted weighted": lambda: planted(3000, blocks=30, weights="uniform").graph,
+    "geometric": lambda: geometric(8000, degree=10.0).graph,
+    "geometric weighted": lambda: geometric(5000, degree=10.0, weights="uniform").graph,
+    "ring": lambda: ring_of_cliques(50, size=8).graph,
+    "ring weighted": lambda: ring_of_cliques(40, size=7, weights="uniform").graph,
+    "star": lambda: Graph.from_edges(np.zeros(20_000, np.int64), np.arange(1, 20_001)),
+    "star weighted": lambda: weighted(LARGER["star"](), 7, 1 << 33),
+}
+"""Graphs of every generator, for engines that take no minutes for them."""
+
+
+@cache
+def small(kind: str) -> Graph:
+    """Return one of `KINDS`."""
+    return KINDS[kind]()
+
+
+@cache
+def larger(kind: str) -> Graph:
+    """Return one of `LARGER`."""
+    return LARGER[kind]()
 
 
 def same(a: Graph, b: Graph) -> bool:

@@ -16,6 +16,8 @@ import pytest
 
 from louvain_um.core import compiled
 
+pytestmark = pytest.mark.system
+
 USER = """
 from louvain_um.core.compiled import kernel
 from louvain_um.core.helper import add

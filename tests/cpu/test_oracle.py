@@ -1,64 +1,14 @@
 from __future__ import annotations
 
-from unittest import mock
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from louvain_um import Graph, api
 from louvain_um.core import rules
 from louvain_um.core.rules import MIN_SWEEPS
-from louvain_um.cpu import move
 from louvain_um.generators import stencil
 from tests import oracle
-from tests.graphs import graphs
-
-
-@pytest.mark.parametrize("method", ["louvain", "leiden"])
-@settings(max_examples=300, deadline=None)
-@given(
-    graph=graphs(),
-    seed=st.integers(0, 2**32 - 1),
-    resolution=st.sampled_from([0.3, 1.0, 1.7]),
-    threads=st.sampled_from([1, 2, 4]),
-    max_level=st.sampled_from([None, None, 1, 2]),
-    threshold=st.sampled_from([1e-7, 1e-7, 0.0, 1e-3, 1.0]),
-    most_kept=st.sampled_from([rules.MOST_KEPT, 0.3]),
-)
-def test_labels_and_levels_are_the_oracles(
-    method: str,
-    graph: Graph,
-    seed: int,
-    resolution: float,
-    threads: int,
-    max_level: int | None,
-    threshold: float,
-    most_kept: float,
-) -> None:
-    options = {
-        "resolution": resolution,
-        "seed": seed,
-        "max_level": max_level,
-        "threshold": threshold,
-    }
-    # Graphs this small would never see a second thread.
-    with (
-        mock.patch.object(rules, "MOST_KEPT", most_kept),
-        mock.patch.object(move, "SERIAL_ARCS", 0),
-    ):
-        labels, levels = oracle.detect(graph, method, **options)
-        result = getattr(api, method)(graph, device="cpu", threads=threads, **options)
-    assert result.labels.tolist() == labels
-    assert [
-        (x.cycle, x.vertices, x.communities, x.modularity, x.iterations, x.arcs_visited)
-        for x in result.levels
-    ] == [
-        (x.cycle, x.vertices, x.communities, x.modularity, x.iterations, x.arcs_visited)
-        for x in levels
-    ]
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

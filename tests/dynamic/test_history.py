@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 import louvain_um as lu
 from louvain_um.dynamic.tracking.history import BLOCK, ROW, History
 
@@ -25,6 +27,7 @@ def test_it_reads_as_the_list_of_dicts_that_it_stands_for() -> None:
     assert repr(History(rows[:1])) == repr(rows[:1])
 
 
+@pytest.mark.deep
 def test_a_batch_of_a_long_stream_leaves_little_behind() -> None:
     graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
     tracker = lu.Tracker(graph, threads=1)

@@ -11,6 +11,8 @@ from louvain_um import DynamicGraph, louvain
 from louvain_um.dynamic.stores import STORES
 from tests.dynamic.model import Model, apply, batches, follow
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(params=STORES, scope="module")
 def store(request):

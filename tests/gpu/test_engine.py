@@ -1,71 +1,41 @@
-"""The CUDA engine returns the CPU engine's labels, bit for bit."""
+"""What the CUDA engine does beyond the contract suite (`tests/test_contract.py`)."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from louvain_um import Graph, api, read_graph
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
-from louvain_um.generators import lfr, ring_of_cliques, rmat
+from louvain_um.generators import lfr, ring_of_cliques
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime import launch
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.results.communities import Communities
-from tests.graphs import graphs
+from tests.distributed.runs import assert_equal
+from tests.graphs import of_kind
 
 pytestmark = pytest.mark.gpu
 
 METHODS = ("louvain", "leiden")
 
 
-def detect(graph: Graph, method: str, device: str, **options: object) -> Communities:
-    return getattr(api, method)(graph, device=device, **options)
-
-
-def same(graph: Graph, method: str, **options: object) -> None:
-    cpu = detect(graph, method, "cpu", **options)
-    gpu = detect(graph, method, "cuda", **options)
-    assert np.array_equal(cpu.labels, gpu.labels)
-    assert cpu.modularity == gpu.modularity
-    assert [
-        (x.cycle, x.vertices, x.arcs, x.communities, x.modularity, x.iterations, x.arcs_visited)
-        for x in cpu.levels
-    ] == [
-        (x.cycle, x.vertices, x.arcs, x.communities, x.modularity, x.iterations, x.arcs_visited)
-        for x in gpu.levels
-    ]
-    for level in range(len(cpu.levels)):
-        assert np.array_equal(cpu.at_level(level), gpu.at_level(level))
-
-
-@pytest.mark.parametrize("method", METHODS)
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(graph=graphs(), seed=st.integers(0, 2**32 - 1), resolution=st.sampled_from([0.3, 1.0, 2.0]))
-def test_labels_of_small_graphs(
-    gpu: Choice, method: str, graph: Graph, seed: int, resolution: float
-) -> None:
-    same(graph, method, seed=seed, resolution=resolution)
+def same(graph: Graph, method: str, **options: Any) -> Communities:
+    """Return what the GPU finds, which is what the CPU finds."""
+    cpu, gpu = (getattr(api, method)(graph, device=device, **options) for device in ("cpu", "cuda"))
+    assert_equal(gpu, cpu)
+    assert gpu.value == cpu.value
+    return gpu
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["karate.mtx", "cond-mat-2005.npz", "email-Enron.txt.gz"])
 def test_labels_of_real_graphs(gpu: Choice, shared_data: Path, name: str, method: str) -> None:
     same(read_graph(shared_data / name), method)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("weight", [1, 7, 2**33])
-def test_a_star_wider_than_any_shared_table(gpu: Choice, method: str, weight: int) -> None:
-    leaves = np.arange(1, 20_001)
-    same(Graph.from_edges(np.zeros_like(leaves), leaves, np.full(20_000, weight)), method)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -80,11 +50,36 @@ def test_many_hubs_in_small_batches(
     same(graph, method)
 
 
-def test_ten_repetitions(gpu: Choice) -> None:
-    graph = rmat(14).graph
-    first = detect(graph, "louvain", "cuda").labels
-    for _ in range(9):
-        assert np.array_equal(first, detect(graph, "louvain", "cuda").labels)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("objective", ["cpm", "directed", "bipartite", "signed"])
+def test_objectives_with_arrays_in_host_memory(gpu: Choice, method: str, objective: Any) -> None:
+    graph = of_kind("undirected" if objective == "cpm" else objective, 12)
+    resolution = 0.02 if objective == "cpm" else 1.0
+    same(graph, method, objective=objective, resolution=resolution, memory="zero_copy")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("weights", ["none", "uniform"])
+def test_constraints_of_larger_graphs(gpu: Choice, method: str, weights: Any) -> None:
+    graph = lfr(1 << 13, max_degree=400, max_community=800, weights=weights).graph
+    initial = np.arange(graph.n_vertices) // 16
+    same(graph, method, max_size=60)
+    same(graph, method, initial=initial)
+    same(graph, method, initial=initial, fixed=np.arange(0, 8000, 40), max_size=200)
+    same(graph, method, objective="cpm", resolution=0.05, initial=initial, max_size=40)
+
+
+def test_large_levels_with_other_objectives_take_more_than_one_launch(gpu: Choice) -> None:
+    same(lfr(1 << 17).graph, "leiden", objective="cpm", resolution=0.01)
+    same(of_kind("signed", 16), "louvain", objective="signed")
+
+
+def test_a_graph_on_the_device_takes_other_objectives(gpu: Choice) -> None:
+    graph = lfr(1 << 12).graph
+    found = api.leiden(DeviceGraph.from_host(graph), objective="cpm", resolution=0.02)
+    here = api.leiden(graph, device="cpu", objective="cpm", resolution=0.02)
+    assert np.array_equal(found.labels, here.labels)
+    assert found.modularity == here.modularity
 
 
 @pytest.mark.alone
@@ -92,9 +87,9 @@ def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
     import cupy
 
     graph = lfr(1 << 14, max_degree=400).graph
-    detect(graph, "louvain", "cuda")
+    api.louvain(graph, device="cuda")
     before = cupy.cuda.runtime.memGetInfo()[0]
-    result = detect(graph, "louvain", "cuda")
+    result = api.louvain(graph, device="cuda")
     assert cupy.cuda.runtime.memGetInfo()[0] == before
     assert set(result.memory) == {"graph", "hash", "community", "scratch"}
     assert result.memory["graph"] >= graph.targets.nbytes

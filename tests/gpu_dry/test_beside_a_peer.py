@@ -8,6 +8,8 @@ from louvain_um.options import Options
 from tests.gpu_dry.dry_device import run_dry
 from tests.gpu_dry.dry_levels import made_up
 
+pytestmark = pytest.mark.deep
+
 LARGE = [("lfr24", "louvain", 1), ("lfr24", "louvain", 16), ("rmat24", "louvain", 8)]
 
 

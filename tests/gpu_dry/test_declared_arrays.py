@@ -24,6 +24,8 @@ from tests.gpu_dry.dry_device import Watched, run_dry
 from tests.gpu_dry.dry_levels import made_up
 from tests.gpu_dry.dry_script import recorded
 
+pytestmark = pytest.mark.deep
+
 TURNS = {
     *("first", "start_totals", "start_used", "parents"),
     *("aggregate", "aggregate_numbers", "aggregate_ranks", "through"),

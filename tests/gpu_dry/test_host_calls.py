@@ -12,6 +12,8 @@ from tests.gpu_dry.dry_device import Sized, run_dry
 from tests.gpu_dry.dry_kernels import DryKernels
 from tests.gpu_dry.dry_levels import made_up
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:

@@ -18,6 +18,8 @@ from louvain_um.placement.migration.span import Span
 from tests.gpu_dry.dry_device import Watched, run_dry
 from tests.gpu_dry.dry_levels import made_up, scale, zoo_run, zoo_runs
 
+pytestmark = pytest.mark.deep
+
 
 @dataclass
 class Watch:

@@ -15,8 +15,7 @@ from louvain_um.gpu.dynamic.pool import Copied
 from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory.vmm import GrowingRange
-
-Libraries = dict[str, ctypes.CDLL]
+from tests.gpu_emulated.libraries import Libraries
 
 KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
 KINDS |= {name: kind for kind, name in enumerate(kernel_list.HEAPS)}

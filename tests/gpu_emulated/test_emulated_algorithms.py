@@ -27,6 +27,8 @@ from louvain_um.graph.row_view import RowView
 from tests.algorithms.test_algorithms import Gapped
 from tests.graphs import graphs
 
+pytestmark = pytest.mark.deep
+
 SMALL = settings(
     max_examples=25,
     deadline=None,

@@ -19,7 +19,10 @@ from louvain_um.gpu.dynamic.batch_arrays import COUNTS, LONG_ROW
 from tests.dynamic.model import Model, follow
 from tests.dynamic.test_batches import REFUSED
 from tests.dynamic.test_stores import few_hubs
-from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
+from tests.gpu_emulated.emulated_device import Emulated, on_device
+from tests.gpu_emulated.libraries import Libraries
+
+pytestmark = pytest.mark.deep
 
 OURO = tuple(name for name in DEVICE_STORES if name.startswith("ouro-"))
 

@@ -16,6 +16,8 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
+pytestmark = pytest.mark.deep
+
 SEED = 3
 
 

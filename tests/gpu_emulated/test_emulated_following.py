@@ -29,9 +29,11 @@ from tests.gpu_emulated.emulated_device import (
     Counting,
     DeviceArray,
     Emulated,
-    Libraries,
     on_device,
 )
+from tests.gpu_emulated.libraries import Libraries
+
+pytestmark = pytest.mark.deep
 
 
 class HostRuns:

@@ -23,6 +23,8 @@ from louvain_um.gpu.runtime.launch import BLOCK_MAX
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 
+pytestmark = pytest.mark.deep
+
 KINDS = {"unweighted": 0, "packed": 1, "weighted": 2, "offsets32": 3, "weighted, packed": 4}
 SEED = 3
 
@@ -327,3 +329,25 @@ def test_masses_of_communities(emulated: dict[str, ctypes.CDLL], blocks: int) ->
         blocks, ctypes.c_int64(n), address(masses), address(numbers), address(sums)
     )
     np.testing.assert_array_equal(sums, expected)
+
+
+@pytest.mark.parametrize("item_bytes", [4, 12])
+def test_blocked_loops_visit_each_element_once_and_each_page_by_one_warp(
+    emulated: dict[str, ctypes.CDLL], item_bytes: int
+) -> None:
+    blocks, threads = 2, 256
+    for count in (0, 1, 31, 1024, 1025, 100_003):
+        for pages in (1, 3, 10):
+            visits, warps, steps = (np.zeros(max(count, 1), np.uint32) for _ in range(3))
+            emulated["blocked"].visit(
+                blocks, ctypes.c_longlong(count), item_bytes, pages,
+                *map(address, (visits, warps, steps)),
+            )  # fmt: skip
+            case = count, pages
+            assert (visits[:count] == 1).all(), case
+            assert not visits[count:].any(), case
+            sets = np.arange(count) // (4096 * pages // item_bytes)
+            assert (warps[:count] == sets % (blocks * threads // 32)).all(), case
+            # A warp takes 32 elements of its pages per step.
+            inside = np.flatnonzero(sets == 0)
+            assert (steps[inside] == inside // 32).all(), case

@@ -32,6 +32,8 @@ from louvain_um.options import Options
 from tests.dynamic.random_batches import merging
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(

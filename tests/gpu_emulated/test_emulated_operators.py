@@ -19,6 +19,8 @@ from louvain_um.graph.row_view import RowView
 from tests.algorithms.test_algorithms import Gapped
 from tests.gpu_emulated.conftest import HERE, OPTIONS
 
+pytestmark = pytest.mark.deep
+
 NAMES = ("x", "y", "w")
 TEXTS = (
     "x + 2 * y - 3", "x // 7 + y % 5", "x // -1", "x % -1", "y // x if x else -1", "x & y | 3 ^ w",

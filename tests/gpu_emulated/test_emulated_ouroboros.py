@@ -12,6 +12,8 @@ from louvain_um.errors import OptionError
 from louvain_um.gpu.runtime.kernel_list import CATALOGUE, HEAPS
 from louvain_um.gpu.runtime.structs import Struct
 
+pytestmark = pytest.mark.deep
+
 MIB = 1 << 20
 
 

@@ -23,6 +23,8 @@ from louvain_um.placement.model import remote_access
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize("way", ["small", "still", "in pages"])
 @pytest.mark.parametrize(("method", "budget"), [("louvain", "40%"), ("leiden", "40%")])

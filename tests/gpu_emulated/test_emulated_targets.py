@@ -12,6 +12,8 @@ from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
 from louvain_um.gpu.memory.packed import HEADER, Packer
 from tests.gpu_emulated.test_emulated_kernels import SEED, address
 
+pytestmark = pytest.mark.deep
+
 
 def ends_of(n: int) -> list[tuple[int, int]]:
     """Return ends of rows of n arcs: all, and short ones in one block of 128 arcs or in two."""

@@ -28,6 +28,8 @@ from louvain_um.placement.memory.run_memory import RunMemory
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, squeezed
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize(
     ("name", "method", "budget"),

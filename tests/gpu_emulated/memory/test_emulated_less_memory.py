@@ -38,6 +38,8 @@ from louvain_um.placement.policy import hosting
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, as_if_larger, squeezed
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize(
     ("name", "method", "budget"),

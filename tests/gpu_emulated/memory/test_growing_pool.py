@@ -15,8 +15,11 @@ from louvain_um.placement.memory import cuda_calls, vmm
 from louvain_um.placement.memory.cuda_calls import HOST
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.vmm import GrowingRange
-from tests.gpu_emulated.emulated_device import Emulated, Libraries, on_device
+from tests.gpu_emulated.emulated_device import Emulated, on_device
 from tests.gpu_emulated.emulated_engine import HostRuntime, driver_of
+from tests.gpu_emulated.libraries import Libraries
+
+pytestmark = pytest.mark.deep
 
 STEP = 4096
 """Bytes to whose multiples memory is mapped here, so that small graphs take many steps."""

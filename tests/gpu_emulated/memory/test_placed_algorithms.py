@@ -23,6 +23,8 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms import products, structure, traversal
 from louvain_um.gpu.runtime import structs
 
+pytestmark = pytest.mark.deep
+
 GRAPHS = {
     "rmat": rmat(7, edge_factor=6, seed=5).graph,
     "weighted": lfr(200, weights="uniform", seed=5).graph,
