@@ -61,6 +61,9 @@ ROLES: Final[Mapping[str, Role]] = {
 }
 """Roles by stem; any other stem is "other"."""
 
+STREAMED: Final = frozenset(("targets", "weights", "queue", "proposed", "active", "chunk"))
+"""Roles of arrays that kernels stream through; others of this package are read at random."""
+
 
 @lru_cache(4096)
 def role_of(name: str) -> Role:

@@ -6,12 +6,12 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.array_names import role_of
+from louvain_um.core.array_names import STREAMED, role_of
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.model.cost import HIDDEN
@@ -28,10 +28,6 @@ from louvain_um.profiling.simulator import (
     load_trace,
 )
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
-
-STREAMED: Final = frozenset(("targets", "weights", "queue", "proposed", "active", "chunk"))
-"""Roles of arrays that kernels stream through; others are read at random: a map counts the
-accesses of a page, but not in which way they were made."""
 
 
 def recording_in(source: str | Path) -> Trace | None:
@@ -138,6 +134,7 @@ def _is_input(name: str, group: str, counted: Mapping[str, Counted]) -> bool:
 def _way(page: PageMap, uses: Counted | None) -> Access:
     """Return the way in which an array was accessed most."""
     if uses is None or role_of(page.array) != "other":
+        # A map counts the accesses of a page, but not in which way they were made.
         return Access.READ if role_of(page.array) in STREAMED else Access.GATHER
     if uses.atomics > max(uses.reads, uses.writes):
         return Access.ATOMIC

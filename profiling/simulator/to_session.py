@@ -63,6 +63,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
         metadata={
             "version": _version(),
             "device": f"{machine}, simulated",
+            "machine": machine,
             "seconds": run.seconds,
             "budget_bytes": run.capacity_bytes,
             "complete": True,

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.core.array_names import STREAMED, role_of
 from louvain_um.core.ledger import GROUPS
-from louvain_um.profiling.session.data import OTHER, waiting
-from louvain_um.profiling.session.events import Cause, Kind
+from louvain_um.errors import LouvainUmError
+from louvain_um.options import Method
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import PROFILES
+from louvain_um.profiling.session.data import OTHER, SessionData, waiting
+from louvain_um.profiling.session.events import Cause, Kind, Source
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
 from louvain_um.profiling.views.session.blocks import refetched_bytes
 from louvain_um.profiling.views.table import format_value
@@ -17,15 +27,28 @@ REFETCHED = 0.25
 LIMITING = 0.2
 """Share of the run from which a cause is said to hold it back."""
 
+AVOIDABLE = 0.1
+"""The same where most bytes were moved before: that can be avoided as a whole."""
+
 BUSY = 0.5
 """Share of the run below which kernels do not limit it."""
 
-FAULT_RATE, REMOTE_RATE = 12.9e9, 51.3e9
-"""Bytes/s of migration on demand, and of reading over the bus (H200, PCIe 5); used if the session
-has neither durations nor a plan."""
-
-PAGING = ("faults", "migration", "write_back", "prefetch")
+PAGING = ("faults", "migration", "write_back", "prefetch", "host")
 """Terms of a simulated run's cost that belong to migration."""
+
+IN_PLACE = {
+    "remote_sequential": "Streaming over the bus",
+    "remote_random": "Random accesses over the bus",
+    "remote_atomic": "Atomics over the bus",
+    "remote_barrier": "Barriers over the bus",
+}
+"""Terms that belong to memory read and written in place, and what they are."""
+
+ACCESS_BYTES = 4
+"""Bytes of a random access that an engine counts."""
+
+SECTOR_BYTES = 32
+"""Bytes that a simulated random access carries over the bus."""
 
 HOST_MAPPED = {
     frozenset({"graph"}): "adv2",
@@ -80,19 +103,22 @@ def _of_whole(analysis: SessionAnalysis) -> Verdict:
 
 
 def _of_process(analysis: SessionAnalysis) -> Verdict:
+    """Blame what took most of the run: moving pages, reading in place, or neither."""
     session = analysis.session
-    seconds, remote = max(session.seconds, 1e-9), analysis.total(Kind.REMOTE_ACCESS)
-    read_in_place = remote / REMOTE_RATE > LIMITING * seconds
+    seconds = max(session.seconds, 1e-9)
+    in_place = _in_place_cost(analysis)
     if not is_available(session, "memory"):
-        return _in_place(analysis, remote) if read_in_place else _by_time(analysis)
+        limits = in_place.seconds > LIMITING * seconds
+        return _in_place(analysis, in_place) if limits else _by_time(analysis)
     traffic = _traffic(analysis)
-    if traffic.bytes_out and traffic.refetched > REFETCHED * traffic.bytes_in:
-        return _evicted(analysis, traffic)
     moving, how = _moving_seconds(analysis, traffic)
+    again = bool(traffic.bytes_out) and traffic.refetched > REFETCHED * traffic.bytes_in
+    if in_place.seconds > max(moving, LIMITING * seconds):
+        return _in_place(analysis, in_place)
+    if again and moving > AVOIDABLE * seconds:
+        return _moved_again(analysis, traffic)
     if moving > LIMITING * seconds:
         return _paged(analysis, traffic, moving / seconds, how)
-    if read_in_place:
-        return _in_place(analysis, remote)
     conclusion = _by_time(analysis)
     moved = traffic.bytes_in + traffic.bytes_out
     still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
@@ -103,40 +129,97 @@ def _of_process(analysis: SessionAnalysis) -> Verdict:
     )
 
 
-def _in_place(analysis: SessionAnalysis, remote: int) -> Verdict:
-    """Blame reads in place: the array, phase and level that most bytes were read of."""
+def _machine(session: SessionData) -> tuple[Machine, str]:
+    """Return the machine whose rates hold for a session, and its name as grounds."""
+    name = session.metadata.get("machine") or (session.plan or {}).get("machine")
+    try:
+        return load_machine(name), str(name)  # type: ignore[arg-type]  # checked there
+    except LouvainUmError:
+        return PROFILES["h200"], "an H200, assumed"
+
+
+def _is_ours(session: SessionData) -> bool:
+    """Return whether a session is of this package's programs, which take its policies."""
+    arrays = (role_of(life.name) != "other" for life in session.lifetimes)
+    return bool(session.metadata.get("method")) or any(arrays)
+
+
+class _InPlaceCost(NamedTuple):
+    """Seconds of memory that was read and written in place, and of which events they are."""
+
+    seconds: float
+    what: str
+    how: str
+    by_row: NDArray[np.float64]
+
+
+def _in_place_cost(analysis: SessionAnalysis) -> _InPlaceCost:
+    """Return the cost of accesses over the bus: the session's own terms, or by its machine."""
+    session, rows = analysis.session, analysis.rows_of(Kind.REMOTE_ACCESS)
+    machine, name = _machine(session)
+    events = {key: analysis.events[key][rows] for key in ("bytes", "count", "source")}
+    # Simulated events count random accesses; those of an engine, bytes of arrays.
+    lives = [role_of(life.name) in (*STREAMED, "other") for life in session.lifetimes]
+    streamed = np.array([*lives, True])[session.event_arrays()[rows]]
+    nbytes = events["bytes"].astype(np.float64)
+    accesses = np.where(streamed, 0.0, nbytes / ACCESS_BYTES)
+    simulated = events["source"] == Source.SIMULATOR
+    accesses = np.where(simulated, events["count"], accesses)
+    in_order = np.where(simulated, nbytes - SECTOR_BYTES * events["count"], nbytes * streamed)
+    by_row = in_order / machine.remote_bandwidth + accesses / machine.remote_random_rate
+    terms = session.metadata.get("terms")
+    if not terms:
+        what = "Reading in place over the bus"
+        return _InPlaceCost(
+            float(by_row.sum()), what, f"time modelled by the rates of {name}", by_row
+        )
+    spent = {key: terms.get(key, 0.0) for key in IN_PLACE}
+    # What overlapped with computing would not be saved.
+    seconds = max(0.0, sum(spent.values()) - terms.get("hidden", 0.0))
+    what = IN_PLACE[max(spent, key=lambda key: spent[key])]
+    return _InPlaceCost(seconds, what, "costs modelled", by_row)
+
+
+def _in_place(analysis: SessionAnalysis, cost: _InPlaceCost) -> Verdict:
+    """Blame accesses in place: the array, phase and level that they cost most of."""
     session, events = analysis.session, analysis.events
     rows = analysis.rows_of(Kind.REMOTE_ACCESS)
-    arrays, sums = session.event_arrays()[rows], dict[tuple[int, int, int], int]()
-    columns = (arrays, events["phase"][rows], events["level"][rows], events["bytes"][rows])
-    for array, phase, level, nbytes in zip(*(column.tolist() for column in columns), strict=True):
-        sums[array, phase, level] = sums.get((array, phase, level), 0) + nbytes
-    (array, phase, level), most = max(sums.items(), key=lambda item: item[1])
-    known = session.lifetimes[array] if array >= 0 else None
-    where = events.phases[phase] if phase >= 0 else "the run"
-    where += f" on level {level}" if level >= 0 else ""
     seconds = max(session.seconds, 1e-9)
-    took = min(remote / REMOTE_RATE, seconds)
+    took = min(cost.seconds, seconds)
     finding = (
-        f"Reading {format_value(remote, 'bytes')} in place over the bus took about "
-        f"{format_value(took, 'seconds')} of {format_value(seconds, 'seconds')}, "
-        f"{format_value(most / remote, 'share')} of it {known.name if known else 'other arrays'} "
-        f"during {where}."
+        f"{cost.what} took about {format_value(took, 'seconds')} of "
+        f"{format_value(seconds, 'seconds')}"
     )
+    known = None
+    if len(rows):
+        arrays, sums = session.event_arrays()[rows], dict[tuple[int, int, int], float]()
+        columns = (arrays, events["phase"][rows], events["level"][rows], cost.by_row)
+        for array, phase, level, spent in zip(*(c.tolist() for c in columns), strict=True):
+            sums[array, phase, level] = sums.get((array, phase, level), 0.0) + spent
+        (array, phase, level), most = max(sums.items(), key=lambda item: item[1])
+        known = session.lifetimes[array] if array >= 0 else None
+        where = events.phases[phase] if phase >= 0 else "the run"
+        where += f" on level {level}" if level >= 0 else ""
+        share = format_value(most / max(sum(sums.values()), 1e-300), "share")
+        nbytes = format_value(int(events["bytes"][rows].sum()), "bytes")
+        finding += (
+            f", {share} of it for {known.name if known else 'other arrays'} during {where}; "
+            f"{nbytes} were read and written there"
+        )
+    finding += "."
     in_core = (session.plan or {}).get("seconds_in_core")
     if in_core:
         finding += f" In core the run takes about {format_value(in_core, 'seconds')} (modelled)."
-    remedy = "Try a larger --device-budget with --memory auto, which keeps on the device "
-    remedy += "what is read most."
-    if known:
+    if not _is_ours(session):
+        remedy = f"Place {known.name if known else 'what is read most'} on the device."
+    elif known:
         least = format_value(known.nbytes, "bytes")
         remedy = f"Up to {least} more of the device, with --memory auto, would avoid that."
-    return Verdict(
-        finding=finding,
-        remedy=remedy,
-        grounds=f"bytes {evidence(session, 'in_place')}; their time modelled at "
-        f"{REMOTE_RATE / 1e9:.1f} GB/s",
-    )
+    else:
+        remedy = "Try a larger --device-budget with --memory auto, which keeps on the device "
+        remedy += "what is read most."
+    grounds = f"bytes {evidence(session, 'in_place')}; {cost.how}"
+    return Verdict(finding=finding, remedy=remedy, grounds=grounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,32 +254,55 @@ def _traffic(analysis: SessionAnalysis) -> _Traffic:
     return _Traffic(bytes_in=bytes_in, bytes_out=left, refetched=again, grounds=how, groups=shares)
 
 
-def _evicted(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
-    """Blame eviction: the same bytes migrated repeatedly."""
+def _moved_again(analysis: SessionAnalysis, traffic: _Traffic) -> Verdict:
+    """Blame what made the same bytes migrate repeatedly: eviction, budget, or the host."""
     session = analysis.session
     most, part = traffic.groups[0]
     seconds, how = _moving_seconds(analysis, traffic)
     share = min(seconds / max(session.seconds, 1e-9), 1.0)
     paying = frozenset(name for name, share in traffic.groups if share > LIMITING) - {OTHER}
-    policy = HOST_MAPPED.get(paying, "adv1")
-    remedy = "Try --memory auto, or a larger --device-budget."
-    if policy != session.metadata.get("policy"):
-        remedy = (
-            f"Try --memory {policy}, which leaves {_list(paying)} on the host and reads it over "
-            "the bus without faults, or --memory auto."
-        )
+    evicted = analysis.total(Kind.DTOH, "bytes", Cause.EVICTION) + analysis.total(Kind.EVICTION)
     requested = analysis.total(Kind.DTOH, "bytes", Cause.USER) > traffic.bytes_out / 2
-    cause = "Moving blocks to stay within the budget" if requested else "Eviction"
+    cause = "Moving blocks to stay within the budget"
+    if not requested:
+        cause = "Eviction" if evicted else "The host, which took pages back,"
+    ours = _is_ours(session)
+    arrays = _list(paying) if ours else _largest(analysis)
+    if requested or evicted:
+        remedy = "Try --memory auto, or a larger --device-budget."
+        policy = HOST_MAPPED.get(paying, "adv1")
+        if not ours:
+            remedy = (
+                f"Use more device memory, or advise {arrays} to stay on the host and to be "
+                "accessed by the GPU there."
+            )
+        elif policy != session.metadata.get("policy"):
+            remedy = (
+                f"Try --memory {policy}, which leaves {arrays} on the host and reads it over "
+                "the bus without faults, or --memory auto."
+            )
+    else:
+        remedy = (
+            f"Let one side keep {arrays}: advise the host as preferred location and the GPU as "
+            "accessing it there, or copy what the host needs."
+        )
     again = format_value(traffic.refetched / traffic.bytes_in, "share")
     moved = format_value(traffic.bytes_in, "bytes")
+    mostly = f"{most} ({format_value(part, 'share')})" if ours else arrays
     return Verdict(
         finding=f"{cause} held the run back: {again} of the {moved} "
-        f"moved to the device had been there before, mostly {most} "
-        f"({format_value(part, 'share')}); moving pages took about "
+        f"moved to the device had been there before, mostly {mostly}; moving pages took about "
         f"{format_value(share, 'share')} of the run.",
         remedy=remedy,
         grounds=f"bytes {evidence(session, 'memory')}; {traffic.grounds}; {how}",
     )
+
+
+def _largest(analysis: SessionAnalysis) -> str:
+    """Return the array that most bytes were moved of, by name."""
+    sums = analysis.sums(analysis.array_of, len(analysis.arrays) + 1, Kind.HTOD, "bytes")
+    at = max(range(len(sums)), key=lambda number: sums[number])
+    return analysis.arrays[at].name if at < len(analysis.arrays) else "arrays without a name"
 
 
 def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str) -> Verdict:
@@ -212,12 +318,16 @@ def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str)
         else ""
     )
     mostly = f", most of it {most} ({format_value(part, 'share')})" if part else ""
+    remedy = "Try --memory auto, or a device budget that holds more of it."
+    if not _is_ours(analysis.session):
+        mostly = f", most of it {_largest(analysis)}"
+        remedy = "Copy what is used again before its first use, in large pieces."
+    elif by_fault:
+        remedy = "Try --memory auto: it copies what fits once and reads the rest over the bus."
     return Verdict(
         finding=f"Moving {moved} to the device{back}, {way}, took about "
         f"{format_value(min(share, 1.0), 'share')} of the run{mostly}.",
-        remedy="Try --memory auto: it copies what fits once and reads the rest over the bus."
-        if by_fault
-        else "Try --memory auto, or a device budget that holds more of it.",
+        remedy=remedy,
         grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
     )
 
@@ -257,7 +367,9 @@ def _by_time(analysis: SessionAnalysis) -> Verdict:
             else "the rest runs at the speed of its kernels."
         )
     else:
-        remedy = "Kernels limit the run; a faster GPU or a lower --max-level would help."
+        detects = session.metadata.get("method") in get_args(Method)
+        lower = " or a lower --max-level" if detects else ""
+        remedy = f"Kernels limit the run; a faster GPU{lower} would help."
         busy = int(analysis.events["duration"][analysis.rows_of(Kind.KERNEL)].sum()) / 1e9
         if 0 < busy < BUSY * total_seconds:
             finding += f" Kernels ran for {format_value(busy / total_seconds, 'share')} of it."
@@ -280,8 +392,9 @@ def _moving_seconds(analysis: SessionAnalysis, traffic: _Traffic) -> tuple[float
     known = max(spent[Kind.GPU_FAULT_GROUP], spent[Kind.HTOD] + spent[Kind.DTOH])
     if known:
         return known, "migration time measured where copies and faults have durations"
-    moved = (traffic.bytes_in + traffic.bytes_out) / FAULT_RATE
-    return moved, f"migration time modelled at {FAULT_RATE / 1e9:.1f} GB/s"
+    machine, name = _machine(analysis.session)
+    moved = traffic.bytes_in / machine.migrate_to_device + traffic.bytes_out / machine.evict_to_host
+    return moved, f"migration time modelled by the rates of {name}"
 
 
 def _list(groups: frozenset[str]) -> str:

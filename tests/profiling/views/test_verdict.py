@@ -1,0 +1,113 @@
+"""The verdict follows from a session's own costs and machine, and names its cause."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from louvain_um.generators import lfr
+from louvain_um.profiling import Session
+from louvain_um.profiling.access.recorder import record
+from louvain_um.profiling.session import Lifetime
+from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.simulator import (
+    Access,
+    Array,
+    HostTouches,
+    Launch,
+    Touches,
+    Trace,
+    simulate,
+)
+from louvain_um.profiling.simulator.to_session import session_of
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.verdict import Verdict, verdict
+from tests.profiling.views.made import MIB, MS
+
+
+def verdict_of(trace: Trace, machine: str = "p4000", **options: object) -> Verdict:
+    run = simulate(trace, machine, **options)  # type: ignore[arg-type]
+    return verdict(SessionAnalysis(session_of(trace, run)))
+
+
+@pytest.mark.parametrize("policy", ["adv4", "adv9"])
+def test_random_accesses_over_the_bus_are_blamed(policy):
+    trace = record(lfr(20_000, seed=1).graph)
+    run = simulate(trace, "p4000", policy=policy)
+    remote = sum(value for name, value in run.costs.items() if name.startswith("remote"))
+    assert remote - run.costs["hidden"] > 0.5 * run.seconds
+    found = verdict(SessionAnalysis(session_of(trace, run, method="louvain", policy=policy)))
+    assert found.finding.startswith("Random accesses over the bus took about")
+    assert "labels" in found.finding
+    assert "faster GPU" not in found.remedy
+    assert "costs modelled" in found.grounds
+
+
+def test_the_same_bytes_cost_as_much_as_the_machine_says():
+    # 24 MB of labels in place: at random on a P4000 most of a run of 100 ms, streamed a tenth.
+    def measured(name: str, machine: str) -> Verdict:
+        columns = {"kind": Kind.REMOTE_ACCESS, "source": Source.ENGINE, "time": 50 * MS,
+                   "address": 1 << 40, "bytes": 24_000_000}  # fmt: skip
+        events = EventTable({key: np.array([value]) for key, value in columns.items()})
+        life = Lifetime(name=name, group="community", address=1 << 40, nbytes=64 * MIB,
+                        start_ns=0, end_ns=100 * MS)  # fmt: skip
+        about = {"seconds": 0.1, "sources": {"engine": "measured", "in_place": "measured"}}
+        plan = {"machine": machine}
+        made = Session(metadata=about, plan=plan, lifetimes=(life,), events=events)
+        return verdict(SessionAnalysis(made))
+
+    assert "over the bus took" in measured("labels.0.0", "p4000").finding
+    assert "rates of p4000" in measured("labels.0.0", "p4000").grounds
+    assert "over the bus" not in measured("targets.0", "p4000").finding
+    assert "over the bus" not in measured("labels.0.0", "h200").finding
+
+
+def test_eviction_is_blamed_only_for_evictions():
+    # 8 MiB go back and forth between the host and a GPU with room for all.
+    data = Array(name="data", group="mine", nbytes=8 * MIB)
+    whole = Touches.runs(0, 0, data.pages, Access.WRITE)
+    trace = Trace((data,), (Launch(touches=whole), HostTouches(touches=whole)) * 20)
+    run = simulate(trace, "p4000")
+    assert run.total("evictions") == 0
+    found = verdict(SessionAnalysis(session_of(trace, run)))
+    assert "Eviction" not in found.finding
+    assert found.finding.startswith("The host, which took pages back, held the run back")
+    assert "data" in found.remedy
+    assert "adv" not in found.remedy.replace("advise", "")
+
+
+def test_advice_for_another_program_names_its_arrays():
+    data = Array(name="matrix", group="mine", nbytes=16 * MIB)
+    scan = Launch(touches=Touches.runs(0, 0, data.pages))
+    found = verdict_of(Trace((data,), (scan,) * 8), capacity=8 * MIB)
+    assert found.finding.startswith("Eviction held the run back")
+    assert "mostly matrix" in found.finding
+    assert "advise matrix to stay on the host" in found.remedy
+    assert "--memory" not in found.remedy
+
+
+def test_a_foreign_import_without_arrays_gets_no_policies():
+    rows = 200
+    kinds = np.tile([Kind.HTOD, Kind.DTOH], rows)
+    events = EventTable(
+        {
+            "kind": kinds,
+            "cause": np.full(2 * rows, Cause.COHERENCE),
+            "source": np.full(2 * rows, Source.NSYS),
+            "time": np.arange(2 * rows) * 1000,
+            "duration": np.full(2 * rows, 900),
+            "address": np.full(2 * rows, 1 << 40, np.uint64),
+            "bytes": np.full(2 * rows, 2 * MIB),
+        }
+    )
+    about = {"seconds": 2 * rows * 1e-6, "sources": {"nsys": "measured"}}
+    found = verdict(SessionAnalysis(Session(metadata=about, events=events)))
+    assert "Eviction" not in found.finding
+    assert "--memory" not in found.remedy
+
+
+def test_what_overlapped_with_computing_is_not_blamed():
+    data = Array(name="data", group="mine", nbytes=4 * MIB)
+    scan = Launch(touches=Touches.runs(0, 0, data.pages), compute_seconds=1.0)
+    found = verdict_of(Trace((data,), (scan,)), placements={"data": "pinned"})
+    assert found.finding.startswith("Memory did not hold the run back")
