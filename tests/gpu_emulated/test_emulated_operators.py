@@ -17,7 +17,7 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.runtime.images import FOLDER
 from louvain_um.graph.row_view import RowView
 from tests.algorithms.test_algorithms import Gapped
-from tests.gpu_emulated.conftest import HERE, OPTIONS
+from tests.gpu_emulated.libraries import HERE, OPTIONS
 
 pytestmark = pytest.mark.deep
 
