@@ -28,11 +28,11 @@ from common import device_graph, host_graph, machine, save
 
 import louvain_um as lu
 from louvain_um.distributed.carriers.nccl import NcclCommunicator, NcclLink
-from louvain_um.distributed.carriers.staged import StagedLink
 from louvain_um.distributed.communicator import Communicator
-from louvain_um.distributed.gpu_ranks.visible import on_device
+from louvain_um.distributed.device_steps import StagedLink
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.run import detect_on_rank
+from louvain_um.distributed.visible import on_device
 from louvain_um.options import Options
 
 PHASES = ("move", "refine", "aggregate")

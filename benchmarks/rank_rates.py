@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from louvain_um.cpu import move
 from louvain_um.cpu.engine import CpuEngine
-from louvain_um.distributed import kernels
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.options import Options
@@ -46,8 +46,8 @@ def rates(graph: Any) -> dict[str, float]:
     for _ in range(3):
         labels, sizes = np.arange(n, dtype=np.uint32), np.ones(n, np.uint32)
         state = (labels, graph.degrees.copy(), sizes, np.zeros(n, np.uint8), targets)
-        arguments = 0, 1, graph.degrees, state, vertices
-        applying.append(seconds_of(lambda given=arguments: kernels.apply(*given))[0])
+        arguments = graph.degrees, state, vertices, 0, n, None
+        applying.append(seconds_of(lambda given=arguments: move.apply(*given))[0])
     return {"arcs_per_second": moved.arcs_visited / moving, "move_seconds": min(applying[1:]) / n}
 
 

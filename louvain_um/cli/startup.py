@@ -33,7 +33,7 @@ def folder() -> Path:
     """Return the cache folder: NUMBA_CACHE_DIR, the package's folder or the user's cache."""
     from louvain_um.cpu import move
 
-    kernel: Any = move.sweep
+    kernel: Any = move.run_sweep
     return Path(kernel._cache.cache_path)
 
 
@@ -41,10 +41,10 @@ def compiled() -> bool:
     """Return whether the slowest kernel to compile is in the cache, for its current source."""
     from louvain_um.cpu import move
 
-    kernel: Any = move.sweep
+    kernel: Any = move.run_sweep
     line = kernel.py_func.__code__.co_firstlineno
     python = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(folder().glob(f"move.sweep-{line}.{python}*.nbi"))
+    return any(folder().glob(f"move.run_sweep-{line}.{python}*.nbi"))
 
 
 def import_numba() -> None:

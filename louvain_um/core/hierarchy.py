@@ -39,8 +39,9 @@ class MoveStats:
 class Engine(Protocol[L]):
     """The steps of the algorithm on one kind of hardware."""
 
-    problem: Problem
-    """What the run is to find; known once a graph is loaded."""
+    @property
+    def problem(self) -> Problem:
+        """What the run is to find; known once a graph is loaded."""
 
     def load(self, graph: Any) -> L:
         """Return level 0; its vertices start where the problem says."""
@@ -53,9 +54,6 @@ class Engine(Protocol[L]):
 
     def discard_move(self, level: L) -> None:
         """Free temporaries after a move phase without moves."""
-
-    def size(self, level: L) -> tuple[int, int]:
-        """Return vertices and arcs of a level."""
 
     def max_degree(self, level: L) -> int:
         """Return the largest number of arcs of a vertex of the input."""
@@ -151,7 +149,7 @@ class Run:
     def cycle(self, level: Any, number: int) -> list[Any]:
         """Run levels until one gains no more than the threshold; return those that gained."""
         path = [level]
-        self.input_arcs = self.engine.size(level)[1]
+        self.input_arcs = level.arcs
         self.skewed = self.engine.max_degree(level) ** 2 > self.input_arcs
         while self.level_allowed:
             coarse = self.step(level, number, len(path) - 1)
@@ -183,7 +181,7 @@ class Run:
         """Whether one more level, of whole communities, follows a level that gains too little."""
         if not (self.renews and self.levels and self.options.method == "leiden"):
             return False
-        return not self.joins and self.levels[-1].communities < self.engine.size(level)[0]
+        return not self.joins and self.levels[-1].communities < level.vertices
 
     def gained_enough(self, moved: MoveStats, cycle: int, number: int) -> bool:
         """Whether a move phase gained enough for aggregation to follow."""
@@ -195,7 +193,7 @@ class Run:
     def step(self, level: Any, cycle: int, number: int) -> Any:
         """Move, refine and aggregate; return the next level, or None if nothing was gained."""
         engine, watch, since = self.engine, self.watch, time.perf_counter()
-        vertices, arcs = engine.size(level)
+        vertices, arcs = level.vertices, level.arcs
         where = {"level": number, "vertices": vertices, "arcs": arcs, "modularity": self.best}
         leiden = self.options.method == "leiden"
         if leiden and number > 0 and (self.skewed or self.renews):

@@ -12,6 +12,7 @@ Pages that no list reaches are never backed by memory.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
 from louvain_um.cpu.hash_table import (
-    AHEAD,
     EMPTY,
+    PREFETCHED,
+    Table,
     add,
     bits_for,
     collect,
@@ -28,10 +30,29 @@ from louvain_um.cpu.hash_table import (
     fetch_row,
     of_thread,
 )
+from louvain_um.cpu.level import I64, U32, CpuLevel, Host, Rows
+from louvain_um.cpu.move import SERIAL_ARCS
 
-STRETCH = 64
+CLAIMED = 64
 SHARES = 8
-"""Claims per thread in a small chunk; in a large one a thread claims `STRETCH` communities."""
+"""Claims per thread in a small chunk; in a large one a thread claims `CLAIMED` communities."""
+
+
+class Groups(NamedTuple):
+    """Members by community, ascending; where those of each begin, and the arcs before these."""
+
+    members: U32
+    starts: I64
+    arc_starts: I64
+
+
+class NewRows(NamedTuple):
+    """Rows of the next level; `counts`, one more than rows, becomes their offsets."""
+
+    targets: U32
+    weights: U32 | I64
+    loops: I64
+    counts: I64
 
 
 @kernel()
@@ -51,8 +72,9 @@ def renumber(labels, ranks):
 
 
 @kernel()
-def group_members(begins, ends, labels, members, starts, arc_starts):
+def group_members(begins, ends, labels, groups):
     """List the members of each community, ascending; return the largest number of arcs of one."""
+    members, starts, arc_starts = groups
     starts[:] = 0
     arc_starts[:] = 0
     for v in range(len(labels)):
@@ -74,31 +96,62 @@ def group_members(begins, ends, labels, members, starts, arc_starts):
     return most
 
 
+def coarse_rows(
+    host: Host, level: CpuLevel, numbers: U32, offsets: I64, loops: I64
+) -> tuple[U32, U32 | I64]:
+    """Fill offsets and loops of the next level's rows from the rows here; return the rows."""
+    (first, last), empty = level.local, host.memory.empty
+    begins, ends, targets, weights, degrees, level_loops = level.rows
+    begins, ends = begins[first:last], ends[first:last]
+    rows = Rows(begins, ends, targets, weights, degrees[first:last], level_loops[first:last])
+    count = len(loops)
+    groups = Groups(
+        members=empty("members", "scratch", last - first, np.uint32),
+        starts=empty("member_starts", "scratch", count + 1, np.int64),
+        arc_starts=empty("rooms", "scratch", count + 1, np.int64),
+    )
+    most = group_members(begins, ends, numbers[first:last], tuple(groups))
+    arcs = int(groups.arc_starts[-1])
+    tables = host.tables(level, min(most, count))
+    out = NewRows(np.empty(arcs, np.uint32), host.weights(arcs), loops, offsets)
+    threads = host.threads if arcs > SERIAL_ARCS else 1
+    kept = write_rows(threads, rows, numbers, groups, tables, out)
+    host.show(
+        "aggregate", level, numbers=numbers, members=groups.members, member_starts=groups.starts,
+        coarse_offsets=offsets,
+    )  # fmt: skip
+    # Shrinking in place frees the unused tail without a copy.
+    out.targets.resize(kept, refcheck=False)
+    out.weights.resize(kept, refcheck=False)
+    host.memory.free("members", "member_starts", "rooms")
+    host.free_tables()
+    return out.targets, out.weights
+
+
 CHUNKS = 16
 LEAST_ARCS = 1 << 16
 """Number of chunks of a level, and the fewest arcs of a chunk."""
 
 
 def write_rows(
-    threads, graph, labels, members, starts, arc_starts, tallies, targets, weights, loops, offsets
+    threads: int, rows: Rows, numbers: U32, groups: Groups, tables: Table, out: NewRows
 ) -> int:
     """Write the next level's rows, chunk by chunk of communities; return its arcs."""
+    arc_starts, offsets = groups.arc_starts, out.counts
     arcs, count = int(arc_starts[-1]), len(arc_starts) - 1
     chunk_arcs = max(arcs // CHUNKS, LEAST_ARCS)
     ends = [0]
     while ends[-1] < count:
         ends.append(end_of_chunk(arc_starts, ends[-1], chunk_arcs))
     size = max((int(arc_starts[b] - arc_starts[a]) for a, b in pairwise(ends)), default=0)
-    chunk_targets, chunk_weights = np.empty(size, targets.dtype), np.empty(size, weights.dtype)
-    out = (chunk_targets, chunk_weights, loops, offsets)
+    chunk_rows = np.empty(size, out.targets.dtype), np.empty(size, out.weights.dtype)
+    written = *chunk_rows, out.loops, offsets
+    plain = tuple(map(tuple, (rows, groups, tables)))
     offsets[0] = 0
-    for chunk in pairwise(ends):
-        claim = np.zeros(1, np.int64)
-        parallel.run(
-            sum_arcs, threads, graph, labels, members, starts, arc_starts, chunk, tallies, out,
-            claim,
-        )  # fmt: skip
-        append(arc_starts, chunk, offsets, chunk_targets, chunk_weights, targets, weights)
+    for first, last in pairwise(ends):
+        chunk = first, last, np.zeros(1, np.int64)
+        parallel.run(sum_arcs, threads, *plain[:1], numbers, *plain[1:], chunk, written)
+        append(arc_starts, first, last, written, tuple(out))
     return int(offsets[-1])
 
 
@@ -112,27 +165,29 @@ def end_of_chunk(arc_starts, first, arcs):
 
 
 @kernel()
-def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tallies, out, claim):
+def sum_arcs(t, threads, rows, labels, groups, tables, chunk, out):
     """Write neighbours with weights, loop and count of each community of a chunk."""
-    begins, ends, targets, weights, _, loops = graph
+    begins, ends, targets, weights, _, loops = rows
+    members, starts, arc_starts = groups
     new_targets, new_weights, new_loops, counts = out
-    keys, sums, used, names, loads = of_thread(tallies, t)
+    table = of_thread(Table(*tables), t)
+    keys, sums, used, names, loads = table
     weighted = len(weights) > 0
     communities = len(starts) - 1
-    first, last = chunk
-    stretch = min(max((last - first) // (SHARES * threads), 1), STRETCH)
+    first, last, claim = chunk
+    step = min(max((last - first) // (SHARES * threads), 1), CLAIMED)
     while True:
-        begin = first + take(claim, stretch)
+        begin = first + take(claim, step)
         if begin >= last:
             break
-        for c in range(begin, min(begin + stretch, last)):
+        for c in range(begin, min(begin + step, last)):
             bits = bits_for(min(arc_starts[c + 1] - arc_starts[c], communities))
             base = arc_starts[c] - arc_starts[first]
             found = np.uint32(0)
             inside = 0
             loop = 0
             for m in range(starts[c], starts[c + 1]):
-                fetch_row(begins, targets, members[min(m + AHEAD, len(members) - 1)])
+                fetch_row(begins, targets, members[min(m + PREFETCHED, len(members) - 1)])
                 v = members[m]
                 loop += loops[v]
                 low, high = begins[v], ends[v]
@@ -155,15 +210,16 @@ def sum_arcs(t, threads, graph, labels, members, starts, arc_starts, chunk, tall
 
 
 @kernel()
-def append(arc_starts, chunk, counts, chunk_targets, chunk_weights, targets, weights):
+def append(arc_starts, first, last, written, out):
     """Append the lists of a chunk to those before it; turn its counts into offsets."""
-    first, last = chunk
+    chunk_targets, chunk_weights, _, counts = written
+    targets, weights, _, _ = out
     counts[0] = 0
-    out = counts[first]
+    end = counts[first]
     for c in range(first, last):
         base, found = arc_starts[c] - arc_starts[first], counts[c + 1]
         for k in range(found):
-            targets[out + k] = chunk_targets[base + k]
-            weights[out + k] = chunk_weights[base + k]
-        out += found
-        counts[c + 1] = out
+            targets[end + k] = chunk_targets[base + k]
+            weights[end + k] = chunk_weights[base + k]
+        end += found
+        counts[c + 1] = end

@@ -16,7 +16,10 @@ after the first pass.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import prefetch
@@ -25,8 +28,18 @@ EMPTY = np.uint32(0xFFFFFFFF)
 MULTIPLIER = np.uint32(0x9E3779B1)
 LEAST_BITS = 8
 """log2 of the fewest slots: 3 KiB fit the first-level cache, and few neighbours seldom collide."""
-AHEAD = 4
-"""Number of vertices ahead whose arcs are prefetched."""
+PREFETCHED = 4
+"""Number of vertices between the one at work and the one whose arcs are prefetched."""
+
+
+class Table(NamedTuple):
+    """The arrays of a table: of one thread, or of all threads, a row each."""
+
+    keys: NDArray[np.uint32]
+    sums: NDArray[np.int64]
+    used: NDArray[np.uint32]
+    names: NDArray[np.uint32]
+    loads: NDArray[Any]
 
 
 def slots_for(neighbours: int) -> int:
@@ -44,9 +57,9 @@ def bits_for(neighbours):
 
 
 @kernel(forceinline=True)
-def of_thread(tallies, t):
+def of_thread(tables, t):
     """Return the table of a thread."""
-    return tallies[0][t], tallies[1][t], tallies[2][t], tallies[3][t], tallies[4][t]
+    return Table(tables.keys[t], tables.sums[t], tables.used[t], tables.names[t], tables.loads[t])
 
 
 @kernel(forceinline=True)

@@ -11,16 +11,20 @@ nothing that `decide` reads, so it shares a stage with the next sub-round's.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from louvain_um.core import parallel, rules
 from louvain_um.core.compiled import kernel
+from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.intrinsics import atomic_add, prefetch
 from louvain_um.core.parallel import claim, finish, wait
 from louvain_um.core.rules import GAIN_BITS, SUB_ROUNDS
-from louvain_um.cpu.extended import ACTIVE, admit, has_room, is_pinned, second_of
 from louvain_um.cpu.hash_table import (
-    AHEAD,
     EMPTY,
+    PREFETCHED,
+    Table,
     add,
     bits_for,
     collect,
@@ -28,10 +32,24 @@ from louvain_um.cpu.hash_table import (
     fetch_row,
     of_thread,
 )
-from louvain_um.cpu.rule import bucket, wins_tie
+from louvain_um.cpu.level import I64, U8, U32, CpuLevel, Host, Rows
+from louvain_um.cpu.rule import (
+    ACTIVE,
+    Rule,
+    admit,
+    bucket,
+    extended_of,
+    has_room,
+    is_pinned,
+    new_bytes,
+    rule_of,
+    second_of,
+    wins_tie,
+)
+from louvain_um.events import Event
 
-STRETCH = 256
-"""Vertices a thread claims at a time: short enough to even out skewed degrees."""
+CLAIMED = 256
+"""Vertices a thread claims at a time: few enough to even out skewed degrees."""
 
 STAYS = EMPTY
 """Proposal of a vertex that does not move."""
@@ -48,6 +66,26 @@ SERIAL_ARCS = 1 << 15
 """Arcs of a sweep below which a second thread costs more than it saves."""
 
 
+class Communities(NamedTuple):
+    """The frozen state that a sub-round decides from, states of vertices, and proposals."""
+
+    labels: U32
+    totals: I64
+    sizes: U32
+    active: U8
+    proposed: U32
+
+
+class Sweep(NamedTuple):
+    """The active vertices by sub-round, the claims of threads, and what they add up."""
+
+    queue: U32
+    starts: I64
+    prunes: bool
+    progress: I64
+    result: I64
+
+
 @kernel()
 def start(degrees, labels, totals, sizes):
     """Fill totals and sizes from labels."""
@@ -59,10 +97,10 @@ def start(degrees, labels, totals, sizes):
 
 
 @kernel()
-def list_active(
-    t, threads, low, high, begins, ends, active, salt, sub_rounds, listed, counts, arcs
-):
-    """List a thread's share of the active vertices low … high − 1; count them by sub-round."""
+def list_active(t, threads, bounds, begins, ends, active, salt, sub_rounds, lists):
+    """List a thread's share of the active vertices in some bounds; count them by sub-round."""
+    low, high = bounds
+    listed, counts, arcs = lists
     share, end = (high - low) * t // threads, (high - low) * (t + 1) // threads
     counts[t] = 0
     found, visited = share, 0
@@ -81,8 +119,9 @@ def list_active(
 
 
 @kernel()
-def fill_queue(t, threads, low, high, active, listed, counts, queue, starts):
+def fill_queue(t, threads, bounds, active, lists, queue, starts):
     """Sort a thread's list by sub-round, ascending in each, behind those of threads before it."""
+    listed, counts, _ = lists
     next_ = np.zeros(SUB_ROUNDS, np.int64)
     at = 0
     for r in range(SUB_ROUNDS):
@@ -94,7 +133,7 @@ def fill_queue(t, threads, low, high, active, listed, counts, queue, starts):
             at += counts[other, r]
     if t == 0:
         starts[SUB_ROUNDS] = at
-    share = (high - low) * t // threads
+    share = (bounds[1] - bounds[0]) * t // threads
     for i in range(share, share + counts[t, SUB_ROUNDS]):
         v = listed[i]
         r = active[v] - 1
@@ -102,17 +141,32 @@ def fill_queue(t, threads, low, high, active, listed, counts, queue, starts):
         next_[r] += 1
 
 
+def enqueue(
+    host: Host, level: CpuLevel, active: U8, listed: U32, queue: U32, salt: np.uint32
+) -> tuple[I64, int]:
+    """Queue the active vertices; return where each sub-round starts, and their arcs."""
+    bounds = first, last = level.local
+    threads = host.threads if last - first >= SERIAL_ARCS else 1
+    counts = np.empty((threads, SUB_ROUNDS + 1), np.int64)
+    arcs, starts = np.empty(threads, np.int64), np.empty(SUB_ROUNDS + 1, np.int64)
+    lists = listed, counts, arcs
+    parallel.run(list_active, threads, bounds, *level.bounds, active, salt, level.sub_rounds, lists)
+    parallel.run(fill_queue, threads, bounds, active, lists, queue, starts)
+    return starts, int(arcs.sum())
+
+
 @kernel()
-def decide(graph, state, tally, queue, begin, end, rate, total, seed, extended):
+def decide(rows, state, table, queue, begin, end, rule, extended):
     """Propose a community for each of queue[begin:end]; return moves and the sum of their gains."""
-    begins, ends, targets, weights, degrees = graph
+    begins, ends, targets, weights, degrees, _ = rows
     labels, totals, sizes, _, proposed = state
-    keys, sums, used, names, loads = tally
+    keys, sums, used, names, loads = table
+    rate, total, seed = rule
     weighted = len(weights) > 0
     moves, gain = 0, 0
     for i in range(begin, end):
-        prefetch(begins, queue[min(i + 2 * AHEAD, end - 1)])
-        after = queue[min(i + AHEAD, end - 1)]
+        prefetch(begins, queue[min(i + 2 * PREFETCHED, end - 1)])
+        after = queue[min(i + PREFETCHED, end - 1)]
         fetch_row(begins, targets, after)
         prefetch(labels, after)
         prefetch(degrees, after)
@@ -202,13 +256,13 @@ def apply(degrees, state, queue, begin, end, extended):
 
 
 @kernel()
-def activate(graph, state, names, queue, begin, end, sub_round):
+def activate(rows, state, names, queue, begin, end, sub_round):
     """Activate the neighbours of moved vertices that are not in their new community."""
-    begins, ends, targets = graph[0], graph[1], graph[2]
+    begins, ends, targets = rows.begins, rows.ends, rows.targets
     labels, _, _, active, proposed = state
     latest = np.uint8(sub_round + 1)
     for i in range(begin, end):
-        fetch_row(begins, targets, queue[min(i + AHEAD, end - 1)])
+        fetch_row(begins, targets, queue[min(i + PREFETCHED, end - 1)])
         target = proposed[i]
         if target == STAYS:
             continue
@@ -222,59 +276,81 @@ def activate(graph, state, names, queue, begin, end, sub_round):
             active[names[k]] = ACTIVE
 
 
+@kernel(inline="always")
+def claim_size(items, threads):
+    """Return how many items a thread claims at a time, so that it claims several times."""
+    return max(1, min(CLAIMED, items // (8 * threads)))
+
+
+@kernel(forceinline=True)
+def decide_claimed(threads, rows, state, table, rule, extended, sweep, r):
+    """Decide for the part of a sub-round that this thread claims; return moves and gains."""
+    first, last = sweep.starts[r], sweep.starts[r + 1]
+    step = claim_size(last - first, threads)
+    moves, gain = 0, 0
+    begin = first + claim(sweep.progress, 3 * r, step)
+    while begin < last:
+        end = min(begin + step, last)
+        found = decide(rows, state, table, sweep.queue, begin, end, rule, extended)
+        moves += found[0]
+        gain += found[1]
+        finish(sweep.progress, 3 * r, end - begin)
+        begin = first + claim(sweep.progress, 3 * r, step)
+    return moves, gain
+
+
+@kernel(forceinline=True)
+def activate_claimed(threads, rows, state, names, sweep, r):
+    """Activate the neighbours of vertices that moved in the part that this thread claims."""
+    first, last = sweep.starts[r], sweep.starts[r + 1]
+    step = claim_size(last - first, threads)
+    begin = first + claim(sweep.progress, 3 * r + 2, step)
+    while begin < last:
+        end = min(begin + step, last)
+        activate(rows, state, names, sweep.queue, begin, end, r)
+        finish(sweep.progress, 3 * r + 2, end - begin)
+        begin = first + claim(sweep.progress, 3 * r + 2, step)
+
+
 @kernel()
-def sweep(
-    t, threads, graph, state, tallies, queue, starts, rate, total, seed, prunes, extended,
-    progress, result,
-):  # fmt: skip
-    """Run all sub-rounds of a sweep; add moves and gain to `result`.
+def run_sweep(t, threads, rows, state, tables, rule, extended, sweep):
+    """Run all sub-rounds of a sweep; add moves and gain to its result.
 
-    Without `prunes` no vertex is activated: the caller keeps all active for the next sweep.
+    Unless the sweep prunes no vertex is activated: the caller keeps all active for the next one.
 
-    Threads claim stretches of a stage, two counters each in `progress`, and wait for its work
+    Threads claim parts of a stage, two counters each in `progress`, and wait for its work
     to be finished, never for each other: any one of them could do a sweep alone.
     """
-    tally = of_thread(tallies, t)
-    degrees = graph[4]
+    rows, state, rule, sweep = Rows(*rows), Communities(*state), Rule(*rule), Sweep(*sweep)
+    table = of_thread(Table(*tables), t)
+    queue, starts, prunes, progress, result = sweep
     moves, gain = 0, 0
     for r in range(SUB_ROUNDS + 1):
-        deciding, applying, activating = 3 * r, 3 * r + 1, 3 * r - 1
         if r > 0 and prunes:
-            first, last = starts[r - 1], starts[r]
-            step = stretch(last - first, threads)
-            begin = first + claim(progress, activating, step)
-            while begin < last:
-                end = min(begin + step, last)
-                activate(graph, state, tally[3], queue, begin, end, r - 1)
-                finish(progress, activating, end - begin)
-                begin = first + claim(progress, activating, step)
+            activate_claimed(threads, rows, state, table.names, sweep, r - 1)
         if r == SUB_ROUNDS:
             break
+        deciding, applying, activating = 3 * r, 3 * r + 1, 3 * r - 1
         first, last = starts[r], starts[r + 1]
-        step = stretch(last - first, threads)
-        begin = first + claim(progress, deciding, step)
-        while begin < last:
-            end = min(begin + step, last)
-            found = decide(graph, state, tally, queue, begin, end, rate, total, seed, extended)
-            moves += found[0]
-            gain += found[1]
-            finish(progress, deciding, end - begin)
-            begin = first + claim(progress, deciding, step)
+        found = decide_claimed(threads, rows, state, table, rule, extended, sweep, r)
+        moves += found[0]
+        gain += found[1]
         if r > 0 and prunes:
             wait(progress, activating, starts[r] - starts[r - 1])
         wait(progress, deciding, last - first)
         if extended is not None and len(extended.gains) > 0:
             admitting = 3 * SUB_ROUNDS + r
             if first < last and claim(progress, admitting, last - first) == 0:
-                found = admit(extended, state, queue, first, last, seed)
+                found = admit(extended, state, queue, first, last, rule.seed)
                 moves += found[0]
                 gain += found[1]
                 finish(progress, admitting, last - first)
             wait(progress, admitting, last - first)
+        step = claim_size(last - first, threads)
         begin = first + claim(progress, applying, step)
         while begin < last:
             end = min(begin + step, last)
-            apply(degrees, state, queue, begin, end, extended)
+            apply(rows.degrees, state, queue, begin, end, extended)
             finish(progress, applying, end - begin)
             begin = first + claim(progress, applying, step)
         wait(progress, applying, last - first)
@@ -282,16 +358,105 @@ def sweep(
     atomic_add(result, 1, gain)
 
 
-@kernel(inline="always")
-def stretch(items, threads):
-    """Return how many items a thread claims at a time: several stretches a thread."""
-    return max(1, min(STRETCH, items // (8 * threads)))
+class MovePhase:
+    """The move phase of a level: its arrays, and what its sweeps have found so far."""
+
+    def __init__(self, host: Host, level: CpuLevel) -> None:
+        self.host, self.level = host, level
+        n, empty = level.vertices, host.memory.empty
+        first, last = level.local
+        labels = empty(f"labels.{level.cycle}.{level.number}", "community", n, np.uint32)
+        labels[:] = np.arange(n, dtype=np.uint32) if level.start is None else level.start
+        totals = empty("totals", "community", n, np.int64)
+        sizes = empty("sizes", "community", n, np.uint32)
+        active = empty("active", "scratch", n, np.uint8)
+        self.queue = empty("queue", "scratch", last - first, np.uint32)
+        proposed = empty("proposed", "scratch", last - first, np.uint32)
+        self.tables = host.tables(level, min(level.max_degree, n))
+        self.state = Communities(labels, totals, sizes, active, proposed)
+        if level.start is None:
+            totals[:], sizes[:] = level.degrees, 1
+        else:
+            start(level.degrees, labels, totals, sizes)
+        active[:] = ACTIVE
+        if level.active is not None:
+            active *= level.active
+        self.extended = None
+        if host.problem.extended:
+            self.extended = extended_of(level, labels, host.problem)
+            host.memory.ledger.add("extended", "community", new_bytes(self.extended))
+        records = level.rows, self.state, self.tables, rule_of(host.problem, host.options)
+        self.plain = tuple(map(tuple, records))
+        self.iteration = self.moves = self.gain = self.visited = self.arcs = 0
+        self.before = 0
+        self.done = False
+
+    @property
+    def salt(self) -> np.uint32:
+        """Salt of the sweep that begins."""
+        return np.uint32(rules.salt(self.level.cycle, self.iteration, self.host.options.seed))
+
+    def begin_sweep(self) -> Sweep:
+        """Queue the active vertices."""
+        active, listed = self.state.active, self.state.proposed
+        starts, self.arcs = enqueue(self.host, self.level, active, listed, self.queue, self.salt)
+        return Sweep(
+            queue=self.queue,
+            starts=starts,
+            prunes=rules.prunes(self.level.start is None, self.iteration),
+            progress=np.zeros(2 * STAGES, np.int64),
+            result=np.zeros(2, np.int64),
+        )
+
+    def run(self, sweep: Sweep) -> None:
+        """Run all sub-rounds of a sweep over a level whose rows all lie here."""
+        threads = self.host.threads if self.arcs >= SERIAL_ARCS else 1
+        parallel.run(
+            run_sweep, threads, *self.plain, self.extended, tuple(sweep)
+        )  # fmt: skip
+
+    def end_sweep(self, sweep: Sweep, moves: int, gain: int, arcs: int) -> None:
+        """Note what a sweep found, and whether it is the last one."""
+        level, iteration = self.level, self.iteration
+        self.moves, self.gain = self.moves + moves, self.gain + gain
+        self.visited += arcs
+        if not sweep.prunes:
+            self.state.active[:] = ACTIVE
+        self.host.observer(
+            Event(
+                kind="iteration",
+                phase="move",
+                level=level.number,
+                iteration=iteration,
+                vertices=level.vertices,
+                arcs=level.arcs,
+                moved=moves,
+            )
+        )
+        self.iteration += 1
+        self.done = (
+            moves == 0
+            or rules.is_last_sweep(level.number, iteration, gain, self.before)
+            or self.iteration == rules.MAX_ITERATIONS
+        )
+        self.before = gain
+
+    def close(self) -> MoveStats:
+        """Leave labels and totals on the level; free the other arrays."""
+        level, memory = self.level, self.host.memory
+        level.labels, level.totals = self.state.labels, self.state.totals
+        if self.extended is not None:
+            level.second_totals = self.extended.second_totals
+            memory.free("extended")
+        memory.free("totals", "sizes", "active", "queue", "proposed")
+        self.host.free_tables()
+        return MoveStats(self.iteration, self.moves, self.visited, self.gain)
 
 
 @kernel()
-def weigh(graph, labels, totals):
+def weigh(rows, labels, totals):
     """Add up community degrees in `totals`; return the arcs' weight inside communities."""
-    begins, ends, targets, weights, degrees, loops = graph
+    begins, ends, targets, weights, degrees, loops = rows
     weighted = len(weights) > 0
     inside = 0
     for v in range(len(labels)):

@@ -11,22 +11,76 @@ the best candidate in place of a random one).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from louvain_um.core import parallel, rules
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
 from louvain_um.core.parallel import take
-from louvain_um.cpu.hash_table import AHEAD, EMPTY, add, bits_for, fetch_row, of_thread
-from louvain_um.cpu.rule import bucket, wins_tie
+from louvain_um.core.rules import SUB_ROUNDS
+from louvain_um.cpu.hash_table import (
+    EMPTY,
+    PREFETCHED,
+    Table,
+    add,
+    bits_for,
+    fetch_row,
+    of_thread,
+)
+from louvain_um.cpu.level import I64, U32, CpuLevel, Host
+from louvain_um.cpu.move import enqueue
+from louvain_um.cpu.rule import ACTIVE, bucket, rule_of, wins_tie
 
-STRETCH = 256
+CLAIMED = 256
 """Vertices a thread claims at a time."""
 
 
+class Parts(NamedTuple):
+    """Communities, and the sub-communities that they are divided into."""
+
+    labels: U32
+    totals: I64
+    refined: U32
+    sub_totals: I64
+    sub_sizes: U32
+    external_weight: I64
+
+
+class Joins(NamedTuple):
+    """Single vertices, the sub-communities that they join, and their weights to these."""
+
+    vertices: U32
+    targets: U32
+    weights: I64
+
+
+class Round(NamedTuple):
+    """A sub-round: its vertices, queue[first:last]; `claim` counts vertices claimed, and joins."""
+
+    queue: U32
+    first: int
+    last: int
+    salt: np.uint32
+    number: int
+    claim: I64
+
+
+class SecondMasses(NamedTuple):
+    """Second masses of vertices, communities and sub-communities, and their rate."""
+
+    masses: I64
+    totals: I64
+    sub_totals: I64
+    rate: float
+
+
 @kernel()
-def start(t, threads, graph, labels, refined, sub_totals, sub_sizes, external_weight):
+def start(t, threads, rows, parts):
     """Make every vertex a sub-community; set `external_weight` to its arcs within its community."""
-    begins, ends, targets, weights, degrees = graph
+    begins, ends, targets, weights, degrees, _ = rows
+    labels, _, refined, sub_totals, sub_sizes, external_weight = parts
     weighted = len(weights) > 0
     n = len(labels)
     for v in range(n * t // threads, n * (t + 1) // threads):
@@ -49,30 +103,29 @@ def well_connected(external, total, community_total, rate):
 @kernel(forceinline=True)
 def well_connected_by_both(external, total, community_total, rate, sub, community, second):
     """Do as `well_connected`, with second masses."""
-    _, totals, sub_totals, second_rate = second
-    own = sub_totals[sub]
+    own = second.sub_totals[sub]
     expected = (rate * np.float64(total)) * np.float64(community_total - total)
-    expected -= (second_rate * np.float64(own)) * np.float64(totals[community] - own)
+    expected -= (second.rate * np.float64(own)) * np.float64(second.totals[community] - own)
     return np.float64(external) >= expected
 
 
 @kernel()
-def decide(
-    t, threads, graph, state, tallies, salt, sub_rounds, sub_round, queue, first, last, rate,
-    seed, second, claim,
-):  # fmt: skip
-    """List in `moved` and `proposed` which single vertices join which sub-community."""
-    begins, ends, targets, weights, degrees = graph
-    labels, totals, refined, sub_totals, sub_sizes, external_weight = state[:6]
-    moved, proposed, weight_to_target = state[6:]
+def decide(t, threads, rows, parts, tables, round_, joins, rule, second):
+    """List which single vertices join which sub-community."""
+    begins, ends, targets, weights, degrees, _ = rows
+    labels, totals, refined, sub_totals, sub_sizes, external_weight = parts
+    queue, first, last, salt, sub_round, claim = round_
+    joined, joined_to, joined_weights = joins
+    rate, _, seed = rule
     weighted = len(weights) > 0
-    keys, sums, used, names, loads = of_thread(tallies, t)
+    table = of_thread(Table(*tables), t)
+    keys, sums, used, names, loads = table
     while True:
-        begin = first + take(claim, STRETCH)
+        begin = first + take(claim, CLAIMED)
         if begin >= last:
             break
-        for i in range(begin, min(begin + STRETCH, last)):
-            fetch_row(begins, targets, queue[min(i + AHEAD, last - 1)])
+        for i in range(begin, min(begin + CLAIMED, last)):
+            fetch_row(begins, targets, queue[min(i + PREFETCHED, last - 1)])
             v = np.int64(queue[i])
             low, high = begins[v], ends[v]
             degree, community_total = degrees[v], totals[labels[v]]
@@ -86,7 +139,7 @@ def decide(
                     external_weight[v], degree, community_total, rate, v, labels[v], second
                 ):
                     continue
-                second_pull = second[3] * np.float64(second[0][v])
+                second_pull = second.rate * np.float64(second.masses[v])
             count = np.uint32(0)
             for j in range(low, high):
                 u = targets[np.uint64(j)]
@@ -103,47 +156,103 @@ def decide(
                 keys[slot] = EMPTY
                 expected = pull * np.float64(sub_totals[sub])
                 if second is not None:
-                    expected -= second_pull * np.float64(second[2][sub])
+                    expected -= second_pull * np.float64(second.sub_totals[sub])
                 score = np.float64(weight) - expected
                 if score < best_score or score <= 0.0:
                     continue
                 if score == best_score and not wins_tie(sub, best, seed):
                     continue
-                if sub_sizes[sub] == 1 and bucket(sub, salt, sub_rounds) == sub_round:
+                if sub_sizes[sub] == 1 and bucket(sub, salt, SUB_ROUNDS) == sub_round:
                     continue
                 if second is None:
-                    joins = well_connected(
+                    eligible = well_connected(
                         external_weight[sub], sub_totals[sub], community_total, rate
                     )
                 else:
-                    joins = well_connected_by_both(
+                    eligible = well_connected_by_both(
                         external_weight[sub], sub_totals[sub], community_total, rate, sub,
                         labels[v], second,
                     )  # fmt: skip
-                if joins:
+                if eligible:
                     best, best_score, best_weight = sub, score, weight
             if best != v:
                 at = atomic_add(claim, 1, 1)
-                moved[at] = v
-                proposed[at] = best
-                weight_to_target[at] = best_weight
+                joined[at] = v
+                joined_to[at] = best
+                joined_weights[at] = best_weight
 
 
 @kernel()
-def apply(t, threads, graph, state, second, claim):
-    """Carry out the listed moves. A vertex that moves leaves an empty sub-community behind."""
-    degrees = graph[4]
-    _, _, refined, sub_totals, sub_sizes, external_weight, moved, proposed, weight_to_target = state
-    count = claim[1]
+def apply(t, threads, degrees, parts, joins, count, second):
+    """Carry out the listed joins. A vertex that joins leaves an empty sub-community behind."""
+    _, _, refined, sub_totals, sub_sizes, external_weight = parts
+    joined, joined_to, joined_weights = joins
     for i in range(count * t // threads, count * (t + 1) // threads):
-        v, target = np.int64(moved[i]), np.int64(proposed[i])
+        v, target = np.int64(joined[i]), np.int64(joined_to[i])
         refined[v] = target
         sub_sizes[v] = 0
         atomic_add(sub_totals, target, degrees[v])
         atomic_add(sub_sizes, target, np.uint32(1))
-        atomic_add(external_weight, target, external_weight[v] - 2 * weight_to_target[i])
+        atomic_add(external_weight, target, external_weight[v] - 2 * joined_weights[i])
         if second is not None:
-            atomic_add(second[2], target, second[0][v])
+            atomic_add(second.sub_totals, target, second.masses[v])
+
+
+class RefinePhase:
+    """The refinement of a level: its arrays, and the steps of its sub-rounds."""
+
+    def __init__(self, host: Host, level: CpuLevel) -> None:
+        self.host, self.level, self.rows = host, level, tuple(level.rows)
+        n, empty = level.vertices, host.memory.empty
+        first, last = level.local
+        refined = empty(f"refined.{level.cycle}.{level.number}", "community", n, np.uint32)
+        sub_totals = empty("refined_totals", "community", n, np.int64)
+        sub_sizes = empty("refined_sizes", "community", n, np.uint32)
+        external_weight = empty("external_weight", "community", n, np.int64)
+        self.parts = Parts(
+            level.labels, level.totals, refined, sub_totals, sub_sizes, external_weight
+        )
+        self.queue = empty("queue", "scratch", last - first, np.uint32)
+        moved = empty("moved", "scratch", last - first, np.uint32)
+        proposed = empty("proposed", "scratch", last - first, np.uint32)
+        weights = empty("weight_to_target", "scratch", last - first, np.int64)
+        self.joins = Joins(moved, proposed, weights)
+        self.tables = tuple(host.tables(level, min(level.max_degree, n)))
+        self.rule = tuple(rule_of(host.problem, host.options))
+        self.second = None
+        if len(level.second):
+            masses = level.second, level.second_totals, level.second.copy()
+            self.second = SecondMasses(*masses, host.problem.objective.second_rate)
+        parallel.run(start, host.threads, self.rows, tuple(self.parts))
+        self.salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, host.options.seed))
+        active = np.full(n, ACTIVE, np.uint8)
+        self.starts, _ = enqueue(host, level, active, proposed, self.queue, self.salt)
+
+    def decide(self, r: int) -> Joins:
+        """Return which single vertices of a sub-round join which sub-community."""
+        first, last = self.starts[r], self.starts[r + 1]
+        claim = np.zeros(2, np.int64)
+        round_ = Round(self.queue, first, last, self.salt, r, claim)
+        parallel.run(
+            decide, self.host.threads, self.rows, tuple(self.parts), self.tables, tuple(round_),
+            tuple(self.joins), self.rule, self.second,
+        )  # fmt: skip
+        count, (vertices, targets, weights) = claim[1], self.joins
+        return Joins(vertices[:count], targets[:count], weights[:count])
+
+    def apply(self, joins: Joins) -> None:
+        """Carry out what a sub-round decided."""
+        count, degrees = len(joins.vertices), self.level.degrees
+        parts = tuple(self.parts)
+        parallel.run(apply, self.host.threads, degrees, parts, tuple(joins), count, self.second)
+
+    def close(self) -> None:
+        """Leave sub-communities on the level; free the other arrays."""
+        self.level.refined = self.parts.refined
+        memory = self.host.memory
+        memory.free("refined_totals", "refined_sizes", "external_weight", "weight_to_target")
+        memory.free("queue", "moved", "proposed")
+        self.host.free_tables()
 
 
 @kernel()

@@ -4,6 +4,9 @@ A resumed run repeats the level loop and loads instead of moving. What it loads 
 how many ranks found it, so that any number of ranks can go on.
 """
 
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+
 from __future__ import annotations
 
 import json
@@ -18,8 +21,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core.archives import DAMAGED
 from louvain_um.core.atomic_files import replacing
+from louvain_um.core.compiled import kernel
 from louvain_um.core.plain_data import parse, shown
-from louvain_um.distributed import kernels
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import RankGraph
 from louvain_um.distributed.version_digest import version_digest
@@ -37,12 +40,32 @@ READING: Final = threading.Lock()
 parser of CPython 3.11 counts its depth for all threads together, and may raise SystemError."""
 
 
+@kernel(inline="always")
+def mix64(x):
+    """Return a well-mixed 64-bit image of x (the finaliser of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@kernel()
+def add_digests(first, offsets, targets, weights, loops, total):
+    """Add a digest of each arc and loop of rows from vertex `first` on to `total`."""
+    weighted = len(weights) > 0
+    for i in range(len(loops)):
+        v = (first + np.uint64(i)) << np.uint64(32)
+        total[0] += mix64(mix64(v) ^ np.uint64(loops[i]))
+        for j in range(offsets[i], offsets[i + 1]):
+            weight = np.uint64(weights[j]) if weighted else np.uint64(1)
+            total[0] += mix64(mix64(v | np.uint64(targets[j])) + weight)
+
+
 def graph_digest(ranks: Communicator, graph: RankGraph) -> str:
     """Return a digest of a graph's arcs, weights and loops that no partition changes."""
     block, total = graph.block, np.zeros(1, np.uint64)
     weights = np.zeros(0, np.uint32) if block.weights is None else block.weights
     rows = (block.offsets, block.targets, weights, block.loops)
-    kernels.add_digests(np.uint64(block.first), *rows, total)
+    add_digests(np.uint64(block.first), *rows, total)
     return f"{int(ranks.sum_exact(total.view(np.int64))[0]) % 2**64:016x}"
 
 

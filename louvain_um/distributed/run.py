@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,20 @@ import numpy as np
 
 from louvain_um.core.hierarchy import detect
 from louvain_um.core.objectives.problem import takes_extended_rule
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.cpu.level import Host
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
 from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator, Exchange
-from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
+from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine, Steps
 from louvain_um.distributed.files.writing import RankParts
+from louvain_um.distributed.host_steps import HostSteps
 from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
 from louvain_um.distributed.rank_times import RankTimes
 from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer, ignore
+from louvain_um.gpu.runtime.preflight import refuse_high_degrees
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
@@ -43,17 +46,18 @@ def detect_on_rank(
     """Detect communities with all ranks, each of which calls this with its own rows."""
     refuse_extended_rule(options)
     refuse_mixed_versions(ranks)
+    local = CpuEngine(options, observer, shows=False)
     with ExitStack() as stack:
-        make: Callable[..., RankEngine] = RankEngine
+        steps: Steps = HostSteps(local.host, ranks)
         if options.device == "cuda":
-            ranks, make = device_ranks(stack, ranks, exchange)
+            refuse_high_degrees(block)
+            ranks, steps = device_steps(stack, ranks, local.host, exchange)
         parts = None if labels is None else RankParts(ranks, labels, force=force)
         if parts is not None:
             stack.callback(parts.close)
         graph = join_blocks(ranks, block)
         saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
-        engine = make(options, observer, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
-        stack.callback(engine.close)
+        engine = RankEngine(local, steps, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
         times = RankTimes(ranks.traffic, observer)
         result = detect(engine, graph, options, times)
         found = {"replayed": engine.replayed, "by_rank": times.of_all(ranks)}
@@ -65,20 +69,22 @@ def detect_on_rank(
         return replace(result, provenance={**result.provenance, **found})
 
 
-def device_ranks(
-    stack: ExitStack, ranks: Communicator, exchange: Exchange
-) -> tuple[Communicator, Callable[..., RankEngine]]:
-    """Take this rank's GPU until a stack ends; return how ranks speak, and what makes an engine."""
+def device_steps(
+    stack: ExitStack, ranks: Communicator, host: Host, exchange: Exchange
+) -> tuple[Communicator, Steps]:
+    """Take this rank's GPU until a stack ends; return how ranks exchange, and the steps there."""
     from louvain_um.distributed.carriers.nccl import NcclCommunicator, NcclLink
-    from louvain_um.distributed.carriers.staged import StagedLink
-    from louvain_um.distributed.gpu_ranks.engine import DeviceRankEngine
-    from louvain_um.distributed.gpu_ranks.visible import on_device
+    from louvain_um.distributed.device_steps import DeviceSteps, StagedLink
+    from louvain_um.distributed.visible import on_device
 
     device = stack.enter_context(on_device(ranks, exchange))
     if exchange == "host":
-        return ranks, partial(DeviceRankEngine, device=device, link=StagedLink(ranks))
-    own = stack.enter_context(NcclCommunicator(ranks))
-    return own, partial(DeviceRankEngine, device=device, link=NcclLink(own))
+        steps = DeviceSteps(host, device, StagedLink(ranks))
+    else:
+        ranks = own = stack.enter_context(NcclCommunicator(ranks))
+        steps = DeviceSteps(host, device, NcclLink(own))
+    stack.callback(steps.close)
+    return ranks, steps
 
 
 def refuse_mixed_versions(ranks: Communicator) -> None:

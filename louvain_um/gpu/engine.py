@@ -230,10 +230,6 @@ class GpuEngine:
         names = [f"{name}.{tag}" for name in ("labels", "refined", "start")]
         return names if level.number else [*names[:2], f"start.{level.cycle}.0"]
 
-    def size(self, level: GpuLevel) -> tuple[int, int]:
-        """Return vertices and arcs of a level."""
-        return level.vertices, level.arcs
-
     def max_degree(self, level: GpuLevel) -> int:
         """Return the largest number of arcs of a vertex."""
         return level.max_degree

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import louvain_um as lu
+from louvain_um.distributed import visible
 from louvain_um.distributed.carriers.threads import run_threads
-from louvain_um.distributed.gpu_ranks import visible
-from louvain_um.distributed.gpu_ranks.visible import (
+from louvain_um.distributed.run import detect_in_threads, refuse_policies
+from louvain_um.distributed.visible import (
     Visible,
     device_of,
     gather_visible,
     nccl_problem,
     visible_here,
 )
-from louvain_um.distributed.run import detect_in_threads, refuse_policies
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.options import Options
 from tests.distributed.runs import graph_named

@@ -8,7 +8,7 @@ import pytest
 
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
 from louvain_um.distributed.communicator import Communicator
-from louvain_um.distributed.gpu_ranks.visible import nccl_problem, on_device
+from louvain_um.distributed.visible import nccl_problem, on_device
 from louvain_um.errors import WorkerLostError
 from louvain_um.gpu.runtime.device import Choice, capabilities
 from tests.distributed.conformance import conforms

@@ -14,13 +14,14 @@ import pytest
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
+from louvain_um.distributed import visible
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
 from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
-from louvain_um.distributed.gpu_ranks import visible
-from louvain_um.distributed.gpu_ranks.engine import DeviceRankEngine
-from louvain_um.distributed.gpu_ranks.visible import Visible
+from louvain_um.distributed.device_steps import DeviceSteps
+from louvain_um.distributed.engine import RankEngine
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.run import detect_on_rank
+from louvain_um.distributed.visible import Visible
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import ignore
 from louvain_um.generators import rmat
@@ -86,16 +87,16 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     assert sum(level.vertices == graph.n_vertices for level in one.levels) == 3
     copied = list[tuple[int, int]]()
-    plain = DeviceRankEngine.new_share
+    plain = DeviceSteps.new_share
 
-    def noted(self: DeviceRankEngine, level: Any, which: str) -> Any:
-        copied.append((self.ranks.rank, level.number))
+    def noted(self: DeviceSteps, level: Any, which: str) -> Any:
+        copied.append((level.rank, level.number))
         assert ("input" in self.shares) == (fits and level.number > 0)
         return plain(self, level, which)
 
-    monkeypatch.setattr(DeviceRankEngine, "new_share", noted)
+    monkeypatch.setattr(DeviceSteps, "new_share", noted)
     if not fits:
-        monkeypatch.setattr(DeviceRankEngine, "fits_beside_input", lambda *_: False)
+        monkeypatch.setattr(DeviceSteps, "fits_beside_input", lambda *_: False)
     with emulated_devices(monkeypatch, emulated, 1) as kernels:
         found = on_ranks(monkeypatch, kernels, graph, options, ("a",), 2, collapse_arcs=0)
     for each in found:
@@ -153,13 +154,13 @@ def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
     monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     assert [level.arcs for level in plain.levels] != [level.arcs for level in one.levels]
-    refinement = DeviceRankEngine.refinement
+    refine = RankEngine.refine
 
-    def noted(self: DeviceRankEngine, level: Any) -> None:
+    def noted(self: RankEngine, level: Any) -> None:
         refined.append((level.number, level.whole))
-        refinement(self, level)
+        refine(self, level)
 
-    monkeypatch.setattr(DeviceRankEngine, "refinement", noted)
+    monkeypatch.setattr(RankEngine, "refine", noted)
     with emulated_devices(monkeypatch, emulated, 2) as kernels:
         EmulatedNccl().install(monkeypatch)
         run = (monkeypatch, kernels, graph, options, ("a", "b"), 2)

@@ -1,22 +1,19 @@
-"""A rank's engine on a GPU: what reads the rows of a level that is dealt over ranks runs there.
+"""Moving, refining and summing the rows of a rank on its GPU.
 
-Between the steps, labels and totals are in host memory, as on a rank without a GPU: checkpoints,
-the exchange of coarse rows and levels that every rank computes alone are those of `RankEngine`.
+Between the steps labels and totals are in host memory, as on a rank without a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.cpu.level import I64, U32, CpuLevel
-from louvain_um.distributed.communicator import Communicator
-from louvain_um.distributed.engine import RankEngine, is_shared
-from louvain_um.events import Observer
+from louvain_um.cpu.level import I64, U32, CpuLevel, Host
+from louvain_um.distributed.communicator import Communicator, gather_columns
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.move.move import tell_sweeps
 from louvain_um.gpu.ranks.aggregate import sum_own
@@ -25,8 +22,6 @@ from louvain_um.gpu.ranks.loading import ROOM, arena_bytes
 from louvain_um.gpu.ranks.share import Share
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.preflight import refuse_high_degrees
-from louvain_um.options import Options
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -40,21 +35,39 @@ LATER: Final = "later"
 """Whose rows these are: level 0's, which every cycle reads, or those of one later level."""
 
 
-class DeviceRankEngine(RankEngine):
-    """Louvain and Leiden on the rows of one rank, with a GPU, which is current."""
+class StagedLink:
+    """Copies arrays to the host, exchanges them there, and copies what arrives to the GPU."""
 
-    def __init__(
-        self,
-        options: Options,
-        observer: Observer,
-        ranks: Communicator,
-        *,
-        device: int,
-        link: Link,
-        **values: Any,
-    ) -> None:
-        super().__init__(options, observer, ranks, **values)
-        self.device = device
+    def __init__(self, ranks: Communicator) -> None:
+        self.ranks = ranks
+
+    def gather(self, columns: Sequence[Any], into: Sequence[Any]) -> int:
+        """Fill the beginning of `into` with each column of all ranks; return their entries."""
+        found = gather_columns(self.ranks, *(column.get() for column in columns))
+        for array, column in zip(into, found, strict=True):
+            if len(column):
+                array[: len(column)].set(column)
+        return len(found[0])
+
+    def or_bits(self, words: Any) -> None:
+        """Set an array, of equal length on all ranks, to the bitwise or of all."""
+        words.set(self.ranks.or_bits(words.get().view(np.uint8)).view(words.dtype))
+
+    def sum_exact(self, values: Sequence[int]) -> list[int]:
+        """Return the sums of all ranks' integers."""
+        sums: list[int] = self.ranks.sum_exact(values).tolist()
+        return sums
+
+
+class DeviceSteps:
+    """The steps of a rank on rows in the memory of its GPU, which is current."""
+
+    policy: Final = "device"
+
+    def __init__(self, host: Host, device: int, link: Link) -> None:
+        self.host = host
+        self.device = f"cuda:{device}"
+        self.number = device
         self.link = link
         self.there = RunMemory([], device)
         self.shares: dict[str, tuple[Share, U32]] = {}
@@ -63,14 +76,6 @@ class DeviceRankEngine(RankEngine):
         """Free the GPU's memory."""
         self.shares.clear()
         self.there.close()
-
-    def load(self, graph: Any) -> CpuLevel:
-        """Return level 0 from this rank's part of a graph, a `RankGraph`."""
-        refuse_high_degrees(graph.block)
-        level = super().load(graph)
-        if is_shared(level):
-            self.own_share(level)
-        return level
 
     def put(self, name: str, group: Any, values: Any) -> Any:
         """Return a copy of an array on the GPU."""
@@ -83,8 +88,8 @@ class DeviceRankEngine(RankEngine):
         """Free those of some arrays that are on the GPU."""
         self.there.free(*(name for name in names if name in self.there.live))
 
-    def own_share(self, level: CpuLevel) -> Share:
-        """Return a level's share of this rank; its rows are copied to the GPU once."""
+    def share_of(self, level: CpuLevel) -> Share:
+        """Return this rank's share of a level; its rows are copied to the GPU once."""
         which = LATER if level.number else INPUT
         held = self.shares.get(which)
         known = held is not None and held[1] is level.targets
@@ -107,11 +112,11 @@ class DeviceRankEngine(RankEngine):
         return wanted <= arena_bytes(first.vertices, first.arcs, first.arcs, width)
 
     def new_share(self, level: CpuLevel, which: str) -> Share:
-        """Copy own rows, and the degrees of all vertices, to the GPU."""
-        first, last = level.own
+        """Copy local rows, and the degrees of all vertices, to the GPU."""
+        first, last = level.local
         arcs, weights = len(level.targets), level.weights
         offsets = np.zeros(level.vertices + 1, np.int64)
-        offsets[first:last] = level.rows[0][first:last]
+        offsets[first:last] = level.bounds[0][first:last]
         offsets[last:] = arcs
         # The same on all ranks, which exchange sums.
         short = weights.dtype == np.uint32 and self.total < 2**32
@@ -121,7 +126,7 @@ class DeviceRankEngine(RankEngine):
             return self.put(f"{name}.{which}", group, values)
 
         if not self.there.arenas:
-            self.there = RunMemory([self.arena_for(level, 4 + sums.itemsize)], self.device)
+            self.there = RunMemory([self.arena_for(level, 4 + sums.itemsize)], self.number)
         there = GpuLevel(
             cycle=level.cycle,
             number=level.number,
@@ -135,16 +140,18 @@ class DeviceRankEngine(RankEngine):
             degrees=put("degrees", "community", level.degrees.astype(sums)),
             max_degree=level.max_degree,
         )
-        kernels.prepare([(name, there.types) for name in ("ranks", "aggregate")], self.observer)
+        kernels.prepare(
+            [(name, there.types) for name in ("ranks", "aggregate")], self.host.observer
+        )
         return Share(
-            device=self.device, memory=self.there, level=there, first=first, last=last, arcs=arcs
+            device=self.number, memory=self.there, level=there, first=first, last=last, arcs=arcs
         )
 
     def arena_for(self, level: CpuLevel, width: int) -> ArenaSpec:
         """Return one arena for about what the first level on the GPU, and smaller ones, take."""
         arcs = len(level.targets)
         wanted = width * arcs + arena_bytes(level.vertices, arcs, arcs, width)
-        room = int(guard.room(self.device) * ROOM)
+        room = int(guard.room(self.number) * ROOM)
         placement = Placement("device")
         return ArenaSpec(name="run", group=None, capacity=min(wanted, room), placement=placement)
 
@@ -156,55 +163,48 @@ class DeviceRankEngine(RankEngine):
     @property
     def total(self) -> int:
         """Sum of all degrees, 2m."""
-        return int(self.problem.objective.total)
+        return int(self.host.problem.objective.total)
 
-    def sweeps(self, level: CpuLevel) -> MoveStats:
-        """Move the vertices of a level that is dealt over ranks on the GPU."""
-        if not is_shared(level):
-            return super().sweeps(level)
-        share = self.own_share(level)
+    def move(self, level: CpuLevel) -> MoveStats:
+        """Sweep until the gain of a sweep falls below the level's tolerance."""
+        share = self.share_of(level)
         there = share.level
         if level.start is not None:
             there.start = self.put("start", "community", level.start)
-        run = (kernels, [share], self.options, self.total)
+        run = (kernels, [share], self.host.options, self.total)
         moved, sweeps = move_shared(*run, link=self.link)
-        tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
+        tell_sweeps(self.host.observer, level.number, level.vertices, level.arcs, sweeps)
         name = f"labels.{level.cycle}.{level.number}"
         level.labels = self.fetched(name)
         level.totals = self.there.fetch("totals").astype(np.int64)
         self.drop("start", "totals", name)
         return moved
 
-    def refinement(self, level: CpuLevel) -> None:
-        """Refine a level that is dealt over ranks on the GPU."""
-        if level.whole or not is_shared(level):
-            super().refinement(level)
-            return
-        share = self.own_share(level)
+    def refine(self, level: CpuLevel) -> None:
+        """Split communities into sub-communities that are connected."""
+        share = self.share_of(level)
         there = share.level
         there.labels = self.put("labels", "community", level.labels)
         there.totals = self.put("totals", "community", level.totals.astype(there.sums))
-        refine_shared(kernels, [share], self.options, self.total, self.link)
+        refine_shared(kernels, [share], self.host.options, self.total, self.link)
         name = f"refined.{level.cycle}.{level.number}"
         level.refined = self.fetched(name)
         self.drop("labels", "totals", name)
 
-    def coarse_rows(
+    def sum_rows(
         self, level: CpuLevel, numbers: U32, offsets: I64, loops: I64
     ) -> tuple[U32, U32 | I64]:
-        """Sum own rows by community on the GPU; fill offsets and return the rows."""
-        if not is_shared(level):
-            return super().coarse_rows(level, numbers, offsets, loops)
-        share = self.own_share(level)
+        """Sum local rows by community; fill offsets and return the rows."""
+        share = self.share_of(level)
         there = self.put("numbers", "community", numbers)
         offsets[:], targets, weights = sum_own(kernels, share, there, len(loops))
         self.drop("numbers")
         self.drop_rows(LATER)
-        return targets, weights.astype(self.weights(0).dtype, copy=False)
+        return targets, weights.astype(self.host.weights(0).dtype, copy=False)
 
     def fetched(self, name: str) -> U32:
         """Return a copy in host memory of an array on the GPU with an entry per vertex."""
-        here: U32 = self.memory.empty(name, "community", self.there.live[name].size, np.uint32)
+        here: U32 = self.host.memory.empty(name, "community", self.there.live[name].size, np.uint32)
         here[:] = self.there.fetch(name)
         return here
 
@@ -212,11 +212,6 @@ class DeviceRankEngine(RankEngine):
     def peak_bytes(self) -> Mapping[Any, int]:
         """Peak bytes by group, on the GPU."""
         return self.there.peak_bytes
-
-    @property
-    def provenance(self) -> Mapping[str, Any]:
-        """Device, policy, budget, threads, ranks."""
-        return {**super().provenance, "device": f"cuda:{self.device}", "policy": "device"}
 
 
 def unsigned(weights: Any) -> Any:

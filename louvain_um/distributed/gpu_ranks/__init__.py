@@ -1,1 +1,0 @@
-"""Ranks of a cluster that have a GPU each: which one, and what runs there."""
