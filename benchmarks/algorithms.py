@@ -1,11 +1,15 @@
-"""The algorithms beside SciPy's, in one process, by turns.
+"""How fast are the other algorithms: beside SciPy on a CPU, beside a copy's bandwidth on a GPU?
 
     python benchmarks/algorithms.py rmat18 --runs 5 -o result.json
+    python benchmarks/algorithms.py rmat22 --device cuda --runs 7
 
-Each algorithm runs `--runs` times after a warm-up, SciPy's in between, so that both see the same
-load of the machine. Weights are whole numbers, 1 … 16 by the seeded hash of the generators; bfs,
-components, triangles and one row of pagerank and spmv leave them out. Searches begin at the vertex
-of highest degree. SciPy has no PageRank and no triangles.
+Each algorithm runs `--runs` times after a warm-up, on a CPU by turns with SciPy, so that both see
+the same load of the machine. Weights are whole numbers, 1 … 16 by the seeded hash of the
+generators; bfs, components, triangles and one row of pagerank and spmv leave them out. Searches
+begin at the vertex of highest degree. SciPy has no PageRank and no triangles. On a GPU, graph and
+result are there, and times are by events of the device, launches included. Floors are the times
+that targets alone, and targets with eight bytes per arc, take at the bandwidth of a copy. `--check`
+compares with the CPU engine.
 """
 
 from __future__ import annotations
@@ -14,19 +18,30 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from common import GENERATED, machine, save, timed
-from scipy.sparse import csgraph
+from common import GENERATED, bandwidth, machine, save, timed
 
 import louvain_um as lu
 from louvain_um.events import Event
 from louvain_um.generators import GENERATORS
 
-Timed = tuple[str, Callable[[], Any], Callable[[], Any] | None]
+GPU_ITERATIONS = 10
+UNITS = ("bfs", "sssp", "components", "spanning_forest", "pagerank", "spmv", "triangles")
+
+Call = Callable[[], Any]
+
+
+class Case(NamedTuple):
+    """An algorithm's call and iterations, and the same by SciPy or, to compare, on a CPU."""
+
+    name: str
+    ours: Call
+    peer: Call | None = None
+    iterations: int = 0
 
 
 class Iterations:
@@ -39,91 +54,191 @@ class Iterations:
         self.count += event.kind == "iteration"
 
 
-def cases(plain: lu.Graph, weighted: lu.Graph, options: dict[str, Any]) -> list[Timed]:
-    """Return each algorithm's name, its call, and SciPy's call."""
-    source = int(np.argmax(np.diff(plain.offsets)))
-    ones, lengths = matrix(plain), matrix(weighted)
-    x = np.random.default_rng(0).random(plain.n_vertices)
-    return [
-        (
-            "bfs",
-            lambda: lu.bfs(plain, source, **options),
-            lambda: csgraph.breadth_first_order(ones, source),
-        ),
-        (
-            "sssp",
-            lambda: lu.sssp(weighted, source, **options),
-            lambda: csgraph.dijkstra(lengths, indices=source, return_predecessors=True),
-        ),
-        (
-            "components",
-            lambda: lu.connected_components(plain, **options),
-            lambda: csgraph.connected_components(ones, directed=False),
-        ),
-        (
-            "mst",
-            lambda: lu.minimum_spanning_forest(weighted, **options),
-            lambda: csgraph.minimum_spanning_tree(lengths),
-        ),
-        ("spmv", lambda: lu.spmv(plain, x, **options), lambda: ones @ x),
-        ("spmv weighted", lambda: lu.spmv(weighted, x, **options), lambda: lengths @ x),
-        ("pagerank", lambda: lu.pagerank(plain, **options), None),
-        ("pagerank weighted", lambda: lu.pagerank(weighted, **options), None),
-        ("triangles", lambda: lu.triangles(plain, **options), None),
-    ]
-
-
-def matrix(graph: lu.Graph) -> sp.csr_matrix:
+def matrix(graph: lu.Graph) -> Any:
     """Return the matrix of a graph without loops, in the types that SciPy works in."""
+    import scipy.sparse as sp
+
     weights = np.ones(graph.n_arcs) if graph.weights is None else graph.weights.astype(float)
     n = graph.n_vertices
     indices = graph.targets.astype(np.int32)
     return sp.csr_matrix((weights, indices, graph.offsets.astype(np.int32)), shape=(n, n))
 
 
-def measure(case: Timed, runs: int) -> dict[str, Any]:
-    """Time a call, and SciPy's beside it."""
-    name, ours, peer = case
-    ours()
+def on_cpu(plain: lu.Graph, weighted: lu.Graph, **how: Any) -> list[Case]:
+    """Return the algorithms with SciPy's counterparts."""
+    from scipy.sparse import csgraph
+
+    source = int(np.argmax(np.diff(plain.offsets)))
+    ones, lengths = matrix(plain), matrix(weighted)
+    x = np.random.default_rng(0).random(plain.n_vertices)
+
+    def ranks(graph: lu.Graph) -> int:
+        seen = Iterations()
+        lu.pagerank(graph, observer=seen, **how)
+        return seen.count
+
+    return [
+        Case("bfs", lambda: lu.bfs(plain, source, **how),
+             lambda: csgraph.breadth_first_order(ones, source)),
+        Case("sssp", lambda: lu.sssp(weighted, source, **how),
+             lambda: csgraph.dijkstra(lengths, indices=source, return_predecessors=True)),
+        Case("components", lambda: lu.connected_components(plain, **how),
+             lambda: csgraph.connected_components(ones, directed=False)),
+        Case("mst", lambda: lu.minimum_spanning_forest(weighted, **how),
+             lambda: csgraph.minimum_spanning_tree(lengths)),
+        Case("spmv", lambda: lu.spmv(plain, x, **how), lambda: ones @ x),
+        Case("spmv weighted", lambda: lu.spmv(weighted, x, **how), lambda: lengths @ x),
+        Case("pagerank", lambda: lu.pagerank(plain, **how), None, ranks(plain)),
+        Case("pagerank weighted", lambda: lu.pagerank(weighted, **how), None, ranks(weighted)),
+        Case("triangles", lambda: lu.triangles(plain, **how)),
+    ]  # fmt: skip
+
+
+def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
+    """Return the algorithms' calls on rows of a device; to compare, the CPU engine's calls."""
+    import cupy
+
+    from louvain_um.algorithms.pagerank import UNIT
+    from louvain_um.gpu.algorithms import products, structure, traversal
+    from louvain_um.gpu.algorithms.launch import DeviceRows
+
+    plain, weighted, n = DeviceRows.of(graph), DeviceRows.of(heavy), graph.n_vertices
+    values = np.random.default_rng(0).random(n)
+    x = cupy.asarray(values)
+    rule = 0.85, UNIT // n, int(UNIT * (1.0 - 0.85) / n), -1, GPU_ITERATIONS
+    peers = on_cpu_engine(graph.to_host(), heavy.to_host(), source, values, rule) if check else {}
+
+    def forest() -> tuple[Any, Any]:
+        edges, weights, count = structure.spanning_forest(weighted)
+        return structure.in_order(edges[:count], weights[:count])
+
+    calls: dict[str, Call] = {
+        "bfs": lambda: traversal.bfs(plain, source),
+        "sssp": lambda: traversal.sssp(weighted, source),
+        "components": lambda: structure.components(plain),
+        "mst": forest,
+        "spmv": lambda: products.spmv(plain, x, 1.0),
+        "spmv weighted": lambda: products.spmv(weighted, x, 1.0),
+        "pagerank": lambda: products.pagerank(plain, *rule, lambda *_: None),
+        "pagerank weighted": lambda: products.pagerank(weighted, *rule, lambda *_: None),
+        "triangles": lambda: structure.triangles(plain),
+    }
+    return [
+        Case(name, call, peers.get(name), GPU_ITERATIONS * name.startswith("pagerank"))
+        for name, call in calls.items()
+    ]
+
+
+def on_cpu_engine(
+    graph: lu.Graph, weighted: lu.Graph, source: int, x: Any, rule: tuple[Any, ...]
+) -> dict[str, Call]:
+    """Return the CPU engine's calls by name."""
+    from louvain_um.core.parallel import default_threads
+    from louvain_um.cpu import algorithms as cpu
+    from louvain_um.cpu.algorithms import (  # noqa: F401
+        bfs,
+        components,
+        pagerank,
+        spanning_forest,
+        spmv,
+        sssp,
+        triangles,
+    )  # fmt: skip
+    from louvain_um.graph.row_view import RowView
+
+    rows, heavy, threads = RowView.of(graph), RowView.of(weighted), default_threads()
+    rest = threads, lambda *_: None
+    return {
+        "bfs": lambda: cpu.bfs.bfs(rows, source, threads),
+        "sssp": lambda: cpu.sssp.sssp(heavy, source, threads),
+        "components": lambda: cpu.components.components(rows, threads),
+        "mst": lambda: cpu.spanning_forest.spanning_forest(heavy, threads),
+        "spmv": lambda: cpu.spmv.spmv(rows, x, 1.0, threads),
+        "spmv weighted": lambda: cpu.spmv.spmv(heavy, x, 1.0, threads),
+        "pagerank": lambda: cpu.pagerank.pagerank(rows, *rule, *rest),
+        "pagerank weighted": lambda: cpu.pagerank.pagerank(heavy, *rule, *rest),
+        "triangles": lambda: cpu.triangles.triangles(rows, *rest),
+    }
+
+
+def device_seconds(call: Call) -> float:
+    """Return the seconds of a call by the device's events."""
+    import cupy
+
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    begin.record()
+    call()
+    end.record()
+    end.synchronize()
+    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
+
+
+def equal(ours: Any, cpu: Any) -> bool:
+    """Whether the arrays of two answers are equal."""
+    both = [answer if isinstance(answer, tuple) else (answer,) for answer in (ours, cpu)]
+    mine = [part.get() for part in both[0] if hasattr(part, "get")]
+    return all(np.array_equal(a, b) for a, b in zip(mine, both[1], strict=False))
+
+
+def measure(case: Case, runs: int, device: str) -> dict[str, Any]:
+    """Time a call, on a CPU by turns with SciPy's; on a GPU compare it with the CPU's answer."""
+    case.ours()
     seconds, peer_seconds = [], []
     for _ in range(runs):
-        seconds += timed(ours, 1)[1]
-        if peer is not None:
-            peer_seconds += timed(peer, 1)[1]
-    row: dict[str, Any] = {"algorithm": name, "seconds": seconds, "best": min(seconds)}
+        seconds.append(device_seconds(case.ours) if device == "cuda" else timed(case.ours, 1)[1][0])
+        if case.peer is not None and device == "cpu":
+            peer_seconds += timed(case.peer, 1)[1]
+    row: dict[str, Any] = {"algorithm": case.name, "seconds": seconds, "best": min(seconds)}
     row["median"] = statistics.median(seconds)
-    if peer is not None:
+    if case.iterations:
+        row |= {"iterations": case.iterations, "best_per_iteration": row["best"] / case.iterations}
+    if peer_seconds:
         row |= {"scipy_seconds": peer_seconds, "scipy_best": min(peer_seconds)}
+    elif case.peer is not None:
+        row["equal_to_cpu"] = equal(case.ours(), case.peer())
     return row
 
 
 def main() -> None:
     """Measure and save."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("graph", nargs="?", default="rmat18", choices=list(GENERATED))
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--check", action="store_true", help="compare a GPU's answers with a CPU's")
     parser.add_argument("-o", "--output", type=Path)
     asked = parser.parse_args()
     kind, size = GENERATED[asked.graph]
-    plain = GENERATORS[kind](size).graph
-    weighted = GENERATORS[kind](size, weights="uniform").graph
-    options: dict[str, Any] = {"device": "cpu", "threads": asked.threads}
-    rows = []
-    for case in cases(plain, weighted, options):
-        row = measure(case, asked.runs)
-        if case[0].startswith("pagerank"):
-            seen = Iterations()
-            lu.pagerank(plain if case[0] == "pagerank" else weighted, observer=seen, **options)
-            row |= {"iterations": seen.count, "best_per_iteration": row["best"] / seen.count}
-        rows.append(row)
-        peer = f" SciPy {1e3 * row['scipy_best']:9.1f} ms" if "scipy_best" in row else ""
-        each = row.get("best_per_iteration")
-        more = f" {1e3 * each:9.1f} ms an iteration" if each else ""
-        print(f"{row['algorithm']:18} {1e3 * row['best']:9.1f} ms{peer}{more}", flush=True)
-    about = {"vertices": plain.n_vertices, "arcs": plain.n_arcs, "graph": asked.graph}
-    record = {"command": " ".join(sys.argv), **about, "machine": machine(), "results": rows}
-    print(save("algorithms_cpu", record, asked.output))
+    makers: Any = GENERATORS
+    current: Any = nullcontext()
+    if asked.device == "cuda":
+        from louvain_um.gpu.generate import generate
+        from louvain_um.gpu.runtime.compile import kernels
+        from louvain_um.gpu.runtime.device import pick
+        from louvain_um.gpu.runtime.kernel_list import types_of
+
+        makers, current = vars(generate), pick("cuda").current()
+    with current:
+        about: dict[str, Any] = {"command": " ".join(sys.argv), "graph": asked.graph}
+        if asked.device == "cuda":
+            kernels.prepare((source, types) for source in UNITS for types in types_of(source))
+        plain, weighted = makers[kind](size).graph, makers[kind](size, weights="uniform").graph
+        about |= {"vertices": plain.n_vertices, "arcs": plain.n_arcs}
+        if asked.device == "cuda":
+            rate = bandwidth()
+            floor = {"rows": 4 * plain.n_arcs / rate, "rows_and_values": 12 * plain.n_arcs / rate}
+            about |= {"bytes_per_s": rate, "floor_seconds": floor}
+            source = int((plain.offsets[1:] - plain.offsets[:-1]).argmax())
+            cases = on_gpu(plain, weighted, source, asked.check)
+        else:
+            cases = on_cpu(plain, weighted, device="cpu", threads=asked.threads)
+        rows = []
+        for case in cases:
+            rows.append(measure(case, asked.runs, asked.device))
+            print({k: v for k, v in rows[-1].items() if not isinstance(v, list)}, flush=True)
+    record = {**about, "machine": machine(), "results": rows}
+    print(save("algorithms", record, asked.output, asked.device))
 
 
 if __name__ == "__main__":

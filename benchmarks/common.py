@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -11,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import louvain_um as lu
 from louvain_um import generators
@@ -49,7 +52,7 @@ def host_graph(name: str, data: Path = DATA) -> lu.Graph:
 def device_graph(name: str, data: Path = DATA) -> Any:
     """Return a graph in the current device's memory, generated there if possible.
 
-    ``kind:n`` is a kind of `zoo_kinds.py` with about n million arcs.
+    ``kind:n`` is a kind of `kinds.py` with about n million arcs.
     """
     from louvain_um.gpu.generate import generate
     from louvain_um.gpu.graph import DeviceGraph
@@ -59,10 +62,10 @@ def device_graph(name: str, data: Path = DATA) -> Any:
         return getattr(generate, kind)(size).graph
     if ":" in name:
         import cupy
-        import zoo_kinds
+        import kinds
 
         kind, millions = name.split(":")
-        return zoo_kinds.made(cupy, kind, int(float(millions) * 1e6))
+        return kinds.made(cupy, kind, int(float(millions) * 1e6))
     return DeviceGraph.from_host(lu.read_graph(data / name))
 
 
@@ -133,7 +136,7 @@ class Taken:
 
         cupy.get_default_memory_pool().free_all_blocks()
         self.ask = cupy.cuda.runtime.memGetInfo
-        self.free = settled(lambda: self.ask()[0])
+        self.free = stable(lambda: self.ask()[0])
         self.nbytes = 0
         self.seen = [0]
 
@@ -145,7 +148,7 @@ class Taken:
             self.seen.append(taken)
 
 
-def settled(ask: Callable[[], int], same: int = 10, longest: float = 5.0) -> int:
+def stable(ask: Callable[[], int], same: int = 10, longest: float = 5.0) -> int:
     """Return a value once it is stable: the driver frees memory in the background."""
     until = time.perf_counter() + longest
     answers = [ask()]
@@ -168,11 +171,73 @@ def timed(function: Callable[[], Any], runs: int) -> tuple[Any, list[float]]:
     return result, seconds
 
 
-def save(name: str, record: dict[str, Any], out: Path | None) -> Path:
+def digest(labels: Any) -> str:
+    """Return a short digest of labels."""
+    return hashlib.blake2b(np.ascontiguousarray(labels), digest_size=8).hexdigest()
+
+
+class PhaseTimer:
+    """An observer that lists the seconds of every phase, the device's part included."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.cycle, self.since = -1, 0.0
+
+    def __call__(self, event: Event) -> None:
+        if event.kind not in ("start", "end"):
+            return
+        synchronize()
+        now = time.perf_counter()
+        if event.kind == "start":
+            self.cycle += event.phase == "move" and event.level == 0
+            self.since = now
+            return
+        where = {"phase": event.phase, "cycle": self.cycle, "level": event.level}
+        sizes = {"vertices": event.vertices, "arcs": event.arcs}
+        self.rows.append(where | sizes | {"seconds": now - self.since})
+
+
+def synchronize() -> None:
+    """Wait for the current device."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+
+
+ALGORITHM = ("move", "refine", "aggregate")
+"""Phases of the algorithm, without loading the graph and fetching labels."""
+
+
+def algorithm_seconds(timings: Any) -> float:
+    """Return the seconds of moving, refining and aggregating."""
+    return float(sum(timings.get(phase, 0.0) for phase in ALGORITHM))
+
+
+def saved(name: str, device: str, out: Path | None) -> Path:
+    """Return the file of a record: of a GPU, it has the GPU's name, as in dynamic_h200."""
+    if out is not None or device == "cpu":
+        return out or RESULTS / f"{name}.json"
+    return RESULTS / f"{name}_{machine()['device']['name'].split()[-1].lower()}.json"
+
+
+def save(name: str, record: dict[str, Any], out: Path | None, device: str = "cpu") -> Path:
     """Write a record as JSON, by default to benchmarks/results."""
-    file = out or RESULTS / f"{name}.json"
+    file = saved(name, device, out)
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part")
-    part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    part.write_text(as_text(record) + "\n", encoding="utf-8")
     os.replace(part, file)
     return file
+
+
+def as_text(value: Any, depth: int = 0) -> str:
+    """Return JSON with one line per item of the outer lists and objects."""
+    items = []
+    if isinstance(value, dict) and depth < 2:
+        items = [f"{json.dumps(key)}: {as_text(each, depth + 1)}" for key, each in value.items()]
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        items = [json.dumps(each) for each in value]
+    if not items:
+        return json.dumps(value)
+    pad, (begin, end) = " " * depth, "{}" if isinstance(value, dict) else "[]"
+    return f"{begin}\n{pad} " + f",\n{pad} ".join(items) + f"\n{pad}{end}"

@@ -1,4 +1,4 @@
-"""Read randomly changed files for some time; report those that raise anything but an error.
+"""Does any damaged file raise anything but an error? Reads randomly changed files for some time.
 
     python benchmarks/fuzz.py --seconds 600 [--bounds] [--out FILE]
 

@@ -1,6 +1,6 @@
-"""Detection on the device: time, arcs and bytes by level and phase, relative to the bandwidth.
+"""How fast is detection on a GPU? Time, arcs and bytes by level and phase.
 
-    python benchmarks/gpu_detect.py lfr22 rmat22 --method louvain -o result.json
+    python benchmarks/gpu_detect.py lfr22 rmat22 --method louvain,leiden -o result.json
 
 Each graph is generated on the device or copied there. After a warm-up there are `--runs` timed
 runs, and one more that synchronises around each phase, to separate the phases. The floor of a
@@ -14,7 +14,6 @@ process:
 from __future__ import annotations
 
 import argparse
-import hashlib
 import statistics
 import sys
 import time
@@ -26,9 +25,11 @@ from common import (
     DATA,
     GENERATED,
     STANDARD,
+    PhaseTimer,
     Taken,
     bandwidth,
     device_graph,
+    digest,
     machine,
     real_names,
     save,
@@ -36,7 +37,7 @@ from common import (
 
 import louvain_um as lu
 from louvain_um.core.hierarchy import detect
-from louvain_um.events import Event, ignore
+from louvain_um.events import ignore
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.runtime.device import pick
 from louvain_um.options import Options
@@ -47,44 +48,9 @@ except ImportError:
     cupy = None  # `pick` raises with the reason
 
 LEVEL = (
-    "cycle",
-    "vertices",
-    "arcs",
-    "communities",
-    "modularity",
-    "iterations",
-    "arcs_visited",
+    "cycle", "vertices", "arcs", "communities", "modularity", "iterations", "arcs_visited",
     "seconds",
-)
-
-
-class Phases:
-    """Seconds of every phase, synchronised at both ends."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self.cycle = -1
-        self.since = 0.0
-
-    def __call__(self, event: Event) -> None:
-        if event.kind not in ("start", "end"):
-            return
-        cupy.cuda.get_current_stream().synchronize()
-        now = time.perf_counter()
-        if event.kind == "start":
-            self.cycle += event.phase == "move" and event.level == 0
-            self.since = now
-        else:
-            self.rows.append(
-                {
-                    "phase": event.phase,
-                    "cycle": self.cycle,
-                    "level": event.level,
-                    "vertices": event.vertices,
-                    "arcs": event.arcs,
-                    "seconds": now - self.since,
-                }
-            )
+)  # fmt: skip
 
 
 def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, float, int]:
@@ -100,7 +66,7 @@ def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, floa
 
 def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
     """Return one row per phase: arcs visited, their rate, and the share of the floor."""
-    watch = Phases()
+    watch = PhaseTimer()
     found, _, _ = run(graph, options, watch)
     visited = {}
     position: dict[int, int] = {}
@@ -128,13 +94,11 @@ def phases(graph: Any, options: Options, speed: float) -> list[dict[str, Any]]:
     return watch.rows
 
 
-def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str, Any]:
-    """Return the record of one graph."""
-    since = time.perf_counter()
-    graph = device_graph(name, arguments.data)
-    cupy.cuda.get_current_stream().synchronize()
-    made = time.perf_counter() - since
-    options = Options(method=arguments.method, seed=arguments.seed, device="cuda")
+def measure(
+    name: str, graph: Any, method: str, arguments: argparse.Namespace, speed: float
+) -> dict[str, Any]:
+    """Return the record of one graph and method."""
+    options = Options(method=method, seed=arguments.seed, device="cuda")
     warm = run(graph, options)[1]
     found, seconds, algorithm, pool = None, [], [], 0
     for _ in range(arguments.runs):
@@ -149,11 +113,10 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
     peak = {group: int(size) for group, size in found.memory.items()}
     record = {
         "graph": name,
-        "method": arguments.method,
+        "method": method,
         "vertices": n,
         "arcs": arcs,
         "weighted": graph.weighted,
-        "seconds_made": made,
         "seconds_first": warm,
         "seconds": seconds,
         "seconds_median": statistics.median(seconds),
@@ -161,7 +124,7 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
         "algorithm_median": statistics.median(algorithm),
         "arcs_per_second": arcs / statistics.median(algorithm),
         "modularity": found.modularity,
-        "labels": hashlib.blake2b(np.ascontiguousarray(found.labels), digest_size=8).hexdigest(),
+        "labels": digest(found.labels),
         "communities": int(found.n_communities),
         "peak_bytes": peak,
         "peak_bytes_per_arc": {group: size / max(arcs, 1) for group, size in peak.items()},
@@ -178,7 +141,7 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
         host = graph.to_host()
         record["modularity_recomputed"] = lu.modularity(host, found.labels)
     if arguments.cpu:
-        cpu = getattr(lu, arguments.method)(host, seed=arguments.seed, device="cpu")
+        cpu = getattr(lu, method)(host, seed=arguments.seed, device="cpu")
         record["cpu_seconds"] = cpu.timings["total"]
         record["cpu_modularity"] = cpu.modularity
         record["labels_equal_cpu"] = bool(np.array_equal(cpu.labels, found.labels))
@@ -188,7 +151,7 @@ def measure(name: str, arguments: argparse.Namespace, speed: float) -> dict[str,
 def show(record: dict[str, Any]) -> None:
     """Print one graph's figures."""
     print(
-        f"{record['graph']:<24} {record['arcs'] / 1e6:9.2f} M arcs  "
+        f"{record['graph']:<24} {record['method']:<8} {record['arcs'] / 1e6:9.2f} M arcs  "
         f"{record['algorithm_median'] * 1e3:9.2f} ms of {record['seconds_median'] * 1e3:.2f}  "
         f"{record['arcs_per_second'] / 1e9:6.2f} G arcs/s  Q {record['modularity']:.4f}  "
         f"{record['bytes_per_arc']:.1f} B/arc",
@@ -213,9 +176,9 @@ def main() -> None:
     parser.add_argument(
         "graphs",
         nargs="*",
-        help=f"of {', '.join(GENERATED)}, kinds of the zoo (road:68 has 68 M arcs), or real files",
+        help=f"of {', '.join(GENERATED)}, kinds of graph (road:68 has 68 M arcs), or real files",
     )
-    parser.add_argument("--method", choices=["louvain", "leiden"], default="louvain")
+    parser.add_argument("--method", default="louvain,leiden", help="one or both, by commas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of real graphs")
@@ -229,10 +192,13 @@ def main() -> None:
         print(f"{speed / 1e12:.2f} TB/s", flush=True)
         record = {"machine": machine(), "bandwidth": speed, "results": list[dict[str, Any]]()}
         for name in names:
-            record["results"].append(measure(name, arguments, speed))
-            show(record["results"][-1])
-            # After every graph, so that an interrupted run keeps its results.
-            file = save(f"gpu_detect_{arguments.method}", record, arguments.out)
+            graph = device_graph(name, arguments.data)
+            for method in arguments.method.split(","):
+                record["results"].append(measure(name, graph, method, arguments, speed))
+                show(record["results"][-1])
+                # After every run, so that an interrupted call keeps its results.
+                file = save("gpu_detect", record, arguments.out, "cuda")
+            del graph
             cupy.get_default_memory_pool().free_all_blocks()
         print(file)
 

@@ -1,4 +1,4 @@
-"""Kill every command at random moments; count torn files, leftovers and wrong endings.
+"""Does a killed command leave torn files? Kills every command at random moments.
 
     python benchmarks/kill.py [--moments 200] [--fresh 40] [--commands detect,sweep] [--out FILE]
 

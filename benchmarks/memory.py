@@ -1,24 +1,24 @@
-"""Peak memory of building a graph and detecting communities, above that of the interpreter.
+"""How much memory do building a graph and detecting communities take on a CPU?
 
-    python benchmarks/memory.py 20_000_000|rmat20 [louvain|leiden]
+    python benchmarks/memory.py 20_000_000|rmat20 [louvain|leiden] [-o memory.json]
 
-Runs in a new process, on a planted graph with about that many arcs and 16 arcs per vertex, or on a
-generated one (`common.GENERATED`). Large arrays get memory mappings of their own, as on the
-command line. Prints one JSON object. The limit is 20 bytes per arc and 100 per vertex, without the
-edge list.
+Peak of a new process above that of the interpreter, on a planted graph with about that many arcs
+and 16 arcs per vertex, or on a generated one (`common.GENERATED`). Large arrays get separate memory
+mappings, as on the command line. Prints one JSON object, and adds it to a record. The limit is 20
+bytes per arc and 100 per vertex, without the edge list.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
-import sys
 import threading
 import time
 from pathlib import Path
 
 import numpy as np
-from common import GENERATED, host_graph
+from common import GENERATED, host_graph, machine, save
 
 import louvain_um as lu
 from louvain_um import api
@@ -66,46 +66,43 @@ def edges(arcs: int) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("graph", help=f"about so many arcs, or one of {', '.join(GENERATED)}")
+    parser.add_argument("method", nargs="?", default="louvain", choices=("louvain", "leiden"))
+    parser.add_argument("-o", "--output", type=Path, help="add the result to this record")
+    asked = parser.parse_args()
     mmap_large_arrays()
-    name, method = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "louvain"
+    name, detect = asked.graph, getattr(api, asked.method)
     small = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
-    detect = getattr(api, method)
     detect(small, device="cpu", threads=2)
-    with Peak() as build:
-        if name in GENERATED:
+    if name in GENERATED:
+        with Peak() as build:
             graph = host_graph(name)
-    if name not in GENERATED:
+    else:
         n, u, v = edges(int(name))
         with Peak() as build:
             graph = lu.Graph.from_edges(u, v, n_vertices=n)
         del u, v
-    n = graph.n_vertices
-    held = graph.nbytes
-    since = time.perf_counter()
+    n, held, since = graph.n_vertices, graph.nbytes, time.perf_counter()
     with Peak() as run:
         result = detect(graph, device="cpu")
     seconds = time.perf_counter() - since
     # Memory of the generators does not count.
     peak = held + run.above if name in GENERATED else max(build.above, held + run.above)
-    print(
-        json.dumps(
-            {
-                "graph": name if name in GENERATED else "planted",
-                "method": method,
-                "vertices": graph.n_vertices,
-                "arcs": graph.n_arcs,
-                "build_bytes": build.above,
-                "graph_bytes": held,
-                "detect_bytes": run.above,
-                "peak_bytes": peak,
-                "bytes_per_arc_above_100_per_vertex": round((peak - 100 * n) / graph.n_arcs, 2),
-                "ru_maxrss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-                "groups": dict(result.memory),
-                "seconds": round(seconds, 2),
-                "modularity": result.modularity,
-            }
-        )
-    )
+    row = {
+        "graph": name if name in GENERATED else "planted", "method": asked.method,
+        "vertices": n, "arcs": graph.n_arcs, "build_bytes": build.above, "graph_bytes": held,
+        "detect_bytes": run.above, "peak_bytes": peak,
+        "bytes_per_arc_above_100_per_vertex": round((peak - 100 * n) / graph.n_arcs, 2),
+        "ru_maxrss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "groups": dict(result.memory), "seconds": round(seconds, 2),
+        "modularity": result.modularity,
+    }  # fmt: skip
+    print(json.dumps(row))
+    if asked.output:
+        record = json.loads(asked.output.read_text()) if asked.output.exists() else {"results": []}
+        record |= {"machine": machine(), "results": [*record["results"], row]}
+        save("memory", record, asked.output)
 
 
 if __name__ == "__main__":

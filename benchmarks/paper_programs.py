@@ -1,4 +1,4 @@
-"""Four programs under placement, as Hope, Nag and Qasem evaluated theirs.
+"""How does placement serve four programs, as Hope, Nag and Qasem evaluated theirs?
 
     python benchmarks/paper_programs.py rmat22 --limit 300 -o result.json
 
@@ -13,7 +13,8 @@ placements, both run again in `--pairs`, now one and now the other first. `--met
 then repeated for `--seconds`, so that the GPU's own counter tells their energy. Every point's
 answer is compared with that of plain device memory, once.
 
-Needs a GPU. What `--limit` leaves no time for is left out; `paper_programs_shown.py` joins records.
+`--paged` records the bytes that demand paging brings, beside those of a full copy. Needs a GPU.
+What `--limit` leaves no time for is left out.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ from typing import Any
 
 import common
 import numpy as np
-from paper_programs_pages import blocking, factor_curves, moved, pages_per_warp
-from paper_programs_shown import PROGRAMS, PUBLISHED, RATES, TOLERANCE, judged
 
 import louvain_um as lu
 from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
@@ -40,6 +39,22 @@ from louvain_um.events import Event
 from louvain_um.placement.policy.policy import Policy, register
 from louvain_um.profiling.sources.nvml import Nvml
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
+
+PROGRAMS = ("bfs", "sssp", "mst", "pagerank")
+RATES = (0, 30, 50, 70)
+PUBLISHED = {
+    "speedup_mean": 2.46,
+    "speedup_bfs": 4.59,
+    "teps_per_watt_mean": 2.36,
+    "bytes_saved_mean": 0.36,
+    "bytes_saved_least": 0.08,
+}
+"""Of demand paging with kernel blocking over copies, on a P100: sections 5.2, 5.4 and 5.5."""
+
+TOLERANCE = 1e-6
+"""Of PageRank."""
+
+Row = dict[str, Any]
 
 FIXED = ("device", "pinned", "zero_copy", "prefetched", "base")
 UNITS = (
@@ -155,7 +170,7 @@ class Meter:
         return None if found is None else float(found["joules"])
 
 
-def points(bench: Bench, program: str, policies: list[str], longest: float) -> list[dict[str, Any]]:
+def points(bench: Bench, program: str, policies: list[str], longest: float) -> list[Row]:
     """Return the points of a program, each after a first run that is not timed."""
     rows = []
     fixed = [name.removeprefix(f"{program}:") for name in policies]
@@ -185,7 +200,7 @@ def points(bench: Bench, program: str, policies: list[str], longest: float) -> l
     return rows
 
 
-def in_rounds(bench: Bench, rows: list[dict[str, Any]], until: float, most: int) -> None:
+def in_rounds(bench: Bench, rows: list[Row], until: float, most: int) -> None:
     """Run all points of a program round after round, and note each time."""
     program, draw = rows[0]["program"], random.Random(0)
     while len(rows[0]["rounds"]) < most:
@@ -208,7 +223,7 @@ def in_rounds(bench: Bench, rows: list[dict[str, Any]], until: float, most: int)
         print(shown(row), flush=True)
 
 
-def in_pairs(bench: Bench, rows: list[dict[str, Any]], pairs: int, until: float) -> None:
+def in_pairs(bench: Bench, rows: list[Row], pairs: int, until: float) -> None:
     """Run `auto` and a fixed policy with the same placements by turns, and note their quotients."""
     auto = next(row for row in rows if row["policy"] == "auto")
     same = [r for r in rows if r["policy"] != "auto" and r["placements"] == auto["placements"]]
@@ -227,7 +242,7 @@ def in_pairs(bench: Bench, rows: list[dict[str, Any]], pairs: int, until: float)
     print(f"{auto['program']} {row['policy']} / auto: {statistics.median(gains):.4f}", flush=True)
 
 
-def meter(bench: Bench, row: dict[str, Any], seconds: float) -> None:
+def meter(bench: Bench, row: Row, seconds: float) -> None:
     """Repeat a point, and note the energy of a run."""
     runs, since = 0, time.perf_counter()
     with Meter() as found:
@@ -251,7 +266,67 @@ def fits(bench: Bench, program: str, policy: str, rate: int) -> bool:
     return True
 
 
-def shown(row: dict[str, Any]) -> str:
+def moved(name: str, graph: lu.Graph, program: str) -> Row:
+    """Return the bytes that demand paging brings, beside those of a full copy."""
+    session = lu.profile(graph, program=program, device="cuda", sources=("uvm-light",))
+    inputs = set(session.metadata["inputs"])
+    full = sum(a.nbytes for a in program_for(program, graph).arrays if a.name in inputs)
+    found = session.summary()
+    return {
+        "graph": name, "program": program, "copied_bytes": full,
+        "paged_bytes": found.get("bytes_to_device"), "fault_groups": found.get("gpu_fault_groups"),
+        "sources": dict(session.metadata["sources"]),
+    }  # fmt: skip
+
+
+def judged(record: Row) -> Row:
+    """Return how `auto` compares with the best fixed policy of each point, and with `base`."""
+    rows, points, gains, watts = record["results"], [], [], []
+    for row in (row for row in rows if row["policy"] == "auto"):
+        fixed = [
+            other for other in rows
+            if other["program"] == row["program"] and other["policy"] != "auto"
+            and row["oversubscription"] in other.get("rates", [other["oversubscription"]])
+        ]  # fmt: skip
+        best = min(fixed, key=lambda other: other["seconds"], default=None)
+        base = next((other for other in fixed if other["policy"] == "base"), None)
+        point = {
+            "program": row["program"], "oversubscription": row["oversubscription"],
+            "auto_seconds": row["seconds"], "best_policy": best and best["policy"],
+            "best_seconds": best and best["seconds"],
+            "same_placements": best and best["placements"] == row["placements"],
+            "gain_over_base": base and base["seconds"] / row["seconds"],
+        }  # fmt: skip
+        if best and "beside" in row and point["same_placements"]:
+            point |= by_pairs(row["beside"]["gains"])
+        elif best and len(best["rounds"]) == len(row["rounds"]):
+            quotients = np.divide(best["rounds"], row["rounds"]).tolist()
+            point |= {"gain_in_turns": statistics.median(quotients)}
+            point |= {"least_gain": min(quotients), "most_gain": max(quotients)}
+        points.append(point)
+        if base:
+            gains.append(point["gain_over_base"])
+        if base and "joules" in row and "joules" in base:
+            watts.append(row["teps_per_watt"] / base["teps_per_watt"])
+    return {
+        "points": points,
+        "gain_over_base_mean": statistics.mean(gains) if gains else None,
+        "teps_per_watt_over_base_mean": statistics.mean(watts) if watts else None,
+    }
+
+
+def by_pairs(gains: list[float]) -> Row:
+    """Return the median of the quotients of pairs of runs, and its range at 95 %."""
+    order, n = sorted(gains), len(gains)
+    # So many of n fall below the median, but for one in twenty times.
+    low = max(0, int(n / 2 - 0.98 * n**0.5 - 0.5))
+    return {
+        "gain_in_turns": statistics.median(order), "pairs": n,
+        "least_gain": order[low], "most_gain": order[n - 1 - low],
+    }  # fmt: skip
+
+
+def shown(row: Row) -> str:
     """Return a row as a line."""
     phases = ", ".join(f"{phase} {1e3 * s:.1f}" for phase, s in row["phases"].items())
     return (
@@ -275,10 +350,6 @@ def main() -> None:
     parser.add_argument("--each", type=float, default=30.0, help="seconds for a program's rounds")
     parser.add_argument("--pairs", type=int, default=30,
                         help="of runs where auto has the placements of a fixed policy")  # fmt: skip
-    parser.add_argument("--factors", nargs="*", type=int, default=list(range(11)),
-                        help="pages per warp to compare")  # fmt: skip
-    parser.add_argument("--pages", type=int, help="per warp; 0 for kernels without blocking")
-    parser.add_argument("--factors-limit", type=float, default=30.0, help="seconds for that")
     parser.add_argument("--metered", nargs="*", default=["pagerank:auto:50", "pagerank:pinned:0"],
                         help="points whose energy is measured")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=2.0, help="of a metered point")
@@ -291,12 +362,12 @@ def main() -> None:
     from louvain_um.gpu.runtime.device import pick
 
     began = time.perf_counter()
-    with pages_per_warp(asked.pages), pick("cuda").current():
+    with pick("cuda").current():
         kernels.prepare(UNITS)
         print(f"compiled after {time.perf_counter() - began:.1f} s", flush=True)
         bench = Bench(asked.graph)
         print(f"{bench.graph!r} after {time.perf_counter() - began:.1f} s", flush=True)
-        record: dict[str, Any] = {
+        record: Row = {
             "command": " ".join(sys.argv), "graph": asked.graph,
             "vertices": bench.graph.n_vertices, "arcs": bench.graph.n_arcs,
             "traversed_edges": bench.edges, "seconds_of_work": asked.seconds,
@@ -305,15 +376,11 @@ def main() -> None:
 
         def save() -> None:
             record["judged"] = judged(record)
-            common.save("paper_programs_h200", record, asked.output)
+            common.save("paper_programs", record, asked.output, "cuda")
 
         def left() -> float:
             return began + asked.limit - time.perf_counter()
 
-        if asked.factors:
-            until = time.perf_counter() + min(asked.factors_limit, left())
-            record["blocking"] = blocking(bench, asked.factors, until, Timer)
-            save()
         for program in asked.programs:
             if left() > 2:
                 begin = time.perf_counter()
@@ -338,7 +405,6 @@ def main() -> None:
                 record["idle_watts"] = idle.joules and idle.joules / asked.seconds
         if asked.paged:
             record["moved"] = [moved(asked.graph, bench.graph_of(p), p) for p in asked.programs]
-            record["pages_per_warp"] = factor_curves(bench.plain)
         save()
     print(f"done after {time.perf_counter() - began:.1f} s")
     for point in record["judged"]["points"]:

@@ -1,197 +1,276 @@
-"""Other libraries on the same graphs, with modularity recomputed from their labels.
+"""How fast are other libraries on the same graphs, and how good are their communities?
 
-    python benchmarks/peers.py lfr20 email-Enron.txt.gz --only cugraph,igraph
+    python benchmarks/peers.py [--repeat 3] [--seconds 5] [--data FOLDER] [-o FILE]
+    python benchmarks/peers.py lfr22 rmat22 --device cuda
 
-Peers that are not installed are skipped with a message. Times are of the algorithm alone: the
-graph is already in the peer's own format, on the device for GPU libraries.
+CPU: NetworKit, igraph, leidenalg, scikit-network and louvain-um. GPU: cuGraph (pylibcugraph,
+without data frames) and louvain-um. Every peer runs in its own process; peers that are not
+installed are skipped with a message. Recorded are the algorithm time with the graph in the peer's
+own format, on the device for GPU libraries, in at least `repeat` repetitions over at least
+`seconds`; modularity, recomputed from the labels; and peak host memory above that before the graph
+was loaded, including the peer's format. `cpu_seconds` is the time of all threads in the repetition
+with the least. `load` is the load average of the minute before: above one or two, the machine was
+busy.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
+import os
 import statistics
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from common import DATA, GENERATED, device_graph, host_graph, machine, save, timed
+from common import DATA, GENERATED, host_graph, machine, save
+from memory import Peak
 
 import louvain_um as lu
+from louvain_um.generators import lfr
 
-Peer = tuple[str, Callable[[], np.ndarray]]
+SEED = 0
+CPU_GRAPHS = ("web-NotreDame.txt.gz", "soc-Epinions1.txt.gz", "lfr-300k")
+GPU_GRAPHS = ("lfr22", "rmat22", "stencil150")
 
-
-def ours(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """The engines of louvain-um."""
-    from louvain_um.gpu.runtime.device import pick
-
-    for method in ("louvain", "leiden"):
-        detect = getattr(lu, method)
-        yield f"louvain-um {method} cpu", lambda f=detect: f(graph, device="cpu").labels
-    choice = pick("auto")
-    if choice.kind == "cuda":
-        from louvain_um.core.hierarchy import detect as run
-        from louvain_um.gpu.engine import GpuEngine
-        from louvain_um.gpu.graph import DeviceGraph
-        from louvain_um.options import Options
-
-        there = device_graph(name) if name in GENERATED else DeviceGraph.from_host(graph)
-        for method in ("louvain", "leiden"):
-
-            def on_device(method: str = method) -> np.ndarray:
-                options = Options(method=method, device="cuda")
-                with GpuEngine(options, lambda event: None) as engine:
-                    return run(engine, there, options, lambda event: None).labels
-
-            yield f"louvain-um {method} cuda", on_device
+Run = Callable[[], Any]
+"""Runs once; returns labels."""
 
 
-def cugraph(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """RAPIDS cuGraph through pylibcugraph, without data frames."""
-    import cupy
-    import pylibcugraph as plc
+def ours(method: str, device: str) -> Callable[[lu.Graph], Run]:
+    """Return what prepares louvain-um's runs."""
 
-    wide = np.int64 if graph.n_arcs >= 2**31 else np.int32
-    weights = np.ones(graph.n_arcs) if graph.weights is None else graph.weights
-    handle = plc.ResourceHandle()
-    there = plc.SGGraph(
-        handle,
-        plc.GraphProperties(is_symmetric=True, is_multigraph=False),
-        cupy.asarray(graph.offsets.astype(wide)),
-        cupy.asarray(graph.targets.astype(wide)),
-        weight_array=cupy.asarray(weights.astype(np.float32)),
-        store_transposed=False,
-        renumber=False,
-        do_expensive_check=False,
-        input_array_format="CSR",
-    )
+    def prepare(graph: lu.Graph) -> Run:
+        there: Any = graph
+        if device == "cuda":
+            from louvain_um.gpu.graph import DeviceGraph
 
-    def sort(vertices: Any, clusters: Any) -> np.ndarray:
-        labels = np.empty(graph.n_vertices, np.uint32)
-        labels[vertices.get()] = clusters.get()
-        return labels
+            there = DeviceGraph.from_host(graph)
+        return lambda: getattr(lu, method)(there, device=device, seed=SEED).labels
 
-    def louvain() -> np.ndarray:
-        vertices, clusters, _ = plc.louvain(handle, there, 100, 1e-7, 1.0, False)
-        return sort(vertices, clusters)
-
-    def leiden() -> np.ndarray:
-        vertices, clusters, _ = plc.leiden(handle, 0, there, 100, 1.0, 1.0, False)
-        return sort(vertices, clusters)
-
-    yield "cugraph louvain", louvain
-    yield "cugraph leiden", leiden
+    return prepare
 
 
-def igraph(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """igraph's sequential Louvain."""
-    import igraph as ig
-
-    rows = np.repeat(np.arange(graph.n_vertices, dtype=np.uint32), np.diff(graph.offsets))
-    upper = rows < graph.targets
-    loops = np.flatnonzero(graph.loops)
-    ends = np.concatenate(
-        (np.column_stack((rows[upper], graph.targets[upper])), np.column_stack((loops, loops)))
-    )
-    there = ig.Graph(n=graph.n_vertices, edges=ends)
-    weights = None
-    if graph.weights is not None:
-        weights = np.concatenate((graph.weights[upper], graph.loops[loops])).tolist()
-    yield "igraph louvain", lambda: np.array(there.community_multilevel(weights).membership)
+def edges(graph: lu.Graph) -> np.ndarray:
+    """Return each edge once, loops included."""
+    u = np.repeat(np.arange(graph.n_vertices, dtype=np.uint32), np.diff(graph.offsets))
+    half = u < graph.targets
+    loop = np.flatnonzero(graph.loops).astype(np.uint32)
+    pairs = np.stack((u[half], graph.targets[half]), 1)
+    return np.concatenate((pairs, np.stack((loop, loop), 1)))
 
 
-def networkit(graph: lu.Graph, name: str) -> Iterator[Peer]:
-    """NetworKit's parallel Louvain (PLM)."""
+def networkit(graph: lu.Graph) -> Run:
+    """NetworKit's parallel Louvain."""
     import networkit as nk
-    import scipy.sparse
 
-    values = np.ones(graph.n_arcs) if graph.weights is None else graph.weights.astype(float)
-    matrix = scipy.sparse.csr_array((values, graph.targets, graph.offsets)).tocoo()
-    upper = matrix.row <= matrix.col
-    loops = np.flatnonzero(graph.loops)
-    there = nk.GraphFromCoo(
-        (
-            np.concatenate((matrix.data[upper], graph.loops[loops].astype(float))),
-            (
-                np.concatenate((matrix.row[upper], loops)),
-                np.concatenate((matrix.col[upper], loops)),
-            ),
-        ),
-        n=graph.n_vertices,
-        weighted=True,
-        directed=False,
-    )
-
-    def plm() -> np.ndarray:
-        found = nk.community.PLM(there, refine=False).run().getPartition()
-        return np.array(found.getVector(), np.uint32)
-
-    yield "networkit plm", plm
+    nk.setNumberOfThreads(os.cpu_count() or 1)
+    ends = tuple(edges(graph).T.astype(np.uint64, order="C"))
+    other = nk.GraphFromCoo(ends, n=graph.n_vertices)
+    return lambda: nk.community.PLM(other, True).run().getPartition().getVector()
 
 
-PEERS: dict[str, tuple[str, Callable[[lu.Graph, str], Iterator[Peer]]]] = {
-    "louvain-um": ("louvain_um", ours),
-    "cugraph": ("pylibcugraph", cugraph),
-    "igraph": ("igraph", igraph),
-    "networkit": ("networkit", networkit),
+def igraph_graph(graph: lu.Graph) -> Any:
+    """Return a graph of igraph."""
+    import igraph
+
+    return igraph.Graph(n=graph.n_vertices, edges=edges(graph))
+
+
+def igraph(graph: lu.Graph) -> Run:
+    """Return igraph's sequential Louvain."""
+    other = igraph_graph(graph)
+    return lambda: other.community_multilevel().membership
+
+
+def leidenalg(graph: lu.Graph) -> Run:
+    """Return the sequential Leiden of its authors."""
+    import leidenalg as la
+
+    other = igraph_graph(graph)
+    return lambda: la.find_partition(other, la.ModularityVertexPartition, seed=SEED).membership
+
+
+def sknetwork(graph: lu.Graph) -> Run:
+    """scikit-network's Louvain."""
+    import scipy.sparse as sp
+    from sknetwork.clustering import Louvain
+
+    n = graph.n_vertices
+    arcs = np.ones(graph.n_arcs), graph.targets.astype(np.int32), graph.offsets.astype(np.int32)
+    matrix = sp.csr_matrix(sp.csr_matrix(arcs, shape=(n, n)) + sp.diags(2.0 * graph.loops))
+    return lambda: Louvain(random_state=SEED).fit_predict(matrix)
+
+
+def cugraph(method: str) -> Callable[[lu.Graph], Run]:
+    """Return what prepares runs of RAPIDS cuGraph."""
+
+    def prepare(graph: lu.Graph) -> Run:
+        import cupy
+        import pylibcugraph as plc
+
+        wide = np.int64 if graph.n_arcs >= 2**31 else np.int32
+        weights = np.ones(graph.n_arcs) if graph.weights is None else graph.weights
+        handle = plc.ResourceHandle()
+        there = plc.SGGraph(
+            handle,
+            plc.GraphProperties(is_symmetric=True, is_multigraph=False),
+            cupy.asarray(graph.offsets.astype(wide)),
+            cupy.asarray(graph.targets.astype(wide)),
+            weight_array=cupy.asarray(weights.astype(np.float32)),
+            store_transposed=False,
+            renumber=False,
+            do_expensive_check=False,
+            input_array_format="CSR",
+        )
+
+        def run() -> np.ndarray:
+            if method == "louvain":
+                vertices, clusters, _ = plc.louvain(handle, there, 100, 1e-7, 1.0, False)
+            else:
+                vertices, clusters, _ = plc.leiden(handle, 0, there, 100, 1.0, 1.0, False)
+            labels = np.empty(graph.n_vertices, np.uint32)
+            labels[vertices.get()] = clusters.get()
+            return labels
+
+        return run
+
+    return prepare
+
+
+class Peer(NamedTuple):
+    """A peer's package, its module, and what prepares its runs."""
+
+    package: str
+    module: str
+    prepare: Callable[[lu.Graph], Run]
+
+
+PEERS: dict[str, dict[str, Peer]] = {
+    "cpu": {
+        "louvain-um Louvain": Peer("louvain-um", "louvain_um", ours("louvain", "cpu")),
+        "NetworKit PLM": Peer("networkit", "networkit", networkit),
+        "igraph multilevel": Peer("igraph", "igraph", igraph),
+        "scikit-network Louvain": Peer("scikit-network", "sknetwork", sknetwork),
+        "louvain-um Leiden": Peer("louvain-um", "louvain_um", ours("leiden", "cpu")),
+        "leidenalg": Peer("leidenalg", "leidenalg", leidenalg),
+    },
+    "cuda": {
+        "louvain-um Louvain": Peer("louvain-um", "louvain_um", ours("louvain", "cuda")),
+        "cuGraph Louvain": Peer("pylibcugraph", "pylibcugraph", cugraph("louvain")),
+        "louvain-um Leiden": Peer("louvain-um", "louvain_um", ours("leiden", "cuda")),
+        "cuGraph Leiden": Peer("pylibcugraph", "pylibcugraph", cugraph("leiden")),
+    },
 }
-"""Name → module required, and a function that yields methods."""
 
 
-def installed(names: list[str]) -> list[str]:
-    """Return the installed peers; print the missing ones; exit if there are none."""
-    unknown = [name for name in names if name not in PEERS]
-    if unknown:
-        sys.exit(f"unknown peer {', '.join(unknown)}; choose from {', '.join(PEERS)}")
-    found = [name for name in names if importlib.util.find_spec(PEERS[name][0])]
-    for name in names:
-        if name not in found:
-            print(f"{name} is not installed (no module {PEERS[name][0]}): skipped", flush=True)
-    if not found:
-        sys.exit("no peer is installed; install one, or choose another with --only")
+def trial(device: str, peer: str, path: str, repeat: int, least: float) -> None:
+    """Run one peer in this process; print one JSON object."""
+    prepare = PEERS[device][peer].prepare
+    # Excludes imports and compilation; the graph is large enough to use all threads.
+    rng = np.random.default_rng(0)
+    warm = lu.Graph.from_edges(rng.integers(0, 9000, 60_000), rng.integers(0, 9000, 60_000))
+    prepare(warm)()
+    with Peak() as peak:
+        with np.load(path) as file:
+            weights = file["weights"] if "weights" in file.files else None
+            graph = lu.Graph(file["offsets"], file["targets"], weights, file["loops"])
+        run = prepare(graph)
+        run()
+        seconds, cpu_seconds = list[float](), list[float]()
+        while len(seconds) < repeat or sum(seconds) < least:
+            since, cpu_since = time.perf_counter(), time.process_time()
+            labels = run()
+            seconds.append(time.perf_counter() - since)
+            cpu_seconds.append(time.process_time() - cpu_since)
+    labels = np.asarray(labels)
+    found = {
+        "seconds": min(seconds), "seconds_median": statistics.median(seconds),
+        "cpu_seconds": min(cpu_seconds), "all_seconds": seconds,
+        "modularity": lu.modularity(graph, labels), "communities": len(np.unique(labels)),
+        "peak_bytes": peak.above,
+    }  # fmt: skip
+    print(json.dumps(found))
+
+
+def graph_of(name: str, data: Path) -> lu.Graph | None:
+    """Return a graph by name; None if its file is missing."""
+    if name == "lfr-300k":
+        degrees = {"min_degree": 10, "max_degree": 1000, "degree_exponent": 2.5}
+        return lfr(300_000, mixing=0.3, seed=1, **degrees).graph
+    if name in GENERATED:
+        return host_graph(name)
+    if not (data / name).exists():
+        print(f"{data / name} is missing: skipped", flush=True)
+        return None
+    return lu.read_graph(data / name, symmetrize=True)
+
+
+def versions(device: str) -> dict[str, str | None]:
+    """Return the versions of the peers; None for those that are not installed."""
+    found = {}
+    for peer in PEERS[device].values():
+        try:
+            found[peer.package] = version(peer.package)
+        except PackageNotFoundError:
+            found[peer.package] = None
     return found
 
 
 def main() -> None:
+    """Run every peer on every graph."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("graphs", nargs="+", help=f"of {', '.join(GENERATED)}, or real files")
-    parser.add_argument("--only", default=",".join(PEERS), help="peers, by commas")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("graphs", nargs="*", help=f"of {', '.join(GENERATED)}, or real files")
+    parser.add_argument("--device", choices=list(PEERS), default="cpu")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("-o", "--out", type=Path)
-    arguments = parser.parse_args()
-    wanted = installed(arguments.only.split(","))
-    record: dict[str, Any] = {"machine": machine(), "results": []}
-    for name in arguments.graphs:
-        graph = host_graph(name, arguments.data)
-        for peer in wanted:
-            for method, function in PEERS[peer][1](graph, name):
-                function()  # warm-up
-                labels, seconds = timed(function, arguments.runs)
-                row = {
-                    "graph": name,
-                    "vertices": graph.n_vertices,
-                    "arcs": graph.n_arcs,
-                    "peer": method,
-                    "seconds": seconds,
-                    "seconds_median": statistics.median(seconds),
-                    "modularity": lu.modularity(graph, labels),
-                    "communities": len(np.unique(labels)),
-                }
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--trial", nargs=2, metavar=("PEER", "GRAPH"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.trial:
+        trial(asked.device, *asked.trial, asked.repeat, asked.seconds)
+        return
+    peers = PEERS[asked.device]
+    record: dict[str, Any] = {"machine": machine(), "versions": versions(asked.device)}
+    record["results"] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in asked.graphs or (CPU_GRAPHS if asked.device == "cpu" else GPU_GRAPHS):
+            graph = graph_of(name, asked.data)
+            if graph is None:
+                continue
+            path = Path(folder) / "graph.npz"
+            arrays = {"offsets": graph.offsets, "targets": graph.targets, "loops": graph.loops}
+            np.savez(path, **arrays, **({"weights": graph.weights} if graph.weighted else {}))
+            for peer, (_, module, _) in peers.items():
+                if importlib.util.find_spec(module) is None:
+                    print(f"{peer}: no module {module}, skipped", flush=True)
+                    continue
+                command = [sys.executable, __file__, "--device", asked.device]
+                command += ["--repeat", str(asked.repeat), "--seconds", str(asked.seconds)]
+                load = os.getloadavg()[0]
+                done = subprocess.run(
+                    [*command, "--trial", peer, path], stdout=subprocess.PIPE, text=True, check=True
+                )
+                row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
+                row |= {"peer": peer, "load": load, **json.loads(done.stdout.splitlines()[-1])}
+                row["arcs_per_s"] = graph.n_arcs / row["seconds"]
                 record["results"].append(row)
                 print(
-                    f"{name:<20} {method:<24} {row['seconds_median'] * 1e3:10.1f} ms  "
-                    f"Q {row['modularity']:.4f}  {row['communities']} communities",
+                    f"{name:22} {peer:24} {row['seconds']:8.3f} s "
+                    f"{row['arcs_per_s'] / 1e6:9.1f} M arcs/s  Q {row['modularity']:.4f} "
+                    f"{row['peak_bytes'] >> 20:6} MiB  load {load:.1f}",
                     flush=True,
                 )
-        save("peers", record, arguments.out)
+            save("peers", record, asked.output, asked.device)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except lu.LouvainUmError as error:
-        sys.exit(str(error))
+    main()

@@ -1,13 +1,13 @@
-"""Policies by oversubscription, with real budgets: seconds, bytes each way, predictions.
+"""Which memory policy is fastest, by oversubscription, with real budgets?
 
-    python benchmarks/policies.py lfr24 rmat24 -o policies_h200
+    python benchmarks/policies.py lfr24 rmat24 -o policies_h200.json
 
 Oversubscription r gives a run 1 − r of its in-core memory. Graphs start in host memory. `seconds`
 is the algorithm time, from the graph in its placement to the communities on the device;
 `seconds_load` and `seconds_fetch` are separate. Each graph has one warm-up and each point `--runs`
-runs, of which the median counts. `--measure` selects further or other runs: `events` records the
-driver's events, for bytes and faults; `taken` records the device memory in use. Managed memory
-stays below the free device memory: nothing here makes the driver evict.
+runs: `seconds` is their median, `seconds_best` the shortest. `--measure` selects further or other
+runs: `events` records the driver's events, for bytes and faults; `taken` records the device memory
+in use. Managed memory stays below the free device memory: nothing here makes the driver evict.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> d
                 "missing": error.needed - error.budget,
             }
         parts = found.timings
-        apart = parts["load"] + parts["fetch"] + parts.get("compile", 0.0)
-        seconds.append(parts["total"] - apart)
+        around = parts["load"] + parts["fetch"] + parts.get("compile", 0.0)
+        seconds.append(parts["total"] - around)
         if seconds[-1] > longest:
             break
     wall = (time.perf_counter() - since) / len(seconds)
@@ -62,6 +62,7 @@ def point(graph: Any, policy: str, percent: int, runs: int, longest: float) -> d
     return {
         **row,
         "seconds": statistics.median(seconds),
+        "seconds_best": min(seconds),
         "runs": seconds,
         "seconds_wall": wall,
         "seconds_load": parts["load"],
@@ -115,8 +116,8 @@ def show(row: dict[str, Any]) -> None:
     """Print a point."""
     names = ("seconds", "bytes_to_device", "bytes_to_host", "fault_groups", "bytes_measured")
     known = {name: row[name] for name in names if name in row}
-    told = known or row.get("refused") or row["reason"]
-    print(row["graph"], row["oversubscription"], row["policy"], told, flush=True)
+    text = known or row.get("refused") or row["reason"]
+    print(row["graph"], row["oversubscription"], row["policy"], text, flush=True)
 
 
 def main() -> None:
@@ -159,8 +160,8 @@ def main() -> None:
                     row |= taken_point(graph, policy, percent)
                 results.append(row)
                 show(row)
-                save("policies", {"machine": machine(), "results": results}, chosen.output)
-    return
+                record = {"machine": machine(), "results": results}
+                save("policies", record, chosen.output, "cuda")
 
 
 if __name__ == "__main__":

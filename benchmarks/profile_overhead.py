@@ -1,4 +1,4 @@
-"""Overhead of profiling: the same run without it, with each source, and with the tracer.
+"""What does profiling cost? The same run without it, with each source, and with the tracer.
 
     python benchmarks/profile_overhead.py lfr22 --memory base --budgets none,50% --tracer -o r.json
 
@@ -72,10 +72,10 @@ def measure(graph: lu.Graph, options: dict[str, Any], repeat: int, tracer: bool)
     """Return seconds and ratios of one budget."""
     plain(graph, options)  # compiles
     base, quality = fastest(lambda: plain(graph, options), repeat)
-    rows: dict[str, Any] = {"nobody": {"seconds": base, "ratio": 1.0}}
+    rows: dict[str, Any] = {"none": {"seconds": base, "ratio": 1.0}}
     seconds, value = fastest(lambda: observed(graph, options), repeat)
     assert value == quality
-    rows["book alone"] = {"seconds": seconds, "ratio": seconds / base}
+    rows["recording alone"] = {"seconds": seconds, "ratio": seconds / base}
     watchers = {name: (sources, False) for name, sources in WATCHED.items()}
     if tracer:
         watchers["tracer"] = ((), True)
@@ -89,7 +89,7 @@ def measure(graph: lu.Graph, options: dict[str, Any], repeat: int, tracer: bool)
         rows[name] = {"seconds": seconds, "ratio": seconds / base, **found}
     # Alternating guards against a machine that warms up or is shared.
     again, _ = fastest(lambda: plain(graph, options), repeat)
-    rows["nobody, again"] = {"seconds": again, "ratio": again / base}
+    rows["none, again"] = {"seconds": again, "ratio": again / base}
     return rows
 
 
@@ -116,8 +116,8 @@ def main() -> None:
         print(f"\n{arguments.graph}, {arguments.memory}, budget {budget}")
         for name, row in rows.items():
             compiled = row.get("compile_seconds", 0.0)
-            apart = f", and {compiled:.3f} s to compile" if compiled else ""
-            print(f"  {name:28} {row['seconds']:8.3f} s {row['ratio']:7.3f} ×{apart}")
+            extra = f", and {compiled:.3f} s to compile" if compiled else ""
+            print(f"  {name:28} {row['seconds']:8.3f} s {row['ratio']:7.3f} ×{extra}")
             for note in row.get("notes", ()):
                 print(f"    {note}")
     if arguments.output:

@@ -1,4 +1,4 @@
-"""Reading and building a graph of 5 M edges, compared with pandas reading the same file.
+"""How fast are graphs read, compared with pandas reading the same file?
 
     python benchmarks/reading.py [--part numbers|names] [--edges N] [--runs 9] [--out FILE]
 
@@ -94,8 +94,8 @@ def compare(
             seconds[name].append(clock(call))
     least = {name: min(walls)[0] for name, walls in seconds.items()}
     ratio = least["louvain_um"] / least["pandas"]
-    told = ", ".join(f"{name} {value:.3f} s" for name, value in least.items())
-    print(f"{title}: {told}, ratio {ratio:.2f}")
+    shown = ", ".join(f"{name} {value:.3f} s" for name, value in least.items())
+    print(f"{title}: {shown}, ratio {ratio:.2f}")
     return {
         "file": title,
         "edges": edges,

@@ -1,4 +1,4 @@
-"""Small runs for compute-sanitizer: both methods, with and without weights and budgets.
+"""Does compute-sanitizer find errors or hazards? Small runs of both methods under its tools.
 
     compute-sanitizer --tool memcheck --report-api-errors no python benchmarks/sanitize.py 12
     compute-sanitizer --tool racecheck python benchmarks/sanitize.py 10

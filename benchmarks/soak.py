@@ -1,4 +1,4 @@
-"""Thousands of runs in one process: memory, open files and threads must not grow.
+"""Do memory, open files or threads grow over thousands of runs in one process?
 
     python benchmarks/soak.py [--runs 10000] [--device cpu|cuda] [--vertices 300]
                               [--limit SECONDS] [--out FILE]

@@ -1,105 +1,235 @@
-"""Published stores of changing graphs: the same batches on each, on three kinds of graph.
+"""Which store of a changing graph is fastest, on stand-ins for the graphs of their papers?
 
-    python benchmarks/stores.py [--scale 16] [--batches 1000,10000,100000] [--steps 3]
-                                [--trials 20000] [--trial-scale 16] [--passes 3]
-                                [--device cpu|cuda]
+    python benchmarks/stores.py [--graphs luxembourg_osm,delaunay_n20] [--device cpu|cuda]
+                                [--batches 10000,100000,1000000,10000000] [--runs 2]
+                                [--trials 100000] [--missing] [--seconds 240] [--slow 10]
 
-A grid of roads, a graph with power-law degrees and one with communities, of 2^scale vertices each.
-Random edges are deleted and as many inserted, as `louvain-um stores` does. Then all
-else that `--also all` measures, on smaller graphs of the same kinds: batches that come sorted or
-meet at few vertices, PageRank, triangles, vertices added and removed. Stores take turns there, so
-that other work on the machine slows all of them.
+Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
+`bulk`: all edges, in a random order, in one batch on a graph without any. `build`: the whole graph
+from host memory. Batches, the smallest first, of at most half the edges: random edges are deleted,
+and as many inserted and asked for; medians after one that warms up. Then all that `louvain-um
+stores --also all` measures. The stores must hold the same in the end.
+
+What takes more than `--slow` seconds is the last of its kind: a batch is not repeated, and larger
+ones are left out; a store built in bulk is not built again, and is left out of graphs with more
+vertices. Graphs come by their arcs, and what a store took on one is saved before the next begins:
+`--missing` goes on where a call was cut off, or stopped itself after `--seconds`.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
-import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from common import machine, save
+import numpy as np
+from common import machine, save, saved
+from paper_graphs import GRAPHS, PaperGraph, sources_of
 
-from louvain_um import generators
-from louvain_um.analysis.stores.comparison import Comparison, compare_stores
-from louvain_um.analysis.stores.trials import TRIALS, Trials
+from louvain_um.analysis.stores.trials import TRIALS, Trials, wait
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.scenarios import churn
+from louvain_um.dynamic.scenarios import Ends
 from louvain_um.dynamic.stores import DEVICE_STORES, STORES
 from louvain_um.graph.graph import Graph
 
+WARMING = PaperGraph("small", "", 20_000, 200_000, None, 200)
+BATCHES = "10000,100000,1000000,10000000"
+
+MANY = 5_000_000
+"""Vertices of graphs on which trials run once after one that warms up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A graph, its edges in a random order, and batches of each size: what to delete and insert."""
+
+    name: str
+    graph: Graph
+    edges: Ends
+    batches: dict[int, list[tuple[Ends, Ends]]]
+    contents: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """What the first store held after so many batches."""
+
+    @property
+    def about(self) -> dict[str, int]:
+        """Vertices and arcs."""
+        return {"vertices": self.graph.n_vertices, "arcs": self.graph.n_arcs}
+
+
+def case_of(paper: PaperGraph, sizes: list[int], runs: int, device: str) -> Case:
+    """Make a graph and its batches, where it is going to be."""
+    n = paper.vertices
+    if device == "cpu":
+        xp: Any = np
+        graph = paper.make()
+        rows: Any = graph
+    else:
+        import cupy as xp
+
+        made = DynamicGraph(n, store="csr", device=device)
+        made.apply(insert=paper.edges(xp=xp))
+        rows = made.snapshot()
+        graph = rows.to_host(check=False)
+    u = sources_of(xp, rows.offsets[1:])
+    once = u < rows.targets
+    rng = xp.random.default_rng(1)
+    order = xp.argsort(rng.random(int(once.sum())))
+    u, v = u[once][order], rows.targets[once][order]
+    edges, at = (u.copy(), v.copy()), 0
+    batches: dict[int, list[tuple[Ends, Ends]]] = {}
+    for size in sizes:
+        for _ in range((runs + 1) * (2 * size <= len(u))):
+            gone = xp.arange(at, at + size) % len(u)
+            insert = random_ends(rng, n, size)
+            batches.setdefault(size, []).append(((u[gone], v[gone]), insert))
+            u[gone], v[gone] = insert
+            at += size
+    assert graph.degrees.any()  # computed once, and not while the first store is timed
+    return Case(name=paper.name, graph=graph, edges=edges, batches=batches)
+
+
+def random_ends(rng: Any, n: int, count: int) -> Ends:
+    """Return random pairs of different vertices; either library's generator draws them."""
+    u, v = (rng.integers(0, most, count).astype(np.uint32) for most in (n, n - 1))
+    return u, v + (v >= u).astype(np.uint32)
+
+
+def seconds(there: Any, call: Callable[..., Any], *args: Any, **options: Any) -> float:
+    """Return the seconds of a call and of what it launched."""
+    since = time.perf_counter()
+    call(*args, **options)
+    wait(there)
+    return time.perf_counter() - since
+
+
+def batches_on(graph: DynamicGraph, case: Case, slow: float) -> Iterator[dict[str, Any]]:
+    """Apply the batches; yield the milliseconds of each size."""
+    there = graph.device_store
+    find: Callable[..., Any] = graph.has_edges if there is None else there.find_there
+    for size, steps in case.batches.items():
+        times = []
+        for delete, insert in steps:
+            taken = {
+                "delete_ms": 1e3 * seconds(there, graph.apply, delete=delete),
+                "insert_ms": 1e3 * seconds(there, graph.apply, insert=insert),
+                "query_ms": 1e3 * seconds(there, find, *insert),
+            }
+            times.append(taken)
+            if max(taken.values()) > 1e3 * slow:
+                break
+        kept = times[1:] or times
+        yield {
+            "batch": size,
+            "runs": len(kept),
+            **{what: median(taken[what] for taken in kept) for what in kept[0]},
+            "bytes_per_arc": graph.memory.bytes_per_arc,
+        }
+        if max(times[-1].values()) > 1e3 * slow:
+            return
+
+
+def contents(graph: DynamicGraph) -> tuple[int, int]:
+    """Return sums that depend on all rows and their order."""
+    there = graph.device_store
+    if there is None:
+        rows = graph.host_snapshot()
+        xp, offsets, targets = np, rows.offsets, rows.targets
+    else:
+        xp, (offsets, targets, _) = there.xp, there.device_rows()
+    sums = (
+        (array.astype(np.uint64) * (2 * xp.arange(len(array), dtype=np.uint64) + 1)).sum()
+        for array in (offsets, targets)
+    )
+    first, second = (int(total) for total in sums)
+    return first, second
+
+
+def measured(
+    case: Case, store: str, args: argparse.Namespace
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return what a store took: of batches of each size, and of all else."""
+    options: dict[str, Any] = {"store": store, "device": args.device, "names": False}
+    graph = DynamicGraph(case.graph.n_vertices, **options)
+    found = {"bulk_ms": 1e3 * seconds(graph.device_store, graph.apply, insert=case.edges)}
+    assert graph.n_arcs == case.graph.n_arcs, f"{store} has {graph.n_arcs:,} arcs"
+    if found["bulk_ms"] <= 1e3 * args.slow:
+        del graph
+        since = time.perf_counter()
+        graph = DynamicGraph(case.graph, **options)
+        wait(graph.device_store)
+        found["build_ms"] = 1e3 * (time.perf_counter() - since)
+    found["bytes_per_arc"] = graph.memory.bytes_per_arc
+    before = graph.epoch
+    points = list(batches_on(graph, case, args.slow))
+    held, applied = contents(graph), graph.epoch - before
+    assert case.contents.setdefault(applied, held) == held, f"{store} holds something else"
+    batch = min(args.trials, graph.n_arcs // 4)
+    runs = args.runs if graph.n_vertices <= MANY else 1
+    trials = Trials(graph, batch, args.device, 0, runs=runs).run(tuple(TRIALS))
+    return points, {"batch": batch, "runs": runs, **found, **trials}
+
 
 def main() -> None:
+    """Measure what is asked for, and save it beside what was recorded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=16)
-    parser.add_argument("--batches", default="1000,10000,100000")
-    parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--trials", type=int, default=20_000)
-    parser.add_argument("--trial-scale", type=int, default=16)
-    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--graphs", default="all")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--stores", help="by default all that the device has")
+    parser.add_argument("--batches", default=BATCHES)
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--trials", type=int, default=100_000)
+    parser.add_argument("--missing", action="store_true", help="only what the file lacks")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--slow", type=float, default=10)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    begun = time.perf_counter()
+    chosen = [GRAPHS[name] for name in (args.graphs.split(",") if args.graphs != "all" else GRAPHS)]
     every_store = STORES if args.device == "cpu" else DEVICE_STORES
-    settings = Comparison(
-        stores=tuple(args.stores.split(",") if args.stores else every_store),
-        device=args.device,
-        batches=tuple(map(int, args.batches.split(","))),
-        steps=args.steps,
-    )
-    record: dict[str, Any] = {"machine": machine(), "graphs": {}, "results": [], "trials": []}
-    small = graphs_of(args.trial_scale)
-    for name, graph in graphs_of(args.scale).items():
-        with tempfile.TemporaryDirectory() as folder:
-            found = compare_stores([(name, graph)], settings, Path(folder, "stores"), tell=print)
-        record["graphs"][name] = {"vertices": graph.n_vertices, "arcs": graph.n_arcs}
-        record["results"] += checked(found)
-        record["trials"] += trials(name, small[name], settings, args)
-        save("stores" if args.device == "cpu" else "stores_h200", record, args.out)
-        print(json.dumps(record["results"][-1]), flush=True)
+    stores = args.stores.split(",") if args.stores else list(every_store)
+    sizes = sorted(map(int, args.batches.split(",")))
+    file = saved("stores", args.device, args.out)
+    record = json.loads(file.read_text()) if file.exists() else {"graphs": {}, "results": []}
+    record |= {"machine": machine(), "trials": record.get("trials", [])}
+    small = case_of(WARMING, [1000], 1, args.device)
+    for store in stores:
+        measured(small, store, args)
+    print(f"warm after {time.perf_counter() - begun:.1f} s", flush=True)
+    for paper in sorted(chosen, key=lambda graph: graph.arcs):
+        done = {row["store"] for row in record["trials"] if row["graph"] == paper.name}
+        slow = {
+            row["store"]
+            for row in record["trials"]
+            if row["bulk_ms"] > 1e3 * args.slow and GRAPHS[row["graph"]].vertices < paper.vertices
+        }
+        left = [name for name in stores if name not in slow | (done if args.missing else set())]
+        if not left or time.perf_counter() - begun > args.seconds:
+            continue
+        case = case_of(paper, sizes, args.runs, args.device)
+        record["graphs"][case.name] = case.about
+        print(case.name, case.about, f"made after {time.perf_counter() - begun:.1f} s", flush=True)
+        for store in left:
+            if time.perf_counter() - begun > args.seconds:
+                break
+            points, trial = measured(case, store, args)
+            where = {"graph": case.name, "store": store}
+            for part, rows in (("results", points), ("trials", [trial])):
+                others = [r for r in record[part] if (r["graph"], r["store"]) != (case.name, store)]
+                record[part] = others + [where | row for row in rows]
+            save("stores", record, file)
+            gc.collect()
+            print(f"{store} after {time.perf_counter() - begun:.1f} s", points, trial, flush=True)
+        del case
+        if args.device != "cpu":
+            import cupy
 
-
-def checked(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return points to record; all stores hold the same after the same batches."""
-    contents = {r["batch"]: r["contents"] for r in found}
-    assert all(r["contents"] == contents[r["batch"]] for r in found)
-    left_out = ("digest", "contents")
-    return [{k: v for k, v in r.items() if k not in left_out and v is not None} for r in found]
-
-
-def graphs_of(scale: int) -> dict[str, Graph]:
-    """Return a graph of each kind with 2^scale vertices."""
-    side = round(2 ** (scale / 2))
-    return {
-        "roads": generators.stencil((side, side)).graph,
-        "power law": generators.rmat(scale, seed=1).graph,
-        "communities": generators.lfr(1 << scale, seed=1).graph,
-    }
-
-
-def trials(
-    name: str, graph: Graph, settings: Comparison, args: argparse.Namespace
-) -> list[dict[str, Any]]:
-    """Return the fastest of each trial, the stores in turns: other work slows all of them."""
-    graphs = {
-        store: DynamicGraph(graph, store=store, device=settings.device, names=False)
-        for store in settings.stores
-    }
-    for held in graphs.values():
-        for step in churn(graph, batch=args.trials, steps=1).steps():
-            step.apply(held)
-    where = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
-    best = {store: {**where, "store": store, "batch": args.trials} for store in graphs}
-    for run in range(args.passes):
-        print(name, "trials", run)
-        for store, held in graphs.items():
-            chosen = tuple(TRIALS) if run == args.passes - 1 else tuple(TRIALS)[:-1]
-            found = Trials(held, args.trials, settings.device, run).run(chosen)
-            best[store] |= {k: min(v, best[store].get(k, v)) for k, v in found.items()}
-    assert len({held.digest() for held in graphs.values()}) == 1
-    return list(best.values())
+            cupy.get_default_memory_pool().free_all_blocks()
 
 
 if __name__ == "__main__":

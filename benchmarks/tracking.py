@@ -1,4 +1,4 @@
-"""Communities that follow a stream: quality, work and stability beside static reruns.
+"""How good are communities that follow a stream, and what do they cost, beside static runs?
 
     python benchmarks/tracking.py --data ../shared/data -o result.json
     python benchmarks/tracking.py --data ../shared/data --modes follow -o result.json

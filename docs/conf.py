@@ -19,7 +19,15 @@ version = release = louvain_um.__version__
 
 # Copy buttons are left out where this package is missing.
 OPTIONAL = [name for name in ("sphinx_copybutton",) if find_spec(name)]
-extensions = [*OPTIONAL, "myst_parser", "numpydoc", "sphinx.ext.autodoc", "helptext", "short_names"]
+extensions = [
+    *OPTIONAL,
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "helptext",
+    "records",
+    "short_names",
+]
 exclude_patterns = ["_ext"]
 
 html_theme = "furo"
@@ -29,7 +37,7 @@ html_show_copyright = False
 
 # Headings down to the third can be linked to, as on GitHub.
 myst_heading_anchors = 3
-myst_enable_extensions = ["attrs_inline", "deflist"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 
 # Single backticks in docstrings are references.
 default_role = "py:obj"

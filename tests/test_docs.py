@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import importlib
 import os
 import re
 import shlex
@@ -14,10 +15,19 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.paths import ROOT
-from tests.recorded.guide_tables import DOCS, rows_of
 
 HOUSE = ROOT
+DOCS = ROOT / "docs"
 PAGES = sorted(path for folder in ("", "howto", "guide") for path in (DOCS / folder).glob("*.md"))
+
+
+def rows_of(page: str) -> dict[str, list[str]]:
+    """Return the rows of a page's tables, by their first cells."""
+    lines = [line for line in (DOCS / page).read_text().splitlines() if line.startswith("|")]
+    cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: row[1:] for row in cells}
+
+
 TEXTS = [HOUSE / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")]
 
 FRIENDS = "source,target\nann,bob\nbob,cid\ncid,ann\ndan,eve\neve,fay\nfay,dan\ncid,dan\n"
@@ -169,11 +179,29 @@ def test_every_record_of_a_benchmark_is_listed_with_what_writes_it():
     folder = HOUSE / "benchmarks"
     page = (folder / "README.md").read_text(encoding="utf-8")
     listed, scripts = list[str](), set[str]()
-    for record, written, _ in re.findall(r"^\| (`.*) \| (.*) \| (.*) \|$", page, re.MULTILINE):
-        listed += re.findall(r"`([^`]+)`", record)
-        scripts |= set(re.findall(r"`(\w+\.py)`", written))
+    for script, records in re.findall(r"^\|[^|]+\| (`[^|]*`) \| (`[^|]*`) \|$", page, re.MULTILINE):
+        listed += re.findall(r"`([^`]+)`", records)
+        scripts |= set(re.findall(r"`(\w+\.py)`", script))
     assert sorted(listed) == sorted(path.stem for path in (folder / "results").glob("*.json"))
-    assert all((folder / script).exists() for script in scripts)
+    helpers = {"common.py", "kinds.py", "paper_graphs.py"}
+    assert scripts | helpers == {path.name for path in folder.glob("*.py")}
+
+
+def test_results_are_made_from_the_records(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    records = importlib.import_module("records")
+    blocks = re.findall(
+        r"^:::\{record\} (\S+) (\S+)$", (DOCS / "results.md").read_text(), re.MULTILINE
+    )
+    assert all(records.rows_at(records.load(name), path) for name, path in blocks)
+    unshown = {path.stem for path in records.RESULTS.glob("*.json")} - {name for name, _ in blocks}
+    assert unshown == {"machine_h200"}
+    rows = [{"a": 1, "b": "x", "c": 2.0}, {"a": 1, "b": "y", "c": None}, {"a": 2, "b": "x", "c": 4}]
+    columns = [["A", "a"], ["{} %", "c", ".1f"]]
+    assert records.table({}, rows, columns, "b", summary=True) == [
+        ["A", "x %", "y %"], ["1", "2.0", "–"], ["2", "4.0", "–"], ["median", "3.0", "–"],
+        ["largest", "4.0", "–"],
+    ]  # fmt: skip
 
 
 def test_formats_and_machines_are_documented():

@@ -7,7 +7,6 @@ import functools
 import json
 import re
 import shlex
-import statistics
 import subprocess
 import sys
 import tomllib
@@ -296,91 +295,6 @@ def test_readme_python_runs(tmp_path, monkeypatch):
     known: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), known)
     assert known["r"].n_communities == 1
-
-
-KINDS = {"lfr": "LFR", "rmat": "R-MAT", "stencil": "27-point stencil"}
-
-
-@pytest.mark.records
-def test_readme_states_what_was_measured():
-    found = HOUSE / "benchmarks/results"
-    runs = {
-        (row["graph"], row["method"]): row
-        for row in json.loads((found / "gpu_detect_h200_readme.json").read_text())["results"]
-    }
-    peers = json.loads((found / "peers_h200.json").read_text())
-    assert f"{peers['peer']} on an {peers['device'].removeprefix('NVIDIA ')}" in README
-    peer_runs = {(row["graph"], row["method"]): row for row in peers["results"]}
-
-    def modularity(row: dict[str, float | None]) -> str:
-        return "" if row["modularity"] is None else f" ({row['modularity']:.3f})".replace("0.", ".")
-
-    expected = []
-    for key, row in runs.items():
-        kind = KINDS[re.sub(r"\d", "", row["graph"])]
-        size = f"{row['vertices'] / 1e6:.1f} M | {row['arcs'] / 1e6:.0f} M"
-        milliseconds = f"{1e3 * row['algorithm_median']:.1f} ms"
-        bytes_per_arc = f"{row['bytes_taken'] / row['arcs']:.1f}"
-        head = f"| {kind} | {size} | {row['method'].capitalize()} |"
-        if key not in peer_runs:
-            expected.append(f"{head} {milliseconds}{modularity(row)} | {bytes_per_arc} |")
-            continue
-        peer = peer_runs.pop(key)
-        times = peer["seconds"] / peer["seconds_louvain_um"]  # measured side by side
-        expected.append(
-            f"{head} **{milliseconds}**{modularity(row)} "
-            f"| {1e3 * peer['seconds']:,.0f} ms{modularity(peer)} "
-            f"| {times:.0f} × | {bytes_per_arc} |"
-        )
-    assert not peer_runs
-    shown = re.findall(r"^\| .* \| (?:Louvain|Leiden) \|.*\|$", README, re.MULTILINE)
-    assert sorted(shown) == sorted(expected)
-    assert len(shown) == 11
-    for vertices in (1 << 22, 1 << 24):
-        fetch = [
-            1e3 * sum(phase["seconds"] for phase in row["phases"] if phase["phase"] == "fetch")
-            for row in runs.values()
-            if (row["vertices"], row["method"]) == (vertices, "louvain")
-        ]
-        assert re.search(
-            rf"\b{min(fetch):.0f} to {max(fetch):.0f}\b.* {vertices / 1e6:.1f} M", README
-        )
-    first, again = (
-        json.loads((found / f"{name}.json").read_text())["results"]
-        for name in ("gpu_detect_h200", "gpu_detect_h200_second_host")
-    )
-    first = {row["graph"]: row for row in first}
-    slower = [
-        row["algorithm_median"] / first[row["graph"]]["algorithm_median"]
-        for row in again
-        if row != first[row["graph"]]
-    ]
-    assert len(slower) == 6  # the smallest graph's only record is of that host
-    assert f"took {min(slower):.2f} to {max(slower):.2f} times as long" in README
-
-
-@pytest.mark.records
-def test_readme_shows_what_less_memory_costs():
-    rows = json.loads((HOUSE / "benchmarks/results/zoo_h200.json").read_text())["results"]
-    rows = [row for row in rows if row["policy"] == "auto"]
-    arcs = {row["arcs"] for row in rows}
-    assert len({row["kind"] for row in rows}) == 20
-    assert f"{min(arcs) / 1e6:.0f} to {max(arcs) / 1e6:.0f} M arcs" in README
-    for name in ("Louvain", "Leiden"):
-        of = [row for row in rows if row["method"] == name.lower()]
-        core = {row["kind"]: row["seconds"] for row in of if row["budget"] is None}
-        times = [
-            [row["seconds"] / core[row["kind"]] for row in of if row["budget"] == budget]
-            for budget in ("90%", "70%", "50%", "30%")
-        ]
-        for way, most in (("median", statistics.median), ("slowest kind", max)):
-            shown = " | ".join(f"{most(column):.2f}" for column in times)
-            assert f"| {name}, {way} | {shown} |" in README
-    least = [
-        row["budget_bytes"] / row["arcs"]
-        for row in rows if (row["method"], row["budget"]) == ("louvain", "30%")
-    ]  # fmt: skip
-    assert f"with {min(least):.1f} to {max(least):.1f} bytes of device memory per arc" in README
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/internals.md"])

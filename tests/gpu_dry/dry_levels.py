@@ -25,8 +25,6 @@ from louvain_um.placement.policy import auto
 from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 from tests.paths import RESULTS
 
-MEASURED = {"louvain": "gpu_detect_h200.json", "leiden": "gpu_detect_h200_leiden.json"}
-
 LARGE = {
     ("rmat24", "leiden"): [
         (0, 16777216, 520756880, 8783530),
@@ -159,8 +157,8 @@ def levels_of(name: str, method: str) -> list[dict[str, int]]:
     if (name, method) in LARGE:
         names = ("cycle", "vertices", "arcs", "communities")
         return [dict(zip(names, level, strict=True)) for level in LARGE[name, method]]
-    results = json.loads((RESULTS / MEASURED[method]).read_text())["results"]
-    run = next(r for r in results if r["graph"] == name)
+    results = json.loads((RESULTS / "gpu_detect_h200.json").read_text())["results"]
+    run = next(r for r in results if (r["graph"], r["method"]) == (name, method))
     # The level after a cycle's last one moved, too, and was dropped for what it gained.
     tried = {(p["cycle"], p["level"]): p["arcs"] for p in run["phases"] if p["phase"] == "move"}
     levels = list[dict[str, int]]()
@@ -209,16 +207,17 @@ def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
         monkeypatch.setattr(launch, name, getattr(launch, name) // shrink)
 
 
-def zoo_runs() -> list[dict[str, Any]]:
-    """Return the recorded runs of the zoo."""
-    found: list[dict[str, Any]] = json.loads((RESULTS / "zoo_h200.json").read_text())["results"]
+def recorded_kinds() -> list[dict[str, Any]]:
+    """Return the recorded runs of twenty kinds of graph."""
+    record = json.loads((RESULTS / "graph_kinds_h200.json").read_text())
+    found: list[dict[str, Any]] = record["results"]
     return found
 
 
-def zoo_run(kind: str, method: str, shrink: int) -> tuple[Graph, Script]:
-    """Return a kind of the zoo with so many times fewer vertices and arcs, and its script."""
+def kind_run(kind: str, method: str, shrink: int) -> tuple[Graph, Script]:
+    """Return a kind of graph with so many times fewer vertices and arcs, and its script."""
     wanted = kind, method, None
-    run = next(r for r in zoo_runs() if (r["kind"], r["method"], r["budget"]) == wanted)
+    run = next(r for r in recorded_kinds() if (r["kind"], r["method"], r["budget"]) == wanted)
     levels = [
         {
             "cycle": cycle,

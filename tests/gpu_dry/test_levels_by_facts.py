@@ -16,7 +16,7 @@ from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover
 from louvain_um.placement.migration.span import Span
 from tests.gpu_dry.dry_device import Watched, run_dry
-from tests.gpu_dry.dry_levels import made_up, scale, zoo_run, zoo_runs
+from tests.gpu_dry.dry_levels import kind_run, made_up, recorded_kinds, scale
 
 pytestmark = pytest.mark.deep
 
@@ -245,7 +245,7 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(monkeypatch, kin
     """With two arcs per vertex, what is listed for each vertex is most of what a step takes."""
     shrink = 16
     scale(monkeypatch, shrink)
-    graph, script = zoo_run(kind, method, shrink)
+    graph, script = kind_run(kind, method, shrink)
     _, whole = run_dry(monkeypatch, graph, copy.deepcopy(script), Options(method=method))
     for percent in (50, 30):
         budget = whole.ledger.peak_total * percent // 100
@@ -259,7 +259,7 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(monkeypatch, kin
         assert memory.late == 0
 
 
-KINDS = sorted(dict.fromkeys(run["kind"] for run in zoo_runs() if run["budget"] is None))
+KINDS = sorted(dict.fromkeys(run["kind"] for run in recorded_kinds() if run["budget"] is None))
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
@@ -269,7 +269,7 @@ def test_a_run_in_core_takes_16_bytes_an_arc_and_80_a_vertex(monkeypatch, kind, 
     three more than one of level 1's."""
     shrink = 16
     scale(monkeypatch, shrink)
-    graph, script = zoo_run(kind, method, shrink)
+    graph, script = kind_run(kind, method, shrink)
     held, most = Watched.empty, []
 
     def watched(self, *args, **more):
@@ -288,7 +288,7 @@ def test_a_run_in_core_takes_16_bytes_an_arc_and_80_a_vertex(monkeypatch, kind, 
 def test_chunks_are_larger_where_memory_would_lie_idle(monkeypatch, percent, fewer):
     """What new rows will take is estimated: there is room for these and for larger chunks."""
     scale(monkeypatch, 16)
-    graph, script = zoo_run("lfr_mixing_2", "leiden", 16)
+    graph, script = kind_run("lfr_mixing_2", "leiden", 16)
     _, whole = run_dry(monkeypatch, graph, copy.deepcopy(script), Options(method="leiden"))
     laid_out, cut = list[tuple[int, float]](), list[tuple[int, bool]]()
     lay_out, cut_rows = Aggregation.lay_out, CoarseRows.cut

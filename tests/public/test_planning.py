@@ -11,7 +11,7 @@ from louvain_um.generators import rmat
 from louvain_um.placement.machine.machine_files import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.planning import plan
-from tests.paths import RESULTS
+from tests.paths import MEASURED
 
 
 def ring(n, **more):
@@ -155,7 +155,7 @@ def test_the_cliff_lies_where_plans_say(vertices, arcs, machine):
 
 def test_what_is_planned_is_what_the_driver_saw_taken():
     """Arenas take whole pages of 2 MiB, which is more than 3 % of what is planned for R-MAT 18."""
-    grid = json.loads((RESULTS / "gpu_detect_h200.json").read_text(encoding="utf-8"))["results"]
+    grid = json.loads((MEASURED / "detection_h200.json").read_text(encoding="utf-8"))["results"]
     assert len(grid) == 7
     for row in grid:
         more = row["bytes_measured"] - row["bytes_planned"]
@@ -171,7 +171,7 @@ def test_a_graph_of_some_million_arcs_takes_no_more_than_large_ones():
 
 def test_the_first_moving_corrects_what_is_predicted():
     """Towards what was measured: lfr and R-MAT of two sizes, and a mesh."""
-    grid = json.loads((RESULTS / "gpu_detect_h200.json").read_text(encoding="utf-8"))["results"]
+    grid = json.loads((MEASURED / "detection_h200.json").read_text(encoding="utf-8"))["results"]
     kinds = {"lfr22": "community_structured", "lfr24": "community_structured",
              "rmat22": "power_law", "rmat24": "power_law", "stencil150": "mesh"}  # fmt: skip
     before, after = [], []

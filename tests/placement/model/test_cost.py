@@ -20,7 +20,7 @@ from louvain_um.placement.policy.policy import Placement
 
 HOST = Placement("host_mapped")
 
-# benchmarks/results/gpu_detect_h200*.json: seconds of Louvain, the graph on the device.
+# benchmarks/results/gpu_detect_h200.json: seconds of Louvain, the graph on the device.
 MEASURED = [
     ("lfr20", "community_structured", 1_048_576, 40_637_838, 0.0126),
     ("lfr22", "community_structured", 4_194_304, 162_699_488, 0.0357),
@@ -86,7 +86,7 @@ def test_rows_that_begin_anywhere_move_part_of_a_sector_more():
 
 
 def test_rows_come_between_the_rates_measured_at_random_and_in_order():
-    """Rows of 110 bytes on an H200, benchmarks/results/placement_stream_h200.json."""
+    """Rows of 110 bytes, on an H200."""
     took = remote_seconds(stream(1e9, name="targets.0"), HOST, H200, 27.5)["move"]
     assert 23.4e9 < 4e9 / took < 43e9
 

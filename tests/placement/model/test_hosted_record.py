@@ -13,9 +13,9 @@ from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model.workload import work_for
 from louvain_um.placement.policy.candidate import candidate
 from louvain_um.placement.policy.policy import AUTO, Placement
-from tests.paths import RESULTS
+from tests.paths import MEASURED
 
-RECORD = json.loads((RESULTS / "hosted_arrays_h200.json").read_text())
+RECORD = json.loads((MEASURED / "hosted_arrays_h200.json").read_text())
 
 
 def predicted(row):

@@ -13,11 +13,11 @@ from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
 from louvain_um.placement.model.remaining import CLEAR, LEVELS, Found, Rates, Remaining
 from louvain_um.planning import plan_shape
-from tests.paths import BENCHMARKS
+from tests.paths import RESULTS
 
-ZOO = [
+RECORDED = [
     run
-    for run in json.loads((BENCHMARKS / "results/zoo_h200.json").read_text("utf-8"))["results"]
+    for run in json.loads((RESULTS / "graph_kinds_h200.json").read_text("utf-8"))["results"]
     if run["feasible"]
 ]
 VERTICES, ARCS = 4_000_000, 100_000_000
@@ -140,7 +140,7 @@ def test_another_machine_scales_what_was_not_measured():
 def test_recorded_runs_are_expected_to_within_a_quarter():
     """From plans of what is recorded of each graph."""
     right = {"level 0": [], "level 0, others": [], "cycle 0": []}
-    for run in ZOO:
+    for run in RECORDED:
         first = [level for level in run["levels"] if level[0] == 0]
         if run["policy"] != "auto" or len(first) < 2:
             continue
@@ -171,5 +171,4 @@ def test_recorded_runs_are_expected_to_within_a_quarter():
     assert [len(runs) for runs in right.values()] == [200, 100, 200]
     level_0, others, cycle_0 = map(sum, right.values())
     assert min(level_0 / 2, others, cycle_0 / 2) >= 90
-    page = " ".join((BENCHMARKS.parent / "docs/guide/memory.md").read_text("utf-8").split())
-    assert f"from the same facts, {level_0}, {others} and {cycle_0} are right" in page
+    assert (level_0, others, cycle_0) == (181, 100, 193)

@@ -15,9 +15,9 @@ from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
 from louvain_um.placement.model.remaining import Found
 from louvain_um.planning import plan_shape
-from tests.paths import BENCHMARKS
+from tests.paths import RESULTS
 
-ZOO = json.loads((BENCHMARKS / "results/zoo_h200.json").read_text("utf-8"))["results"]
+RECORDED = json.loads((RESULTS / "graph_kinds_h200.json").read_text("utf-8"))["results"]
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +89,12 @@ def test_triangles_and_hubs_bound_what_level_1_keeps():
     assert expected_arcs("leiden", 0.15, 80, 30) > expected_arcs("leiden", 0.15, 1, 30)
 
 
-def test_labels_of_the_zoo_depend_on_no_budget():
-    assert all(row.get("same_labels", True) for row in ZOO if row["feasible"])
+def test_labels_of_all_kinds_depend_on_no_budget():
+    assert all(row.get("same_labels", True) for row in RECORDED if row["feasible"])
 
 
 def test_kinds_that_nothing_was_fitted_to_took_as_long_as_said():
-    rows = [row for row in ZOO if row["policy"] == "auto"]
+    rows = [row for row in RECORDED if row["policy"] == "auto"]
     inside = {True: 0, False: 0}
     for row in rows:
         shape = Shape(
@@ -104,7 +104,4 @@ def test_kinds_that_nothing_was_fitted_to_took_as_long_as_said():
         plan = plan_shape(shape, "auto", Budget.parse(row["budget_bytes"]), "h200", skew=skew)
         inside[row["fitted"]] += row["seconds"] in plan.seconds_range
     assert len(rows) == 200
-    page = " ".join((BENCHMARKS.parent / "docs/guide/memory.md").read_text("utf-8").split())
-    total, others = sum(inside.values()), inside[False]
-    assert f"and {total} are in the range, {others} of these 100" in page
-    assert others >= 90
+    assert (sum(inside.values()), inside[False]) == (187, 92)

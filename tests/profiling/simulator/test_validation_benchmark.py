@@ -1,4 +1,4 @@
-"""What benchmarks/validation.py says of runs; the measured ones need a device."""
+"""How benchmarks/validation.py compares measured points with replays."""
 
 from __future__ import annotations
 
@@ -56,30 +56,16 @@ def test_misses_are_counted(benchmark):
     ]
     assert [row["misses"] for row in rows] == [[], ["seconds"], ["bytes"], ["feasible"], []]
     assert rows[2]["ratio"] == {"bytes": None, "fault_groups": None, "seconds": 1.0}
-    assert benchmark.held(rows) == {
+    assert benchmark.within(rows) == {
         "bytes": "2 of 3", "fault_groups": "2 of 2", "seconds": "2 of 3",
     }  # fmt: skip
 
 
-def test_measured_points_get_their_model(benchmark, monkeypatch, capsys):
-    graph = lfr(2000, seed=2).graph
-    monkeypatch.setattr(benchmark, "host_graph", lambda name: graph)
-    row = {"graph": "small", "vertices": 2000, "arcs": graph.n_arcs, "policy": "adv2",
-           "budget_percent": 100, "measured": {"feasible": True, "seconds": 1.0,
-           "bytes_to_device": 0, "bytes_to_host": 0, "fault_groups": 5,
-           "budget_bytes": 8 << 20}}  # fmt: skip
-    found = benchmark.with_model([row], load_machine("h200"))
-    assert found[0]["modelled"]["feasible"]
-    assert "seconds" in found[0]["misses"]
-    with pytest.raises(SystemExit, match="measure it again"):
-        benchmark.with_model([{**row, "arcs": 1}], load_machine("h200"))
-
-
-def test_a_grid_is_told_by_how_many_points_keep_the_limits(benchmark):
+def test_the_summary_counts_points_within_limits(benchmark):
     run = {"feasible": True, "bytes_to_device": 100, "bytes_to_host": 0, "fault_groups": 10,
            "seconds": 1.0}  # fmt: skip
     rows = [benchmark.compare(run, {**run, "seconds": at}) for at in (0.5, 0.6, 1.4, 1.5)]
-    found = benchmark.told([*rows, {"ratio": None, "misses": ["feasible"]}])
+    found = benchmark.summary([*rows, {"ratio": None, "misses": ["feasible"]}])
     assert found["within"] == {"bytes": "4 of 4", "fault_groups": "4 of 4", "seconds": "2 of 4"}
     assert (found["least"], found["median"], found["most"]) == (0.5, 1.0, 1.5)
 
@@ -95,7 +81,7 @@ def test_points_of_a_grid_are_replayed_with_their_budgets(benchmark, monkeypatch
         {**point, "oversubscription": 10, "feasible": False},
         {**point, "oversubscription": 0, "budget_bytes": None, "graph": "other"},
     ]
-    whole, refused = benchmark.grid(points, ["g"], load_machine("h200"))
+    whole, refused = benchmark.replayed(points, "g", load_machine("h200"))
     assert whole["ratio"]["seconds"] == whole["seconds_modelled"] / 0.01
     assert whole["terms"]["waiting"] > 0
     assert (refused["ratio"], refused["misses"]) == (None, ["feasible"])
