@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.html import render
-from louvain_um.profiling.views.sweep.cost_breakdown import explanations, fastest
 from louvain_um.profiling.views.table import Column, Table
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
@@ -62,27 +61,3 @@ def test_zeros_are_pale_and_stay_zeros():
     assert cells
     assert {float(value) for value, _ in cells} == {0.0}
     assert not {text for _, text in cells} & {"–", ""}
-
-
-def test_options_in_a_verdict_are_code_and_other_text_is_escaped():
-    from louvain_um.profiling.views.html.page import options
-
-    assert options("Try --memory auto & <b>") == ("Try <code>--memory</code> auto &amp; &lt;b&gt;")
-
-
-def test_each_reason_of_a_sweep_stands_once_with_ranges():
-    def run(policy, rate, faults, compute):
-        return {"graph": "g", "policy": policy, "oversubscription": rate, "feasible": True,
-                "seconds": faults + compute, "seconds_faults": faults, "seconds_compute": compute,
-                "evidence": "modelled", "gpu": "h200"}  # fmt: skip
-
-    rows = [run("base", rate, seconds, 1.0) for rate, seconds in ((0, 2.0), (30, 3.0), (50, 1.0))]
-    rows += [run("adv2", rate, 0.5, 1.0) for rate in (0, 30)] + [run("adv2", 50, 4.0, 1.0)]
-    texts = explanations(Sweep(results=rows))
-    assert texts == (
-        "At 0 to 30 % (modelled, h200), adv2 took 1.50 s against base's 3.00 s to 4.00 s on "
-        "average: it saved 1.50 s to 2.50 s of faults.",
-        "At 50 % (modelled, h200), nothing beat base.",
-    )
-    found = fastest(Sweep(results=rows)).finding
-    assert "adv2 (2.00× to 2.67×) at 0 to 30 %, base at 50 %" in found

@@ -14,11 +14,10 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.files import is_results, read
 from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.sweep.sentences import explain
-from louvain_um.profiling.thesis import published, tables
+from louvain_um.profiling.thesis import tables
 from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.sweep import cost_breakdown
-from louvain_um.profiling.views.sweep.charts import sweep_charts
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 GROUPS = [
@@ -96,15 +95,6 @@ def test_why_a_policy_won():
     assert "saved 10.73 s of faults" in page
 
 
-def test_the_tables_of_the_thesis_are_whole():
-    assert published.GAINS["adv7"][4] == 62.516
-    assert sum(published.ACCESS_SHARE) == pytest.approx(1)
-    assert sum(published.FAULT_SHARE) == pytest.approx(1)
-    assert len(published.GAINS) == 9
-    assert all(len(row) == 5 for row in published.GAINS.values())
-    assert published.PEAK_MB.keys() == published.ACCESSES.keys()
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_folder_comes_back(tmp_path: Path, suffix: str):
     for name, table in (("results", sweep_rows()), ("groups", GROUPS)):
@@ -146,45 +136,16 @@ def test_damage_is_named(change: dict[str, Any], said: str):
         Sweep.of([missing])
 
 
-def test_tables_in_a_terminal():
-    out = io.StringIO()
-    console = Console(file=out, width=160, highlight=False, markup=False, emoji=False)
-    terminal.show([paged_run()], console=console)
-    terminal.show([paged_run(), cpu_run()], console=console)
-    terminal.show([], Sweep.of(sweep_rows(), notes=["stand-ins"]), console=console)
-    text = out.getvalue()
-    for word in ("By array", "2 ÷ 1", "Table 4.6", "published", "note: stand-ins", "35,840"):
-        assert word in text
-
-
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_no_number_is_cut_off_whatever_the_width(width: int):
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
     terminal.show([paged_run()], console=console)
+    terminal.show([paged_run(), cpu_run()], console=console)
     terminal.show([], Sweep.of(sweep_rows()), console=console)
     text = out.getvalue()
     for word in ("192.0 MiB", "35,840", "100.0 %", "to the device", "8.58×", "zero in every row:"):
         assert word in text
-
-
-def test_sentences_stand_under_a_table_and_what_is_the_same_is_told_once():
-    why_not = "needs 66 MiB, more than the 44 MiB it may use; raise the budget, or let auto choose"
-    rows = [{**row, "reason": None if row["feasible"] else why_not} for row in sweep_rows()]
-    out = io.StringIO()
-    console = Console(file=out, width=80, highlight=False, markup=False, emoji=False)
-    terminal.print_table(tables.all_runs(Sweep.of(rows)), console)
-    lines = out.getvalue().splitlines()
-    assert "the same in every row: evidence modelled" in lines
-    assert not any(
-        "evidence" in line for line in lines if not line.startswith("the same in every row:")
-    )
-    text = " ".join(lines)
-    assert text.count("uk-2002-like, adv9, oversubscription 0, no: needs 66 MiB, more than") == 1
-    assert max(map(len, lines)) <= 80
-    assert (
-        sum(line.startswith("karate") for line in lines) < 5 * 6
-    )  # a few parts, not a column each
 
 
 def ends(page: str) -> list[list[tuple[str, str]]]:
@@ -219,27 +180,6 @@ def test_one_thing_has_one_colour_and_one_name_in_a_legend():
     assert len({colour for colour, _ in rates}) == 5
 
 
-def test_an_own_policy_has_a_colour_and_an_entry_of_its_own():
-    rows = [row for row in sweep_rows() if row["policy"] != "adv9"]
-    for number, name in enumerate(("adv7", "mine", "yours")):
-        rows += [
-            row | {"policy": name} for row in rows if row["policy"] == ("base", "adv2")[number > 0]
-        ]
-    measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
-    page = render(None, sweep=Sweep.of([*rows, *measured]))
-    told = [{name.split(",")[0]: fill for fill, name in items} for items in ends(page)]
-    charts = [each for each in told if "mine" in each]
-    assert len(charts) == 4  # gains measured and modelled, and the times of two graphs
-    for each in charts:
-        assert {*each} - {"base"} == {"adv2", "adv7", "auto", "mine", "yours"}
-        assert each["mine"] == charts[0]["mine"]
-        assert page.count(f'stroke="{each["mine"]}"') == 6  # a line each, two for both evidences
-    figure = sweep_charts(Sweep.of(rows))["gains"]
-    assert figure is not None
-    drawn = {line.get_label().split(",")[0]: line.get_color() for line in figure.axes[0].lines}
-    assert drawn["mine"] == charts[0]["mine"]
-
-
 def test_figures_of_several_graphs_are_means():
     terms = ("faults", "migration", "write_back", "hidden", "remote_sequential", "remote_random",
              "remote_atomic", "remote_barrier")  # fmt: skip
@@ -262,36 +202,6 @@ def test_figures_of_several_graphs_are_means():
     assert "2 times as fast as base: it saves 1 s of serving faults (100 evictions" in one
 
 
-def test_tables_measured_and_modelled_are_told_apart_by_their_titles():
-    rows = sweep_rows()
-    measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
-    titles = [grid.title for grid in tables.grids(Sweep.of([*rows, *measured]))]
-    assert len(set(titles)) == len(titles) == 4
-    assert titles[0].endswith(", measured, H200")
-
-
-def test_a_mean_tells_whose_it_is():
-    rows = sweep_rows()
-    whole = Sweep.of(rows)
-    assert "average over all graphs" in cost_breakdown.fastest(whole).finding
-    assert "could run" not in tables.mean_gains(whole).about
-    for row in rows:
-        if (row["graph"], row["policy"], row["oversubscription"]) == ("karate", "base", 30):
-            row.update(feasible=False, seconds=None)
-    some = Sweep.of(rows)
-    assert "average over the graphs that base could run" in cost_breakdown.fastest(some).finding
-    assert "1 of 2 at 30 %" in tables.mean_gains(some).about
-
-
-def test_base_alone_and_no_base_are_told_apart():
-    rows = sweep_rows()
-    base, others = (
-        [row for row in rows if (row["policy"] == "base") is only] for only in (True, False)
-    )
-    assert "No other policy ran" in cost_breakdown.fastest(Sweep.of(base)).finding
-    assert "has no base" in cost_breakdown.fastest(Sweep.of(others)).finding
-
-
 def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from louvain_um.profiling.sweep import files
 
@@ -299,28 +209,6 @@ def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "results.parquet").write_bytes(b"never looked at")
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     assert len(read(tmp_path).results) == len(sweep_rows())
-
-
-def test_a_page_begins_with_gains_by_policy_and_oversubscription():
-    page = render(None, sweep=Sweep.of(sweep_rows()))
-    heat = re.search(r'id="gain-heat-0".*?<svg(.*?)</svg>', page, re.DOTALL)
-    assert heat is not None
-    assert page.index('id="gain-heat-0"') < page.index('id="gain-chart-0"')
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", heat[1])
-    assert texts == ["0 %", "30 %", "auto", "1.00×", "16.0×", "adv2", "0.50×", "8.00×"]
-    machine = sweep_rows()[0].get("gpu")
-    assert f"<h1>Policies by oversubscription{f' · {machine}' if machine else ''}</h1>" in page
-    assert '<span class="badge modelled">modelled</span>' in page
-
-
-def test_base_is_a_line_at_one():
-    page = render(None, sweep=Sweep.of(sweep_rows()))
-    chart = re.search(r'id="gain-chart-0".*?</svg>', page, re.DOTALL)
-    assert chart is not None
-    assert {"base", "adv2", "auto"} == {name for _, name in ends(chart[0])[0]}
-    tips = re.findall(r"<title>base: ([^<]*)</title>", chart[0])
-    assert len(tips) == 2
-    assert all(tip.startswith("1.00×") for tip in tips)
 
 
 def test_names_at_the_ends_of_lines_do_not_cover_each_other():
@@ -339,10 +227,3 @@ def test_a_heat_table_marks_what_was_not_run():
     chart = str(svg.heat(["<a>"], ["0 %", "30 %"], [[2.0, float("nan")]]))
     assert "&lt;a&gt; at 30 %: not run" in chart
     assert chart.count("<rect") == 2
-
-
-def test_reasons_stand_beside_the_cost_breakdown_once():
-    note = "why, modelled on h200 at 0 %: adv2 is the best advice"
-    page = render(None, sweep=Sweep.of(sweep_rows(), notes=(note, "another")))
-    assert page.count(note) == 1
-    assert page.index("another") < page.index('id="cost-breakdown"') < page.index(note)
