@@ -1,7 +1,10 @@
+"""Reports as pages: whole, safe against hostile names, with evidence at every figure."""
+
 from __future__ import annotations
 
 import builtins
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session
 from louvain_um.profiling.record.profiler import profile
 from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.html import payload, render, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, map_payload
@@ -25,7 +29,8 @@ from louvain_um.profiling.views.session.pages import (
     migrations,
     rebin,
 )
-from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run
+from louvain_um.profiling.views.table import Column, Table
+from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run, sweep_rows
 
 
 def test_the_page_holds_everything_and_asks_for_nothing():
@@ -173,3 +178,56 @@ def test_maps_never_take_more_than_their_room(monkeypatch: pytest.MonkeyPatch):
     assert found is not None
     assert sum(len(each["data"]) for each in found["layers"]) <= 300_000
     assert {each["columns"] for each in found["layers"]} <= {128, 256}
+
+
+BADGE = re.compile(r'<span class="badge (\w+)">(\w+)</span>')
+
+
+def modelled(session):
+    sources = dict.fromkeys(session.metadata["sources"], "modelled")
+    return replace(session, metadata={**session.metadata, "sources": sources})
+
+
+def badges(page: str) -> list[str]:
+    found = BADGE.findall(page)
+    assert all(kind == text for kind, text in found)
+    return [kind for kind, _ in found]
+
+
+def test_one_badge_says_how_all_numbers_came_about():
+    assert badges(render(paged_run())) == ["measured"]
+    assert badges(render(modelled(paged_run()))) == ["modelled"]
+    assert badges(render(paged_run(), other=modelled(paged_run()))) == ["mixed"]
+    rows = sweep_rows()
+    measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
+    assert badges(render(None, sweep=Sweep(results=rows))) == ["modelled"]
+    assert badges(render(None, sweep=Sweep(results=[*rows, *measured]))) == ["mixed"]
+
+
+def test_a_comparison_is_headed_by_what_differs():
+    page = render(paged_run(), other=paged_run(times=2, policy="adv2"))
+    head = re.search(r"<h1>(.*?)</h1>", page)
+    assert head is not None
+    assert "base against adv2" in head[1]
+    assert page.index("The second run was") < page.index('id="summary"')
+    unlike = re.search(r"<h1>(.*?)</h1>", render(cpu_run(), other=paged_run()))
+    assert unlike is not None
+    assert "–" not in unlike[1]
+    same = render(cpu_run(), other=cpu_run())
+    assert "two runs</h1>" in same
+
+
+def test_zeros_are_pale_and_stay_zeros():
+    table = Table(
+        name="t",
+        title="T",
+        columns=(Column("level", "level"), Column("b", "bytes", "bytes"), Column("w", "w", "text")),
+        rows=({"level": 0, "b": 0, "w": "0 B"}, {"level": 1, "b": None, "w": "–"}),
+    )
+    zeros = [[table.is_zero(row, column) for column in table.columns] for row in table.rows]
+    assert zeros == [[False, True, True], [False, False, False]]
+    page = render(paged_run())
+    cells = re.findall(r'<td class="number zero" data-v="([^"]*)">([^<]*)</td>', page)
+    assert cells
+    assert {float(value) for value, _ in cells} == {0.0}
+    assert not {text for _, text in cells} & {"–", ""}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from louvain_um.generators import lfr
 from louvain_um.profiling import Session
 from louvain_um.profiling.access.recorder import record
 from louvain_um.profiling.session import Lifetime
+from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator import (
     Access,
@@ -22,7 +25,7 @@ from louvain_um.profiling.simulator import (
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.verdict import Verdict, verdict
-from tests.profiling.views.made import MIB, MS
+from tests.profiling.views.made import BASE, MIB, MS, lifetimes, phases
 
 
 def verdict_of(trace: Trace, machine: str = "p4000", **options: object) -> Verdict:
@@ -111,3 +114,46 @@ def test_what_overlapped_with_computing_is_not_blamed():
     scan = Launch(touches=Touches.runs(0, 0, data.pages), compute_seconds=1.0)
     found = verdict_of(Trace((data,), (scan,)), placements={"data": "pinned"})
     assert found.finding.startswith("Memory did not hold the run back")
+
+
+def session(nbytes: int, **metadata: object) -> Session:
+    events = EventTable(
+        {
+            "time": [50 * MS, 95 * MS],
+            "kind": [Kind.REMOTE_ACCESS] * 2,
+            "source": [Source.ENGINE] * 2,
+            "address": [BASE, BASE],
+            "bytes": [nbytes // 4, nbytes],
+        }
+    )
+    return Session(
+        metadata={
+            "seconds": 0.1,
+            "complete": True,
+            "sources": {"engine": "measured", "in_place": "measured", **metadata},
+        },
+        plan={"seconds_in_core": 0.02},
+        lifetimes=lifetimes(),
+        phases=phases(),
+        events=with_phases(events, phases()),
+    )
+
+
+def test_array_phase_level_and_remedy_are_named():
+    for known in ({}, {"uvm": "measured"}):
+        found = verdict(SessionAnalysis(session(3_000_000_000, **known)))
+        assert "targets.0 during move on level 1" in found.finding
+        assert "In core the run takes about 20.00 ms (modelled)" in found.finding
+        assert "64.0 MiB more of the device" in found.remedy
+        assert "measured (in_place)" in found.grounds
+
+
+def test_a_few_bytes_do_not_limit_a_run():
+    found = verdict(SessionAnalysis(session(1_000_000, uvm="measured")))
+    assert "in place" not in found.finding
+
+
+def test_without_a_known_array_the_verdict_says_so():
+    made = session(3_000_000_000)
+    made = replace(made, lifetimes=())
+    assert "other arrays" in verdict(SessionAnalysis(made)).finding
