@@ -239,6 +239,7 @@ def _run(
 
         given = graph if isinstance(graph, DeviceGraph) else host_graph(graph)
         return detect_on_devices(given, options, observer)
+    graph = graph_there(graph, options)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
     graph, names = graph_on(chosen.kind, graph, options.objective)
@@ -260,6 +261,23 @@ def _run(
             refuse_high_degrees(graph)
             found = detect(engine, graph, options, observer)
             return found if names is None else replace(found, vertex_names=names)
+
+
+def graph_there(graph: Any, options: Options) -> Any:
+    """Return the graph of an object in a device's memory, built there; any other as it is."""
+    if isinstance(graph, Graph) or options.device == "cpu":
+        return graph
+    from louvain_um.gpu.build.objects import built_there, is_there
+
+    if options.objective not in ("modularity", "cpm") or not is_there(graph):
+        return graph
+    from louvain_um.formats.reading import warn_of
+
+    built = built_there(graph)
+    if built is None:
+        return graph
+    warn_of(built.notes)
+    return built
 
 
 def graph_on(

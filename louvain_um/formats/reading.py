@@ -160,7 +160,7 @@ def read_graph(
         allow_rounding=allow_rounding,
     )
     name = path_text(path, "pass one, or an object to as_graph")
-    return _warned(read(name, format, options))
+    return warned(read(name, format, options))
 
 
 def as_graph(
@@ -245,11 +245,11 @@ def as_graph(
     )
     if isinstance(obj, str | os.PathLike):
         with named("read_graph"):
-            return _warned(read(os.fspath(obj), None, options))
+            return warned(read(os.fspath(obj), None, options))
     from louvain_um.formats.objects import adapt
 
     graph = adapt(obj, options)
-    return graph if graph is obj else _warned(graph)
+    return graph if graph is obj else warned(graph)
 
 
 def graph_of(obj: Any, objective: ObjectiveName = "modularity") -> Graph:
@@ -303,9 +303,14 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
     return graph
 
 
-def _warned(graph: Graph) -> Graph:
-    """Warn of a graph's doubtful notes."""
-    for note in graph.notes:
+def warned(graph: Graph) -> Graph:
+    """Return a graph, after warnings of its doubtful notes."""
+    warn_of(graph.notes)
+    return graph
+
+
+def warn_of(notes: tuple[str, ...]) -> None:
+    """Warn of doubtful notes."""
+    for note in notes:
         if isinstance(note, Doubt):
             warn(note)
-    return graph

@@ -29,6 +29,7 @@ class DeviceGraph:
     weights: cupy.ndarray | None = None
     loops: cupy.ndarray | None = None
     scale: float = 1.0
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         weights: Any = self.weights
@@ -55,6 +56,7 @@ class DeviceGraph:
             None if weights is None else copies.sent(weights),
             None if loops is None else copies.sent(loops),
             graph.scale,
+            graph.notes,
         )
 
     def to_host(self, *, check: bool = True) -> Graph:
@@ -67,7 +69,7 @@ class DeviceGraph:
         else:
             loops = copies.fetched(self.loops).view(np.int64)
         offsets, targets = copies.fetched(self.offsets), copies.fetched(self.targets)
-        return Graph(offsets, targets, weights, loops, self.scale, check=check)
+        return Graph(offsets, targets, weights, loops, self.scale, notes=self.notes, check=check)
 
     @property
     def n_vertices(self) -> int:

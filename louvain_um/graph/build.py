@@ -116,7 +116,8 @@ def build(
     if kind == "bipartite":
         degrees = weighted_degrees(made.offsets, made.weights, made.loops)
         imbalance = kinds.mode_imbalance(u, v, degrees)
-    notes += _merged(len(u), made, summing)
+    loops = int(np.count_nonzero(made.loops))
+    notes += merge_notes(len(u), made.repeats, made.weightless, loops, summing)
     return Built(
         offsets=made.offsets,
         targets=made.targets,
@@ -183,21 +184,23 @@ def _ids(values: ArrayLike, what: str) -> NDArray[Any]:
     return ids
 
 
-def _merged(listed: int, made: rows.Rows, summing: bool) -> tuple[str, ...]:
+def merge_notes(
+    listed: int, repeats: int, weightless: int, loops: int, summing: bool
+) -> tuple[str, ...]:
     """Return notes on edges of weight 0, edges listed more than once and loops."""
-    notes = left_out(made.weightless)
-    if made.repeats:
-        verb = "repeats" if made.repeats == 1 else "repeat"
+    notes = left_out(weightless)
+    if repeats:
+        verb = "repeats" if repeats == 1 else "repeat"
         what = (
             "their weights add up; duplicates='once' counts each once"
             if summing
             else "each counts once; duplicates='sum' adds them up"
         )
         notes += (
-            f"{made.repeats:,} of {listed:,} edges {verb} one listed before, in either direction: "
+            f"{repeats:,} of {listed:,} edges {verb} one listed before, in either direction: "
             f"{what}",
         )
-    return notes + loop_note(int(np.count_nonzero(made.loops)))
+    return notes + loop_note(loops)
 
 
 def loop_note(loops: int) -> tuple[str, ...]:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,26 +60,51 @@ def quantise(
     if largest.max() == 0.0:
         return np.zeros(len(weights), np.int64), 1.0, ()
 
-    # A coarse total in integers first: a float sum would depend on the order.
-    bits_left = 61 - len(weights).bit_length()
-    coarse = bits_left - int(np.frexp(largest.max())[1])
-    total, _, _ = scaled(weights, coarse, threads, np.empty(0, np.int64))
-    shift = largest_shift(total, coarse, len(weights))
     integers = np.empty(len(weights), np.int64)
-    _, bits, vanished = scaled(weights, shift, threads, integers)
 
+    def scan(shift: int, *, write: bool) -> tuple[int, int, int]:
+        return scaled(weights, shift, threads, integers if write else np.empty(0, np.int64))
+
+    fitted = fit(float(largest.max()), len(weights), scan)
+    if fitted.spare:
+        integers >>= fitted.spare
+    return integers, 2.0**fitted.shift, notes + fitted.notes
+
+
+class Scan(Protocol):
+    """Scales weights by a power of two and rounds them, on the host or on a device."""
+
+    def __call__(self, shift: int, *, write: bool) -> tuple[int, int, int]:
+        """Return total, bits in use, and number of positive weights that became 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The power of two by which weights are scaled, and zero bits to drop from what was written."""
+
+    shift: int
+    spare: int
+    notes: tuple[str, ...]
+
+
+def fit(largest: float, listed: int, scan: Scan) -> Fit:
+    """Find the scale of weights, the largest of which is above 0, and write them by `scan`."""
+    # A coarse total in integers first: a float sum would depend on the order.
+    coarse = 61 - listed.bit_length() - int(np.frexp(largest)[1])
+    total, _, _ = scan(coarse, write=False)
+    shift = largest_shift(total, coarse, listed)
+    _, bits, vanished = scan(shift, write=True)
     # Drop common trailing zeros: whole numbers need no scale.
-    spare = min((bits & -bits).bit_length() - 1, shift)
-    if spare > 0:
-        integers >>= spare
-        shift -= spare
+    spare = max(min((bits & -bits).bit_length() - 1, shift), 0)
+    shift -= spare
+    notes: tuple[str, ...] = ()
     if vanished:
         text = (
-            f"{vanished} of {len(weights)} positive weights are so small beside the total "
+            f"{vanished} of {listed} positive weights are so small beside the total "
             f"that they count as 0 (below {0.5 / 2.0**shift:.3g})"
         )
-        notes += (Vanished(text),)
-    return integers, 2.0**shift, notes
+        notes = (Vanished(text),)
+    return Fit(shift=shift, spare=spare, notes=notes)
 
 
 def at_scale(weights: NDArray[Any], scale: float, threads: int) -> NDArray[np.int64]:

@@ -321,6 +321,7 @@ static unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 static double __ull2double_rn(unsigned long long x) { return x; }
 static double __ll2double_rn(long long x) { return x; }
+static long long __double_as_longlong(double x) { return *(long long*)&x; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static double __dsub_rn(double a, double b) { return a - b; }
 static double __dadd_rn(double a, double b) { return a + b; }

@@ -3,22 +3,10 @@
 // Places come from prefix sums and every array entry is written by one thread, or by atomic sums and
 // maxima of integers, so that nothing depends on the order of threads.
 #include "batch.cuh"
+#include "columns.cuh"
 #include "sort_keys.cuh"
 
-// Types of a column that is given.
-enum Column { U32, I32, U64, I64, F32, F64 };
-
 #define MOST_WEIGHT 4503599627370496.0  // 2^52: an edge's weight counts twice in 2m
-
-__device__ __forceinline__ i64 integer_at(const void* column, i64 type, i64 i) {
-  if (type == U32) return ((const u32*)column)[i];
-  if (type == I32) return ((const int*)column)[i];
-  return ((const i64*)column)[i];  // beyond 2^63: negative, refused as such
-}
-
-__device__ __forceinline__ double real_at(const void* column, i64 type, i64 i) {
-  return type == F32 ? (double)((const float*)column)[i] : ((const double*)column)[i];
-}
 
 // Lists one kind of operation: arcs of edge i at first + i and listed + first + i, weights as
 // integers. What does not fit is counted as a fault, for the host to tell. `weights` and `alive` may

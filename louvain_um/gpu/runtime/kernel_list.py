@@ -164,6 +164,25 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             **dict.fromkeys(("clear_heap", "begin_heap", "move_heap", "survey_heap"), NO_TEMPLATE),
             **dict.fromkeys(("malloc_each", "free_each"), HEAPS),
         },
+        "build": dict.fromkeys(
+            (
+                "take_ids",
+                "look_at_integers",
+                "look_at_reals",
+                "scale_reals",
+                "take_integers",
+                "shorten",
+                "narrow",
+                "count_ends",
+                "scatter_ends",
+                "row_keys",
+                "keep_arcs",
+                "sum_runs",
+                "keep_weighted",
+                "look_at_rows",
+            ),
+            NO_TEMPLATE,
+        ),
         "generate": dict.fromkeys(
             (
                 "draw_rmat",

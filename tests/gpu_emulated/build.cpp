@@ -1,0 +1,60 @@
+// Building graphs by emulated blocks.
+#include "cuda.h"  // first: it stands in for CUDA
+
+#include "build.cu"
+
+extern "C" void take_ids_as(int blocks, int, i64 count, const void* ids, i64 type, u32* out, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { take_ids(count, ids, type, out, counts); });
+}
+
+extern "C" void look_at_integers_as(int blocks, int, i64 count, const void* weights, i64 type, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { look_at_integers(count, weights, type, counts); });
+}
+
+extern "C" void look_at_reals_as(int blocks, int, i64 count, const void* weights, i64 type, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { look_at_reals(count, weights, type, counts); });
+}
+
+extern "C" void scale_reals_as(int blocks, int, i64 count, const void* weights, i64 type, double factor, double factor2, u64* out, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { scale_reals(count, weights, type, factor, factor2, out, counts); });
+}
+
+extern "C" void take_integers_as(int blocks, int, i64 count, const void* weights, i64 type, i64 shift, u64* out) {
+  fibres::launch(blocks, [=] { take_integers(count, weights, type, shift, out); });
+}
+
+extern "C" void shorten_as(int blocks, int, i64 count, u64* weights, i64 shift) {
+  fibres::launch(blocks, [=] { shorten(count, weights, shift); });
+}
+
+extern "C" void narrow_as(int blocks, int, i64 count, const u64* weights, u32* out) {
+  fibres::launch(blocks, [=] { narrow(count, weights, out); });
+}
+
+extern "C" void count_ends_as(int blocks, int, i64 edges, const u32* u, const u32* v, u32* degrees, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { count_ends(edges, u, v, degrees, counts); });
+}
+
+extern "C" void scatter_ends_as(int blocks, int, i64 edges, const u32* u, const u32* v, const u64* weights, const i64* offsets, u32* degrees, u32* targets, u64* out) {
+  fibres::launch(blocks, [=] { scatter_ends(edges, u, v, weights, offsets, degrees, targets, out); });
+}
+
+extern "C" void row_keys_as(int blocks, int, i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {
+  fibres::launch(blocks, [=] { row_keys(low, high, offsets, targets, keys); });
+}
+
+extern "C" void keep_arcs_as(int blocks, int, i64 count, const u64* keys, i64 low, u32* targets, u32* degrees, u64* loops, i64* partials, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { keep_arcs(count, keys, low, targets, degrees, loops, partials, counts); });
+}
+
+extern "C" void sum_runs_as(int blocks, int, i64 count, const u64* keys, const i64* order, const u64* weights, u64 summing, u64* unique, u64* sums, i64* partials, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { sum_runs(count, keys, order, weights, summing, unique, sums, partials, counts); });
+}
+
+extern "C" void keep_weighted_as(int blocks, int, i64 count, const u64* keys, const u64* sums, i64 low, u32* targets, u64* weights, u32* degrees, u64* loops, i64* partials, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { keep_weighted(count, keys, sums, low, targets, weights, degrees, loops, partials, counts); });
+}
+
+extern "C" void look_at_rows_as(int blocks, int, i64 n, const void* offsets, i64 offsets_type, const void* indices, i64 indices_type, i64 entries, const void* values, i64 bytes, u64 key, BuildCounts* counts) {
+  fibres::launch(blocks, [=] { look_at_rows(n, offsets, offsets_type, indices, indices_type, entries, values, bytes, key, counts); });
+}
