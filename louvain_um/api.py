@@ -267,7 +267,7 @@ def graph_there(graph: Any, options: Options) -> Any:
     """Return the graph of an object in a device's memory, built there; any other as it is."""
     if isinstance(graph, Graph) or options.device == "cpu":
         return graph
-    from louvain_um.gpu.build.objects import built_there, is_there
+    from louvain_um.gpu.building.objects import built_there, is_there
 
     if options.objective not in ("modularity", "cpm") or not is_there(graph):
         return graph

@@ -8,8 +8,8 @@ from scipy.sparse import coo_array
 
 import louvain_um as lu
 from louvain_um import Graph, as_graph
-from louvain_um.gpu.build import objects
-from louvain_um.gpu.build.build import Builder
+from louvain_um.gpu.building import objects
+from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.dynamic.cuda import Cuda
 from louvain_um.gpu.runtime.device import Choice
 from tests.gpu_emulated.test_emulated_build import IDS, WEIGHTS

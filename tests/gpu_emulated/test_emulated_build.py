@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import coo_array
 
 from louvain_um import Graph, as_graph
-from louvain_um.gpu.build.build import Builder
+from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.graph import DeviceGraph
 from tests.gpu_emulated.emulated_device import Emulated
 

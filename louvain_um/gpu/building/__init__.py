@@ -1,0 +1,1 @@
+"""Graphs built on the device that holds their edges."""

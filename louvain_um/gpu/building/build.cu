@@ -1,0 +1,297 @@
+// From a list of edges, or a matrix's rows, to the rows of an undirected graph: the device's side of
+// graph/rows.py, graph/integer_weights.py and formats/matrices.py, with the same integers.
+//
+// Each edge is counted in the rows of both ends, written there in any order, and sorted by row and
+// target. Repetitions are then neighbours; their weights are added or the largest is taken, which
+// depends on no order. Threads own edges, arcs or rows that the grid deals out; sums over repeated
+// arcs are atomic operations on integers. Kernels that scan are launched cooperatively.
+#include "columns.cuh"
+#include "grid.cuh"
+#include "random_hash.cuh"
+
+#define EACH(i, n) for (i64 i = grid_thread(), step_ = grid_threads(); i < (n); i += step_)
+
+// What kernels count; zero before the first, except `least`, the largest i64.
+struct BuildCounts {
+  Barrier barrier;
+  i64 least, most;      // ids
+  u64 loops;            // edges whose ends are the same
+  u64 kept;             // arcs of a range of rows
+  u64 unique;           // its distinct arcs, loops included
+  u64 distinct_arcs;    // of all ranges, weight 0 included
+  u64 distinct_loops;
+  u64 weightless;       // arcs of weight 0, loops twice
+  u64 heaviest;         // largest weight of an arc
+  u64 bad;              // weights that are negative, infinite or no number; bad rows
+  u64 largest;          // weight, as bits of a double or as an integer
+  u64 bits;             // that any weight has
+  u64 low, high;        // sums of the lower and upper halves of integer weights
+  u64 total, vanished;  // of scaled weights: their sum, and how many positive ones became 0
+  u64 difference;       // of keyed hashes of a matrix's entries above and below its diagonal
+};
+
+__device__ __forceinline__ void add_to(u64* counter, u64 mine) {
+  const u64 sum = block_sum(mine);
+  if (threadIdx.x == 0 && sum) atomicAdd(counter, sum);
+}
+
+// Copies ids to 32 bits, and takes their least and largest.
+__global__ void take_ids(i64 count, const void* ids, i64 type, u32* out, BuildCounts* counts) {
+  i64 least = 0x7FFFFFFFFFFFFFFFll, most = -least - 1;
+  EACH(i, count) {
+    const i64 id = integer_at(ids, type, i);
+    least = min(least, id);
+    most = max(most, id);
+    out[i] = id;
+  }
+  for (int d = WARP / 2; d; d >>= 1) {
+    least = min(least, __shfl_xor_sync(FULL, least, d));
+    most = max(most, __shfl_xor_sync(FULL, most, d));
+  }
+  if (threadIdx.x % WARP) return;
+  atomicMin(&counts->least, least);
+  atomicMax(&counts->most, most);
+}
+
+// Looks at integers: negative ones, the sum in two halves, bits in use, the largest.
+__global__ void look_at_integers(i64 count, const void* weights, i64 type, BuildCounts* counts) {
+  u64 bad = 0, low = 0, high = 0, bits = 0, most = 0;
+  EACH(i, count) {
+    const i64 weight = integer_at(weights, type, i);
+    bad += weight < 0;
+    low += weight & 0xFFFFFFFFll;
+    high += (u64)weight >> 32;
+    bits |= weight;
+    most = max(most, (u64)weight);
+  }
+  add_to(&counts->bad, bad);
+  add_to(&counts->low, low);
+  add_to(&counts->high, high);
+  if (bits) atomicOr(&counts->bits, bits);
+  atomicMax(&counts->largest, most);
+}
+
+// Looks at doubles: those that are no weights, and the largest. Doubles above 0 ascend as bits.
+__global__ void look_at_reals(i64 count, const void* weights, i64 type, BuildCounts* counts) {
+  u64 bad = 0, most = 0;
+  EACH(i, count) {
+    const double weight = real_at(weights, type, i);
+    const bool fine = weight >= 0 && weight <= 1.7976931348623157e308;
+    bad += !fine;
+    if (fine && weight > 0) most = max(most, (u64)__double_as_longlong(weight));
+  }
+  add_to(&counts->bad, bad);
+  atomicMax(&counts->largest, most);
+}
+
+// Scales doubles by both factors and rounds, ties to even; `out` may be null.
+__global__ void scale_reals(i64 count, const void* weights, i64 type, double factor,
+                            double factor2, u64* out, BuildCounts* counts) {
+  u64 total = 0, bits = 0, vanished = 0;
+  EACH(i, count) {
+    const double weight = real_at(weights, type, i);
+    const u64 integer = (u64)(i64)rint(__dmul_rn(__dmul_rn(weight, factor), factor2));
+    if (out) out[i] = integer;
+    total += integer;
+    bits |= integer;
+    vanished += integer == 0 && weight > 0;
+  }
+  add_to(&counts->total, total);
+  add_to(&counts->vanished, vanished);
+  if (bits) atomicOr(&counts->bits, bits);
+}
+
+// Copies integers, without their `shift` lowest bits, which are 0.
+__global__ void take_integers(i64 count, const void* weights, i64 type, i64 shift, u64* out) {
+  EACH(i, count) out[i] = (u64)integer_at(weights, type, i) >> shift;
+}
+
+// Removes the `shift` lowest bits, which are 0.
+__global__ void shorten(i64 count, u64* weights, i64 shift) {
+  EACH(i, count) weights[i] >>= shift;
+}
+
+__global__ void narrow(i64 count, const u64* weights, u32* out) {
+  EACH(i, count) out[i] = weights[i];
+}
+
+// Counts each edge in the rows of its ends; a loop once.
+__global__ void count_ends(i64 edges, const u32* u, const u32* v, u32* degrees,
+                           BuildCounts* counts) {
+  u64 loops = 0;
+  EACH(e, edges) {
+    const u32 a = u[e], b = v[e];
+    atomicAdd(&degrees[a], 1u);
+    if (a == b)
+      ++loops;
+    else
+      atomicAdd(&degrees[b], 1u);
+  }
+  add_to(&counts->loops, loops);
+}
+
+// Writes each edge into the rows of its ends, from the end of a row; degrees count down to 0.
+// weights (null: none) go along; without an array of weights, each is 1.
+__global__ void scatter_ends(i64 edges, const u32* u, const u32* v, const u64* weights,
+                             const i64* offsets, u32* degrees, u32* targets, u64* out) {
+  EACH(e, edges) {
+    const u32 a = u[e], b = v[e];
+    const u64 weight = weights ? weights[e] : 1;
+    i64 place = offsets[a] + atomicAdd(&degrees[a], ~0u) - 1;
+    targets[place] = b;
+    if (out) out[place] = weight;
+    if (a == b) continue;
+    place = offsets[b] + atomicAdd(&degrees[b], ~0u) - 1;
+    targets[place] = a;
+    if (out) out[place] = weight;
+  }
+}
+
+// Returns the row, of low ... high - 1, that holds place j.
+__device__ __forceinline__ i64 row_at(const i64* offsets, i64 low, i64 high, i64 j) {
+  while (high - low > 1) {
+    const i64 middle = low + (high - low) / 2;
+    if (offsets[middle] <= j)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Writes row and target of each arc of rows low ... high - 1 as one sort key. A warp takes 32 arcs:
+// its first and last lanes search among all rows, the others between them.
+__global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {
+  const i64 base = offsets[low], count = offsets[high] - base;
+  for (i64 first = grid_thread() / WARP * WARP; first < count; first += grid_threads()) {
+    const i64 lane = threadIdx.x % WARP, i = min(first + lane, count - 1);
+    i64 row = 0;
+    if (lane == 0 || lane == WARP - 1) row = row_at(offsets, low, high, base + i);
+    const i64 from = __shfl_sync(FULL, row, 0), to = __shfl_sync(FULL, row, WARP - 1);
+    row = row_at(offsets, from, to + 1, base + i);
+    if (first + lane < count) keys[i] = (u64)(row - low) << 32 | targets[base + i];
+  }
+}
+
+// Writes rows without repetition and loops, of sorted keys; each loop has weight 1. Cooperative.
+__global__ void keep_arcs(i64 count, const u64* keys, i64 low, u32* targets, u32* degrees,
+                          u64* loops, i64* partials, BuildCounts* counts) {
+  u64 distinct_loops = 0;
+  grid_scan_to<i64>(
+      count,
+      [=](i64 i) {
+        const u64 key = keys[i];
+        return i64((i == 0 || keys[i - 1] != key) && low + (i64)(key >> 32) != (u32)key);
+      },
+      [&](i64 i, i64 place, i64 own) {
+        if (i == count) {
+          counts->kept = place;
+          return;
+        }
+        const u64 key = keys[i], row = low + (key >> 32);
+        if (own) {
+          targets[place] = key;
+          atomicAdd(&degrees[row], 1u);
+        } else if (row == (u32)key && (i == 0 || keys[i - 1] != key)) {
+          loops[row] = 1;
+          ++distinct_loops;
+        }
+      },
+      partials, &counts->barrier);
+  add_to(&counts->distinct_loops, distinct_loops);
+}
+
+// Adds up the weights of equal keys, which are sorted, or takes the largest; `sums` is 0 before, and
+// order[i] says where the weight of keys[i] is. Cooperative.
+__global__ void sum_runs(i64 count, const u64* keys, const i64* order, const u64* weights,
+                         u64 summing, u64* unique, u64* sums, i64* partials, BuildCounts* counts) {
+  grid_scan_to<i64>(
+      count, [=](i64 i) { return i64(i == 0 || keys[i - 1] != keys[i]); },
+      [=](i64 i, i64 before, i64 own) {
+        if (i == count) {
+          counts->unique = before;
+          return;
+        }
+        const i64 place = before + own - 1;
+        if (own) unique[place] = keys[i];
+        const u64 weight = weights[order[i]];
+        if (summing)
+          atomicAdd(&sums[place], weight);
+        else
+          atomicMax(&sums[place], weight);
+      },
+      partials, &counts->barrier);
+}
+
+// Writes rows without loops and weights of 0, of distinct sorted keys. Cooperative.
+__global__ void keep_weighted(i64 count, const u64* keys, const u64* sums, i64 low, u32* targets,
+                              u64* weights, u32* degrees, u64* loops, i64* partials,
+                              BuildCounts* counts) {
+  u64 distinct_arcs = 0, distinct_loops = 0, weightless = 0, heaviest = 0;
+  grid_scan_to<i64>(
+      count,
+      [=](i64 i) { return i64(sums[i] && low + (i64)(keys[i] >> 32) != (u32)keys[i]); },
+      [&](i64 i, i64 place, i64 own) {
+        if (i == count) {
+          counts->kept = place;
+          return;
+        }
+        const u64 key = keys[i], row = low + (key >> 32), weight = sums[i];
+        if (row == (u32)key) {
+          loops[row] = weight;
+          ++distinct_loops;
+          weightless += 2 * (weight == 0);
+          return;
+        }
+        ++distinct_arcs;
+        weightless += weight == 0;
+        if (!own) return;
+        targets[place] = key;
+        weights[place] = weight;
+        heaviest = max(heaviest, weight);
+        atomicAdd(&degrees[row], 1u);
+      },
+      partials, &counts->barrier);
+  add_to(&counts->distinct_arcs, distinct_arcs);
+  add_to(&counts->distinct_loops, distinct_loops);
+  add_to(&counts->weightless, weightless);
+  atomicMax(&counts->heaviest, heaviest);
+}
+
+// Looks at a matrix's rows, a warp each: those that do not ascend, loops, and the difference of the
+// keyed hashes of entries on both sides of the diagonal. Values of `bytes` bytes may be null.
+__global__ void look_at_rows(i64 n, const void* offsets, i64 offsets_type, const void* indices,
+                             i64 indices_type, i64 entries, const void* values, i64 bytes, u64 key,
+                             BuildCounts* counts) {
+  u64 bad = 0, loops = 0, difference = 0;
+  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
+    const i64 begin = integer_at(offsets, offsets_type, v);
+    const i64 end = integer_at(offsets, offsets_type, v + 1);
+    if (begin < 0 || end < begin || end > entries) {
+      ++bad;
+      continue;
+    }
+    for (i64 j = begin + threadIdx.x % WARP; j < end; j += WARP) {
+      const i64 w = integer_at(indices, indices_type, j);
+      bad += w < 0 || w >= n || (j > begin && integer_at(indices, indices_type, j - 1) >= w);
+      if (w == v) {
+        ++loops;
+        continue;
+      }
+      const u64 pair = w < v ? (u64)w << 32 | v : (u64)v << 32 | w;
+      u64 word = mix64(key ^ pair);
+      if (values) {
+        u64 bits = 0;
+        if (bytes == 1) bits = ((const u8*)values)[j];
+        if (bytes == 2) bits = ((const unsigned short*)values)[j];
+        if (bytes == 4) bits = ((const u32*)values)[j];
+        if (bytes == 8) bits = ((const u64*)values)[j];
+        word = mix64(word ^ bits);
+      }
+      difference += w < v ? 0 - word : word;
+    }
+  }
+  add_to(&counts->bad, bad);
+  add_to(&counts->loops, loops);
+  add_to(&counts->difference, difference);
+}

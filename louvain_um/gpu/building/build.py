@@ -1,0 +1,340 @@
+"""The rows of a graph from edges or a matrix in device memory: the host's, bit for bit.
+
+Rows are written in any order first, then sorted a range at a time, so that the scratch memory of
+sorting fits what the device has. What is unusual (other types, ids or weights that an error is to
+name, rounding) is left to the host.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime.structs import layout
+from louvain_um.graph.build import merge_notes
+from louvain_um.graph.integer_weights import fit
+from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
+
+COLUMNS: Final = {
+    np.dtype(kind): number
+    for number, kind in enumerate(
+        (np.uint32, np.int32, np.uint64, np.int64, np.float32, np.float64)
+    )
+}
+"""`Column` of columns.cuh."""
+
+COUNTS: Final = layout(
+    barrier=np.uint64, least=np.int64, most=np.int64,
+    **dict.fromkeys(
+        (
+            "loops", "kept", "unique", "distinct_arcs", "distinct_loops", "weightless", "heaviest",
+            "bad", "largest", "bits", "low", "high", "total", "vanished", "difference",
+        ),
+        np.uint64,
+    ),
+)  # fmt: skip
+"""`BuildCounts` of build.cu."""
+
+PARTIALS: Final = 4096
+"""Blocks of a launch, at most."""
+
+RANGE_ARCS: Final = 1 << 25
+"""Arcs that are sorted at a time, at most; a single row may be longer."""
+
+SORTED_BYTES: Final = 24
+"""Scratch memory of sorting an arc without weight: its key, and two words of the sort's own."""
+
+SUMMED_BYTES: Final = 64
+"""The same with a weight: in addition its place, both in order, and its edge with their sum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Compressed rows on the device, ascending and without repetition."""
+
+    offsets: Any
+    targets: Any
+    weights: Any
+    loops: Any
+    repeats: int
+    weightless: int
+    n_loops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integers:
+    """Weights as integers, uint64, and the scale and notes of `quantise`."""
+
+    values: Any
+    scale: float
+    notes: tuple[str, ...] = ()
+
+
+class Builder:
+    """Builds graphs with the arrays and kernels of a device, `louvain_um.gpu.dynamic.cuda.Cuda`."""
+
+    def __init__(self, device: Any, range_arcs: int = RANGE_ARCS) -> None:
+        self.device = device
+        self.xp = device.xp
+        self.range_arcs = range_arcs
+        self.partials = self.xp.empty(PARTIALS, np.int64)
+
+    def from_edges(
+        self,
+        u: Any,
+        v: Any,
+        weights: Any = None,
+        *,
+        n_vertices: int | None = None,
+        duplicates: Duplicates | None = None,
+    ) -> DeviceGraph | None:
+        """Return the graph of a list of edges; None if the host must look at it."""
+        columns = [column for column in (u, v, weights) if column is not None]
+        if any(column.ndim != 1 or len(column) != len(u) for column in columns):
+            return None
+        sources, targets = self.ids(u), self.ids(v)
+        if sources is None or targets is None:
+            return None
+        n = max(sources[1], targets[1]) + 1
+        n = n if n_vertices is None else n_vertices
+        if not max(sources[1], targets[1]) < n <= MAX_VERTICES:
+            return None
+        integers = None
+        if weights is not None:
+            integers = self.quantised(weights)
+            if integers is None:
+                return None
+        summing = duplicates == "sum" or (duplicates is None and weights is not None)
+        given = None if integers is None else integers.values
+        made = self.rows(sources[0], targets[0], given, n, summing=summing)
+        notes = () if integers is None else integers.notes
+        notes += merge_notes(len(u), made.repeats, made.weightless, made.n_loops, summing)
+        scale = 1.0 if integers is None else integers.scale
+        return DeviceGraph(made.offsets, made.targets, made.weights, made.loops, scale, notes=notes)
+
+    def ids(self, column: Any) -> tuple[Any, int] | None:
+        """Return ids as uint32 and the largest, -1 of none; None unless all are ids."""
+        if column.dtype.kind not in "iu":
+            return None
+        column = self._column(column)
+        if not len(column):
+            return self.xp.empty(0, np.uint32), -1
+        counts = self._counts()
+        out = self.xp.empty(len(column), np.uint32)
+        self._launch("take_ids", len(column), column, _type(column), out, counts)
+        found = self._read(counts)
+        if found["least"] < 0 or found["most"] >= MAX_VERTICES:
+            return None
+        return out, int(found["most"])
+
+    def quantised(self, weights: Any, *, twice: bool = False) -> Integers | None:
+        """Return weights as integers; None if the host must refuse or round them.
+
+        `twice` says that every edge is listed in both directions.
+        """
+        if weights.dtype.kind not in "biuf" or weights.dtype.itemsize > 8:
+            return None
+        weights = self._column(weights)
+        count, counts, each = len(weights), self._counts(), 2 if twice else 1
+        values = self.xp.empty(count, np.uint64)
+        if weights.dtype.kind != "f":
+            self._launch("look_at_integers", count, weights, _type(weights), counts)
+            found = self._read(counts)
+            total, bits = int(found["low"]) + (int(found["high"]) << 32), int(found["bits"])
+            total //= each
+            spare = max((bits & -bits).bit_length() - 1, 0)
+            shift = 0 if 2 * total < MAX_TOTAL_WEIGHT else spare
+            if found["bad"] or 2 * total >= MAX_TOTAL_WEIGHT * 2.0**shift:
+                return None
+            self._launch("take_integers", count, weights, _type(weights), np.int64(shift), values)
+            return Integers(values=values, scale=2.0**-shift)
+        self._launch("look_at_reals", count, weights, _type(weights), counts)
+        found = self._read(counts)
+        if found["bad"]:
+            return None
+        largest = float(found["largest"].view(np.float64))
+        if largest == 0.0:
+            values.fill(0)
+            return Integers(values=values, scale=1.0)
+
+        def scaled(shift: int, *, write: bool) -> tuple[int, int, int]:
+            half = shift // 2
+            factors = np.float64(np.ldexp(1.0, half)), np.float64(np.ldexp(1.0, shift - half))
+            counts = self._counts()
+            out = values if write else None
+            self._launch("scale_reals", count, weights, _type(weights), *factors, out, counts)
+            found = self._read(counts)
+            return (
+                int(found["total"]) // each,
+                int(found["bits"]),
+                int(found["vanished"]) // each,
+            )
+
+        fitted = fit(largest, count // each, scaled)
+        if fitted.spare:
+            self._launch("shorten", count, values, np.int64(fitted.spare))
+        return Integers(values=values, scale=2.0**fitted.shift, notes=fitted.notes)
+
+    def rows(self, u: Any, v: Any, weights: Any, n: int, *, summing: bool) -> Rows:
+        """Return the rows of a list of edges; weights are uint64, or None."""
+        xp, edges, counts = self.xp, len(u), self._counts()
+        weighted = summing or weights is not None
+        degrees = xp.zeros(n, np.uint32)
+        self._launch("count_ends", edges, u, v, degrees, counts)
+        raw = xp.zeros(n + 1, np.int64)
+        xp.cumsum(degrees, dtype=np.int64, out=raw[1:])
+        records = int(raw[-1])
+        targets = xp.empty(records, np.uint32)
+        sums = xp.empty(records, np.uint64) if weighted else None
+        self._launch("scatter_ends", edges, u, v, weights, raw, degrees, targets, sums)
+        n_loops = int(self._read(counts)["loops"])
+        loops = xp.zeros(n, np.uint64) if n_loops else None
+        low, written = 0, 0
+        while low < n:
+            high = self._range_end(raw, low)
+            begin, end = int(raw[low]), int(raw[high])
+            if end > begin:
+                keys = xp.empty(end - begin, np.uint64)
+                bounds = np.int64(low), np.int64(high)
+                self._launch_of(len(keys), "row_keys", *bounds, raw, targets, keys)
+                # Rows only become shorter: what is overwritten has been read.
+                out = targets[written:], degrees, loops, self.partials, counts
+                if sums is None:
+                    keys.sort()
+                    self._launch("keep_arcs", len(keys), keys, bounds[0], *out)
+                else:
+                    unique, merged = self._merged(keys, sums[begin:end], counts, summing=summing)
+                    self._launch(
+                        "keep_weighted", len(unique), unique, merged, bounds[0], out[0],
+                        sums[written:], *out[1:],
+                    )  # fmt: skip
+                written += int(self._read(counts)["kept"])
+            low = high
+        found = self._read(counts)
+        offsets = xp.zeros(n + 1, np.int64)
+        xp.cumsum(degrees, dtype=np.int64, out=offsets[1:])
+        distinct = int(found["distinct_arcs"]) if weighted else written
+        again = records - n_loops - distinct + 2 * (n_loops - int(found["distinct_loops"]))
+        if loops is not None:
+            n_loops = int(xp.count_nonzero(loops))
+        return Rows(
+            offsets=offsets,
+            targets=_kept(targets, written),
+            weights=None if sums is None else self._narrowed(sums, written, found["heaviest"]),
+            loops=loops if n_loops else None,
+            repeats=again // 2,
+            weightless=int(found["weightless"]) // 2,
+            n_loops=n_loops,
+        )
+
+    def from_rows(
+        self, offsets: Any, indices: Any, values: Any, weighted: bool | None = None
+    ) -> DeviceGraph | None:
+        """Return the graph of a symmetric matrix whose rows ascend; None for any other.
+
+        Rows are shared with the matrix where their type is the graph's. So that the scale is that
+        of a list of edges, weights are counted once for each edge.
+        """
+        n, entries = len(offsets) - 1, len(indices)
+        if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8 or n > MAX_VERTICES:
+            return None
+        if entries and not (values.min() > 0 and values.max() < np.inf):
+            return None
+        ones = entries > 0 and bool(values.min() == 1) and bool(values.max() == 1)
+        if values.dtype == np.bool_ or weighted is False or (weighted is None and ones):
+            values = None
+        counts = self._counts()
+        offsets, indices = self._column(offsets), self._column(indices)
+        key = np.uint64(int.from_bytes(os.urandom(8), "little"))
+        self._launch_of(
+            32 * n, "look_at_rows", np.int64(n), offsets, _type(offsets), indices, _type(indices),
+            np.int64(entries), values, np.int64(0 if values is None else values.dtype.itemsize),
+            key, counts,
+        )  # fmt: skip
+        found = self._read(counts)
+        whole = len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == entries
+        if not whole or found["bad"] or found["difference"] or found["loops"]:
+            return None
+        integers = None
+        if values is not None:
+            integers = self.quantised(values, twice=True)
+            if integers is None or integers.notes:
+                return None
+        targets = indices.view(np.uint32) if indices.dtype.itemsize == 4 else None
+        if targets is None:
+            targets = self.ids(indices)[0]  # type: ignore[index]  # all are ids
+        weights = None
+        if integers is not None:
+            heaviest = np.uint64(integers.values.max()) if entries else np.uint64(0)
+            weights = self._narrowed(integers.values, entries, heaviest)
+        return DeviceGraph(
+            offsets.astype(np.int64, copy=False),
+            targets,
+            weights,
+            None,
+            1.0 if integers is None else integers.scale,
+        )
+
+    def _merged(self, keys: Any, weights: Any, counts: Any, *, summing: bool) -> tuple[Any, Any]:
+        """Return distinct keys in order, and their weights."""
+        xp = self.xp
+        order = xp.argsort(keys)
+        keys = keys[order]
+        unique, sums = xp.empty(len(keys), np.uint64), xp.zeros(len(keys), np.uint64)
+        self._launch(
+            "sum_runs", len(keys), keys, order, weights, np.uint64(summing), unique, sums,
+            self.partials, counts,
+        )  # fmt: skip
+        distinct = int(self._read(counts)["unique"])
+        return unique[:distinct], sums[:distinct]
+
+    def _narrowed(self, weights: Any, count: int, heaviest: Any) -> Any:
+        """Return the first weights, in 32 bits if they fit."""
+        if int(heaviest) >= 2**32:
+            return _kept(weights, count)
+        out = self.xp.empty(count, np.uint32)
+        self._launch("narrow", count, weights, out)
+        return out
+
+    def _range_end(self, raw: Any, low: int) -> int:
+        """Return the row before which a range of at most `range_arcs` ends; at least one row."""
+        last = self.xp.asarray([int(raw[low]) + self.range_arcs])
+        high = int(self.xp.searchsorted(raw, last, side="right")[0]) - 1
+        return min(max(high, low + 1), len(raw) - 1)
+
+    def _column(self, column: Any) -> Any:
+        """Return a column in a type that kernels read, contiguous."""
+        if column.dtype not in COLUMNS:
+            column = column.astype(np.float64 if column.dtype.kind == "f" else np.int64)
+        return self.xp.ascontiguousarray(column)
+
+    def _counts(self) -> Any:
+        counts = np.zeros(1, COUNTS)
+        counts["least"] = np.iinfo(np.int64).max
+        counts["most"] = -1
+        return self.xp.asarray(counts.view(np.uint64))
+
+    def _read(self, counts: Any) -> Any:
+        return self.device.get(counts).view(COUNTS)[0]
+
+    def _launch(self, kernel: str, items: int, *args: Any) -> None:
+        """Run a kernel whose first argument is the number of its items, if there are any."""
+        if items:
+            self._launch_of(items, kernel, np.int64(items), *args)
+
+    def _launch_of(self, items: int, kernel: str, *args: Any) -> None:
+        self.device.launch("build", kernel, "", items, *args)
+
+
+def _type(column: Any) -> np.int64:
+    return np.int64(COLUMNS[column.dtype])
+
+
+def _kept(array: Any, count: int) -> Any:
+    """Return the first items; a copy where a view would keep much memory alive for good."""
+    dropped = len(array) - count
+    return array[:count] if dropped <= len(array) // 8 else array[:count].copy()
