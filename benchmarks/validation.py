@@ -22,7 +22,7 @@ from common import RESULTS, host_graph, machine, save
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling.access.plans import peak_of
 from louvain_um.profiling.access.recorder import record

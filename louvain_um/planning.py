@@ -13,10 +13,8 @@ from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.graph.limits import MAX_VERTICES
 from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_choice import machine_for
-from louvain_um.placement.machine.machine_files import load_machine
-from louvain_um.placement.model.graph_kinds import kind_of, named_kind
-from louvain_um.placement.model.workload import Source
+from louvain_um.placement.machine.profiles import load_machine, machine_for
+from louvain_um.placement.model.workload import Source, kind_of, named_kind
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement, Policy

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.core.ledger import Group
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.policy.policy import ELSEWHERE, KINDS, Placement
 
 MANAGED: Final = frozenset(KINDS) - {"device", "pinned", "peer"}
 """Kinds of managed memory."""
 
-BLOCK: Final = 2 << 20
-"""Bytes of the driver's blocks: advice that ends inside one splits it."""
-
-
 SLACK: Final = 64 << 10
-"""Bytes on top of a plan's capacity: arrays begin at multiples of 256, plans count bytes."""
+"""Bytes on top of a plan's capacity: arrays begin at multiples of `ALIGNED`, plans count bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

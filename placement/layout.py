@@ -8,12 +8,10 @@ from typing import Final
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.core.ledger import GROUPS, Group
-from louvain_um.placement.arena_spec import BLOCK, ArenaSpec, device_bytes
+from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
+from louvain_um.placement.hardware import ALIGNED, BLOCK
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, OUT_OF_CORE_KINDS, Placement, Policy
-
-ALIGNED: Final = 256
-"""Bytes to whose multiples arrays are laid into an arena."""
 
 DEVICE: Final = Placement("device")
 

@@ -22,8 +22,7 @@ from louvain_um.events import Event, announce, announcing
 from louvain_um.options import Budget, Options
 from louvain_um.placement.arena_spec import SLACK
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_choice import machine_for
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine, machine_for
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy

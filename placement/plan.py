@@ -13,8 +13,7 @@ from louvain_um.core.ledger import Group
 from louvain_um.placement.arena_spec import device_bytes
 from louvain_um.placement.decision import Decision, Request
 from louvain_um.placement.model.forecast import corrected, forecast
-from louvain_um.placement.model.remaining import Found, Remaining
-from louvain_um.placement.model.time_range import TimeRange, time_range
+from louvain_um.placement.model.remaining import Found, Remaining, TimeRange, time_range
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.plan_data import frame_of_arrays, plain_data
 from louvain_um.placement.policy.auto import choose

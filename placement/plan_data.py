@@ -9,7 +9,7 @@ from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.placement.decision import Decision
 from louvain_um.placement.layout import placed
 from louvain_um.placement.model.cost import HIDDEN
-from louvain_um.placement.model.time_range import TimeRange
+from louvain_um.placement.model.remaining import TimeRange
 from louvain_um.placement.reasons import Reason, notes, verdict
 
 if TYPE_CHECKING:

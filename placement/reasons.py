@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.core.ledger import GROUPS, Group
-from louvain_um.placement.arena_spec import BLOCK, MANAGED, device_bytes, guarded_bytes, size_of
+from louvain_um.placement.arena_spec import MANAGED, device_bytes, guarded_bytes, size_of
 from louvain_um.placement.decision import Decision
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
-from louvain_um.placement.model.cost import Estimate, copying_rate, exposed, launches
+from louvain_um.placement.model.cost import (
+    Estimate,
+    Scales,
+    copying_rate,
+    exposed,
+    launches,
+    overlaps,
+    remote_seconds,
+)
 from louvain_um.placement.model.forecast import coming
-from louvain_um.placement.model.remote_access import Scales, overlaps, remote_seconds
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.policy import AUTO, Placement
 from louvain_um.placement.units import seconds, size

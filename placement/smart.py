@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 from louvain_um.core.array_spec import Use
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_choice import machine_for
+from louvain_um.placement.machine.profiles import machine_for
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.copies import fill
 from louvain_um.placement.memory.copies import initialise as initialise_parts

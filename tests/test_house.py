@@ -145,7 +145,7 @@ GOES_OUTSIDE = {
     "louvain_um.distributed.partition": {"pickle"},
     "louvain_um.gpu.runtime.device": {"ctypes"},
     "louvain_um.placement.machine.calibrate": {"ctypes"},
-    "louvain_um.placement.machine.machine_choice": {"ctypes"},
+    "louvain_um.placement.machine.profiles": {"ctypes"},
     "louvain_um.placement.memory.host": {"ctypes"},
     "louvain_um.placement.memory.copies": {"ctypes"},
     "louvain_um.profiling.sources.cupti": {"ctypes"},

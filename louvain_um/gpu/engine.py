@@ -59,7 +59,7 @@ from louvain_um.gpu.setup import (
 )
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.machine.machine_choice import machine_for
+from louvain_um.placement.machine.profiles import machine_for
 from louvain_um.placement.memory.guard import peer_for, peer_room
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.block_cache import Traffic

@@ -10,8 +10,7 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.placement.memory.run_memory import RunMemory
-from louvain_um.placement.model.remaining import Found, Remaining
-from louvain_um.placement.model.time_range import TimeRange
+from louvain_um.placement.model.remaining import Found, Remaining, TimeRange
 from louvain_um.placement.planner import Plan
 
 

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.arena_spec import BLOCK, ArenaSpec
+from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.hardware import BLOCK, LARGE_PAGE
 from louvain_um.placement.machine.fault_fit import fit_faults
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_choice import machine_for
 from louvain_um.placement.machine.probes import Probes
+from louvain_um.placement.machine.profiles import machine_for
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.cuda_calls import HOST
@@ -219,7 +220,7 @@ class _Bench:
             for block in range(blocks):
                 ctypes.c_uint8.from_address(at + block * BLOCK).value = 1
             each = (time.perf_counter() - since) / blocks
-        return max(each - (64 << 10) / rate, 1e-6)
+        return max(each - LARGE_PAGE / rate, 1e-6)
 
     def faults(self) -> dict[str, float]:
         size, share = self.size, self.size / MOST

@@ -11,19 +11,17 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import OptionError
+from louvain_um.placement.hardware import CONTEXT
 from louvain_um.placement.units import size
 
 if TYPE_CHECKING:
     from louvain_um.placement.policy.policy import Placement
 
 GIB = 1 << 30
-
-CONTEXT: Final = 512 << 20
-"""Bytes of a device that its context and the kernels' code take, about."""
 
 WHOLE = ("memory_bytes", "faults_in_flight", "cache_bytes")
 """Figures without a fraction."""

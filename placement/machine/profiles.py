@@ -1,206 +1,232 @@
-"""The machine profiles that come with the package, and where each figure was taken from."""
+"""Which figures stand for a device: shipped profiles, files, and what was measured here.
+
+A profile that comes with the package is a file of this folder: figures, then a note on where each
+was taken from. `like` names another profile, whose figures count where a file has none.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import ctypes
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
-from louvain_um.placement.machine.machine import GIB, Machine
+from louvain_um.core.atomic_files import read_text
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.machine.machine import Machine
 
-_FAULTS = (
-    "fitted: the simulator's batches, block services and bytes against four measured runs "
-    "(1 GiB faulted in sequentially and at random, touched first on the GPU, 4,096 random reads)"
-)
-_MIGRATION = (
-    "assumed: a prefetch's time a byte, and on it the 19 ps a byte that faults add on the H200"
-)
-_FROM_H200 = (
-    "assumed: the H200's share of its own bus (51.3 / 55.5 in place, a random read is one "
-    "32-byte sector at a third of the bus) on PCIe 3.0 x16 at 12.5 GB/s"
-)
-_HOST_SOFTWARE = "assumed: host software, as fitted on the H200's host"
-_AS_H200 = "assumed: as on the H200"
-_IN_BATCHES = "assumed: nothing beside what batches and bytes take"
-_LINKED = "measured once between H200 of one host that NVLink joins; no record was kept"
+MOST_CHARACTERS = 1 << 20
+"""Of a file; what is longer is no profile."""
 
-H200 = Machine(
-    name="h200",
-    memory_bytes=139 * GIB,
-    device_bandwidth=4360e9,
-    device_random_rate=40e9,
-    device_atomic_rate=16.7e9,
-    copy_to_device=55.5e9,
-    copy_to_host=55.4e9,
-    remote_bandwidth=51.3e9,
-    remote_write_bandwidth=52.6e9,
-    remote_random_rate=567e6,
-    remote_atomic_rate=396e6,
-    pinned_random_rate=111e6,
-    prefetch_to_device=49.8e9,
-    prefetch_to_host=20.5e9,
-    prefetch_duplicate=16.6e9,
-    migrate_to_device=25.6e9,
-    evict_to_host=20.5e9,
-    fault_batch_seconds=30e-6,
-    block_service_seconds=10e-6,
-    cpu_fault_seconds=20e-6,
-    launch_seconds=3.7e-6,
-    readback_seconds=16e-6,
-    fault_wake_seconds=100e-6,
-    prefetch_call_seconds=100e-6,
-    step_seconds=8e-6,
-    arrival_seconds=10e-6,
-    operation_rate=30e12,
-    faults_in_flight=264,
-    cache_bytes=50 << 20,
-    peer_bandwidth=355e9,
-    peer_copy_bandwidth=389e9,
-    peer_random_rate=7.13e9,
-    peer_atomic_rate=1e9,
-    notes={
-        "all": "measured on one NVIDIA H200 (PCIe 5.0 x16, driver 580.159, CUDA 13.0, x86-64)",
-        "peer_bandwidth": _LINKED,
-        "peer_copy_bandwidth": _LINKED,
-        "peer_random_rate": _LINKED,
-        "peer_atomic_rate": "assumed: a seventh of the random reads",
-        "device_atomic_rate": "measured on device and on resident managed memory alike",
-        "prefetch_to_host": "middle of the measured 17.7 to 23.3 GB/s",
-        "prefetch_duplicate": "middle of the measured 14.6 to 18.7 GB/s",
-        "migrate_to_device": "fitted together with fault_batch_seconds; many small copies",
-        "evict_to_host": "assumed: as a prefetch to the host; the driver's eviction was not run",
-        "fault_batch_seconds": _FAULTS,
-        "block_service_seconds": _FAULTS,
-        "cpu_fault_seconds": "measured by calibrate: 18.5 to 20.4 µs in six runs",
-        "fault_wake_seconds": "fitted to LFR 18 and 20 under base: .09 to .28 ms for each time",
-        "prefetch_call_seconds": "fitted to blocks of LFR 18 and 20 that come and go: part of .41 "
-        "and .47 ms each",
-        "step_seconds": "fitted to LFR 18 in device memory; 6 to 9 µs on levels of R-MAT 18",
-        "operation_rate": "measured: multiply-adds that depend on each other, 30.6 Tflop/s",
-        "arrival_seconds": "fitted to LFR 18 with scratch in host memory: 240 ms more",
-        "cache_bytes": "data sheet: 50 MB, taken as MiB",
-        "faults_in_flight": "132 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
-    },
+MOST_SHOWN = 1000
+"""Characters of a name that an error shows."""
+
+PROFILE_FIELDS: Final = tuple(
+    item.name
+    for item in fields(Machine)
+    if item.default is MISSING and item.default_factory is MISSING
 )
 
-P4000 = Machine(
-    name="p4000",
-    memory_bytes=8 * GIB,
-    device_bandwidth=195e9,
-    device_random_rate=3.4e9,
-    device_atomic_rate=1.8e9,
-    copy_to_device=12.5e9,
-    copy_to_host=12.8e9,
-    remote_bandwidth=11.5e9,
-    remote_write_bandwidth=11.8e9,
-    remote_random_rate=128e6,
-    remote_atomic_rate=60e6,
-    pinned_random_rate=128e6,
-    prefetch_to_device=11.3e9,
-    prefetch_to_host=11.3e9,
-    prefetch_duplicate=5.6e9,
-    migrate_to_device=9.3e9,
-    evict_to_host=11.3e9,
-    fault_batch_seconds=30e-6,
-    block_service_seconds=10e-6,
-    cpu_fault_seconds=20e-6,
-    launch_seconds=5e-6,
-    readback_seconds=20e-6,
-    operation_rate=2.4e12,
-    faults_in_flight=56,
-    cache_bytes=2 << 20,
-    notes={
-        "all": "assumed where nothing else is said; no figure was measured on a Quadro P4000",
-        "memory_bytes": "data sheet: 8 GB GDDR5",
-        "device_bandwidth": "data sheet: 243 GB/s, of which 80 % is taken as reachable",
-        "device_random_rate": "assumed: a 32-byte sector a read, at 45 % of the data sheet's rate",
-        "device_atomic_rate": "assumed: half the rate of random reads",
-        "copy_to_device": "PCIe 3.0 x16: 15.75 GB/s, of which 80 % is usual",
-        "remote_bandwidth": _FROM_H200,
-        "remote_random_rate": _FROM_H200,
-        "migrate_to_device": _MIGRATION,
-        "prefetch_duplicate": "assumed: half of a plain prefetch; the H200 shows a third",
-        "fault_batch_seconds": _HOST_SOFTWARE,
-        "block_service_seconds": _HOST_SOFTWARE,
-        "cache_bytes": "data sheet: 2 MB",
-        "operation_rate": "assumed: 45 % of the data sheet's 5.3 Tflop/s in single precision",
-        "step_seconds": _AS_H200,
-        "arrival_seconds": _AS_H200,
-        "fault_wake_seconds": _IN_BATCHES,
-        "prefetch_call_seconds": _IN_BATCHES,
-        "faults_in_flight": "14 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
-    },
-)
 
-RTX3060TI = replace(
-    P4000,  # the same bus
-    name="rtx3060ti",
-    device_bandwidth=370e9,
-    device_random_rate=6.3e9,
-    device_atomic_rate=3.2e9,
-    launch_seconds=4e-6,
-    readback_seconds=16e-6,
-    operation_rate=7.3e12,
-    faults_in_flight=57,
-    cache_bytes=4 << 20,
-    notes={
-        **P4000.notes,
-        "all": "assumed where nothing else is said; no figure was measured on an RTX 3060 Ti",
-        "memory_bytes": "data sheet: 8 GB GDDR6",
-        "device_bandwidth": "data sheet: 448 GB/s, of which 83 % is taken as reachable",
-        "copy_to_device": "PCIe 3.0 x16 (the host's): 15.75 GB/s, of which 80 % is usual",
-        "cache_bytes": "data sheet: 4 MB",
-        "operation_rate": "assumed: 45 % of the data sheet's 16.2 Tflop/s in single precision",
-        "faults_in_flight": "38 processors x 1,536 threads x 4 bytes, in pages of 4 KiB",
-    },
-)
+def _shipped_file(name: str) -> dict[str, Any]:
+    text = Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
-P100 = replace(
-    P4000,  # the same bus
-    name="p100",
-    memory_bytes=16 * GIB,
-    device_bandwidth=585e9,
-    device_random_rate=10.3e9,
-    device_atomic_rate=5.1e9,
-    operation_rate=4.2e12,
-    faults_in_flight=112,
-    cache_bytes=4 << 20,
-    notes={
-        **P4000.notes,
-        "all": "assumed where nothing else is said; no figure was measured on a Tesla P100",
-        "memory_bytes": "data sheet: 16 GB HBM2",
-        "device_bandwidth": "data sheet: 732 GB/s, of which 80 % is taken as reachable",
-        "copy_to_device": "PCIe 3.0 x16 (the host's): 15.75 GB/s, of which 80 % is usual",
-        "cache_bytes": "data sheet: 4 MB",
-        "operation_rate": "assumed: 45 % of the data sheet's 9.3 Tflop/s in single precision",
-        "faults_in_flight": "56 processors x 2,048 threads x 4 bytes, in pages of 4 KiB",
-    },
-)
 
-_FROM_NVLINK = "assumed: as on PCIe, at 32 instead of 12.5 GB/s"
+def _shipped(name: str) -> Machine:
+    values = {k: v for k, v in _shipped_file(name).items() if k not in ("rates", "kinds")}
+    like = values.pop("like", None)
+    if like is None:
+        return Machine(**values)
+    base = _shipped(like)
+    return replace(base, **{**values, "notes": {**base.notes, **values["notes"]}})
 
-P100_NVLINK = replace(
-    P100,
-    name="p100-nvlink",
-    copy_to_device=32e9,
-    copy_to_host=32e9,
-    remote_bandwidth=29.4e9,
-    remote_write_bandwidth=30.2e9,
-    remote_random_rate=328e6,
-    remote_atomic_rate=154e6,
-    pinned_random_rate=328e6,
-    prefetch_to_device=28.9e9,
-    prefetch_to_host=28.9e9,
-    prefetch_duplicate=14.4e9,
-    migrate_to_device=18.7e9,
-    evict_to_host=28.9e9,
-    notes={
-        **P100.notes,
-        "all": "the machine of Hope, Nag and Qasem: a P100 linked to a POWER8; nothing was "
-        "measured there",
-        "copy_to_device": "two NVLink 1.0 links of 20 GB/s to the host, of which 80 % is taken",
-        "remote_bandwidth": _FROM_NVLINK,
-        "remote_random_rate": _FROM_NVLINK,
-        "prefetch_to_device": _FROM_NVLINK,
-    },
-)
 
-PROFILES = {machine.name: machine for machine in (H200, P4000, RTX3060TI, P100, P100_NVLINK)}
+H200: Final = _shipped("h200")
+P4000: Final = _shipped("p4000")
+RTX3060TI: Final = _shipped("rtx3060ti")
+P100: Final = _shipped("p100")
+P100_NVLINK: Final = _shipped("p100-nvlink")
+
+PROFILES: Final = {each.name: each for each in (H200, P4000, RTX3060TI, P100, P100_NVLINK)}
+
+FALLBACK: Final = H200
+
+FITTED: Final[Mapping[str, Mapping[str, Any]]] = _shipped_file(H200.name)
+"""What the cost model was fitted with, on one machine: tables of rates, and of kinds of graph."""
+
+
+def rate(name: str) -> float:
+    """Return a fitted rate; `h200.toml` says to what it was fitted."""
+    return float(FITTED["rates"][name]["value"])
+
+
+def rates(name: str) -> dict[str, float]:
+    """Return a table of fitted rates."""
+    return {key: value for key, value in FITTED["rates"][name].items() if key != "fitted"}
+
+
+def load_machine(name: str | Path) -> Machine:
+    """Return a built-in profile by name, or one from a TOML or JSON file.
+
+    Raises
+    ------
+    LouvainUmError
+        There is no such profile or file, or the file is not a profile.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.machine import load_machine
+    >>> load_machine("h200").remote_bandwidth
+    51300000000.0
+    """
+    if not isinstance(name, (str, Path)) or not str(name) or "\0" in str(name):
+        raise LouvainUmError(
+            f"machine must name a profile ({', '.join(PROFILES)}) or a file, not {name!r}"
+        )
+    if str(name) in PROFILES:
+        return PROFILES[str(name)]
+    path = Path(name)
+    try:
+        text = read_text(path, MOST_CHARACTERS)
+        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as error:
+        known = ", ".join(PROFILES)
+        reason = (error.strerror or "cannot be read").lower()
+        meant = str(name).lower()
+        near = f"did you mean {meant}? Or " if meant in PROFILES else ""
+        raise LouvainUmError(
+            f"{str(name)[:MOST_SHOWN]}: {reason}; {near}name a machine profile ({known}) or a file "
+            "that calibrate wrote"
+        ) from None
+    except RecursionError:
+        raise LouvainUmError(f"{path}: not a machine profile: nested too deeply") from None
+    except UnicodeDecodeError:
+        raise LouvainUmError(f"{path}: not a machine profile: no UTF-8 text") from None
+    except ValueError as error:
+        raise LouvainUmError(
+            f"{path}: not a machine profile: {error}; name a file that calibrate wrote"
+        ) from None
+    return _from_dict(values, path)
+
+
+def _from_dict(values: Any, path: Path) -> Machine:
+    if not isinstance(values, dict):
+        raise LouvainUmError(f"{path}: not a machine profile: names and figures are expected")
+    known = {item.name for item in fields(Machine)} - {"host"}
+    unknown = [name for name in values if name not in known]
+    missing = [name for name in PROFILE_FIELDS if name not in values]
+    if unknown or missing:
+        what = f"unknown figure {unknown[0]!r}" if unknown else f"lacks {missing[0]!r}"
+        raise LouvainUmError(f"{path}: not a machine profile: {what}")
+    if not isinstance(values.get("notes", {}), dict):
+        raise LouvainUmError(f"{path}: not a machine profile: notes must be a table")
+    try:
+        return Machine(**values)
+    except OptionError as error:
+        raise LouvainUmError(f"{path}: {error}") from None
+
+
+def calibrated_file(name: str) -> Path:
+    """Return where the figures measured on a device of this name are kept.
+
+    Parameters
+    ----------
+    name : str
+        As CUDA calls it, such as "NVIDIA H200".
+
+    Notes
+    -----
+    In the folder that ``LOUVAIN_UM_MACHINES`` names, or else ``louvain-um/machines`` of the
+    user's configuration.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.machine import calibrated_file
+    >>> calibrated_file("NVIDIA GeForce RTX 3060 Ti").name
+    'nvidia-geforce-rtx-3060-ti.json'
+    """
+    home = os.environ.get("XDG_CONFIG_HOME")
+    config = Path(home) if home else Path("~/.config").expanduser()
+    folder = os.environ.get("LOUVAIN_UM_MACHINES") or config / "louvain-um" / "machines"
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "device"
+    return Path(folder) / f"{slug}.json"
+
+
+def machine_for(device: int | str | None = None) -> Machine:
+    """Return the figures of a device: calibrated, shipped for its kind, or an H200's.
+
+    Parameters
+    ----------
+    device : int or str, optional
+        Number of a CUDA device, or a device's name; device 0 if there is one, if left out.
+
+    Returns
+    -------
+    Machine
+        Its notes say under "profile" how it was chosen.
+
+    Raises
+    ------
+    LouvainUmError
+        There is a calibrated file and it is damaged.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.machine import machine_for
+    >>> machine_for("NVIDIA GeForce RTX 3060 Ti").notes["profile"]
+    'shipped for NVIDIA GeForce RTX 3060 Ti; louvain-um calibrate measures this one'
+    """
+    name, memory = (device, None) if isinstance(device, str) else present(device or 0)
+    if name is None:
+        return _chosen(FALLBACK, f"no GPU here; the profile {FALLBACK.name} is assumed")
+    own = calibrated_file(name)
+    if own.is_file():
+        return _chosen(load_machine(own), f"measured on this {name}: {own}")
+    shipped = _named(name)
+    if shipped is not None:
+        return _chosen(shipped, f"shipped for {name}; louvain-um calibrate measures this one")
+    note = f"no profile of {name}; the profile {FALLBACK.name} is assumed; run louvain-um calibrate"
+    return _chosen(replace(FALLBACK, memory_bytes=memory or FALLBACK.memory_bytes), note)
+
+
+def present(device: int) -> tuple[str | None, int | None]:
+    """Return name and bytes of memory of a CUDA device; None where there is none."""
+    try:
+        return _described(device)
+    except OSError:
+        return None, None
+
+
+@cache
+def _described(device: int) -> tuple[str, int]:
+    """Return the same of a device that is there."""
+    cuda = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    handle, size = ctypes.c_int(), ctypes.c_size_t()
+    text = ctypes.create_string_buffer(256)
+    asked = (
+        cuda.cuInit(0),
+        cuda.cuDeviceGet(ctypes.byref(handle), device),
+        cuda.cuDeviceGetName(text, len(text), handle),
+        cuda.cuDeviceTotalMem_v2(ctypes.byref(size), handle),
+    )
+    if any(asked):
+        raise OSError(f"no CUDA device {device}")
+    return text.value.decode(errors="replace"), size.value
+
+
+def _named(name: str) -> Machine | None:
+    """Return the profile whose name is made of whole words of the device's: no GH200 is an H200."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    runs = {"".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1)}
+    return next((machine for key, machine in PROFILES.items() if key in runs), None)
+
+
+def _chosen(machine: Machine, note: str) -> Machine:
+    return replace(machine, notes={**machine.notes, "profile": note})

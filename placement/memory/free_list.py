@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-GRAIN = 256
-"""Bytes that every block is a multiple of: what cudaMalloc aligns to."""
+from louvain_um.placement.hardware import ALIGNED
 
 
 class FreeList:
     """Blocks cut from a range of bytes by best fit; neighbours that are free are joined."""
 
     def __init__(self, capacity: int) -> None:
-        self.capacity = capacity // GRAIN * GRAIN
+        self.capacity = capacity // ALIGNED * ALIGNED
         self.taken: dict[int, int] = {}
         # Gaps as (offset, bytes), by offset. A run has dozens of arrays, not thousands.
         self.gaps: list[tuple[int, int]] = [(0, self.capacity)] if self.capacity else []
@@ -99,4 +98,4 @@ class FreeList:
 
 def rounded(nbytes: int) -> int:
     """Return bytes as whole grains; an empty array takes one, so that it has an address."""
-    return -(-max(nbytes, 1) // GRAIN) * GRAIN
+    return -(-max(nbytes, 1) // ALIGNED) * ALIGNED

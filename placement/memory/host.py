@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.headroom import host_memory
 from louvain_um.core.threads import default_threads, usable_cores
-from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.hardware import BLOCK, PAGE
 from louvain_um.placement.memory import cuda_calls
 
 MOST_THREADS: Final = 16
@@ -28,10 +28,6 @@ MOST_THREADS: Final = 16
 
 SMALLEST_SHARE: Final = 4 << 20
 """Bytes below which a thread is not worth waking."""
-
-TOUCH: Final = 4 << 10
-"""One byte in so many is touched: once a page. NumPy lets other threads run meanwhile from 500
-elements on, which every thread's share has."""
 
 
 def populate(address: int, nbytes: int) -> None:
@@ -116,7 +112,8 @@ class PageLocked:
 
 
 def _touch(address: int, nbytes: int) -> None:
-    _bytes(address, nbytes)[::TOUCH] = 0
+    # Once a page. NumPy lets other threads run meanwhile from 500 elements on.
+    _bytes(address, nbytes)[::PAGE] = 0
 
 
 def _bytes(address: int, nbytes: int) -> NDArray[np.uint8]:

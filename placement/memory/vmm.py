@@ -12,7 +12,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
-from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.cuda_calls import HOST
 from louvain_um.placement.memory.guard import guard

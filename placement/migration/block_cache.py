@@ -14,10 +14,8 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory import cuda_calls
-
-BLOCK: Final = 2 << 20
-"""Bytes of a migration unit, as in the driver."""
 
 NOT_RESIDENT: Final = -1
 """Entry of `BlockCache.used` for a unit that is not on the device."""

@@ -24,6 +24,7 @@ from typing import Final
 
 from louvain_um.core.threads import start_thread
 from louvain_um.errors import LouvainUmError, MemoryBudgetError, PlacementError
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory import cuda_calls, vmm
 from louvain_um.placement.memory.advise import Side
 from louvain_um.placement.memory.cuda_calls import HOST
@@ -31,7 +32,7 @@ from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.host import available
 from louvain_um.placement.migration.mappings import Mappings, Page, PageSide
 
-LEAST_PAGE: Final = 2 << 20
+LEAST_PAGE: Final = BLOCK
 """Bytes to whose multiples the driver maps memory."""
 
 MOST_PAGE: Final = 64 << 20

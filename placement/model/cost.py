@@ -7,8 +7,8 @@ For a structure d, keeping it on the host pays when ``P_d = φ_d − τ_d − σ
 * τ, the copies saved: d need not be copied to the device, once if it fits, repeatedly if not;
 * σ, the launches saved: those of a kernel that processes d block by block.
 
-All figures of the machine come from `louvain_um.placement.machine.machine.Machine`; the constants
-below are this model's own, each with its reason.
+All figures of the machine come from `louvain_um.placement.machine.machine.Machine`; rates that were
+fitted, and what to, are in `machine/h200.toml`.
 """
 
 from __future__ import annotations
@@ -17,75 +17,62 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from louvain_um.core.array_spec import Stage
+from louvain_um.core.array_spec import ArraySpec, Stage, Use
 from louvain_um.core.ledger import Group
-from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.hardware import BLOCK, PAGE, SECTOR, WARP
 from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.profiles import rate
 from louvain_um.placement.policy.policy import Placement
 
-HIDDEN: Final = 0.1
-"""Share of the shorter of computing and reading over the bus that overlaps with the longer. It is
-small if part of the arcs is on the host, since a step waits for its slowest rows (`policies_h200`:
-on LFR 24 and R-MAT 24 with half or more of the arcs hosted, the sum is right to within 10 %)."""
+HIDDEN: Final = rate("hidden")
+"""Share of the shorter of computing and reading over the bus that overlaps with the longer: small
+if part of the arcs is on the host, since a step waits for its slowest rows."""
 
-BATCHES_A_BLOCK: Final = 2.33
-"""Fault batches per 2 MiB moved by page faults; fitted: 12.9 GB/s measured on an H200."""
+BATCHES_A_BLOCK: Final = rate("batches_a_block")
+"""Fault batches per 2 MiB moved by page faults."""
 
-HOST_FILL: Final = 20.8e9
-"""Bytes/s at which several threads make fresh pages of host memory, measured beside an H200."""
+HOST_FILL: Final = rate("host_fill")
+"""Bytes/s at which several threads make fresh pages of host memory."""
 
-GIVEN_FILL: Final = 6.5e9
-"""Bytes/s at which a graph's arrays are written into memory that host and device share: LFR 24's
-2.7 GB took 0.43 to 0.46 s under zero_copy (`policies_h200`)."""
+GIVEN_FILL: Final = rate("given_fill")
+"""Bytes/s at which a graph's arrays are written into memory that host and device share."""
 
-PAGEABLE: Final = 7.5e9
+PAGEABLE: Final = rate("pageable")
 """Bytes/s at which a graph's arrays are copied to the device at most, since they are not in
-page-locked memory: LFR 24's 2.7 GB took 0.34 s, R-MAT 24's 2.2 GB 0.32 (`policies_h200`)."""
+page-locked memory."""
 
-PACKING: Final = 5e8
-"""Arcs/s that several threads pack: LFR and R-MAT 24 loaded in 0.7 s instead of 0.3 with targets of
-24 bits (`policies_h200`), graphs of 112 M arcs take 0.13 s longer since targets take as many bytes
-as their neighbours need (`zoo_split_h200`, `zoo_packed_h200`; two hosts)."""
+PACKING: Final = rate("packing")
+"""Arcs/s that several threads pack."""
 
-FRESH: Final = 0.083
-"""Rate at which prefetching creates empty pages on the device, relative to its bandwidth: 362 of
-4,360 GB/s on an H200."""
+FRESH: Final = rate("fresh")
+"""Rate at which prefetching creates empty pages on the device, relative to its bandwidth."""
 
-BESIDE: Final = 3.5
+SORTED_OVERLAP: Final = rate("sorted_overlap")
 """Exponent p of ``(compute^p + bus^p)^(1/p)``, the time of both with sorted rows. They overlap
-because rows are sorted by length, and the hosted ones are the longest: some warps wait for these
-while others are at work on the rest. Fitted to LFR 24 and R-MAT 24 with 25, 50, 75, 88 and 100 % of
-the arcs hosted (`hosted_arrays_h200.json`), by kernels half of whose blocks began with the shortest
-rows; with all in the same order five kinds of graph took as long with 30 % of the memory
-(`sorted_rows_h200.json`).
+because rows are sorted by length, and those on the host are the longest: some warps wait for these
+while others are at work on the rest."""
+
+PACKED_MOVE: Final = rate("packed_move")
+"""Factor on the time of moving and refining with packed targets, wherever these are."""
+
+REMAPPED: Final = rate("remapped")
+"""Seconds for each page that changes sides while level 0 is aggregated, what waits for it included.
 """
 
-PACKED_MOVE: Final = 1.15
-"""Factor on the time of moving and refining with packed targets, wherever these are: with all of
-level 0 on the device and targets of 24 bits, moving on it took 1.10 times as long on LFR 24, 1.20
-times on R-MAT 24 (`as_beside_the_host` in `peer_h200.json`)."""
-
-REMAPPED: Final = 400e-6
-"""Seconds for each page that changes sides while level 0 is aggregated, what waits for it included;
-fitted to the same runs. Unmapping and mapping it take 45 to 65 µs on a device (`pages_h200.json`).
-"""
-
-LOW_SCRATCH_AGGREGATE: Final = 1.2
-LOW_SCRATCH_REMOTE: Final = 1.3
+LOW_SCRATCH_AGGREGATE: Final = rate("low_scratch_aggregate")
+LOW_SCRATCH_REMOTE: Final = rate("low_scratch_remote")
 """Factors on the time of aggregation with low scratch, and on its reads over the bus with the graph
-on the host; fitted to LFR 24 and R-MAT 24."""
+on the host."""
 
-MERGED: Final = 11
+MERGED: Final = rate("merged")
 MERGING: Final[tuple[Group, ...]] = ("scratch", "hash")
 """How often scratch and hash are used again if all arcs move in blocks; less if some stay. The
-rows of each block are merged into those of earlier blocks. With one of the groups on the host and
-44 to 98 % of the arcs out of core, aggregation took 5 to 15 times as long as with both on the GPU
-(`policies_h200`: `adv3`, `adv5` and `adv8` on LFR 20, LFR 24 and R-MAT 24)."""
+rows of each block are merged into those of earlier blocks."""
 
-LOW_SCRATCH_MERGED: Final = 4, 6
+LOW_SCRATCH_MERGED: Final = rate("low_scratch_merged"), rate("low_scratch_merged_blocks")
 """The same with low scratch on the host: the first figure always, the second added if all arcs
 move in blocks. Low scratch splits each block and each merge into many pieces, and the grid
-synchronizes through host memory after each (`small_scratch_h200`)."""
+synchronizes through host memory after each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +144,7 @@ def together(core: float, remote: float, sorted_rows: float = 0.0) -> float:
     """Return seconds of a stage that computes and reads over the bus at the same time."""
     both = max(core, sorted_rows)
     if sorted_rows:
-        both *= (1 + (min(core, sorted_rows) / both) ** BESIDE) ** (1 / BESIDE)
+        both *= (1 + (min(core, sorted_rows) / both) ** SORTED_OVERLAP) ** (1 / SORTED_OVERLAP)
     return max(both, remote) + (1 - HIDDEN) * min(both, remote)
 
 
@@ -198,7 +185,6 @@ def launches(device_mapped: int, room: int) -> int:
     return device_mapped // max(room, 1) + 1
 
 
-PAGE: Final = 4096
 FACTORS: Final = range(1, 11)
 """Blocking factors, pages a warp, that the paper found to pay; the best were 2 to 5."""
 
@@ -227,3 +213,146 @@ def tune(measure: Callable[[int], float], begin: int = BEST_FACTORS[0]) -> int:
         if better == best:
             return best
         best = better
+
+
+SCATTER: Final[Mapping[Stage, float]] = {"aggregate": rate("scatter_aggregate")}
+SCATTER_IN_ORDER: Final = rate("scatter_in_order")
+"""Share of a random access that each long row costs besides its bytes. Most passes take rows in the
+order of their vertices, but not one after the other; aggregation takes them in that of communities.
+"""
+
+LEAST_TILE: Final = 4
+"""Fewest threads that read one row: short rows are read side by side, so that each costs less."""
+
+WHOLE: Final = 4
+"""Bytes of a target that is not packed. Writing fewer to an element takes as long as writing so
+many."""
+
+TAKEN: Final = rate("taken")
+"""Share of their reserved memory that coarse levels use. The rest, at the end, costs nothing
+wherever it is."""
+
+WORD: Final = 8
+"""Bytes that are read together, at least, of an array without declared accesses."""
+
+SEARCHED: Final = rate("searched")
+"""How often aggregation reads what it looks up in scratch, per declared access."""
+
+WAITING: Final = rate("waiting")
+"""Exponent of how busy a link is, to give the share of its time that computing does not hide."""
+
+FLAGS: Final = rate("flags")
+"""Cost of testing or setting a flag, by that of a read: no thread waits, many are set together."""
+
+UNSEEN: Final[tuple[Stage, ...]] = ("move", "refine", "aggregate", "coarse", "fetch")
+UNSEEN_TIMES: Final = 7
+"""An array without declared accesses is assumed to be read at random, word by word, so often in
+each of these stages. This errs towards keeping it on the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """By how much a graph, and how it is run, differ from what arrays declare for any."""
+
+    moving: float = 1.0
+    rows: float = 1.0
+    hubs: float = 1.0
+    refines: bool = True
+    adding: float = 1.0
+    coming: float = 0.0
+    low_scratch: bool = False
+
+    def pieces(self, group: Group) -> float:
+        """Return the factor for aggregation: blocks are merged, low scratch is reused more."""
+        more = merged(group, self.coming, low_scratch=self.low_scratch)
+        return (1 + more) * (LOW_SCRATCH_REMOTE if self.low_scratch else 1)
+
+    def of(self, array: ArraySpec, stage: Stage, use: Use) -> float:
+        """Return the factor for accesses of an array."""
+        labels = array.role == "labels" and array.level == 0
+        along = (array.holds_input_arcs and use == "stream") or labels
+        tables = array.group == "hash"
+        if stage == "move":
+            if array.role == "next_active" or (array.role == "active" and use == "gather"):
+                return self.moving * FLAGS
+            return self.moving * (self.rows if along else self.hubs if tables else 1.0)
+        if stage != "aggregate":
+            return 1.0
+        scratch = array.group == "scratch"
+        searched = SEARCHED if scratch and use == "gather" else 1.0
+        return searched * (self.adding if along or tables or scratch else 1.0)
+
+
+AS_DECLARED: Final = Scales()
+
+
+def accesses_of(array: ArraySpec, scales: Scales = AS_DECLARED) -> dict[tuple[Stage, Use], float]:
+    """Return an array's element accesses."""
+    if not array.accesses:
+        # Bytes are cut into arrays of words.
+        count = float(UNSEEN_TIMES * array.nbytes / max(array.itemsize, WORD))
+        stages = (s for s in UNSEEN if s in array.stages and (scales.refines or s != "refine"))
+        return {(stage, "gather"): count for stage in stages}
+    return {
+        (stage, use): count * scales.of(array, stage, use)
+        for (stage, use), count in array.accesses.items()
+    }
+
+
+def exposed_share(machine: Machine) -> float:
+    """Return the share of the seconds of reading arcs in place that computing does not hide."""
+    # With each arc goes a random read of the device: arcs are used no faster than that.
+    busy = WHOLE * machine.device_random_rate / machine.remote_bandwidth
+    return float(min(1.0, busy**WAITING))
+
+
+def rows_at_once(mean_degree: float) -> float:
+    """Return how many rows a warp reads side by side."""
+    return WARP / min(max(mean_degree, LEAST_TILE), WARP)
+
+
+def remote_seconds(
+    array: ArraySpec,
+    placement: Placement,
+    machine: Machine,
+    mean_degree: float,
+    scales: Scales = AS_DECLARED,
+) -> dict[Stage, float]:
+    """Return seconds per stage that the bus, or the link to a peer, is busy for an array."""
+    there = placement.on_device
+    if there == 1:
+        return {}
+    on_host = max(0.0, TAKEN - there) if array.holds_coarse_arcs else 1 - there
+    machine = machine.at(placement)
+    pinned = placement.kind == "pinned"
+    reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
+    atomics = machine.remote_atomic_rate * (reads / machine.remote_random_rate)
+    arcs = array.holds_input_arcs or array.holds_coarse_arcs
+    found = dict[Stage, float]()
+    for (stage, use), count in accesses_of(array, scales).items():
+        if use == "atomic":
+            seconds = count / atomics
+        elif use == "gather":
+            seconds = count / reads
+            if stage == "aggregate" and array.role == "offsets":
+                # They do not change meanwhile: what the cache holds is not read again.
+                seconds *= 1 - min(1.0, machine.cache_bytes / max(array.nbytes, 1))
+        elif array.holds_input_arcs and mean_degree > 0:
+            # A row ends and begins in the middle of a sector: most of one more is moved.
+            row = array.itemsize * mean_degree + SECTOR - array.itemsize
+            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads / rows_at_once(mean_degree)
+            seconds = count / mean_degree * (row / machine.remote_bandwidth + apart)
+        else:
+            least = WHOLE if stage == "aggregate" else 0
+            seconds = count * max(array.itemsize, least) / machine.remote_bandwidth
+        if use == "stream" and arcs:
+            seconds *= exposed_share(machine)
+        found[stage] = found.get(stage, 0.0) + on_host * seconds
+    if "aggregate" in found:
+        found["aggregate"] *= scales.pieces(array.group)
+    return found
+
+
+def overlaps(array: ArraySpec, machine: Machine) -> bool:
+    """Whether reading arcs overlaps with computing on others, as `cost.together` says."""
+    return array.by_length and exposed_share(machine) == 1

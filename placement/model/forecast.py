@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec, Stage
 from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.layout import HELD_BLOCKS, placed
+from louvain_um.placement.machine.profiles import rate
 from louvain_um.placement.migration.pages import page_bytes
 from louvain_um.placement.model.cost import (
     GIVEN_FILL,
@@ -15,27 +17,24 @@ from louvain_um.placement.model.cost import (
     PACKED_MOVE,
     PACKING,
     REMAPPED,
+    TAKEN,
+    WHOLE,
     add,
     arrival_seconds,
     copying_rate,
     launches,
+    overlaps,
+    remote_seconds,
     together,
     transfer_seconds,
 )
-from louvain_um.placement.model.graph_kinds import sweeps
-from louvain_um.placement.model.remote_access import (
-    TAKEN,
-    WHOLE,
-    overlaps,
-    remote_seconds,
-)
-from louvain_um.placement.model.workload import Workload
+from louvain_um.placement.model.workload import Workload, sweeps
 from louvain_um.placement.policy.policy import Placement, Policy
 
-STEP_SECONDS = 100e-6
-"""Host time per block of a pass, to find missing blocks, move them and launch; assumed."""
+STEP_SECONDS: Final = rate("block_step")
+"""Host time per block of a pass, to find missing blocks, move them and launch."""
 
-APART: tuple[Stage, ...] = ("load", "fetch")
+OUTSIDE: Final[tuple[Stage, ...]] = ("load", "fetch")
 """Stages that the algorithm's seconds exclude: loading the graph, fetching the labels."""
 
 
@@ -70,7 +69,7 @@ class Forecast:
     @property
     def seconds(self) -> float:
         """Seconds of the algorithm: all stages but loading and fetching."""
-        return sum(s for stage, s in self.stages.items() if stage not in APART)
+        return sum(s for stage, s in self.stages.items() if stage not in OUTSIDE)
 
 
 def coming(layout: Sequence[ArenaSpec], out_of_core: Mapping[str, int]) -> float:

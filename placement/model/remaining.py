@@ -4,7 +4,8 @@ What level 0 took is the measure of what follows: a coarse arc is visited and ag
 fast as one of the input was in this run, on this machine, under this budget. How fast levels shrink
 and how many cycles follow is not known then. Whether communities are larger than a vertex and its
 neighbours tells most of it: smaller ones came about by chance, and further cycles work on all
-levels.
+levels. Before a run, what is measured cheaply, the degrees and a sample of triangles, bounds what
+coarse levels may keep, and so the time (`time_range`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from functools import cached_property
 from typing import Final
 
 from louvain_um.core.rules import CYCLES, MOST_KEPT
-from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.machine.profiles import H200, rate, rates
+from louvain_um.placement.model.forecast import Forecast
 from louvain_um.placement.model.workload import Workload
 
 LEVELS: Final = 4
@@ -38,23 +40,26 @@ LEVEL_OF_LEIDEN: Final = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Chosen by runs of the zoo; `benchmarks/zoo_predictions.py` fits them to half of its kinds."""
+    """What later levels and cycles take, by what level 0 took."""
 
-    visit: float = 0.0165
-    visit_vertex: float = 0.21
-    visit_skew: float = 0.55
-    aggregate: float = 2.0
-    refine: float = 2.2
-    sweeps: float = 1.23
-    open: float = 21.2
-    merging: float = 2.3
-    clear: float = 0.06
-    hubs: float = 0.16
-    vertex: float = 0.43
-    level: float = 0.85
-    back: float = 0.26
-    again: float = 0.6
-    doubt: float = 0.5
+    visit: float
+    visit_vertex: float
+    visit_skew: float
+    aggregate: float
+    refine: float
+    sweeps: float
+    open: float
+    merging: float
+    clear: float
+    hubs: float
+    vertex: float
+    level: float
+    back: float
+    again: float
+    uncertainty: float
+
+
+FITTED: Final = Rates(**rates("remaining"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,7 @@ class Remaining:
     limit: int | None
     arc_bytes: float
     found: Found
-    rates: Rates = Rates()
+    rates: Rates = FITTED
 
     @property
     def _vertices(self) -> tuple[int, int, int]:
@@ -205,11 +210,11 @@ class Remaining:
         moving = self.visit * arcs + rates.back * self.away
         if self.work.method != "leiden":
             cycle = self.aggregating * self.visit * arcs + rates.back * self.away
-            return moving + (rates.doubt if self.clear else 1.0) * cycle
+            return moving + (rates.uncertainty if self.clear else 1.0) * cycle
         cycle = rates.again * (self.aggregating * self.visit * arcs + self.coarse(1))
         cycle += (1 - rates.back) * self.away + self.coarse_away  # the rest waits in `moving`
         if self.clear:
-            return moving + rates.doubt * cycle
+            return moving + rates.uncertainty * cycle
         cycles = CYCLES["leiden"] - 1
         return moving + cycles * (cycle + self.launches) + moving
 
@@ -222,3 +227,62 @@ class Remaining:
     def after_cycle(self, spent: float) -> float:
         """Return the seconds of the whole run, if the first cycle took so many."""
         return spent + self.again
+
+
+Kept = tuple[float, float, float]
+"""Share of the input's arcs that level 1 keeps: low, expected, high."""
+
+LEVEL_0: Final = tuple(rates("range_of_level_0").values())
+"""Seconds of level 0 relative to the expected."""
+
+LATER: Final = rate("later")
+"""Seconds of what follows level 0, by those that the same facts are taken to mean when level 1 is
+there: all three shares of its arcs at once, and as many vertices, are rare."""
+
+JOINED: Final = rate("joined")
+"""Vertices of level 1 by those of the input, relative to the arcs that it keeps."""
+
+BUS: Final = tuple(rates("range_of_bus").values())
+"""Seconds of the bus on level 0 relative to the expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """Seconds of the algorithm: the graph's and the labels' journeys apart."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __contains__(self, seconds: float) -> bool:
+        return self.low <= seconds <= self.high
+
+
+def time_range(
+    expected: Forecast, work: Workload, kept: Kept, *, limit: int | None, arc_bytes: float
+) -> TimeRange:
+    """Return how long a run may take."""
+    level_0 = sum(s for stage, s in expected.core.items() if stage not in ("fetch", "coarse"))
+    causes = (expected.remote, expected.out_of_core, expected.arrival)
+    bus = sum(s for by in causes for stage, s in by.items() if stage not in ("load", "coarse"))
+    bus -= expected.arrival.get("fetch", 0.0) + expected.remote.get("fetch", 0.0)
+    # Without pages, coarse levels lie where the plan says, however many arcs they keep.
+    away = expected.remote.get("coarse", 0.0) if limit is None else 0.0
+    found = []
+    for at, share in enumerate(kept):
+        waited = BUS[at] * max(bus, 0.0)
+        first = LEVEL_0[at] * level_0 + waited
+        vertices = int(JOINED * share * work.vertices)
+        known = Found(
+            seconds=first,
+            visited=work.visited,
+            arcs=int(share * work.arcs),
+            vertices=vertices,
+            communities=vertices,
+            waited=waited,
+        )
+        run = Remaining(work=work, limit=limit, arc_bytes=arc_bytes, found=known)
+        later = run.seconds - first
+        there = share / kept[1] * away if kept[1] else 0.0
+        found.append(first + LATER * later + BUS[at] * there)
+    return TimeRange(*found)

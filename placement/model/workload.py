@@ -1,23 +1,127 @@
-"""The work that declared arrays stand for: a graph, its kind, and the machine that it runs on."""
+"""How much work declared arrays stand for: a graph, its kind, and the machine that it runs on.
+
+Three kinds of graph were measured, with everything in plain device memory; a fourth is for graphs
+of which nothing but the size is known (`machine/h200.toml`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from louvain_um.core.array_spec import ArraySpec, Stage
-from louvain_um.core.rules import CYCLES
+from louvain_um.core.rules import CYCLES, FULL_SWEEPS, SUB_ROUNDS
+from louvain_um.errors import OptionError
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.graph_kinds import (
-    GraphKind,
-    kind_of,
-    named_kind,
-    seconds_in_core,
-    sweeps,
-)
-from louvain_um.placement.model.remote_access import Scales
+from louvain_um.placement.machine.profiles import FITTED, H200, rates
+from louvain_um.placement.model.cost import Scales
+
+GATHERED: Final = 8
+"""Bytes a vertex that moving reads at random: its label and its community's total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """What a method does on one kind of graph; times are nanoseconds on an H200."""
+
+    refine: float
+    aggregate: float
+    aggregate_missed: float
+    coarse: float
+    coarse_fixed: float
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphKind:
+    """A kind of graph; times are nanoseconds on an H200."""
+
+    name: str
+    about: str
+    visited: float
+    iterations: float
+    move: float
+    move_missed: float
+    fetch: float
+    reread: float
+    hubs: float
+    methods: Mapping[str, Method]
+
+
+FIXED: Final = rates("fixed")
+"""Nanoseconds of a run's moving on level 0, and of each aggregation of it, whatever the size."""
+
+ABOUT: Final = {
+    "mesh": "similar degrees and local edges, as in meshes and road networks",
+    "community_structured": "varying degrees and clear communities, as in friendship networks",
+    "power_law": "hubs hold many of the arcs, as in R-MAT and link networks",
+    "unknown": "only the size is known; the median of three measured kinds",
+}
+
+
+def _kind(name: str) -> GraphKind:
+    """Return a kind with what was measured of it."""
+    values = dict(FITTED["kinds"][name])
+    methods = {method: Method(**values.pop(method)) for method in ("louvain", "leiden")}
+    return GraphKind(name=name, about=ABOUT[name], methods=methods, **values)
+
+
+GRAPH_KINDS: Final = {name: _kind(name) for name in ABOUT}
+
+MESH, COMMUNITY_STRUCTURED, POWER_LAW, UNKNOWN = GRAPH_KINDS.values()
+
+MESH_BELOW: Final = 2.0
+POWER_LAW_FROM: Final = 12.0
+"""Skew at which kinds change: lattices 1.0, geometric graphs 1.1, co-authors 3, LFR 8, networks of
+trust or mail 14 to 17, R-MAT 74 and more."""
+
+
+def kind_of(skew: float | None) -> GraphKind:
+    """Return the kind of a graph."""
+    if skew is None:
+        return UNKNOWN
+    return (
+        MESH if skew < MESH_BELOW else COMMUNITY_STRUCTURED if skew < POWER_LAW_FROM else POWER_LAW
+    )
+
+
+def named_kind(name: str) -> GraphKind:
+    """Return a kind by name."""
+    if not isinstance(name, str) or name not in GRAPH_KINDS:
+        raise OptionError("kind", name, f"must be one of {', '.join(GRAPH_KINDS)}")
+    return GRAPH_KINDS[name]
+
+
+def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
+    """Return how often a stage passes over all blocks of level 0's arcs."""
+    cycles = kind.methods[method].cycles
+    refining = cycles * (SUB_ROUNDS + 1) if method == "leiden" else 0
+    # After the first sweeps, one more pass activates vertices for the last sub-round's moves.
+    moving = kind.iterations * (SUB_ROUNDS + 1) - FULL_SWEEPS
+    return {"move": moving, "refine": refining, "aggregate": 2 * cycles}
+
+
+def seconds_in_core(
+    kind: GraphKind, vertices: int, arcs: int, machine: Machine, method: str, visited: float
+) -> dict[Stage, float]:
+    """Return seconds of each stage with every array in plain device memory, loading apart."""
+    scale = 1e-9 * H200.device_random_rate / machine.device_random_rate
+    fixed = 1e-9 * machine.readback_seconds / H200.readback_seconds
+    missed = max(0.0, 1 - machine.cache_bytes / max(GATHERED * vertices, 1))
+    does = kind.methods[method]
+    cycles = does.cycles
+    moving = kind.move + kind.move_missed * missed
+    aggregating = does.aggregate + does.aggregate_missed * missed
+    return {
+        "move": scale * moving * visited * arcs + fixed * FIXED["move"],
+        "refine": scale * does.refine * cycles * arcs,
+        "aggregate": cycles * (scale * aggregating * arcs + fixed * FIXED["aggregate"]),
+        "coarse": scale * does.coarse * arcs + fixed * does.coarse_fixed,
+        "fetch": scale * kind.fetch * vertices,
+    }
+
 
 Source = Literal["host", "device"]
 

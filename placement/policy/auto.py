@@ -10,7 +10,7 @@ from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.arena_spec import guarded_bytes
 from louvain_um.placement.layout import capacity, with_slack
 from louvain_um.placement.migration.pages import LEAST_PAGE
-from louvain_um.placement.model.remote_access import exposed_share
+from louvain_um.placement.model.cost import exposed_share
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import (
     Candidate,

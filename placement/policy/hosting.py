@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
-from louvain_um.placement.arena_spec import BLOCK, device_bytes
+from louvain_um.placement.arena_spec import device_bytes
+from louvain_um.placement.hardware import ALIGNED, BLOCK
 from louvain_um.placement.layout import (
-    ALIGNED,
     JOINT_SLACK,
     aligned,
     can_be_split,
@@ -17,8 +17,7 @@ from louvain_um.placement.layout import (
     with_slack,
 )
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.cost import exposed
-from louvain_um.placement.model.remote_access import Scales, overlaps, remote_seconds
+from louvain_um.placement.model.cost import Scales, exposed, overlaps, remote_seconds
 from louvain_um.placement.model.workload import Workload
 from louvain_um.placement.policy.candidate import Candidate, candidate, wasted_bytes
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from louvain_um.errors import OptionError
-from louvain_um.placement.model.cost import FACTORS, PAGE, launches
+from louvain_um.placement.hardware import PAGE, WARP
+from louvain_um.placement.model.cost import FACTORS, launches
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program.plan import ProgramPlan
 
 HEADER: Final = (Path(__file__).parent / "blocked.cuh").read_text(encoding="utf-8")
 """CUDA C++ that defines ``blocked_for(index, count, item_bytes, pages_per_warp)``, to be put before
 a kernel's own code; its comment says what the loop does."""
-
-LANES: Final = 32
 
 
 def blocked_grid(count: int, itemsize: int, pages_per_warp: int, threads: int = 256) -> int:
@@ -38,9 +37,9 @@ def blocked_grid(count: int, itemsize: int, pages_per_warp: int, threads: int = 
     32
     """
     _positive(pages_per_warp=pages_per_warp, itemsize=itemsize, threads=threads)
-    if threads % LANES:
+    if threads % WARP:
         raise OptionError("threads", threads, "must be a multiple of 32")
-    each = max(1, PAGE * pages_per_warp // itemsize) * (threads // LANES)
+    each = max(1, PAGE * pages_per_warp // itemsize) * (threads // WARP)
     return max(1, -(-count // each))
 
 

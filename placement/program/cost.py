@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.hardware import BLOCK, LARGE_PAGE, SECTOR
 from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.machine.profiles import rate, rates
 from louvain_um.placement.model.cost import (
     BATCHES_A_BLOCK,
     FRESH,
@@ -27,39 +28,22 @@ from louvain_um.placement.policy.policy import Kind, Placement
 from louvain_um.placement.program.accesses import Atomic, Stream
 from louvain_um.placement.program.program import Phase, Program, ProgramArray
 
-OVERLAP: Final = 12.0
+OVERLAP: Final = rate("overlap")
 """Exponent p of ``(work^p + bus^p)^(1/p)``, the seconds of a phase that works and reads over the
-bus at the same time. Where no thread waits for others, the longer hides the shorter: on an H200,
-kernels of 144 ms beside 133 ms of the bus took 146 (`intensity_reuse_h200.json`)."""
+bus at the same time. Where no thread waits for others, the longer hides the shorter."""
 
-GIVEN: Final[Mapping[Kind, float]] = {
-    "device": 33e9, "managed": 12e9, "prefetched": 38e9, "read_mostly": 13e9, "pinned": 12e9,
-    "host_mapped": 11.5e9, "split": 12.3e9, "peer": 33e9,
-}  # fmt: skip
-"""Bytes/s at which several threads bring given values where they live, to which the time of freeing
-the memory is added; of a split, the part on the host. A peer's was not measured: it is taken to be
-as fast as the device's own, since both are copied to."""
+GIVEN: Final = rates("given")
+"""Bytes/s, by kind of placement, at which several threads bring given values where they live, to
+which the time of freeing the memory is added; of a split, the part on the host."""
 
-MAKING: Final[Mapping[Kind, float]] = {
-    "prefetched": 0.8e-3, "read_mostly": 0.8e-3, "pinned": 1.2e-3, "host_mapped": 9e-3,
-    "split": 14e-3,
-}  # fmt: skip
-"""Seconds that each array takes beside that. Both are fitted to loads of R-MAT 22's rows, 0.5 and
-1.1 GB in two or three arrays, beside an H200 with 32 cores (`paper_programs_h200`)."""
+MAKING: Final = rates("making")
+"""Seconds that each array takes in addition."""
 
-FETCHED: Final = 12.5e9
-"""Bytes/s at which several threads bring results from the device into fresh memory of the host; 33
-to 67 MB took 2.3 to 6 ms."""
+FETCHED: Final = rate("fetched")
+"""Bytes/s at which several threads bring results from the device into fresh memory of the host."""
 
-LEAST_MADE: Final = 1 << 25
-"""Bytes of the smallest of these arrays. Nothing was measured below: `MAKING` is taken to fall in
-proportion, since a constant would be 9 ms for an array of a few bytes."""
-
-BIG_PAGE: Final = 64 << 10
-"""Bytes that a page fault brings at least."""
-
-SECTOR: Final = 32
-"""Bytes that one access over the bus moves at least."""
+LEAST_MADE: Final = rate("least_made")
+"""Bytes of the smallest array that `MAKING` was fitted to: below, it falls in proportion."""
 
 
 def joined(work: float, bus: float, *, overlap: bool = True) -> float:
@@ -165,7 +149,7 @@ class ProgramCost:
 
     def paged(self, array: ProgramArray) -> Pages:
         """Return what demand paging costs an array after the host has written it."""
-        pages, blocks = array.nbytes / BIG_PAGE, array.nbytes / BLOCK
+        pages, blocks = array.nbytes / LARGE_PAGE, array.nbytes / BLOCK
         missing, apart = 1.0, 1.0
         for phase in self.program.phases:
             for access, _ in self.program.accesses(array, phase.name):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.errors import OptionError
+from louvain_um.placement.hardware import ALIGNED
 from louvain_um.placement.program.accesses import (
     Access,
     Accesses,
@@ -27,9 +28,6 @@ from louvain_um.placement.program.accesses import (
     frozen,
 )
 from louvain_um.placement.units import size
-
-ALIGNED: Final = 256
-"""Bytes to whose multiples arrays are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

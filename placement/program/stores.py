@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from louvain_um.errors import DeviceUnavailableError, OptionError
-from louvain_um.placement.machine.machine_choice import present
+from louvain_um.placement.machine.profiles import present
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import peer_for
 from louvain_um.placement.program.device_arrays import DeviceStore

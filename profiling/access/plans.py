@@ -15,7 +15,7 @@ from louvain_um.options import Method
 from louvain_um.placement.decision import Declare
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.graph_kinds import kind_of
+from louvain_um.placement.model.workload import kind_of
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c

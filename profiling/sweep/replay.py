@@ -10,7 +10,7 @@ from typing import Any, Final
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks

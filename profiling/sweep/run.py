@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from louvain_um.core import parallel
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO
 from louvain_um.placement.program import Program

@@ -17,7 +17,7 @@ from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.ranks.loading import SharedRows
 from louvain_um.gpu.runtime.device import pick
 from louvain_um.gpu.runtime.preflight import is_several
-from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.hardware import BLOCK
 from tests.distributed.runs import graph_named
 from tests.placement.fake_cuda import FakeCuda, install
 

@@ -19,7 +19,7 @@ from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
-from louvain_um.placement.model import remote_access
+from louvain_um.placement.model import cost
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
 
@@ -45,7 +45,7 @@ def test_what_does_not_fit_lies_on_the_peer(
         for module in (engine, coarse_bytes, coarse_memory, shape):
             monkeypatch.setattr(module, "LIMITS", small)
     if way == "in pages":  # as for a link that arcs wait for
-        monkeypatch.setattr(remote_access, "WAITING", 0)
+        monkeypatch.setattr(cost, "WAITING", 0)
     if way == "still":
         monkeypatch.setattr(auto, "LEAST_PAGES", 1 << 30)
     with (

@@ -6,14 +6,8 @@ from declared_cases import arrays
 from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec, peak_bytes
 from louvain_um.core.ledger import GROUPS
-from louvain_um.placement.arena_spec import BLOCK
-from louvain_um.placement.layout import (
-    ALIGNED,
-    capacity,
-    device_bytes_in_core,
-    fit,
-    lay_out,
-)
+from louvain_um.placement.hardware import ALIGNED, BLOCK
+from louvain_um.placement.layout import capacity, device_bytes_in_core, fit, lay_out
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 

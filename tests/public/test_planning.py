@@ -8,7 +8,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.generators import rmat
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.planning import plan
 from tests.paths import MEASURED

@@ -15,7 +15,7 @@ import numpy as np
 import louvain_um as lu
 from louvain_um.errors import LouvainUmError
 from louvain_um.generators import lfr
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling.access.plans import explain_peak
 from louvain_um.profiling.access.recorder import record

@@ -114,7 +114,7 @@ def find_gpu(device: str) -> tuple[int, str]:
 def profile_path(name: str) -> Path:
     """Return the path of a GPU's profile, and create its folder."""
     from louvain_um.errors import LouvainUmError
-    from louvain_um.placement.machine.machine_choice import calibrated_file
+    from louvain_um.placement.machine.profiles import calibrated_file
 
     path = calibrated_file(name)
     try:

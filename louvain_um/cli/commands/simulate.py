@@ -140,7 +140,7 @@ def simulate(
     from dataclasses import replace
 
     from louvain_um.options import Options
-    from louvain_um.placement.machine.machine_files import load_machine
+    from louvain_um.placement.machine.profiles import load_machine
     from louvain_um.profiling.access.plans import explain_peak, peak_of
     from louvain_um.profiling.access.recordings import is_session, recording_in
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of

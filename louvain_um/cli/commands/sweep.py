@@ -194,7 +194,7 @@ def settings_for(
     energy: bool = False,
 ) -> Settings:  # fmt: skip
     """Return the settings of a sweep, checked."""
-    from louvain_um.placement.machine.machine_files import load_machine
+    from louvain_um.placement.machine.profiles import load_machine
     from louvain_um.profiling.simulator import Driver
     from louvain_um.profiling.sweep.parsing import parse_policies, parse_sizes, rates_of
     from louvain_um.profiling.sweep.points import places_of

@@ -11,7 +11,7 @@ from louvain_um.events import announce
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
-from louvain_um.placement.model.cost import PAGE
+from louvain_um.placement.hardware import PAGE
 
 THREADS: Final = 256
 """Threads of a block (`row_view.cuh`)."""

@@ -49,7 +49,7 @@ COARSE_SHARES: Final[Mapping[tuple[Method, str], CoarseShares]] = {
     ("leiden", "power_law"): POWER_LAW_LEIDEN,
     ("leiden", "unknown"): POWER_LAW_LEIDEN,
 }
-"""By method and kind of graph (`louvain_um.placement.model.graph_kinds`).
+"""By method and kind of graph (`louvain_um.placement.model.workload`).
 
 Measured on R-MAT, LFR, lattices and a dozen real graphs. A graph with equal degrees but without
 locality, such as a planted partition, is not a mesh: Leiden keeps nearly all of it, and level 1

@@ -30,7 +30,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, managed_refusal
 from louvain_um.placement.migration.pages import kept_bytes
-from louvain_um.placement.model.graph_kinds import kind_of
+from louvain_um.placement.model.workload import kind_of
 from louvain_um.placement.planner import Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy

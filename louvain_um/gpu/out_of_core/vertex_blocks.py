@@ -12,13 +12,11 @@ import numpy as np
 
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.placement.hardware import PAGE
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.block_cache import BlockCache
 from louvain_um.placement.model.cost import FACTORS, tune
-
-PAGE: Final = 4096
-"""Bytes of a page."""
 
 WARPS: Final = THREADS // 32
 TRIAL: Final = 8 << 20

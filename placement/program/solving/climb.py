@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program.program import Program, ProgramArray
 from louvain_um.placement.program.solving.standing import LEAST_GAIN, Standing

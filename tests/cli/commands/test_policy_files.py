@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 
 SIZE = ("--vertices", "1k", "--arcs", "8k", "--machine", "h200")
 

@@ -12,7 +12,7 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.runtime.device import Choice, capabilities
 from louvain_um.placement.machine.calibrate import calibrate
 from louvain_um.placement.memory.guard import peer_for
-from louvain_um.placement.model import remote_access
+from louvain_um.placement.model import cost
 from louvain_um.placement.policy.policy import Placement, Policy
 
 pytestmark = pytest.mark.gpu
@@ -24,7 +24,7 @@ def neighbours(gpu: Choice) -> None:
         pytest.skip("there is one device only")
 
 
-@pytest.mark.parametrize("waiting", [remote_access.WAITING, 0])  # 0: arcs wait, pages may win
+@pytest.mark.parametrize("waiting", [cost.WAITING, 0])  # 0: arcs wait, pages may win
 @pytest.mark.parametrize("budget", ["60%", "30%"])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("kind", ["lfr", "rmat"])
@@ -32,7 +32,7 @@ def test_labels_are_those_in_core(
     neighbours: None, monkeypatch: pytest.MonkeyPatch, kind: str, method: str, budget: str,
     waiting: int,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(remote_access, "WAITING", waiting)
+    monkeypatch.setattr(cost, "WAITING", waiting)
     graph = lfr(1 << 16).graph if kind == "lfr" else rmat(16).graph
     detect = getattr(lu, method)
     one = detect(graph, device="cuda:0")

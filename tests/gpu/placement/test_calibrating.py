@@ -18,7 +18,7 @@ def test_figures_hang_together(
     gpu: Choice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from louvain_um.cli import app
-    from louvain_um.placement.machine.machine_choice import machine_for
+    from louvain_um.placement.machine.profiles import machine_for
 
     monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path / "machines"))
     runner = CliRunner()

@@ -9,7 +9,7 @@ import pytest
 from louvain_um.algorithms.programs import BUILDERS
 from louvain_um.generators import rmat
 from louvain_um.gpu.runtime.device import Choice
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling import profile
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.sweep.replay import Point, replay

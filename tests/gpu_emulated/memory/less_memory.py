@@ -25,7 +25,7 @@ from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
-from louvain_um.placement.model import remote_access
+from louvain_um.placement.model import cost
 from louvain_um.placement.policy import auto
 from louvain_um.results.communities import Communities
 
@@ -41,7 +41,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     # bits are for larger graphs.
     for module in (pages, auto):
         monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
-    monkeypatch.setattr(remote_access, "WAITING", 0)  # as arcs do for the host
+    monkeypatch.setattr(cost, "WAITING", 0)  # as arcs do for the host
     for module in (array_specs, coarse_bytes, planning):
         monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, small=1 << 10))

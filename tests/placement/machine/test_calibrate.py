@@ -9,8 +9,7 @@ from louvain_um.placement.machine import calibrate as module
 from louvain_um.placement.machine.calibrate import calibrate
 from louvain_um.placement.machine.fault_fit import NARROW, WIDE, fit_faults
 from louvain_um.placement.machine.machine import GIB
-from louvain_um.placement.machine.machine_files import load_machine
-from louvain_um.placement.machine.profiles import H200
+from louvain_um.placement.machine.profiles import H200, load_machine
 
 
 class Watch:

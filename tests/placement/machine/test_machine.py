@@ -7,8 +7,7 @@ import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.machine import GIB, Machine
-from louvain_um.placement.machine.machine_files import load_machine
-from louvain_um.placement.machine.profiles import PROFILES
+from louvain_um.placement.machine.profiles import PROFILES, load_machine
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -6,8 +6,7 @@ import pytest
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.machine import machine_choice
-from louvain_um.placement.machine.machine_choice import calibrated_file, machine_for
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import calibrated_file, load_machine, machine_for
 
 
 @pytest.fixture(autouse=True)

@@ -6,49 +6,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from louvain_um.placement.memory.free_list import GRAIN, FreeList, rounded
+from louvain_um.placement.hardware import ALIGNED
+from louvain_um.placement.memory.free_list import FreeList, rounded
 
 
 def test_the_smallest_hole_that_fits_is_taken():
-    blocks = FreeList(100 * GRAIN)
-    a, b, c, d = (blocks.take(n * GRAIN) for n in (10, 1, 4, 1))
+    blocks = FreeList(100 * ALIGNED)
+    a, b, c, d = (blocks.take(n * ALIGNED) for n in (10, 1, 4, 1))
     blocks.give(a)
     blocks.give(c)
-    assert blocks.take(4 * GRAIN) == c
-    assert blocks.take(3 * GRAIN) == a
-    assert (b, d) == (10 * GRAIN, 15 * GRAIN)
+    assert blocks.take(4 * ALIGNED) == c
+    assert blocks.take(3 * ALIGNED) == a
+    assert (b, d) == (10 * ALIGNED, 15 * ALIGNED)
     # Short-lived blocks are cut from its end.
-    assert blocks.take(2 * GRAIN, high=True) == 8 * GRAIN
-    assert blocks.take(6 * GRAIN, high=True) == 94 * GRAIN
+    assert blocks.take(2 * ALIGNED, high=True) == 8 * ALIGNED
+    assert blocks.take(6 * ALIGNED, high=True) == 94 * ALIGNED
 
 
 def test_an_empty_array_has_an_address_of_its_own():
-    blocks = FreeList(2 * GRAIN)
+    blocks = FreeList(2 * ALIGNED)
     assert blocks.take(0) != blocks.take(0)
     assert blocks.take(0) is None
 
 
 def test_shrinking_gives_the_end_back():
-    blocks = FreeList(8 * GRAIN)
-    a = blocks.take(8 * GRAIN)
-    blocks.shrink(a, GRAIN + 1)
-    assert (blocks.in_use, blocks.peak) == (2 * GRAIN, 8 * GRAIN)
-    assert blocks.take(6 * GRAIN) == 2 * GRAIN
+    blocks = FreeList(8 * ALIGNED)
+    a = blocks.take(8 * ALIGNED)
+    blocks.shrink(a, ALIGNED + 1)
+    assert (blocks.in_use, blocks.peak) == (2 * ALIGNED, 8 * ALIGNED)
+    assert blocks.take(6 * ALIGNED) == 2 * ALIGNED
     with pytest.raises(ValueError, match="cannot shrink"):
-        blocks.shrink(a, 3 * GRAIN)
+        blocks.shrink(a, 3 * ALIGNED)
 
 
 def test_giving_twice_is_an_error():
-    blocks = FreeList(GRAIN)
+    blocks = FreeList(ALIGNED)
     a = blocks.take(1)
     blocks.give(a)
     with pytest.raises(KeyError):
         blocks.give(a)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20 * GRAIN)), max_size=60))
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20 * ALIGNED)), max_size=60))
 def test_blocks_never_overlap_and_everything_comes_back(steps):
-    blocks = FreeList(64 * GRAIN)
+    blocks = FreeList(64 * ALIGNED)
     live: dict[int, int] = {}
     for what, amount in steps:
         if what < 2 or not live:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fake_cuda import FakeCuda
 
-from louvain_um.placement.arena_spec import BLOCK
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory import host
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory.cuda_calls import HOST
-from louvain_um.placement.migration.block_cache import BLOCK, ArcArray, BlockCache, Mode, cut_rows
+from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, Mode, cut_rows
 
 
 class Driver:

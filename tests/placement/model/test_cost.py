@@ -9,12 +9,22 @@ from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.placement.layout import fit, lay_out
 from louvain_um.placement.machine.profiles import H200, P4000
-from louvain_um.placement.model import cost, remote_access
-from louvain_um.placement.model.cost import Estimate, blocking_factor, launches, tune
+from louvain_um.placement.model import cost
+from louvain_um.placement.model.cost import (
+    Estimate,
+    blocking_factor,
+    launches,
+    remote_seconds,
+    tune,
+)
 from louvain_um.placement.model.forecast import corrected, forecast
-from louvain_um.placement.model.graph_kinds import GRAPH_KINDS, kind_of, seconds_in_core, sweeps
-from louvain_um.placement.model.remote_access import remote_seconds
-from louvain_um.placement.model.workload import work_for
+from louvain_um.placement.model.workload import (
+    GRAPH_KINDS,
+    kind_of,
+    seconds_in_core,
+    sweeps,
+    work_for,
+)
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement
 
@@ -132,11 +142,9 @@ def test_packed_rows_hide_much_of_the_bus_and_more_the_less_of_them_are_away():
 def test_room_that_later_levels_are_not_expected_to_take_costs_nothing_anywhere():
     later = stream(1e9, name="targets.1")
     whole = remote_seconds(later, HOST, H200, 40)["move"]
-    assert whole == pytest.approx(
-        remote_access.TAKEN * remote_seconds(stream(1e9), HOST, H200, 40)["move"]
-    )
-    assert remote_seconds(later, Placement("split", remote_access.TAKEN), H200, 40)["move"] == 0
-    half = remote_seconds(later, Placement("split", remote_access.TAKEN / 2), H200, 40)["move"]
+    assert whole == pytest.approx(cost.TAKEN * remote_seconds(stream(1e9), HOST, H200, 40)["move"])
+    assert remote_seconds(later, Placement("split", cost.TAKEN), H200, 40)["move"] == 0
+    half = remote_seconds(later, Placement("split", cost.TAKEN / 2), H200, 40)["move"]
     assert half == pytest.approx(whole / 2)
 
 
@@ -150,10 +158,10 @@ def test_a_byte_is_written_no_faster_than_a_word():
 
 
 def test_kinds_tell_how_busy_tables_are_and_flags_are_waited_for_by_nobody():
-    scales = remote_access.Scales(moving=2.0, hubs=3.0)
+    scales = cost.Scales(moving=2.0, hubs=3.0)
     tables = replace(stream(0, name="hub_keys"), group="hash")
     assert scales.of(tables, "move", "atomic") == 6.0
-    assert scales.of(stream(0, name="next_active"), "move", "gather") == 2 * remote_access.FLAGS
+    assert scales.of(stream(0, name="next_active"), "move", "gather") == 2 * cost.FLAGS
     assert scales.of(stream(0, name="queue"), "move", "gather") == 2.0
 
 

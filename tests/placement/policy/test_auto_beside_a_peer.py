@@ -12,9 +12,8 @@ from louvain_um.gpu.memory.planning import declare_compact, declared
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.model import forecast, remote_access
-from louvain_um.placement.model.cost import PACKED_MOVE
-from louvain_um.placement.model.remote_access import exposed_share
+from louvain_um.placement.model import cost, forecast
+from louvain_um.placement.model.cost import PACKED_MOVE, exposed_share
 from louvain_um.placement.planner import Plan, make_plan
 from tests.paths import MEASURED, RESULTS
 
@@ -93,5 +92,5 @@ def test_less_is_waited_for_the_faster_the_link() -> None:
     shares = [exposed_share(replace(H200, remote_bandwidth=1e9 * rate)) for rate in (50, 200, 400)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 1
-    busy = remote_access.WHOLE * H200.device_random_rate / 400e9
+    busy = cost.WHOLE * H200.device_random_rate / 400e9
     assert shares[2] == pytest.approx(busy**2)

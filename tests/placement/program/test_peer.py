@@ -9,8 +9,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import OptionError
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_choice import present
-from louvain_um.placement.machine.profiles import PROFILES
+from louvain_um.placement.machine.profiles import PROFILES, present
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.program import Gather, Program, ProgramArray, Stream
 

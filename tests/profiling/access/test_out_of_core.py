@@ -8,7 +8,7 @@ import pytest
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.generators import lfr
 from louvain_um.gpu.memory.array_specs import declare
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.planning import measure, plan
 from louvain_um.profiling.access.out_of_core import in_vertex_blocks

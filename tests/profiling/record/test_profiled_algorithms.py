@@ -10,7 +10,7 @@ from louvain_um.algorithms.programs import BUILDERS
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.events import Event
 from louvain_um.generators import rmat
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling import load, profile
 from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.sweep.replay import Point, replay

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.program import Stream
 from louvain_um.profiling.access.recordings import of_session, recording_in
 from louvain_um.profiling.facade import Session

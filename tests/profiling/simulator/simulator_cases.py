@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.simulator import (
     Access,
     Array,

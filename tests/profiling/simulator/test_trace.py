@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simulator_cases import array, run, scan
 
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.simulator import (
     Access,
     Array,

@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 from louvain_um.generators import lfr
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.access.recorder import record
 from tests.paths import BENCHMARKS
 

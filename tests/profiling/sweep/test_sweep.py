@@ -10,7 +10,7 @@ import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.generators import lfr
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.access.plans import auto_placements, declared, peak_of
 from louvain_um.profiling.access.recorder import record

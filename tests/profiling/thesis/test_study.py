@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from louvain_um.core.ledger import GROUPS
-from louvain_um.placement.machine.machine_files import load_machine
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.access.plans import declared
 from louvain_um.profiling.sweep.replay import Point, replay
 from louvain_um.profiling.sweep.replay_tables import groups
