@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -15,7 +14,7 @@ from louvain_um.options import Budget, Method, Options
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine, machine_for
 from louvain_um.placement.model.workload import Source, kind_of, named_kind
-from louvain_um.placement.planner import Plan, make_plan
+from louvain_um.placement.planner import Facts, Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement, Policy
 from louvain_um.placement.program import Program, ProgramPlan, plan_program
@@ -249,12 +248,7 @@ def plan_shape(
     source: Source = "host",
 ) -> Plan:
     """Return the plan of a run on a graph of a shape."""
-    from louvain_um.gpu.memory.planning import (
-        declare_compact,
-        declared,
-        declared_at,
-        declared_out_of_core,
-    )
+    from louvain_um.gpu.memory.planning import declared_for
 
     memory = find_policy(memory)
     machine = machine_of(machine)
@@ -263,20 +257,8 @@ def plan_shape(
     elif kind is not None:
         kind = named_kind(kind).name
     shape = replace(shape, kind=kind or "unknown")
-    return make_plan(
-        partial(declared, shape),
-        memory,
-        machine,
-        budget,
-        kind=kind,
-        skew=skew,
-        source=source,
-        max_degree=shape.max_degree,
-        at=partial(declared_at, shape, memory),
-        out_of_core=partial(declared_out_of_core, shape),
-        compact=declare_compact(shape),
-        kept=shape.kept,
-    )
+    facts = Facts(kind=kind, skew=skew, source=source, max_degree=shape.max_degree)
+    return make_plan(declared_for(shape, memory), memory, machine, budget, facts)
 
 
 def machine_of(machine: str | Machine | None, peer_memory: str | None = None) -> Machine:

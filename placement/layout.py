@@ -1,17 +1,78 @@
-"""From declared arrays and a policy to arenas, and the device memory they take."""
+"""Arenas of a plan: from declared arrays and a policy, and the device memory that they take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
 from louvain_um.core.ledger import GROUPS, Group
-from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
 from louvain_um.placement.hardware import ALIGNED, BLOCK
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.policy import AUTO, OUT_OF_CORE_KINDS, Placement, Policy
+from louvain_um.placement.policy.policy import (
+    AUTO,
+    ELSEWHERE,
+    KINDS,
+    OUT_OF_CORE_KINDS,
+    Placement,
+    Policy,
+)
+
+MANAGED: Final = frozenset(KINDS) - {"device", "pinned", "peer"}
+"""Kinds of managed memory."""
+
+SLACK: Final = 64 << 10
+"""Bytes on top of a plan's capacity: arrays begin at multiples of `ALIGNED`, plans count bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaSpec:
+    """One arena of a plan's layout."""
+
+    name: str
+    group: Group | None
+    capacity: int
+    placement: Placement
+    members: tuple[str, ...] | None = None
+    out_of_core: bool = False
+    lenient: bool = False
+    in_pages: bool = False
+    kept: bool = False
+    on_demand: bool = False
+
+
+def cut(capacity: int, fraction: float) -> int:
+    """Return how many bytes of a split arena are the device's: whole blocks, rounded down."""
+    return capacity if fraction >= 1 else int(capacity * fraction) // BLOCK * BLOCK
+
+
+def device_bytes(placement: Placement, capacity: int) -> int:
+    """Return how many bytes of an arena occupy the device when all of it is in use."""
+    if placement.kind in ELSEWHERE:
+        return 0
+    return cut(capacity, placement.fraction) if placement.kind == "split" else capacity
+
+
+def size_of(spec: ArenaSpec) -> int:
+    """Return the bytes of memory that an arena takes; managed ones are whole blocks."""
+    nbytes = spec.capacity + SLACK
+    return nbytes if spec.placement.kind == "device" else -(-nbytes // BLOCK) * BLOCK
+
+
+def guarded_bytes(layout: Iterable[ArenaSpec]) -> int:
+    """Return the bytes that must be free on the device for managed memory that must be."""
+    specs = list(layout)
+    loose = [s for s in specs if s.placement.kind == "split" or _stood_in(s)]
+    held = [s for s in specs if s not in loose and s.placement.kind not in ("pinned", "peer")]
+    if all(spec.placement.kind == "device" for spec in held):
+        return 0
+    return sum(map(size_of, held)) + sum(device_bytes(s.placement, s.capacity) for s in loose)
+
+
+def _stood_in(spec: ArenaSpec) -> bool:
+    return spec.lenient and spec.placement.kind == "host_mapped"
+
 
 DEVICE: Final = Placement("device")
 
@@ -102,7 +163,7 @@ def lay_out(
     paged = {array.name for array in input_in_pages(arrays)}
     for group in GROUPS:
         usual = policy.placements[group]
-        rest, apart = list[ArraySpec](), list[ArraySpec]()
+        rest, separate = list[ArraySpec](), list[ArraySpec]()
         for array in arrays:
             if array.group != group or not array.nbytes:
                 continue
@@ -127,14 +188,14 @@ def lay_out(
             elif placement == usual:
                 rest.append(array)
             elif placement == DEVICE:
-                apart.append(array)
+                separate.append(array)
             else:
                 specs.append(_spec(array.name, group, placement, [array], named=True))
         if joint and usual == DEVICE:
             together += rest
             continue
-        if apart:
-            specs.append(_spec(f"{group}.device", group, DEVICE, apart, named=True))
+        if separate:
+            specs.append(_spec(f"{group}.device", group, DEVICE, separate, named=True))
         if rest:
             specs.append(_spec(group, group, usual, rest, named=False))
     if together:
@@ -195,8 +256,8 @@ def _spec(
 def fit(layout: Sequence[ArenaSpec], limit: int, max_degree: int = 0) -> Fit:
     """Return how a layout fits into so many bytes of the device."""
     out_of_core = {spec.name: spec.capacity for spec in layout if spec.out_of_core}
-    apart = [s for s in layout if not (s.out_of_core or s.on_demand)]
-    others = sum(device_bytes(s.placement, s.capacity) for s in apart)
+    separate = [s for s in layout if not (s.out_of_core or s.on_demand)]
+    others = sum(device_bytes(s.placement, s.capacity) for s in separate)
     whole = sum(out_of_core.values())
     if others + whole <= limit:
         return Fit(others + whole, others + whole, {})
@@ -231,8 +292,55 @@ def needed_by_group(
 
 
 def device_bytes_in_core(
-    arrays: Sequence[ArraySpec], *, apart: bool = False, joint: bool = False
+    arrays: Sequence[ArraySpec], *, separate: bool = False, joint: bool = False
 ) -> int:
     """Return the bytes of the device that arrays take when all of them are there."""
-    policy = find_policy("base") if apart else AUTO
+    policy = find_policy("base") if separate else AUTO
     return sum(spec.capacity for spec in lay_out(arrays, policy, joint=joint))
+
+
+def group_placement(
+    arrays: Sequence[ArraySpec], policy: Policy, group: Group, limit: int | None
+) -> Placement:
+    """Return where a group goes; within a limit, in pages, as much of it as fits in any stage."""
+    mine = [a for a in arrays if a.group == group and a.nbytes and not a.device_only]
+    found = {placed(array, policy) for array in mine}
+    if limit is not None and any(array.holds_input_arcs for array in mine):
+        share = min(_fitting_share(arrays, policy, group, stage, limit) for stage in STAGES)
+        return Placement("split", share) if share < 1 else DEVICE
+    if len(found) <= 1:
+        return found.pop() if found else policy.placements[group]
+    there = sum(int(placed(a, policy).on_device * a.nbytes) for a in mine)
+    return Placement("split", there / max(1, sum(a.nbytes for a in mine)))
+
+
+def _fitting_share(
+    arrays: Sequence[ArraySpec], policy: Policy, group: Group, stage: Stage, limit: int
+) -> float:
+    """Return the share of a group that fits the device in a stage, with all else there."""
+    mine = others = there = 0
+    for array in arrays:
+        if stage in array.stages:
+            here = int(placed(array, policy).on_device * array.nbytes)
+            if array.group == group:
+                mine, there = mine + array.nbytes, there + here
+            else:
+                others += here
+    return min(there, max(0, limit - others)) / mine if mine else 1.0
+
+
+def most_arcs(at: Callable[[int], Sequence[ArraySpec]], limit: int) -> int:
+    """Return the most arcs with which arrays, as `at` declares them, fit in core."""
+
+    def fits(arcs: int) -> bool:
+        return device_bytes_in_core(at(arcs), joint=True) <= limit
+
+    if not fits(1):
+        return 0
+    low, high = 1, 2
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > max(1, low >> 12):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from louvain_um.errors import OptionError, PlacementError, check_switch
 from louvain_um.events import Event, announce, announcing
 from louvain_um.options import Budget, Options
-from louvain_um.placement.arena_spec import SLACK
+from louvain_um.placement.layout import SLACK
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine, machine_for
 from louvain_um.placement.memory.cuda_calls import CudaError

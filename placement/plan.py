@@ -1,30 +1,40 @@
-"""The plan of a run: the decision, its reasons, and corrections during the run."""
+"""The plan of a run: what was decided, the figures that follow, and corrections during the run."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from louvain_um.core.array_spec import ArraySpec
-from louvain_um.core.ledger import Group
-from louvain_um.placement.arena_spec import device_bytes
-from louvain_um.placement.decision import Decision, Request
-from louvain_um.placement.model.forecast import corrected, forecast
+from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, peak_bytes
+from louvain_um.core.ledger import GROUPS, Group
+from louvain_um.placement.layout import (
+    ArenaSpec,
+    device_bytes,
+    device_bytes_in_core,
+    group_placement,
+    most_arcs,
+    placed,
+)
+from louvain_um.placement.migration.room import PageBudget
+from louvain_um.placement.model.cost import HIDDEN, blocking_factor
+from louvain_um.placement.model.forecast import Forecast, corrected, forecast
 from louvain_um.placement.model.remaining import Found, Remaining, TimeRange, time_range
 from louvain_um.placement.model.workload import Workload
-from louvain_um.placement.plan_data import frame_of_arrays, plain_data
 from louvain_um.placement.policy.auto import choose
-from louvain_um.placement.policy.candidate import Candidate, best_of, candidate
-from louvain_um.placement.policy.policy import AUTO
-from louvain_um.placement.reasons import Reason, explain, notes, verdict
-from louvain_um.placement.refusal import refusal
+from louvain_um.placement.policy.candidates import Candidate, Form, Request, best_of, candidate
+from louvain_um.placement.policy.policy import AUTO, Placement, Policy
+from louvain_um.placement.reasons import Reason, explain, notes, refusal
 from louvain_um.placement.units import seconds as readable
+from louvain_um.placement.units import size
 
 if TYPE_CHECKING:
     import pandas as pd
+
+INTEGERS: Final = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+"""Types by bytes of an element; arrays of records are counted in bytes."""
 
 REPLAN_FROM: Final = 50
 """Replan during a run only if the remaining time exceeds so many times the planning time: the
@@ -32,21 +42,240 @@ device waits meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Plan(Decision):
+class Plan:
     """Placements, memory and predicted time of a run, decided before anything is allocated."""
+
+    choice: Candidate
+    work: Workload
+    request: Request
+    planning_seconds: float = 0.0
 
     def __repr__(self) -> str:
         return f"Plan({self.policy}: {self.verdict})"
 
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        """Arrays of the run."""
+        return self.choice.form.arrays
+
+    @property
+    def chosen(self) -> Policy:
+        """The policy, or what `auto` chose."""
+        return self.choice.policy
+
+    @property
+    def layout(self) -> tuple[ArenaSpec, ...]:
+        """Arenas."""
+        return self.choice.layout
+
+    @property
+    def out_of_core(self) -> Mapping[str, int]:
+        """Bytes on the device of arenas that move in blocks."""
+        return self.choice.fitted.out_of_core
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the device that the run occupies."""
+        return self.choice.fitted.occupied
+
+    @property
+    def low_scratch(self) -> bool:
+        """Whether scratch is as small as can be."""
+        return self.choice.form.low_scratch
+
+    @property
+    def compact(self) -> bool:
+        """Whether the input takes fewer bytes."""
+        return self.choice.form.compact
+
+    @property
+    def in_pages(self) -> bool:
+        """Whether arrays lie in pages that change sides."""
+        return self.choice.in_pages
+
+    @property
+    def expected(self) -> Forecast:
+        """Seconds by stage and cause."""
+        return self.choice.expected
+
+    @property
+    def like(self) -> str:
+        """The package's policy that `auto` followed, if it did."""
+        return self.choice.like
+
+    @property
+    def kept(self) -> tuple[float, float, float] | None:
+        """Share of the arcs that level 1 may keep: low, expected, high."""
+        return self.request.declared.kept
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self.chosen.name
+
+    @property
+    def budget(self) -> int | None:
+        """Bytes of the device that the run may occupy; None if no budget was given."""
+        return self.request.budget
+
+    @property
+    def limit(self) -> int:
+        """Usable bytes of the device: the budget, or less if the device has less."""
+        return self.request.limit
+
+    @cached_property
+    def peak_bytes(self) -> dict[Group, int]:
+        """Most bytes that each group holds at any one stage, wherever they live."""
+        return peak_bytes(self.arrays)
+
+    @cached_property
+    def placements(self) -> dict[Group, Placement]:
+        """Placement of each group; a split where its arrays differ."""
+        limit = self.limit if self.in_pages else None
+        return {group: group_placement(self.arrays, self.chosen, group, limit) for group in GROUPS}
+
+    @cached_property
+    def _by_name(self) -> dict[str, ArraySpec]:
+        return {array.name: array for array in self.arrays}
+
+    @cached_property
+    def bytes_by_stage(self) -> dict[Stage, int]:
+        """Bytes of all arrays that are alive in each stage, wherever they live."""
+        return {s: sum(a.nbytes for a in self.arrays if s in a.stages) for s in STAGES}
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of the algorithm: the graph's and the labels' journeys apart."""
+        return self.expected.seconds
+
+    @property
+    def seconds_in_core(self) -> float:
+        """Predicted seconds with everything in plain device memory, fit or not."""
+        return Forecast(core=self.work.core).seconds
+
+    @property
+    def stage_seconds(self) -> dict[Stage, float]:
+        """Predicted seconds of each stage, "load" and "fetch" included."""
+        return self.expected.stages
+
+    @cached_property
+    def in_core_bytes(self) -> int:
+        """Bytes of the device that the run takes in core: 100 % of budgets and oversubscription."""
+        return device_bytes_in_core(self.request.declared.arrays(False), separate=True)
+
+    @cached_property
+    def device_in_core(self) -> int:
+        """Bytes of the device with which everything would be there, scratch as small as can be."""
+        arrays = self.arrays if self.low_scratch else self.request.declared.arrays(True)
+        return device_bytes_in_core(arrays, joint=True)
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything could be in plain device memory within the limit."""
+        least = min(device_bytes_in_core(self.arrays), self.device_in_core)
+        if self.policy == AUTO.name and self.request.declared.compact:
+            least = min(
+                least, device_bytes_in_core(self.request.declared.compact(True), joint=True)
+            )
+        return least <= self.limit
+
+    def placement_of(self, name: str) -> Placement:
+        """Return where an array goes, by the name it was declared with."""
+        return placed(self._by_name[name], self.chosen)
+
+    def is_host_resident(self, name: str) -> bool:
+        """Whether an array, or some of it, stays on the host: the paper's isHostResident."""
+        return self.placement_of(name).on_device < 1
+
+    @property
+    def in_core(self) -> bool:
+        """Whether everything is in plain device memory."""
+        return all(spec.placement.kind == "device" for spec in self.layout)
+
+    @property
+    def pages(self) -> PageBudget | None:
+        """Bytes of pages that change sides during the run; None if none do."""
+        if not self.in_pages:
+            return None
+        separate = [
+            s for s in self.layout if not (s.in_pages or s.on_demand) and s.group is not None
+        ]
+        fixed = sum(device_bytes(s.placement, s.capacity) for s in separate)
+        shared = sum(s.capacity for s in self.layout if s.group is None)
+        # Two levels, each with as many arcs as level 1 at most, while one is made of the other.
+        kept = self.kept[2] if self.kept else 1.0
+        arcs = [a for a in self.arrays if a.holds_coarse_arcs and a.level == 1]
+        whole = int(2 * int(kept * self.work.arcs) * sum(a.itemsize for a in arcs))
+        device = self.limit - fixed
+        # Members of communities may leave for the rows that are made of them.
+        leaving = sum(a.nbytes for a in self.arrays if a.role == "members")
+        later = max(0, whole - (device - shared)) + device // 4 + leaving + self._on_demand
+        return PageBudget(device=device, later=later)
+
+    @property
+    def transfer_mode(self) -> Literal["fault", "prefetch"] | None:
+        """How blocks get to the device: by page faults of a kernel, or by prefetching."""
+        kinds = {spec.placement.kind for spec in self.layout if spec.name in self.out_of_core}
+        return None if not kinds else "prefetch" if kinds == {"prefetched"} else "fault"
+
+    @property
+    def blocks(self) -> int:
+        """Launches per pass over level 0: ⌊bytes mapped to the device ÷ bytes available⌋ + 1."""
+        return self.expected.blocks
+
+    @property
+    def blocking(self) -> int:
+        """Initial number of pages (1 … 10) per warp of the kernel that faults blocks in."""
+        paged = sum(spec.capacity for spec in self.layout if spec.name in self.out_of_core)
+        return blocking_factor(paged, self.work.machine)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of host memory that the device can read in place."""
+        return sum(
+            spec.capacity - device_bytes(spec.placement, spec.capacity)
+            for spec in self.layout
+            if not spec.in_pages
+        ) + sum(spec.capacity for spec in self.layout if spec.in_pages)
+
+    @property
+    def beyond_bytes(self) -> int:
+        """Bytes of host memory, or of a peer's, that the run may take at any one time."""
+        later = self.pages.later - self._on_demand if self.pages else 0
+        return self.host_bytes + later
+
+    @property
+    def _on_demand(self) -> int:
+        """Bytes of the host that arrays take when they are made."""
+        return sum(
+            spec.capacity - device_bytes(spec.placement, spec.capacity)
+            for spec in self.layout
+            if spec.on_demand
+        )
+
+    @cached_property
+    def cliff_arcs(self) -> int:
+        """Arcs of the largest graph of this shape that runs in core within the limit."""
+        return most_arcs(self._at, self.limit) if self.work.arcs else 0
+
+    def _at(self, arcs: int) -> Sequence[ArraySpec]:
+        if self.request.declared.at is not None:
+            return self.request.declared.at(arcs)
+        scale = arcs / self.work.arcs
+        return [
+            a if a.device_only else replace(a, size=-int(a.size * scale // -1))
+            for a in self.request.declared.arrays(True)
+        ]
+
     @cached_property
     def reasons(self) -> dict[Group, Reason]:
         """Why each group lives where it does: φ, τ, σ and a sentence."""
-        return explain(self)
+        return explain(self.choice, self.work, self.limit, self.placements)
 
     @cached_property
     def seconds_range(self) -> TimeRange:
         """Seconds of the algorithm: low, expected, high, by what coarse levels may keep."""
-        kept = self.request.kept or (0.02, 0.3, 1.0)
+        kept = self.kept or (0.02, 0.3, 1.0)
         limit = self.limit if self.in_pages else None
         found = time_range(self.expected, self.work, kept, limit=limit, arc_bytes=self._arc_bytes)
         # Of a graph whose launches take longest, the plan's own figure counts them level by level.
@@ -66,7 +295,7 @@ class Plan(Decision):
     @property
     def range_note(self) -> str:
         """The range of seconds, and what it depends on."""
-        found, kept = self.seconds_range, self.request.kept
+        found, kept = self.seconds_range, self.kept
         text = f"{readable(found.low)} to {readable(found.high)}, by what level 1 keeps of the arcs"
         if kept is None:
             return f"{text}, of which a size alone tells nothing"
@@ -76,12 +305,30 @@ class Plan(Decision):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the figures are based on."""
-        return notes(self)
+        return notes(self.choice, self.work, self.request)
 
     @property
     def verdict(self) -> str:
         """The plan in one sentence."""
-        return verdict(self)
+        took = readable(self.seconds)
+        whole = self.in_core and self.policy in (AUTO.name, "device")
+        # In pages, arcs give way where the device does not hold all that may be needed.
+        least = self.in_core_bytes if self.in_pages else self.device_in_core
+        if whole and least <= self.limit:
+            small = ", with scratch as small as possible" if self.low_scratch else ""
+            return f"Runs in core within {size(self.limit)}{small}: about {took}."
+        times = self.seconds / self.seconds_in_core if self.seconds_in_core else 1.0
+        if self.in_core_bytes <= self.limit:
+            fits = "Would fit in core"
+        elif self.fits:
+            fits = "Would fit in core at its smallest, with what is expected of coarse levels"
+        else:
+            needs = f"Needs {size(self.in_core_bytes)} in core"
+            fits = f"{needs}, more than the {size(self.limit)} available"
+        return (
+            f"{fits}. Under {self.policy}: about {took} "
+            f"({times:.1f} times as long as in core), with {size(self.device_bytes)} on the device."
+        )
 
     def corrected(self, visited: Sequence[int], seconds: float, *, choosing: bool = True) -> Plan:
         """Return the plan, corrected by the first sweeps of level 0.
@@ -112,7 +359,7 @@ class Plan(Decision):
             low_scratch=self.low_scratch,
             limit=self.limit if self.in_pages else None,
         )
-        updated = replace(self, work=work, expected=expected)
+        updated = replace(self, work=work, choice=replace(self.choice, expected=expected))
         done = min(1.0, sum(visited) / max(work.visited * work.arcs, 1.0))
         left = _left_seconds(updated, done)
         fixed = not choosing or self.request.policy.name != AUTO.name
@@ -127,7 +374,86 @@ class Plan(Decision):
 
         ``louvain-um plan --json`` prints this.
         """
-        return plain_data(self, self.reasons, self.seconds_range)
+        work, found = self.work, self.seconds_range
+        return {
+            "schema": 1,
+            "vertices": work.vertices,
+            "arcs": work.arcs,
+            "method": work.method,
+            "machine": work.machine.name,
+            "kind": work.kind.name,
+            "policy": self.policy,
+            "budget_bytes": self.budget,
+            "limit_bytes": self.limit,
+            "in_core_bytes": self.in_core_bytes,
+            "fits": self.fits,
+            "seconds": self.seconds,
+            "seconds_in_core": self.seconds_in_core,
+            "seconds_range": [found.low, found.expected, found.high],
+            "stage_seconds": self.stage_seconds,
+            "seconds_by_cause": {
+                "computing": dict(self.expected.core),
+                "bus": dict(self.expected.remote),
+                "blocks": dict(self.expected.out_of_core),
+                "arrival": dict(self.expected.arrival),
+            },
+            "inputs": {
+                "visited": work.visited,
+                "mean_degree": work.mean_degree,
+                "widest": work.max_degree or None,
+                "passes_in_blocks": work.passes,
+                "hidden": HIDDEN,
+                "source": work.source,
+                "core_scale": work.core_scale,
+                "bus_scale": work.bus_scale,
+                "machine": work.machine.to_dict(),
+            },
+            "cliff_arcs": self.cliff_arcs,
+            "peak_bytes": self.peak_bytes,
+            "stage_bytes": self.bytes_by_stage,
+            "device_bytes": self.device_bytes,
+            "host_bytes": self.host_bytes,
+            "placements": {group: str(self.placements[group]) for group in GROUPS},
+            "reasons": {
+                group: {
+                    "phi": reason.phi,
+                    "tau": reason.tau,
+                    "sigma": reason.sigma,
+                    "net": reason.net,
+                    "sentence": reason.sentence,
+                }
+                for group, reason in self.reasons.items()
+            },
+            "tight": self.low_scratch,
+            "packed": self.compact,
+            "blocks": self.blocks,
+            "blocking": self.blocking,
+            "paged": dict(self.out_of_core),
+            "layout": [
+                {
+                    "name": spec.name,
+                    "group": spec.group,
+                    "bytes": spec.capacity,
+                    "placement": str(spec.placement),
+                    "members": None if spec.members is None else list(spec.members),
+                    "on_demand": spec.on_demand,
+                }
+                for spec in self.layout
+            ],
+            "arrays": [
+                {
+                    "name": array.name,
+                    "group": array.group,
+                    "dtype": _dtype(array.itemsize),
+                    "bytes": array.nbytes,
+                    "phases": list(array.stages),
+                    "placement": str(placed(array, self.chosen)),
+                }
+                for array in self.arrays
+            ],
+            "notes": list(self.notes),
+            "verdict": self.verdict,
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas frame with one row per array: the entries of ``to_dict()["arrays"]``.
@@ -141,54 +467,40 @@ class Plan(Decision):
         >>> frame.set_index("name").loc["labels", ["group", "placement"]].tolist()
         ['community', 'device']
         """
-        return frame_of_arrays(self.to_dict())
+        from louvain_um.results.display import require_pandas
+
+        frame: pd.DataFrame = require_pandas().DataFrame(self.to_dict()["arrays"])
+        return frame
 
 
-def plan_for(
-    request: Request, work: Workload, declared: tuple[ArraySpec, ...] | None = None
-) -> Plan:
-    """Return the plan of a request; see `make_plan`. `declared` are its arrays, if at hand."""
+def _dtype(itemsize: float) -> str:
+    """Return the type of an array's elements; packed targets have none, of different widths."""
+    if itemsize % 1:
+        return "packed"
+    return INTEGERS.get(int(itemsize), f"V{int(itemsize)}")
+
+
+def plan_for(request: Request, work: Workload, default: Form | None = None) -> Plan:
+    """Return the plan of a request; `default` are its arrays with default scratch, if at hand."""
     since = time.perf_counter()
-    policy, limit = request.policy, request.limit
-    default = request.declare(False) if declared is None else declared
+    declared, policy, limit = request.declared, request.policy, request.limit
+    form = declared.form(False) if default is None else default
 
     def auto() -> Candidate:
-        asked = request.out_of_core, request.compact, request.free
-        return choose(default, request.declare, work, limit, *asked)
+        return choose(declared, form, work, limit, request.free)
 
     if policy.name == AUTO.name:
         found = auto()
     else:
-        found = candidate(
-            policy, default, work, limit, low_scratch=False, out_of_core=request.out_of_core(False)
-        )
+        found = candidate(policy, form, work, limit, out_of_core=declared.out_of_core(False))
         if found.fitted.out_of_core or not found.fitted.within(limit):
-            low_scratch, more = request.declare(True), request.out_of_core(True)
-            small = candidate(policy, low_scratch, work, limit, low_scratch=True, out_of_core=more)
+            low_scratch, more = declared.form(True), declared.out_of_core(True)
+            small = candidate(policy, low_scratch, work, limit, out_of_core=more)
             found = best_of((small, found), limit) or small
     if not found.fitted.within(limit):
-        raise refusal(
-            found,
-            limit,
-            work.max_degree,
-            auto,
-            budgeted=request.budgeted,
-        )
-    return Plan(
-        arrays=found.arrays,
-        chosen=found.policy,
-        layout=found.layout,
-        out_of_core=found.fitted.out_of_core,
-        device_bytes=found.fitted.occupied,
-        low_scratch=found.low_scratch,
-        compact=found.compact,
-        expected=found.expected,
-        work=work,
-        request=request,
-        like=found.like,
-        planning_seconds=time.perf_counter() - since,
-        in_pages=found.in_pages,
-    )
+        raise refusal(found, request, work.max_degree, auto)
+    took = time.perf_counter() - since
+    return Plan(choice=found, work=work, request=request, planning_seconds=took)
 
 
 def _left_seconds(plan: Plan, done: float) -> float:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from louvain_um.core.array_spec import STAGES, ArraySpec
+from louvain_um.core.array_spec import STAGES, ArraySpec, peak_bytes
 from louvain_um.core.ledger import GROUPS, Group
-from louvain_um.placement.arena_spec import MANAGED, device_bytes, guarded_bytes, size_of
-from louvain_um.placement.decision import Decision
+from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.hardware import BLOCK
-from louvain_um.placement.layout import HELD_BLOCKS, capacity, placed
+from louvain_um.placement.layout import (
+    HELD_BLOCKS,
+    MANAGED,
+    capacity,
+    device_bytes,
+    guarded_bytes,
+    needed_by_group,
+    placed,
+    size_of,
+)
 from louvain_um.placement.model.cost import (
     Estimate,
     Scales,
@@ -22,6 +30,7 @@ from louvain_um.placement.model.cost import (
 )
 from louvain_um.placement.model.forecast import coming
 from louvain_um.placement.model.workload import Workload
+from louvain_um.placement.policy.candidates import Candidate, Request
 from louvain_um.placement.policy.policy import AUTO, Placement
 from louvain_um.placement.units import seconds, size
 
@@ -48,7 +57,7 @@ def estimate(
     room: int,
     work: Workload,
     scales: Scales,
-    hosted: Placement = HOST,
+    host: Placement = HOST,
     *,
     in_pages: bool = False,
 ) -> dict[str, Estimate]:
@@ -56,7 +65,7 @@ def estimate(
     machine, core = work.machine, work.core
     found = dict[str, Estimate]()
     for array in arrays:
-        remote = remote_seconds(array, hosted, machine, work.mean_degree, scales)
+        remote = remote_seconds(array, host, machine, work.mean_degree, scales)
         bus = {stage: work.bus_scale * s for stage, s in remote.items()}
         phi = exposed(core, bus, sorted_rows=overlaps(array, machine))
         given = work.source == "host" and array.group == "graph" and "load" in array.stages
@@ -74,64 +83,72 @@ def estimate(
     return found
 
 
-def explain(plan: Decision) -> dict[Group, Reason]:
-    """Return a reason for each group."""
+def explain(
+    choice: Candidate, work: Workload, limit: int, placements: Mapping[Group, Placement]
+) -> dict[Group, Reason]:
+    """Return why each group of a choice has its placement."""
+    arrays, layout, in_blocks = choice.form.arrays, choice.layout, choice.fitted.out_of_core
     there = {
         group: sum(
-            plan.out_of_core.get(s.name, device_bytes(s.placement, s.capacity))
-            for s in plan.layout
+            in_blocks.get(s.name, device_bytes(s.placement, s.capacity))
+            for s in layout
             if s.group == group
         )
         for group in GROUPS
     }
-    if any(spec.group is None for spec in plan.layout):
-        there = {group: _there(plan, group) for group in GROUPS}
+    if any(spec.group is None for spec in layout):
+        there = {group: _there(choice, group) for group in GROUPS}
     found = dict[Group, Reason]()
-    in_blocks = coming(plan.layout, plan.out_of_core)
-    scales = plan.work.scales(plan.arrays, coming=in_blocks, low_scratch=plan.low_scratch)
+    small = choice.form.low_scratch
+    scales = work.scales(arrays, coming=coming(layout, in_blocks), low_scratch=small)
     for group in GROUPS:
-        mine = [array for array in plan.arrays if array.group == group and array.nbytes]
+        mine = [array for array in arrays if array.group == group and array.nbytes]
         others = sum(there.values()) - there[group]
-        room = max(0, plan.limit - others - capacity(a for a in mine if not a.holds_input_arcs))
-        own = plan.placements[group].kind
-        hosted = Placement(own) if own in ("pinned", "peer") else HOST
-        terms = estimate(mine, room, plan.work, scales, hosted, in_pages=plan.in_pages)
+        room = max(0, limit - others - capacity(a for a in mine if not a.holds_input_arcs))
+        own = placements[group].kind
+        host = Placement(own) if own in ("pinned", "peer") else HOST
+        terms = estimate(mine, room, work, scales, host, in_pages=choice.in_pages)
         whole = sum(terms.values(), Estimate())
-        found[group] = Reason(
-            whole.phi, whole.tau, whole.sigma, _sentence(plan, group, whole, there[group])
-        )
+        why = _sentence(choice, work, group, placements[group], whole, there[group])
+        found[group] = Reason(whole.phi, whole.tau, whole.sigma, why)
     return found
 
 
-def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
+def _sentence(
+    choice: Candidate,
+    work: Workload,
+    group: Group,
+    placement: Placement,
+    terms: Estimate,
+    there: int,
+) -> str:
     """Return why a group has its placement."""
-    placement = plan.placements[group]
-    nbytes = plan.peak_bytes[group]
-    if not nbytes:
+    arrays, policy = choice.form.arrays, choice.policy.name
+    if not peak_bytes(arrays)[group]:
         return "is empty"
     bus = f"{seconds(terms.phi)} on the bus"
     saved = seconds(terms.tau + terms.sigma)
     blocked = [
-        spec.name for spec in plan.layout if spec.group == group and spec.name in plan.out_of_core
+        s.name for s in choice.layout if s.group == group and s.name in choice.fitted.out_of_core
     ]
     if blocked:
-        moved = seconds(sum(plan.expected.out_of_core.values()))
+        moved = seconds(sum(choice.expected.out_of_core.values()))
         return (
             f"{' and '.join(blocked)} {'do' if len(blocked) > 1 else 'does'} not fit: "
-            f"{plan.blocks} vertex blocks per pass, {moved} of transfers in all; host placement "
-            f"of the group would cost {bus}"
+            f"{choice.expected.blocks} vertex blocks per pass, {moved} of transfers in all; host "
+            f"placement of the group would cost {bus}"
         )
-    if plan.policy != AUTO.name:
-        why = f"set by policy {plan.policy}"
+    if policy != AUTO.name:
+        why = f"set by policy {policy}"
         if placement.on_device == 1:
             return f"{why}; host placement would cost {bus} and save {saved}"
         return f"{why}; costs up to {bus} and saves {saved}"
-    if plan.like:
-        return f"{placement}, as in policy {plan.like}, the fastest that fits"
+    if choice.like:
+        return f"{placement}, as in policy {choice.like}, the fastest that fits"
     cost = f"host placement would cost {bus} and save {saved}"
-    names = [a.name for a in plan.arrays if a.group == group and _is_hosted(plan, a)]
-    arcs = any(a.group == group and a.holds_input_arcs for a in plan.arrays)
-    if plan.in_pages and arcs and not names:
+    names = [a.name for a in arrays if a.group == group and _leaves_device(choice, a)]
+    arcs = any(a.group == group and a.holds_input_arcs for a in arrays)
+    if choice.in_pages and arcs and not names:
         part = (
             ""
             if placement.on_device == 1
@@ -143,7 +160,7 @@ def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
         )
     if placement.on_device == 1:
         return f"fits; {cost}"
-    peer = plan.work.machine.beyond == "peer"
+    peer = work.machine.beyond == "peer"
     place, way = ("other GPU", "link between them") if peer else ("host", "bus")
     return (
         f"{', '.join(names)} {'cost' if len(names) > 1 else 'costs'} least time per byte on the "
@@ -151,70 +168,46 @@ def _sentence(plan: Decision, group: Group, terms: Estimate, there: int) -> str:
     )
 
 
-def _there(plan: Decision, group: Group) -> int:
+def _there(choice: Candidate, group: Group) -> int:
     """Return the most bytes of a group that are on the device at one stage, in shared arenas."""
     held = dict.fromkeys(STAGES, 0)
-    for array in plan.arrays:
+    for array in choice.form.arrays:
         if array.group == group:
-            nbytes = int(placed(array, plan.chosen).on_device * array.nbytes)
+            nbytes = int(placed(array, choice.policy).on_device * array.nbytes)
             for stage in array.stages:
                 held[stage] += nbytes
     return max(held.values())
 
 
-def _is_hosted(plan: Decision, array: ArraySpec) -> bool:
-    placement = plan.chosen.placement_of(array.name, array.group)
+def _leaves_device(choice: Candidate, array: ArraySpec) -> bool:
+    placement = choice.policy.placement_of(array.name, array.group)
     return bool(array.nbytes) and not array.device_only and placement.on_device < 1
 
 
-def verdict(plan: Decision) -> str:
-    """Return the plan in one sentence."""
-    took = seconds(plan.seconds)
-    whole = plan.in_core and plan.policy in (AUTO.name, "device")
-    # In pages, arcs give way where the device does not hold all that may be needed.
-    least = plan.in_core_bytes if plan.in_pages else plan.device_in_core
-    if whole and least <= plan.limit:
-        small = ", with scratch as small as possible" if plan.low_scratch else ""
-        return f"Runs in core within {size(plan.limit)}{small}: about {took}."
-    times = plan.seconds / plan.seconds_in_core if plan.seconds_in_core else 1.0
-    if plan.in_core_bytes <= plan.limit:
-        fits = "Would fit in core"
-    elif plan.fits:
-        fits = "Would fit in core at its smallest, with what is expected of coarse levels"
-    else:
-        fits = (
-            f"Needs {size(plan.in_core_bytes)} in core, more than the {size(plan.limit)} available"
-        )
-    return (
-        f"{fits}. Under {plan.policy}: about {took} "
-        f"({times:.1f} times as long as in core), with {size(plan.device_bytes)} on the device."
-    )
-
-
-def notes(plan: Decision) -> tuple[str, ...]:
+def notes(choice: Candidate, work: Workload, request: Request) -> tuple[str, ...]:
     """Return what the figures are based on."""
-    machine, kind = plan.work.machine, plan.work.kind
-    there = {array.name for array in plan.arrays}
-    lost = [name for name in plan.request.policy.arrays if name not in there]
-    unused = f"policy {plan.policy} names arrays that this run does not have: "
-    others = [*plan.request.policy.groups, *plan.request.policy.roles]
-    elsewhere = f"policy {plan.policy} names groups and roles, which only other programs have: "
+    machine, kind, policy = work.machine, work.kind, choice.policy.name
+    there = {array.name for array in choice.form.arrays}
+    lost = [name for name in request.policy.arrays if name not in there]
+    unused = f"policy {policy} names arrays that this run does not have: "
+    others = [*request.policy.groups, *request.policy.roles]
+    elsewhere = f"policy {policy} names groups and roles, which only other programs have: "
     return (
         f"machine {machine.name}: {machine.notes.get('profile', machine.notes.get('all', ''))}",
         f"kind of graph: {kind.name} ({kind.about}); moving visits each arc about "
-        f"{plan.work.visited:.1f} times",
+        f"{work.visited:.1f} times",
         *([unused + ", ".join(lost)] if lost else []),
         *([elsewhere + ", ".join(others)] if others else []),
-        *_compact(plan),
-        *_beyond(plan),
+        *_compact(choice),
+        *_beyond(choice, request.free),
     )
 
 
-def _compact(plan: Decision) -> tuple[str, ...]:
+def _compact(choice: Candidate) -> tuple[str, ...]:
     """Return how the input takes fewer bytes."""
-    if not plan.compact:
+    if not choice.form.compact:
         return ()
-    own = [a for a in plan.arrays if a.level == 0]
+    own = [a for a in choice.form.arrays if a.level == 0]
     width = next(a.itemsize for a in own if a.role == "targets")
     found = [f"targets {width:.1f} instead of 4"] if width < 4 else []
     if any(a.role == "weights" for a in own):
@@ -226,19 +219,52 @@ def _compact(plan: Decision) -> tuple[str, ...]:
     return (f"level 0 takes fewer bytes: {', '.join(found)}",)
 
 
-def _beyond(plan: Decision) -> tuple[str, ...]:
+def _beyond(choice: Candidate, free: int | None) -> tuple[str, ...]:
     """Return what happens if managed memory, with all other memory, exceeds what is free."""
-    free = plan.request.free
-    managed = [spec for spec in plan.layout if spec.placement.kind in MANAGED]
+    managed = [spec for spec in choice.layout if spec.placement.kind in MANAGED]
     if not managed or free is None:
         return ()
     wanted = sum(
-        size_of(spec) for spec in plan.layout if spec.placement.kind not in ("pinned", "peer")
+        size_of(spec) for spec in choice.layout if spec.placement.kind not in ("pinned", "peer")
     )
     if free and wanted <= free:
         return ()
     few = f"since {wanted:,} bytes in all exceed the {free:,} bytes free"
     why = few if free else "which the device lacks"
-    if guarded_bytes(plan.layout) <= free:
+    if guarded_bytes(choice.layout) <= free:
         return (f"some host memory is page-locked, no managed memory, {why}",)
     return (f"a run is refused: it needs managed memory, {why}; use memory='auto'",)
+
+
+def refusal(
+    found: Candidate, request: Request, max_degree: int, auto: Callable[[], Candidate]
+) -> MemoryBudgetError:
+    """Return the error of a candidate that needs more than the limit."""
+    limit = request.limit
+
+    def here(array: ArraySpec) -> bool:
+        return placed(array, found.policy).on_device == 1
+
+    needed = found.fitted.needed
+    groups = needed_by_group(found.layout, found.fitted, max_degree)
+    if any(spec.group is None for spec in found.layout):
+        groups = {
+            g: capacity(a for a in found.form.arrays if a.group == g and here(a)) for g in GROUPS
+        }
+    group = max(groups, key=lambda g: groups[g])
+    blocks = {spec.name for spec in found.layout if spec.out_of_core}
+    there = [(a.name, a.nbytes) for a in found.form.arrays if here(a) and a.name not in blocks]
+    # To the next MiB, so that the budget named is enough.
+    least = -(-needed >> 20)
+    said = (
+        f"that is the least for {found.policy.name}, {size(groups[group])} of it for group "
+        f"{group}; "
+    )
+    said += (
+        f"raise the budget to {least}MiB"
+        if request.budgeted
+        else f"use a device with {least}MiB free"
+    )
+    if found.policy.name != AUTO.name and auto().fitted.within(limit):
+        said += " or let memory='auto' choose"
+    return MemoryBudgetError(needed, limit, there, said)

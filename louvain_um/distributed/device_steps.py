@@ -22,7 +22,7 @@ from louvain_um.gpu.ranks.loading import ROOM, arena_bytes
 from louvain_um.gpu.ranks.share import Share
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.policy.policy import Placement

@@ -493,7 +493,7 @@ class GpuEngine:
         self.catch_up()
         plan = {
             **self.forecast.summary,
-            "kept": self.plan.request.kept,
+            "kept": self.plan.kept,
             "device_bytes": self.plan.device_bytes,
             "packed": self.plan.compact,
             "target_bytes": self.shape.target_bytes if self.plan.compact else 4,

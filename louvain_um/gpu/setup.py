@@ -15,7 +15,7 @@ from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_WEIGHTS16
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.arena_spec import MANAGED
+from louvain_um.placement.layout import MANAGED
 from louvain_um.placement.memory.guard import ballast
 from louvain_um.placement.planner import Plan
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.hardware import BLOCK, LARGE_PAGE
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.machine.fault_fit import fit_faults
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.probes import Probes

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from louvain_um.errors import PlacementError
-from louvain_um.placement.arena_spec import cut
+from louvain_um.placement.layout import cut
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE
 from louvain_um.placement.policy.policy import Placement

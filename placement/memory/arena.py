@@ -9,8 +9,8 @@ from typing import Protocol
 
 from louvain_um.core.ledger import Group
 from louvain_um.errors import MemoryBudgetError, PlacementError
-from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, cut, device_bytes, size_of
 from louvain_um.placement.hardware import BLOCK
+from louvain_um.placement.layout import MANAGED, ArenaSpec, cut, device_bytes, size_of
 from louvain_um.placement.memory import advise, cuda_calls
 from louvain_um.placement.memory.advise import Extent, Part
 from louvain_um.placement.memory.cuda_calls import HOST

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from louvain_um.core.ledger import Group, Ledger
 from louvain_um.errors import LouvainUmError, MemoryBudgetError
-from louvain_um.placement.arena_spec import MANAGED, ArenaSpec, device_bytes
+from louvain_um.placement.layout import MANAGED, ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.arena import Arena, managed_fits, separate_arena
 from louvain_um.placement.memory.guard import guard

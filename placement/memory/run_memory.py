@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core.ledger import Group, Ledger, Listener
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import copies, cuda_calls
 from louvain_um.placement.memory.advise import Part
 from louvain_um.placement.memory.arena import Arena

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from louvain_um.core.ledger import Group
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.migration.mappings import PageSide
 from louvain_um.placement.migration.room import LEAST_WINDOW, PageBudget, Room

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.placement.arena_spec import ArenaSpec, device_bytes
+from louvain_um.placement.layout import ArenaSpec, device_bytes
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.migration.pages import Pages, page_bytes
 from louvain_um.placement.migration.shared_span import SharedSpan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from louvain_um.placement.arena_spec import ArenaSpec, size_of
+from louvain_um.placement.layout import ArenaSpec, size_of
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.free_list import FreeList
 from louvain_um.placement.migration.mappings import Page, PageSide, runs

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.advise import Extent, Part, Side
 from louvain_um.placement.memory.arena import Arena

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec, Stage
-from louvain_um.placement.arena_spec import ArenaSpec
-from louvain_um.placement.layout import HELD_BLOCKS, placed
+from louvain_um.placement.layout import HELD_BLOCKS, ArenaSpec, placed
 from louvain_um.placement.machine.profiles import rate
 from louvain_um.placement.migration.pages import page_bytes
 from louvain_um.placement.model.cost import (

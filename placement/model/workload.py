@@ -184,29 +184,32 @@ class Workload:
         return 1.0
 
 
-def work_for(
-    arrays: Sequence[ArraySpec],
-    machine: Machine,
-    *,
-    kind: str | None = None,
-    skew: float | None = None,
-    visited: float | None = None,
-    method: str | None = None,
-    source: Source = "host",
-    max_degree: int = 0,
-) -> Workload:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of a graph besides its declared arrays: what is None follows from these."""
+
+    kind: str | None = None
+    skew: float | None = None
+    visited: float | None = None
+    method: str | None = None
+    source: Source = "host"
+    max_degree: int | None = None
+
+
+def work_for(arrays: Sequence[ArraySpec], machine: Machine, facts: Facts = Facts()) -> Workload:
     """Return the work that declared arrays stand for; only Leiden declares parts."""
     level0 = {array.role: array.size for array in arrays if array.level == 0}
     vertices, arcs = max(level0.get("offsets", 1) - 1, 0), level0.get("targets", 0)
+    skew = facts.skew
     relative = skew * vertices / arcs if skew is not None and arcs and vertices else None
-    found = kind_of(relative) if kind is None else named_kind(kind)
+    found = kind_of(relative) if facts.kind is None else named_kind(facts.kind)
     return Workload(
         vertices=vertices,
         arcs=arcs,
         machine=machine,
         kind=found,
-        method=method or ("leiden" if "refined" in level0 else "louvain"),
-        visited=found.visited if visited is None else visited,
-        source=source,
-        max_degree=max_degree,
+        method=facts.method or ("leiden" if "refined" in level0 else "louvain"),
+        visited=found.visited if facts.visited is None else facts.visited,
+        source=facts.source,
+        max_degree=facts.max_degree or 0,
     )

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from louvain_um.core.array_spec import ArraySpec
-from louvain_um.placement.arena_spec import guarded_bytes
-from louvain_um.placement.layout import capacity, with_slack
+from louvain_um.placement.layout import capacity, guarded_bytes, with_slack
 from louvain_um.placement.migration.pages import LEAST_PAGE
 from louvain_um.placement.model.cost import exposed_share
 from louvain_um.placement.model.workload import Workload
-from louvain_um.placement.policy.candidate import (
+from louvain_um.placement.policy.candidates import (
+    ORDERS,
     Candidate,
+    Declared,
+    Form,
     best_of,
     candidate,
-    no_more_arrays,
+    offloaded_within,
     wasted_bytes,
 )
 from louvain_um.placement.policy.find import find_policy
-from louvain_um.placement.policy.hosting import ORDERS, hosted_within
 from louvain_um.placement.policy.policy import AUTO, POLICY_NAMES
 
 LEAST_PAGES: Final = 8
@@ -49,67 +50,50 @@ def leaves_often(arrays: Sequence[ArraySpec], compact: Iterable[ArraySpec], limi
 
 
 def choose(
-    default: tuple[ArraySpec, ...],
-    declare: Callable[[bool], tuple[ArraySpec, ...]],
-    work: Workload,
-    limit: int,
-    out_of_core: Callable[[bool], tuple[ArraySpec, ...]] = no_more_arrays,
-    compact: Callable[[bool], tuple[ArraySpec, ...]] | None = None,
-    free: int | None = None,
+    declared: Declared, default: Form, work: Workload, limit: int, free: int | None = None
 ) -> Candidate:
     """Return the candidate with the least predicted time within the limit."""
-    first = candidate(AUTO, default, work, limit, low_scratch=False)
-    if first.fitted.within(limit - unplanned_bytes(default)):
+    first = candidate(AUTO, default, work, limit)
+    if first.fitted.within(limit - unplanned_bytes(default.arrays)):
         return first
-    low_scratch = declare(True)
-    smallest = compact(True) if compact else ()
-    in_pages = any(a.estimated for a in default) and limit >= LEAST_PAGES * LEAST_PAGE
+    low_scratch, compact = declared.form(True), declared.compact
+    smallest = Form(compact(True), low_scratch=True, compact=True) if compact else None
+    in_pages = any(a.estimated for a in default.arrays) and limit >= LEAST_PAGES * LEAST_PAGE
     still = list[Candidate]()
     if exposed_share(work.machine) < 1:
-        forms = ((default, False), (low_scratch, True))
         still = [
-            hosted_within(arrays, work, limit, low_scratch=small, order=order)
-            for arrays, small in forms
+            offloaded_within(form, work, limit, order=order)
+            for form in (default, low_scratch)
             for order in ORDERS
         ]
-    in_core = [(low_scratch, True, False)]
-    if compact:
-        in_core = [(compact(False), False, True), *in_core, (smallest, True, True)]
+    in_core = [low_scratch]
+    if compact and smallest:
+        in_core = [Form(compact(False), compact=True), low_scratch, smallest]
     if in_pages:
-        last = compact and not still and leaves_often(low_scratch, smallest, limit)
-        in_core.insert(1 if last else 0, (default, False, False))
-    for arrays, small, less in in_core:
-        joint = small or in_pages
-        found = candidate(
-            AUTO, arrays, work, limit,
-            low_scratch=small, compact=less, joint=joint, in_pages=in_pages,
-        )  # fmt: skip
-        if found.fitted.within(limit - (wasted_bytes(limit, arrays) if in_pages else 0)):
+        few = smallest.arrays if smallest else ()
+        last = compact and not still and leaves_often(low_scratch.arrays, few, limit)
+        in_core.insert(1 if last else 0, default)
+    for form in in_core:
+        joint = form.low_scratch or in_pages
+        found = candidate(AUTO, form, work, limit, joint=joint, in_pages=in_pages)
+        if found.fitted.within(limit - (wasted_bytes(limit, form.arrays) if in_pages else 0)):
             return best_of([found, *still], limit) or found
     fewest = smallest or low_scratch
-    own = [
-        hosted_within(fewest, work, limit, compact=bool(smallest), order=order, in_pages=in_pages)
-        for order in ORDERS
-    ]
+    own = [offloaded_within(fewest, work, limit, order=o, in_pages=in_pages) for o in ORDERS]
     best = best_of([*own, *still], limit)
     if in_pages and best:
         return best
     if work.machine.beyond == "peer":
         return best or own[0]  # the package's policies are about the host
-    names = (name for name in POLICY_NAMES if name != AUTO.name)
     known = [
         candidate(
-            replace(find_policy(name), name=AUTO.name),
-            arrays,
-            work,
-            limit,
-            low_scratch=small,
-            out_of_core=out_of_core(small),
-            like=name,
+            replace(find_policy(name), name=AUTO.name), form, work, limit,
+            out_of_core=declared.out_of_core(form.low_scratch), like=name,
         )
-        for name in names
-        for arrays, small in ((low_scratch, True), (default, False))
-    ]
+        for name in POLICY_NAMES
+        if name != AUTO.name
+        for form in (low_scratch, default)
+    ]  # fmt: skip
     if free is not None:
         known = [one for one in known if guarded_bytes(one.layout) <= free]
     return best_of([*own, *known], limit) or own[0]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import PlacementError
-from louvain_um.placement.arena_spec import MANAGED, ArenaSpec
+from louvain_um.placement.layout import MANAGED, ArenaSpec
 from louvain_um.placement.memory import copies, cuda_calls
 from louvain_um.placement.memory.arena import Arena, managed_fits
 from louvain_um.placement.memory.guard import guard, managed_refusal

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from louvain_um.options import Budget
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.cost import Estimate, blocking_factor
-from louvain_um.placement.plan_data import frame_of_arrays
 from louvain_um.placement.policy.find import find_policy, refuse_misspelt
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
@@ -203,7 +202,9 @@ class ProgramPlan:
         ``shape``, ``bytes``, ``phases``, ``placement``, and ``phi``, ``tau``, ``sigma`` in seconds;
         then ``arrival_seconds``, if the program is timed.
         """
-        frame = frame_of_arrays(self.to_dict())
+        from louvain_um.results.display import require_pandas
+
+        frame: pd.DataFrame = require_pandas().DataFrame(self.to_dict()["arrays"])
         if self.program.timed:
             frame["arrival_seconds"] = frame["name"].map(self.arrival_seconds)
         return frame

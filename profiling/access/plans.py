@@ -12,11 +12,11 @@ from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
 from louvain_um.core.ledger import Group
 from louvain_um.errors import LouvainUmError, MemoryBudgetError
 from louvain_um.options import Method
-from louvain_um.placement.decision import Declare
 from louvain_um.placement.layout import device_bytes_in_core, placed
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.model.workload import kind_of
-from louvain_um.placement.planner import Plan, make_plan
+from louvain_um.placement.planner import Declared, Facts, Plan, make_plan
+from louvain_um.placement.policy.candidates import Declare
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.placement.program import Atomic, Gather, Phase, Program, ProgramArray, Stream
 from louvain_um.placement.program.cost import ProgramCost
@@ -46,7 +46,7 @@ def peak_of(trace: Trace) -> int:
     """Return the in-core footprint in bytes, of which budgets and oversubscription are shares."""
     if trace.about is None:
         return trace.peak_bytes
-    return device_bytes_in_core(_declarer(trace.about)(False), apart=True)
+    return device_bytes_in_core(_declarer(trace.about)(False), separate=True)
 
 
 def explain_peak(trace: Trace) -> str:
@@ -70,18 +70,14 @@ def plan_of(about: Mapping[str, Any], policy: Policy, machine: Machine, capacity
     from louvain_um.gpu.memory.array_specs import declare_out_of_core
 
     shape = _shape(about)
-    return make_plan(
-        _declarer(about),
-        policy,
-        machine,
-        capacity,
-        skew=about["skew"],
-        max_degree=shape.max_degree,
-        source="host",
+    declared = Declared(
+        arrays=_declarer(about),
         out_of_core=lambda low_scratch: declare_out_of_core(
             replace(shape, low_scratch=low_scratch)
         ),
     )
+    facts = Facts(skew=about["skew"], max_degree=shape.max_degree)
+    return make_plan(declared, policy, machine, capacity, facts)
 
 
 def _declarer(about: Mapping[str, Any]) -> Declare:
@@ -131,9 +127,8 @@ def auto_placements(
     arcs = max(1, sum(array.size for array in targets))
     read = targets[0].accesses if targets else {}
     visited = read.get(("move", "stream"), arcs) / arcs
-    plan = make_plan(
-        lambda low_scratch: arrays, AUTO, machine, capacity, visited=visited, free=capacity
-    )  # fmt: skip
+    declared = Declared(arrays=lambda low_scratch: arrays)
+    plan = make_plan(declared, AUTO, machine, capacity, Facts(visited=visited), free=capacity)
     return {array.name: str(placed(array, plan.chosen)) for array in arrays}
 
 

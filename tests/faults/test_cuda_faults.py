@@ -12,7 +12,7 @@ import pytest
 
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError, LouvainUmError
 from louvain_um.gpu.runtime import images, nvrtc
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.policy.policy import Placement

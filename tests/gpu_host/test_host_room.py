@@ -10,7 +10,7 @@ from louvain_um.core import headroom
 from louvain_um.errors import HostMemoryError
 from louvain_um.gpu.memory import planning
 from louvain_um.gpu.memory.planning import check_host_room
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.policy.policy import Placement
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from louvain_um.core.array_names import identity
 from louvain_um.core.array_spec import STAGES, ArraySpec
 from louvain_um.placement.machine.profiles import H200
-from louvain_um.placement.planner import make_plan
+from louvain_um.placement.planner import Declared, Facts, make_plan
 
 VISITED = 4.0
+
+
+FACTS = frozenset(field.name for field in fields(Facts))
 
 
 def arrays(low_scratch: bool = False, *, arcs: int = 100_000_000, degree: int = 40) -> tuple:
@@ -41,4 +46,6 @@ def arrays(low_scratch: bool = False, *, arcs: int = 100_000_000, degree: int = 
 def plan(policy="auto", budget=None, machine=H200, **more):
     """Return the plan of these arrays."""
     more = {"skew": 340, "source": "device", **more}
-    return make_plan(arrays, policy, machine, budget, **more)
+    facts = Facts(**{name: more.pop(name) for name in list(more) if name in FACTS})
+    placed = {name: more.pop(name) for name in ("free", "managed") if name in more}
+    return make_plan(Declared(arrays=arrays, **more), policy, machine, budget, facts, **placed)

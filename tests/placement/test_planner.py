@@ -14,7 +14,7 @@ from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.options import Budget
 from louvain_um.placement.layout import device_bytes_in_core
 from louvain_um.placement.machine.profiles import H200, P4000
-from louvain_um.placement.planner import make_plan
+from louvain_um.placement.planner import Declared, Facts, make_plan
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement, Policy
 
 
@@ -170,7 +170,8 @@ def test_plain_data_holds_what_the_interface_promises():
 @pytest.mark.parametrize("arcs", [0, 1, 100])
 @pytest.mark.parametrize("name", POLICY_NAMES)
 def test_tiny_graphs_are_planned_too(name, arcs):
-    found = make_plan(lambda low_scratch: arrays(low_scratch, arcs=arcs, degree=1), name, H200)
+    tiny = Declared(arrays=lambda low_scratch: arrays(low_scratch, arcs=arcs, degree=1))
+    found = make_plan(tiny, name, H200)
     assert found.seconds > 0
     assert found.to_dict()["fits"]
 
@@ -181,7 +182,8 @@ def test_leiden_is_told_by_its_refined_communities():
 
     known = {"group": "community", "itemsize": 4, "size": 9, "stages": ("refine",)}
     refined = ArraySpec(**identity("refined"), **known)
-    found = make_plan(lambda low_scratch: (*arrays(low_scratch), refined), "auto", H200, skew=340)
+    declared = Declared(arrays=lambda low_scratch: (*arrays(low_scratch), refined))
+    found = make_plan(declared, "auto", H200, facts=Facts(skew=340))
     assert found.work.method == "leiden"
     assert found.seconds > plan().seconds
     assert replace(found.work, method="louvain").core["refine"] == 0

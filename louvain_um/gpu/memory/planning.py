@@ -25,13 +25,13 @@ from louvain_um.gpu.memory.packed import WORTH, Packer, most_bytes
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
 from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once
 from louvain_um.options import Options
-from louvain_um.placement.arena_spec import ArenaSpec, device_bytes, size_of
+from louvain_um.placement.layout import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, managed_refusal
 from louvain_um.placement.migration.pages import kept_bytes
 from louvain_um.placement.model.workload import kind_of
-from louvain_um.placement.planner import Plan, make_plan
+from louvain_um.placement.planner import Declared, Facts, Plan, make_plan
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 
@@ -106,20 +106,24 @@ def plan_shape(
     if options.allow_driver_eviction:
         free = total  # what the driver evicts need not have been free
     on_device = isinstance(graph, DeviceGraph)
+    facts = Facts(
+        skew=skew, max_degree=degrees.max_degree, source="device" if on_device else "host"
+    )
     return make_plan(
-        partial(declared, shape),
-        options.memory,
-        machine,
-        options.budget,
-        skew=skew,
-        max_degree=degrees.max_degree,
-        source="device" if on_device else "host",
+        declared_for(shape, options.memory), options.memory, machine, options.budget, facts,
         free=free + (graph.nbytes if isinstance(graph, DeviceGraph) else 0) - MARGIN,
-        at=partial(declared_at, shape, options.memory),
+        managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
+    )  # fmt: skip
+
+
+def declared_for(shape: Shape, policy: str | Policy) -> Declared:
+    """Return the arrays of a run under a policy."""
+    return Declared(
+        arrays=partial(declared, shape),
         out_of_core=partial(declared_out_of_core, shape),
         compact=declare_compact(shape),
+        at=partial(declared_at, shape, policy),
         kept=shape.kept,
-        managed=managed_refusal(cuda_calls.cupy_runtime().getDevice()) is None,
     )
 
 

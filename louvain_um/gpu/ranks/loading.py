@@ -15,8 +15,8 @@ from louvain_um.gpu.level import GpuLevel, sum_type
 from louvain_um.gpu.memory.loading import count_degrees, first_level
 from louvain_um.gpu.ranks.share import Share
 from louvain_um.graph.graph import Graph
-from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.hardware import BLOCK
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import copies, cuda_calls
 from louvain_um.placement.memory.advise import Part
 from louvain_um.placement.memory.guard import guard

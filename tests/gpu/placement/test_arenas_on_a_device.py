@@ -10,7 +10,7 @@ import pytest
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.runtime.device import Choice, capabilities
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.machine.probes import Probes
 from louvain_um.placement.memory import advise, cuda_calls
 from louvain_um.placement.memory.cuda_calls import HOST, NOWHERE

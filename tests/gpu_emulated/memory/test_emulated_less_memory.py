@@ -25,8 +25,8 @@ from louvain_um.gpu.memory import (
 )
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement import arena_spec, layout
-from louvain_um.placement.arena_spec import device_bytes
+from louvain_um.placement import layout
+from louvain_um.placement.layout import device_bytes
 from louvain_um.placement.memory import arenas, cuda_calls, free_list
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration import pages
@@ -34,7 +34,7 @@ from louvain_um.placement.migration.mover import Mover
 from louvain_um.placement.migration.row_growth import RowGrowth
 from louvain_um.placement.migration.span import Span
 from louvain_um.placement.plan import Plan
-from louvain_um.placement.policy import hosting
+from louvain_um.placement.policy import candidates
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, as_if_larger, squeezed
 
@@ -233,7 +233,7 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
 ) -> None:
     graph = stencil((90, 90)).graph
     one, options = squeezed(monkeypatch, graph, "leiden", "13%")
-    for module in (arena_spec, hosting):
+    for module in (layout, candidates):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     taken = list[tuple[int, int, bool]]()
     real = RunMemory.empty
@@ -278,9 +278,9 @@ def test_what_would_be_split_lies_beyond_a_device_without_pages(
 ) -> None:
     graph = stencil((90, 90)).graph
     one, options = squeezed(monkeypatch, graph, "leiden", "13%")
-    for module in (arena_spec, hosting, layout):
+    for module in (layout, candidates):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
-    monkeypatch.setattr(arena_spec, "SLACK", 512)
+    monkeypatch.setattr(layout, "SLACK", 512)
     monkeypatch.setattr(arenas, "supported", lambda device: False)
     with (
         emulated_devices(monkeypatch, emulated, 2),

@@ -4,8 +4,8 @@ import pytest
 from fake_cuda import GIB, FakeCuda, install
 
 from louvain_um.errors import MemoryBudgetError, PlacementError
-from louvain_um.placement.arena_spec import ArenaSpec
 from louvain_um.placement.hardware import BLOCK
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory import advise
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.guard import guard

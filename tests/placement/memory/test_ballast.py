@@ -4,7 +4,7 @@ import pytest
 from fake_cuda import GIB
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.guard import WARNING, ballast, guard
 from louvain_um.placement.policy.policy import Placement

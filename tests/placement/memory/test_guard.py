@@ -8,7 +8,7 @@ from fake_cuda import GIB
 
 import louvain_um
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.arena import Arena
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.policy.policy import Placement

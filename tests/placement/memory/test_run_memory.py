@@ -9,12 +9,12 @@ from fake_cuda import GIB
 from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.gpu.memory.array_specs import declare
 from louvain_um.gpu.memory.planning import declare_compact
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.memory.host import PageLocked
 from louvain_um.placement.memory.run_memory import RunMemory
-from louvain_um.placement.planner import make_plan
+from louvain_um.placement.planner import Declared, make_plan
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.planning import shape_of_size
 
@@ -241,10 +241,11 @@ def test_a_graph_that_does_not_fit_the_device_gets_its_arenas(cuda, vertices, ar
     cuda.free_bytes = MARGIN + 300 * MIB
     cuda.attributes[89] = int(managed)
     shape = shape_of_size(vertices, arcs, False, "louvain")
-    plan = make_plan(
-        lambda low_scratch: declare(replace(shape, low_scratch=low_scratch)), "auto", H200,
-        free=cuda.free_bytes - MARGIN, compact=declare_compact(shape),
-    )  # fmt: skip
+    declared = Declared(
+        arrays=lambda low_scratch: declare(replace(shape, low_scratch=low_scratch)),
+        compact=declare_compact(shape),
+    )
+    plan = make_plan(declared, "auto", H200, free=cuda.free_bytes - MARGIN)
     assert not plan.fits
     memory = RunMemory(
         plan.layout, 0, budget=plan.limit, out_of_core=plan.out_of_core, pages=plan.pages

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 from fake_cuda import FakeCuda, Status
 
-from louvain_um.placement.arena_spec import ArenaSpec
+from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Needs
 from louvain_um.placement.migration.room import PageBudget

@@ -25,6 +25,7 @@ from louvain_um.placement.model.workload import (
     sweeps,
     work_for,
 )
+from louvain_um.placement.planner import Facts
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Placement
 
@@ -224,7 +225,7 @@ def test_blocks_are_brought_for_every_sub_round():
 
 
 def expect(name, machine=H200, limit=1 << 40, work=None):
-    work = work or work_for(arrays(), machine, skew=300, source="device")
+    work = work or work_for(arrays(), machine, Facts(skew=300, source="device"))
     policy = find_policy(name)
     layout = lay_out(arrays(), policy)
     return forecast(arrays(), policy, layout, fit(layout, limit).out_of_core, work)
@@ -257,7 +258,7 @@ def test_an_older_bus_and_device_take_longer():
 
 def test_a_graph_on_the_host_is_copied_before_it_is_worked_on():
     here, there = (
-        work_for(arrays(), H200, skew=300, source=source) for source in ("device", "host")
+        work_for(arrays(), H200, Facts(skew=300, source=source)) for source in ("device", "host")
     )
     copied = expect("device", work=there)
     assert copied.stages["load"] == pytest.approx(4e8 / cost.copying_rate(H200), rel=0.1)
@@ -266,7 +267,7 @@ def test_a_graph_on_the_host_is_copied_before_it_is_worked_on():
 
 
 def test_first_sweeps_correct_computing_or_the_bus():
-    work = work_for(arrays(), H200, skew=300, source="device")
+    work = work_for(arrays(), H200, Facts(skew=300, source="device"))
     core, bus = expect("device", work=work), expect("adv2", work=work)
     share = 1 / work.visited
     slower = corrected(work, [work.arcs], 2 * share * core.stages["move"], core)
@@ -278,7 +279,7 @@ def test_first_sweeps_correct_computing_or_the_bus():
 
 
 def test_sweeps_that_shrink_slowly_mean_more_of_them():
-    work = work_for(arrays(), H200, skew=300, source="device")
+    work = work_for(arrays(), H200, Facts(skew=300, source="device"))
     core = expect("device", work=work)
     took = core.stages["move"]
     quick = corrected(work, [work.arcs, work.arcs // 10], took, core)

@@ -11,7 +11,8 @@ from louvain_um.gpu.memory.array_specs import declare
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model.workload import work_for
-from louvain_um.placement.policy.candidate import candidate
+from louvain_um.placement.planner import Facts
+from louvain_um.placement.policy.candidates import Form, candidate
 from louvain_um.placement.policy.policy import AUTO, Placement
 from tests.paths import MEASURED
 
@@ -26,9 +27,10 @@ def predicted(row):
         name: Placement("split", there) if there else Placement("host_mapped")
         for name, there in row["on_device"].items()
     }
-    work = work_for(arrays, H200, kind=shape.kind)
+    work = work_for(arrays, H200, Facts(kind=shape.kind))
     policy = replace(AUTO, arrays=hosted)
-    found = candidate(policy, arrays, work, 1 << 40, low_scratch=True, compact=True, joint=True)
+    form = Form(arrays, low_scratch=True, compact=True)
+    found = candidate(policy, form, work, 1 << 40, joint=True)
     return 1e3 * found.expected.seconds
 
 

@@ -11,7 +11,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
-from louvain_um.placement.model.remaining import CLEAR, LEVELS, Found, Rates, Remaining
+from louvain_um.placement.model.remaining import CLEAR, FITTED, LEVELS, Found, Remaining
 from louvain_um.planning import plan_shape
 from tests.paths import RESULTS
 
@@ -48,11 +48,11 @@ def test_leiden_works_on_all_levels_again_unless_level_0_leaves_clear_communitie
     clear = known(communities=CLEARLY, method="leiden")
     assert clear.clear
     assert not weak.clear
-    assert weak.after_cycle(0.2) > 2 * Rates().again * weak.coarse(1) + 0.2
+    assert weak.after_cycle(0.2) > 2 * FITTED.again * weak.coarse(1) + 0.2
     assert 0.2 < clear.after_cycle(0.2) < weak.after_cycle(0.2)
     # Louvain's second cycle moves level 0 once, mostly, and makes few communities of it.
     once = known().visit * ARCS
-    assert known().after_cycle(0.2) == pytest.approx(0.2 + (1 + Rates().aggregate) * once)
+    assert known().after_cycle(0.2) == pytest.approx(0.2 + (1 + FITTED.aggregate) * once)
     found = known(communities=CLEARLY)
     assert 0.2 + once < found.after_cycle(0.2) < known().after_cycle(0.2)
 
@@ -102,7 +102,7 @@ def test_vertices_that_begin_in_communities_are_visited_less_often():
 def test_what_waits_for_the_bus_is_told_from_computing():
     paged = known(seconds=1.0, device_budget="50%")
     assert paged.limit
-    here = paged.visit * ARCS * (4 + Rates().aggregate)
+    here = paged.visit * ARCS * (4 + FITTED.aggregate)
     assert paged.away == pytest.approx(1.0 - paged.launch - here)
     assert 0 < paged.coarse_away < paged.away
     # What fits beside the next level waits for little.

@@ -18,7 +18,7 @@ from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
 from louvain_um.placement.layout import JOINT_SLACK, device_bytes_in_core
 from louvain_um.placement.machine.profiles import H200, P4000
-from louvain_um.placement.planner import make_plan
+from louvain_um.placement.planner import Declared, make_plan
 from louvain_um.placement.policy.policy import POLICY_NAMES, Placement
 from louvain_um.planning import plan_shape
 
@@ -184,7 +184,8 @@ def test_what_is_spent_can_be_won_no_more(monkeypatch):
     found = replace(plan("auto", "30%", visited=4.0), planning_seconds=0.0)
     core, remote = dict(found.expected.core), dict(found.expected.remote)
     core["move"] = remote["move"] = 0.0
-    better = replace(found, expected=replace(found.expected, core=core, remote=remote), like="x")
+    expected = replace(found.expected, core=core, remote=remote)
+    better = replace(found, choice=replace(found.choice, expected=expected, like="x"))
     monkeypatch.setattr("louvain_um.placement.plan.plan_for", lambda *_: better)
     arcs, seconds = found.work.visited * found.work.arcs, found.stage_seconds["move"]
     assert found.corrected([int(0.005 * arcs)] * 2, 0.01 * seconds) is better
@@ -240,7 +241,7 @@ def test_auto_takes_no_policys_layout_that_the_guard_refuses():
                        stages=("load", "move"), accesses={("move", "stream"): 9e9}),)  # fmt: skip
     slow = replace(H200, remote_bandwidth=1.0, remote_random_rate=1.0, pinned_random_rate=1.0)
     for more in ({"free": 1 << 30}, {"free": 128 << 20}, {"free": 1 << 30, "managed": False}):
-        found = make_plan(lambda low_scratch: arrays, "auto", slow, 100 << 20, **more)
+        found = make_plan(Declared(arrays=lambda _: arrays), "auto", slow, 100 << 20, **more)
         assert bool(found.out_of_core) == (more == {"free": 1 << 30}), more
 
 
@@ -257,7 +258,7 @@ def test_what_is_hot_in_several_stages_stays_where_others_can_leave_one_each():
         )
         for stage in ("move", "aggregate")
     ]  # fmt: skip
-    found = make_plan(lambda low_scratch: (hot, *read), "auto", H200, 36 << 20)
+    found = make_plan(Declared(arrays=lambda _: (hot, *read)), "auto", H200, 36 << 20)
     assert {name: found.placement_of(name).on_device for name in ("hot", read[0].name)} == {
         "hot": 1, read[0].name: 0,
     }  # fmt: skip

@@ -14,7 +14,7 @@ from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model import cost, forecast
 from louvain_um.placement.model.cost import PACKED_MOVE, exposed_share
-from louvain_um.placement.planner import Plan, make_plan
+from louvain_um.placement.planner import Declared, Facts, Plan, make_plan
 from tests.paths import MEASURED, RESULTS
 
 SHAPES = json.loads((MEASURED / "hosted_arrays_h200.json").read_text())["shapes"]
@@ -25,10 +25,11 @@ BY_BUS = replace(H200, peer_bandwidth=H200.remote_bandwidth).with_peer()
 
 def planned(name: str, budget: str, machine: Machine) -> Plan:
     shape = Shape(**SHAPES[name])
-    return make_plan(
-        partial(declared, shape), "auto", machine, budget, kind=shape.kind,
-        max_degree=shape.max_degree, compact=declare_compact(shape), kept=shape.kept,
-    )  # fmt: skip
+    arrays = Declared(
+        arrays=partial(declared, shape), compact=declare_compact(shape), kept=shape.kept
+    )
+    facts = Facts(kind=shape.kind, max_degree=shape.max_degree)
+    return make_plan(arrays, "auto", machine, budget, facts)
 
 
 @pytest.mark.parametrize("budget", ["70%", "50%", "30%", "20%"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.placement.machine import machine_choice
+from louvain_um.placement.machine import profiles
 from louvain_um.placement.machine.profiles import calibrated_file, load_machine, machine_for
 
 
@@ -47,10 +47,10 @@ def test_a_calibrated_file_goes_before_everything(tmp_path):
 
 
 def test_without_a_gpu_an_h200_stands_in(monkeypatch):
-    monkeypatch.setattr(machine_choice, "present", lambda device: (None, None))
+    monkeypatch.setattr(profiles, "present", lambda device: (None, None))
     assert "no GPU here" in machine_for().notes["profile"]
 
 
 def test_an_unknown_device_keeps_its_own_memory(monkeypatch):
-    monkeypatch.setattr(machine_choice, "present", lambda device: ("NVIDIA A10", 24 << 30))
+    monkeypatch.setattr(profiles, "present", lambda device: ("NVIDIA A10", 24 << 30))
     assert machine_for(0).memory_bytes == 24 << 30

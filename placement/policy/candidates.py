@@ -1,28 +1,164 @@
-"""Which arrays `auto` moves to the host, in which order, until the others fit on the device."""
+"""A policy laid out over declared arrays, and the arrays that `auto` moves to the host."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from louvain_um.core.array_spec import STAGES, ArraySpec, Stage
-from louvain_um.placement.arena_spec import device_bytes
 from louvain_um.placement.hardware import ALIGNED, BLOCK
 from louvain_um.placement.layout import (
+    FIRST_STAGES,
     JOINT_SLACK,
+    ArenaSpec,
+    Fit,
     aligned,
     can_be_split,
+    capacity,
+    device_bytes,
+    device_part,
+    fit,
+    input_in_pages,
     is_made_first,
     lasting,
+    lay_out,
+    placed,
     with_slack,
 )
 from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.migration.pages import page_bytes
 from louvain_um.placement.model.cost import Scales, exposed, overlaps, remote_seconds
+from louvain_um.placement.model.forecast import Forecast, forecast
 from louvain_um.placement.model.workload import Workload
-from louvain_um.placement.policy.candidate import Candidate, candidate, wasted_bytes
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 
-HOSTED = Placement("host_mapped")
+Declare = Callable[[bool], tuple[ArraySpec, ...]]
+"""Returns the arrays of a run, with low scratch (True) or default scratch."""
+
+
+def no_more_arrays(low_scratch: bool) -> tuple[ArraySpec, ...]:
+    """Return no additional arrays for out-of-core runs."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """The arrays of a run: `compact` with the input in fewer bytes, `at` for so many arcs."""
+
+    arrays: Declare
+    out_of_core: Declare = no_more_arrays
+    compact: Declare | None = None
+    at: Callable[[int], Sequence[ArraySpec]] | None = None
+    kept: tuple[float, float, float] | None = None
+
+    def form(self, low_scratch: bool) -> Form:
+        """Return the arrays with low scratch or default scratch."""
+        return Form(self.arrays(low_scratch), low_scratch=low_scratch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a plan was asked for."""
+
+    declared: Declared
+    policy: Policy
+    budget: int | None
+    limit: int
+    free: int | None = None
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether it is the budget that limits, not the device."""
+        return self.budget is not None and self.budget <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Arrays of a run, declared in one way."""
+
+    arrays: tuple[ArraySpec, ...]
+    low_scratch: bool = False
+    compact: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A policy laid out over declared arrays, with its predicted memory and time."""
+
+    policy: Policy
+    form: Form
+    layout: tuple[ArenaSpec, ...]
+    fitted: Fit
+    expected: Forecast
+    like: str
+    in_pages: bool = False
+
+
+def candidate(
+    policy: Policy,
+    form: Form,
+    work: Workload,
+    limit: int,
+    *,
+    joint: bool = False,
+    in_pages: bool = False,
+    out_of_core: tuple[ArraySpec, ...] = (),
+    like: str = "",
+) -> Candidate:
+    """Lay a policy out and predict it."""
+    arrays = form.arrays
+    layout = lay_out(arrays, policy, joint=joint, in_pages=in_pages)
+    fitted = fit(layout, limit, work.max_degree)
+    if in_pages and not fitted.within(limit - wasted_bytes(limit, arrays)):
+        layout = lay_out(arrays, policy, joint=joint, in_pages=True, stages=FIRST_STAGES)
+        fitted = fit(layout, limit, work.max_degree)
+    if in_pages:
+        # Later stages, and coarse levels, are placed in what is left, and in place of the input.
+        least = with_slack(capacity(_fixed(arrays, policy)))
+        fitted = replace(fitted, needed=max(fitted.needed, least), occupied=limit)
+    if fitted.out_of_core and out_of_core:
+        larger = {array.name for array in out_of_core}
+        arrays = (*(array for array in arrays if array.name not in larger), *out_of_core)
+        layout = lay_out(arrays, policy, joint=joint)
+        fitted = fit(layout, limit, work.max_degree)
+    expected = forecast(
+        arrays, policy, layout, fitted.out_of_core, work,
+        low_scratch=form.low_scratch, limit=limit if in_pages else None,
+    )  # fmt: skip
+    return Candidate(
+        policy=policy,
+        form=replace(form, arrays=arrays),
+        layout=layout,
+        fitted=fitted,
+        expected=expected,
+        like=like,
+        in_pages=in_pages,
+    )
+
+
+def best_of(candidates: Iterable[Candidate], limit: int) -> Candidate | None:
+    """Return the fastest candidate that fits; the first of equals."""
+    feasible = [c for c in candidates if c.fitted.within(limit)]
+    return min(feasible, key=lambda c: c.expected.seconds, default=None)
+
+
+def wasted_bytes(limit: int, arrays: Iterable[ArraySpec]) -> int:
+    """Return the bytes that arrays in pages of their own, and the shared arena, waste at most."""
+    return min((1 + len(input_in_pages(arrays))) * page_bytes(limit), limit // 8)
+
+
+def _fixed(arrays: Iterable[ArraySpec], policy: Policy) -> list[ArraySpec]:
+    """Return the arrays of known size that must be on the device in every stage they live in."""
+    return [
+        device_part(array, policy)
+        for array in lasting(arrays)
+        if not array.holds_input_arcs
+        and (not array.estimated or is_made_first(array))
+        and placed(array, policy).on_device
+    ]
+
+
+ON_HOST = Placement("host_mapped")
 
 AT = "@"
 """Stands between an array and one of its stages."""
@@ -35,7 +171,7 @@ the memory of a part that stays, but for what is split in pages (`can_be_split`)
 
 def beyond(machine: Machine) -> Placement:
     """Return where what does not fit on a device goes."""
-    return Placement("peer") if machine.beyond == "peer" else HOSTED
+    return Placement("peer") if machine.beyond == "peer" else ON_HOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +190,23 @@ ORDERS = tuple(
 )
 
 
-def hosted_within(
-    arrays: tuple[ArraySpec, ...],
+def offloaded_within(
+    form: Form,
     work: Workload,
     limit: int,
     *,
-    low_scratch: bool = True,
-    compact: bool = False,
     order: Order = Order(),
     in_pages: bool = False,
 ) -> Candidate:
     """Return the candidate that moves arrays to the host until the rest fits."""
+    arrays = form.arrays
     room = limit - (wasted_bytes(limit, arrays) if in_pages else 0)
     known = _by_stage(arrays) if in_pages else list(arrays)
     while True:
-        policy = hosting(known, work, room, order, in_pages=in_pages)
+        policy = offloading(known, work, room, order, in_pages=in_pages)
         if in_pages:
             policy = replace(policy, arrays=_at_first(policy.arrays))
-        found = candidate(
-            policy, arrays, work, limit,
-            low_scratch=low_scratch, compact=compact, joint=True, in_pages=in_pages,
-        )  # fmt: skip
+        found = candidate(policy, form, work, limit, joint=True, in_pages=in_pages)
         over = found.fitted.needed - limit
         if over <= 0 or room <= over:
             return found
@@ -98,13 +230,13 @@ def _by_stage(arrays: Iterable[ArraySpec]) -> list[ArraySpec]:
     return found
 
 
-def _at_first(hosted: Mapping[str, Placement]) -> dict[str, Placement]:
+def _at_first(on_host: Mapping[str, Placement]) -> dict[str, Placement]:
     """Return the placements of arrays when the run begins."""
-    found = {name.removesuffix(f"{AT}move"): where for name, where in hosted.items()}
+    found = {name.removesuffix(f"{AT}move"): where for name, where in on_host.items()}
     return {name: where for name, where in found.items() if AT not in name}
 
 
-def hosting(
+def offloading(
     arrays: Sequence[ArraySpec],
     work: Workload,
     limit: int,
@@ -114,12 +246,12 @@ def hosting(
 ) -> Policy:
     """Return a policy that moves pieces of arrays to the host until the rest fits."""
     scales = work.scales(arrays)
-    left = {a.name: _Hosting(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
+    left = {a.name: _Offloaded(a, work, scales) for a in arrays if not a.device_only and a.nbytes}
     held = dict.fromkeys(STAGES, 0)
     for array in arrays:
         for stage in array.stages:
             held[stage] += aligned(array.nbytes, ALIGNED)
-    hosted = dict[str, Placement]()
+    on_host = dict[str, Placement]()
     while with_slack(max(held.values())) > limit:
         won = {name: _won(one.array, one.piece, held) for name, one in left.items()}
         useful = [one for name, one in left.items() if won[name] > 0]
@@ -144,36 +276,36 @@ def hosting(
         mine = first.array.stages if part else STAGES
         room = limit - with_slack(max(held[stage] for stage in mine))
         where = first.move(room * JOINT_SLACK // (JOINT_SLACK + 1))
-        hosted[first.array.name] = where
+        on_host[first.array.name] = where
         for stage in mine if part else ():
             held[stage] += aligned(device_bytes(where, first.array.nbytes), ALIGNED)
         if not first.here:
             del left[first.array.name]
     if in_pages:
-        _bring_back(arrays, hosted, held, limit, work, scales)
-    return replace(AUTO, arrays=hosted)
+        _return_fitting(arrays, on_host, held, limit, work, scales)
+    return replace(AUTO, arrays=on_host)
 
 
-def _bring_back(
+def _return_fitting(
     arrays: Sequence[ArraySpec],
-    hosted: dict[str, Placement],
+    on_host: dict[str, Placement],
     held: dict[Stage, int],
     limit: int,
     work: Workload,
     scales: Scales,
 ) -> None:
     """Take whole arrays off the host again that fit after all, those that cost most first."""
-    whole = [a for a in arrays if a.name in hosted and not hosted[a.name].on_device]
-    cost = {a.name: _Hosting(a, work, scales).cost for a in whole}
+    whole = [a for a in arrays if a.name in on_host and not on_host[a.name].on_device]
+    cost = {a.name: _Offloaded(a, work, scales).cost for a in whole}
     for array in sorted(whole, key=lambda a: -cost[a.name] / a.nbytes):
         nbytes = aligned(array.nbytes, ALIGNED)
         more = {s: count + (nbytes if s in array.stages else 0) for s, count in held.items()}
         if with_slack(max(more.values())) <= limit:
             held.update(more)
-            del hosted[array.name]
+            del on_host[array.name]
 
 
-class _Hosting:
+class _Offloaded:
     """An array that is moved to the host piece by piece."""
 
     def __init__(self, array: ArraySpec, work: Workload, scales: Scales) -> None:
