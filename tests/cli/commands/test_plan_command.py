@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from louvain_um import DynamicGraph, read_graph
-from louvain_um.placement.machine import machine_choice
+from louvain_um.placement.machine import profiles
 
 GROUPS = ["graph", "hash", "community", "scratch"]
 LARGE = ("--vertices", 16_777_216, "--arcs", 650_000_000, "--machine", "h200")
@@ -17,7 +17,7 @@ LARGE = ("--vertices", 16_777_216, "--arcs", 650_000_000, "--machine", "h200")
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch, tmp_path):
     """Plan as on a machine without a GPU, wherever the tests run."""
-    monkeypatch.setattr(machine_choice, "present", lambda device: (None, None))
+    monkeypatch.setattr(profiles, "present", lambda device: (None, None))
     monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path))
 
 
