@@ -27,13 +27,18 @@ from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.accesses import Accesses
-from louvain_um.placement.program.counts import Counter, counted
+from louvain_um.placement.program.backends import Slot
 from louvain_um.placement.program.declarations import Declarations
-from louvain_um.placement.program.feedback import reconsidered, with_counts, with_time
+from louvain_um.placement.program.device_backend import backend_of
+from louvain_um.placement.program.feedback import (
+    Counter,
+    counted,
+    reconsidered,
+    with_counts,
+    with_time,
+)
 from louvain_um.placement.program.plan import ProgramPlan, plan_program
 from louvain_um.placement.program.program import Phase, Program, ProgramArray
-from louvain_um.placement.program.slots import Slot
-from louvain_um.placement.program.stores import store_of
 
 
 class Placer:
@@ -106,12 +111,12 @@ class Placer:
         if peer_memory is not None:
             named = f"cuda:{device}" if isinstance(device, int) else device
             Options(device=named, peer_memory=peer_memory)  # checks both
-        self.store = store_of(device, peer_memory)
+        self.backend = backend_of(device, peer_memory)
         if machine is None:
-            self.machine = machine_for(getattr(self.store, "device", None))
+            self.machine = machine_for(getattr(self.backend, "device", None))
         else:
             self.machine = machine if isinstance(machine, Machine) else load_machine(machine)
-        if peer_memory is not None and self.store.room() is not None:
+        if peer_memory is not None and self.backend.room() is not None:
             self.machine = self.machine.with_peer()
         self.declared = Declarations(name, phases)
         self.plan: ProgramPlan | None = None
@@ -190,20 +195,20 @@ class Placer:
         self._refuse_late(spec.name)
         given = isinstance(source, np.ndarray | list | tuple)
         slot = self.declared.add(spec, np.asarray(source) if given else source)
-        slot.array = self.store.new(slot)
+        slot.array = self.backend.new(slot)
         return slot.array
 
     def fill(self, name: str, values: Any) -> None:
         """Write values into an array that has memory, on the side where it lives."""
         slot = self.slots[name]
         slot.check()
-        self.store.fill(slot, values)
+        self.backend.fill(slot, values)
 
     def get(self, name: str) -> NDArray[Any]:
         """Return a copy of an array in host memory; the host reads what lives there itself."""
         slot = self.slots[name]
         slot.check()
-        return self.store.fetch(slot)
+        return self.backend.fetch(slot)
 
     @property
     def program(self) -> Program:
@@ -236,11 +241,11 @@ class Placer:
         self._refuse_closed()
         if self.plan is None:
             plan = self._decided(self.program)
-            if self.store.room() is not None:
+            if self.backend.room() is not None:
                 announce(Event(kind="plan", plan=plan))
             for name, slot in self.slots.items():
                 slot.placement = plan.placements[name]
-            self.store.prepare(list(self.slots.values()))
+            self.backend.prepare(list(self.slots.values()))
             with ExitStack() as undo:
                 for slot in self.slots.values():
                     undo.callback(self._take, slot, "declared")
@@ -280,7 +285,7 @@ class Placer:
                 inside.callback(self._take, slot, "outside")
             self.running = name
             inside.callback(setattr, self, "running", None)
-            self.store.wait()
+            self.backend.wait()
             with announcing(name):
                 since = time.perf_counter()
                 yield self
@@ -320,13 +325,13 @@ class Placer:
         with counter:
             for slot in self.slots.values():
                 if slot.state == "live":
-                    counter.observe(_announced("array", slot, self.store.address(slot)))
+                    counter.observe(_announced("array", slot, self.backend.address(slot)))
             self._counting = True
             try:
                 with self.phase(name):
                     for slot in self.slots.values():
                         if known in (slot.spec.phases or ()):
-                            counter.observe(_announced("array", slot, self.store.address(slot)))
+                            counter.observe(_announced("array", slot, self.backend.address(slot)))
                     yield self
             finally:
                 self._counting = False
@@ -363,7 +368,7 @@ class Placer:
         return self.solve().is_host_resident(name)
 
     def _decided(self, program: Program) -> ProgramPlan:
-        room = self.store.room()
+        room = self.backend.room()
         if room is not None:
             room = max(0, room - SLACK * len(program.arrays))
         return plan_program(
@@ -372,13 +377,13 @@ class Placer:
             self.policy,
             self.budget,
             free=room,
-            managed=self.store.managed,
+            managed=self.backend.managed,
         )
 
     def _wait_for(self, phase: str) -> None:
         """Wait for the kernels of a phase; name what may be wrong if one fails."""
         try:
-            self.store.wait()
+            self.backend.wait()
         except CudaError as error:
             away = [name for name, slot in self.slots.items() if slot.state != "live"]
             others = f"arrays of other phases are {', '.join(away)}" if away else "check its bounds"
@@ -387,13 +392,13 @@ class Placer:
             ) from None
 
     def _give(self, slot: Slot) -> None:
-        self.store.give(slot)
-        announce(_announced("array", slot, self.store.address(slot)))
+        self.backend.give(slot)
+        announce(_announced("array", slot, self.backend.address(slot)))
 
     def _take(self, slot: Slot, state: Any) -> None:
         if slot.state == "live":
-            announce(_announced("freed", slot, self.store.address(slot)))
-        self.store.take(slot)
+            announce(_announced("freed", slot, self.backend.address(slot)))
+        self.backend.take(slot)
         slot.state = state
         if state == "closed":
             slot.source = None
@@ -401,10 +406,10 @@ class Placer:
     def _reconsider(self, plan: ProgramPlan) -> None:
         """Decide anew from what is known now, and move arrays where that pays."""
         self.plan = plan
-        if not self.feedback or self.policy.name != AUTO.name or self.store.room() is None:
+        if not self.feedback or self.policy.name != AUTO.name or self.backend.room() is None:
             return
         runs = {name: len(seconds) for name, seconds in self._seconds.items()}
-        self.plan = reconsidered(plan, self.program, runs, managed=self.store.managed)
+        self.plan = reconsidered(plan, self.program, runs, managed=self.backend.managed)
         goals = self.plan.placements
         # What goes to the host makes room for the rest.
         for name in sorted(goals, key=lambda name: goals[name].on_device):
@@ -414,9 +419,9 @@ class Placer:
     def _move(self, slot: Slot, placement: Placement) -> None:
         self.moved.append((slot.spec.name, str(slot.placement), str(placement)))
         if slot.state == "live":
-            announce(_announced("freed", slot, self.store.address(slot)))
-            self.store.move(slot, placement)
-            announce(_announced("array", slot, self.store.address(slot)))
+            announce(_announced("freed", slot, self.backend.address(slot)))
+            self.backend.move(slot, placement)
+            announce(_announced("array", slot, self.backend.address(slot)))
         slot.placement = placement
 
     def _refuse_late(self, name: object) -> None:

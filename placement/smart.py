@@ -22,10 +22,10 @@ from louvain_um.placement.memory.copies import initialise as initialise_parts
 from louvain_um.placement.model.cost import Estimate
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program.accesses import Access, Atomic, Gather, Stream
+from louvain_um.placement.program.backends import Slot
 from louvain_um.placement.program.cost import ProgramCost
-from louvain_um.placement.program.device_arrays import DeviceStore, Owner, owner_of
+from louvain_um.placement.program.device_backend import DeviceBackend, Owner, owner_of
 from louvain_um.placement.program.program import Phase, Program, ProgramArray
-from louvain_um.placement.program.slots import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,18 +152,18 @@ def smart_malloc(
     if copies is None:
         copies = float(isinstance(source, np.ndarray))
     work = Work(touches=touches, copies=copies, passes=passes, computing=computing)
-    store = DeviceStore(device)
-    free = store.room() or 0
-    hosted = is_host_resident(
+    backend = DeviceBackend(device)
+    free = backend.room() or 0
+    on_host = is_host_resident(
         shape, dtype, work, machine or machine_for(device), free if room is None else room
     )
     slot = Slot(_declared(name, shape, dtype, work, group))
-    slot.placement = Placement("host_mapped" if hosted else "device")
-    if hosted and not store.managed:
+    slot.placement = Placement("host_mapped" if on_host else "device")
+    if on_host and not backend.managed:
         slot.placement = Placement("pinned")
-    slot.array = store.new(slot)
-    store.prepare([slot])
-    store.give(slot)
+    slot.array = backend.new(slot)
+    backend.prepare([slot])
+    backend.give(slot)
     array, arena = slot.array, slot.memory.arena
     if source is not None:
         with cuda_calls.current(device):

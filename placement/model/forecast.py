@@ -202,18 +202,18 @@ def _arrival(
     spec: ArenaSpec, given: int, work: Workload, *, out_of_core: bool
 ) -> dict[Stage, float]:
     """Return seconds until an arena's bytes are there: those of the graph, and fresh ones."""
-    hosted, machine = work.source == "host", work.machine
+    on_host, machine = work.source == "host", work.machine
     by_touch = spec.placement.kind in ("managed", "read_mostly")
     # What is moved by page faults or in blocks is first written on the host.
-    written = given / GIVEN_FILL if hosted and (by_touch or out_of_core) else 0.0
+    written = given / GIVEN_FILL if on_host and (by_touch or out_of_core) else 0.0
     if out_of_core:
         return {"load": written}
-    came = arrival_seconds(given, spec.placement, machine, given=hosted)
+    came = arrival_seconds(given, spec.placement, machine, given=on_host)
     made = arrival_seconds(spec.capacity - given, spec.placement, machine, given=False)
     return add(
         (
             {"load": written},
-            {"move" if by_touch and hosted else "load": work.bus_scale * came},
+            {"move" if by_touch and on_host else "load": work.bus_scale * came},
             {"move" if by_touch else "load": work.bus_scale * made},
         )
     )

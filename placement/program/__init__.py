@@ -9,7 +9,7 @@ from louvain_um.placement.program.blocking import (
     launches_for,
     tune_blocking,
 )
-from louvain_um.placement.program.first_touch import first_touch
+from louvain_um.placement.program.device_backend import first_touch
 from louvain_um.placement.program.plan import ProgramPlan, plan_program
 from louvain_um.placement.program.program import Phase, Program, ProgramArray
 

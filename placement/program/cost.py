@@ -2,7 +2,7 @@
 
 A phase computes, uses device memory, and reads over the bus. The first two overlap wholly, as in a
 roofline; the bus overlaps the more, the more there is to compute (`joined`), so that the exposed
-latency φ of a hosted array vanishes with growing operational intensity. Managed memory pays for the
+latency φ of an array on the host vanishes with growing operational intensity. Managed memory pays for the
 pages that are touched, once each time the host has written them, and is local from then on.
 """
 
@@ -69,14 +69,14 @@ class Use(NamedTuple):
 
     name: str
     local: float
-    hosted: tuple[float, float]
+    on_host: tuple[float, float]
     pinned: tuple[float, float]
     managed: tuple[float, float]
 
     def of(self, placement: Placement) -> tuple[float, float]:
         """Return the seconds to and from the device for what a placement keeps elsewhere."""
         if placement.kind in ("split", "peer"):
-            return self.hosted
+            return self.on_host
         return self.pinned if placement.kind == "pinned" else self.managed
 
 
@@ -101,7 +101,7 @@ class ProgramCost:
             for name in self.program.phases_of(array):
                 if self.program.accesses(array, name):
                     use = self._use(array, self.program.phase(name))
-                    if use.local or any(use.hosted):
+                    if use.local or any(use.on_host):
                         found[name].append(use)
         return found
 
@@ -130,7 +130,7 @@ class ProgramCost:
     def _bus_whole(
         self, array: ProgramArray, phase: Phase, placement: Placement
     ) -> tuple[float, float]:
-        """Return seconds of the bus, to and from the device, for accesses of a hosted array."""
+        """Return seconds of the bus, to and from the device, for accesses of an array there."""
         machine, ways = self.machine.at(placement), [0.0, 0.0]
         pinned = placement.kind == "pinned"
         reads = machine.pinned_random_rate if pinned else machine.remote_random_rate
@@ -239,12 +239,12 @@ class ProgramCost:
         local = up = down = 0.0
         for use in self.uses(phase):
             placement = placements[use.name]
-            hosted = 1 - placement.on_device
-            local += (1 - hosted) * use.local
-            if hosted:
+            there = 1 - placement.on_device
+            local += (1 - there) * use.local
+            if there:
                 to_device, back = use.of(placement)
-                up += hosted * to_device
-                down += hosted * back
+                up += there * to_device
+                down += there * back
         work = max(phase.operations / self.machine.operation_rate, local)
         # The bus carries both ways at the same time.
         seconds = joined(work, max(up, down), overlap=phase.overlap)
@@ -265,16 +265,16 @@ class ProgramCost:
         self, array: ProgramArray, placements: Mapping[str, Placement], room: int
     ) -> Estimate:
         """Return φ, τ and σ of keeping one array on the host, the others as they are placed."""
-        hosted = placements[array.name]
-        if hosted.kind not in ("host_mapped", "pinned"):
-            hosted = Placement("host_mapped")
+        host = placements[array.name]
+        if host.kind not in ("host_mapped", "pinned"):
+            host = Placement("host_mapped")
         here = {**placements, array.name: Placement("device")}
-        there = {**placements, array.name: hosted}
+        there = {**placements, array.name: host}
         phi = sum(self.phases(there).values()) - sum(self.phases(here).values())
         mine = [self.program.phase(name) for name in self.program.phases_of(array)]
         runs = sum(phase.passes for phase in mine)
         rounds = launches(array.nbytes, max(room, BLOCK))
-        copied = self.arrival(array, Placement("device")) - self.arrival(array, hosted)
+        copied = self.arrival(array, Placement("device")) - self.arrival(array, host)
         fresh = 0.0 if array.given or array.name in self.here else self._fresh_on_host(array)
         saved = copied + fresh
         if rounds > 1:

@@ -10,8 +10,8 @@ import numpy as np
 
 from louvain_um.errors import OptionError
 from louvain_um.placement.program.accesses import check_name
+from louvain_um.placement.program.backends import Slot
 from louvain_um.placement.program.program import ONLY, Phase, Program, ProgramArray
-from louvain_um.placement.program.slots import Slot
 
 
 class Declarations:

@@ -16,8 +16,7 @@ from louvain_um.placement.policy.find import find_policy, refuse_misspelt
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.program import Program
-from louvain_um.placement.program.solver import held_by_phase, refuse_beyond, solve
-from louvain_um.placement.program.solving.climb import device_bytes
+from louvain_um.placement.program.solver import device_bytes, held_by_phase, refuse_beyond, solve
 from louvain_um.placement.units import seconds, size
 
 if TYPE_CHECKING:

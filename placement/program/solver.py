@@ -8,20 +8,199 @@ turns in the same memory.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from louvain_um.errors import MemoryBudgetError
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.policy.policy import Kind, Placement
+from louvain_um.placement.program.arrangement import LEAST_GAIN, Arrangement
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.program import Program, ProgramArray
-from louvain_um.placement.program.solving.climb import climbed, device_bytes
-from louvain_um.placement.program.solving.standing import LEAST_GAIN, Standing
 
-HOSTED: Final = (Placement("host_mapped"), Placement("pinned"))
+LEVEL_ARRAYS: Final = 100
+"""Arrays times ways for budgets between one and its half: what keeps planning below a second."""
+
+Step = tuple[ProgramArray, Placement]
+Marks = NDArray[np.bool_]
+
+
+def device_bytes(array: ProgramArray, placement: Placement) -> int:
+    """Return the most bytes of the device that an array takes."""
+    if placement.kind == "split" and placement.fraction < 1:
+        return int(array.nbytes * placement.fraction) // BLOCK * BLOCK
+    return array.held if placement.on_device else 0
+
+
+def hill_climbed(
+    begin: Arrangement, free: list[ProgramArray], here: tuple[Placement, ...], budget: int
+) -> Arrangement:
+    """Return placements after moving arrays to the device, most time saved per byte first."""
+    program = begin.cost.program
+    choices = Choices(begin, [array for array in free if array.nbytes], here)
+    arrangement, held, ends = begin.copy(), Held(program, begin.placements), [begin]
+    most = held.most
+    waiting = [budget, *(level for level in budget_levels(most, len(free)) if level < budget)]
+    for array, placement in hill_climb(arrangement, held, choices, most):
+        room = held.room(array, budget)
+        whole = arrangement.seconds_with(array, placement)
+        part, seconds = split(arrangement, array, room, whole)
+        least = min(arrangement.total, whole) if array.held <= room else arrangement.total
+        if seconds < least * (1 - LEAST_GAIN):
+            ends.append(arrangement.copy())
+            ends[-1].place(array, part)
+        full = [each for each in waiting if array.held > held.room(array, each)]
+        for each in full:
+            waiting.remove(each)
+            ends.append(arrangement.copy())
+            if each != budget:
+                deque(hill_climb(ends[-1], held.copy(), choices, each), maxlen=0)
+        if not waiting:
+            break
+    else:
+        ends.append(arrangement)
+    found = ends[0]
+    for end in ends[1:]:
+        if end.total < found.total * (1 - LEAST_GAIN):
+            found = end
+    return found
+
+
+def budget_levels(most: int, arrays: int) -> list[int]:
+    """Return budgets that depend on the program alone, from just below its peak to one block."""
+    step = 0.5 ** (1 / min(8, 1 + LEVEL_ARRAYS // max(arrays, 1)))
+    found = [int(most * step)]
+    while found[-1] > BLOCK:
+        found.append(int(found[-1] * step))
+    return found
+
+
+class Held:
+    """Bytes of the device that are taken in each phase."""
+
+    def __init__(self, program: Program, placements: Mapping[str, Placement]) -> None:
+        at = {phase.name: p for p, phase in enumerate(program.phases)}
+        self.phases = {a.name: [at[p] for p in program.phases_of(a)] for a in program.arrays}
+        self.taken, self.every = [0] * len(at), [0] * len(at)
+        for array in program.arrays:
+            self.add(array, placements[array.name])
+            for p in self.phases[array.name]:
+                self.every[p] += array.held
+
+    @property
+    def most(self) -> int:
+        """Bytes with which all arrays would be there."""
+        return max(self.every)
+
+    def copy(self) -> Held:
+        """Return the same, to go on from."""
+        again = copy(self)
+        again.taken = list(self.taken)
+        return again
+
+    def add(self, array: ProgramArray, placement: Placement) -> None:
+        """Add an array."""
+        nbytes = device_bytes(array, placement)
+        for p in self.phases[array.name]:
+            self.taken[p] += nbytes
+
+    def room(self, array: ProgramArray, budget: int) -> int:
+        """Return the bytes that are left in all phases of an array."""
+        return budget - max((self.taken[p] for p in self.phases[array.name]), default=0)
+
+
+class Choices:
+    """Arrays that may move to the device, in which way, and what bringing them there takes."""
+
+    def __init__(
+        self, begin: Arrangement, arrays: list[ProgramArray], here: tuple[Placement, ...]
+    ) -> None:
+        cost, index = begin.cost, begin.accesses.index
+        self.arrays, self.here = arrays, here
+        self.index = np.array([index[array.name] for array in arrays], np.int64)
+        self.held = np.array([array.held for array in arrays], np.float64)
+        arrivals = [[cost.arrival(array, where) for where in here] for array in arrays]
+        self.arrivals = np.array(arrivals, np.float64).reshape(len(arrays), len(here))
+
+    def offers(self, arrangement: Arrangement, left: Marks) -> Iterator[tuple[int, Placement]]:
+        """Yield what gains, most time per byte first, ties in the order of names."""
+        least = arrangement.total * LEAST_GAIN
+        arrival, kind = self.arrivals[:, 0].copy(), np.zeros(len(left), np.int64)
+        for k in range(1, len(self.here)):
+            better = self.arrivals[:, k] < arrival - least
+            arrival[better], kind[better] = self.arrivals[better, k], k
+        gains = arrangement.gains()[self.index] + arrangement.arrivals[self.index] - arrival
+        rows = np.flatnonzero(left & (gains > least))
+        # Rounded, since the order of additions must not decide between equals.
+        mantissa, exponent = np.frexp(gains[rows] / self.held[rows])
+        order = np.argsort(-np.ldexp(np.rint(mantissa * 2**30), exponent), kind="stable")
+        return ((int(i), self.here[kind[i]]) for i in rows[order])
+
+
+def hill_climb(
+    arrangement: Arrangement, held: Held, choices: Choices, budget: int
+) -> Iterator[Step]:
+    """Move arrays to the device until none is left that gains and fits."""
+    left = np.array(
+        [arrangement.placements[a.name].on_device == 0 for a in choices.arrays], np.bool_
+    )
+    moved = True
+    while moved:
+        moved = False
+        for i, placement in choices.offers(arrangement, left):
+            array, left[i] = choices.arrays[i], False
+            room = held.room(array, budget)
+            where, seconds = placement, arrangement.seconds_with(array, placement)
+            if array.held > room:
+                where, seconds = split(arrangement, array, room, seconds)
+            if seconds < arrangement.total * (1 - LEAST_GAIN):
+                yield array, where
+                arrangement.place(array, where)
+                held.add(array, where)
+                moved = True
+                break
+
+
+def split(
+    arrangement: Arrangement, array: ProgramArray, room: int, whole: float
+) -> tuple[Placement, float]:
+    """Return a split of whole blocks that there is room for, and its seconds; ∞ without room."""
+
+    def seconds(blocks: int) -> float:
+        return arrangement.seconds_split(array, share_of(array, blocks))
+
+    low, high = 1, min(room, array.nbytes - 1) // BLOCK
+    if high < low:
+        return Placement("host_mapped"), float("inf")
+    while low < high:
+        middle = (low + high + 1) // 2
+        if whole <= seconds(middle) <= seconds(middle - 1) * (1 + LEAST_GAIN):
+            low = middle
+        else:
+            high = middle - 1
+    return part_of(array, low), seconds(low)
+
+
+def part_of(array: ProgramArray, blocks: int) -> Placement:
+    """Return the split that leaves so many whole blocks on the device, less than the array."""
+    return Placement("split", share_of(array, blocks))
+
+
+def share_of(array: ProgramArray, blocks: int) -> float:
+    """Return its share on the device."""
+    # Half of what follows more, so that rounding the product down gives so many.
+    whole = blocks * BLOCK
+    return (whole + min(BLOCK, array.nbytes - whole) / 2) / array.nbytes
+
+
+ON_HOST: Final = (Placement("host_mapped"), Placement("pinned"))
 """Placements without device memory; the first of equals is taken."""
 
-BESIDE: Final = (Placement("peer"),)
+ON_PEER: Final = (Placement("peer"),)
 """The same where another device's memory takes the place of the host's."""
 
 HERE: Final = tuple(Placement(k) for k in ("device", "managed", "prefetched", "read_mostly"))
@@ -76,19 +255,19 @@ def decide(
     refuse_beyond(cost.program, placements, budget, chosen=True)
     here = HERE if managed and not by_peer else HERE[:1]
     everything = {**placements, **{array.name: Placement("device") for array in free}}
-    hosted = BESIDE if by_peer else HOSTED if managed else HOSTED[1:]
-    others = (*hosted, *here)
+    on_host = ON_PEER if by_peer else ON_HOST if managed else ON_HOST[1:]
+    others = (*on_host, *here)
     if fits(cost.program, everything, budget) and not may_pay(cost, everything, free, others):
         return {array.name: everything[array.name] for array in arrays}
-    begin = Standing(cost, placements)
+    begin = Arrangement(cost, placements)
     for array in free:
-        begin.place(array, begin.best(array, hosted)[0])
-    chosen = climbed(begin, free, here, budget)
+        begin.place(array, begin.best(array, on_host)[0])
+    chosen = hill_climbed(begin, free, here, budget)
     for other in alternatives(begin.placements, free, here):
         if fits(cost.program, other, budget):
-            standing = Standing(cost, other, begin.accesses)
-            if standing.total < chosen.total * (1 - LEAST_GAIN):
-                chosen = standing
+            arrangement = Arrangement(cost, other, begin.accesses)
+            if arrangement.total < chosen.total * (1 - LEAST_GAIN):
+                chosen = arrangement
     return {array.name: chosen.placements[array.name] for array in arrays}
 
 

@@ -15,7 +15,7 @@ from louvain_um.core.array_names import STREAMED, role_of
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.model.cost import HIDDEN
-from louvain_um.placement.program.counts import Counted
+from louvain_um.placement.program.feedback import Counted
 from louvain_um.profiling.session import PageMap, PhaseSpan, SessionData
 from louvain_um.profiling.session.storage import load as load_session
 from louvain_um.profiling.simulator import (

@@ -84,7 +84,7 @@ class PlacedWorkspace(Workspace):
         """Give CuPy's functions the array "sorting" to work in, if it is on the device."""
         slot = self.place.slots["sorting"]
         there = slot.placement is not None and slot.placement.on_device == 1
-        if self.place.store.room() is None or not there:
+        if self.place.backend.room() is None or not there:
             yield False
             return
         import cupy

@@ -21,7 +21,7 @@ from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.placer import Placer
 from louvain_um.placement.program import Gather, Phase, ProgramArray, Stream
-from louvain_um.placement.program.device_arrays import DeviceStore
+from louvain_um.placement.program.device_backend import DeviceBackend
 
 MIB = 1 << 20
 
@@ -29,7 +29,9 @@ MIB = 1 << 20
 @pytest.fixture
 def place(cuda, monkeypatch):
     """A Placer of the fake device; arrays are only addresses."""
-    monkeypatch.setattr("louvain_um.placement.placer.store_of", lambda device, peer: DeviceStore(0))
+    monkeypatch.setattr(
+        "louvain_um.placement.placer.backend_of", lambda device, peer: DeviceBackend(0)
+    )
 
     def make(budget=None, **options):
         return Placer(budget, machine=H200, **options)
@@ -346,7 +348,7 @@ def test_a_failing_kernel_is_told_with_the_arrays_of_other_phases(place, cuda, m
             pytest.raises(PlacementError, match=r"phase .b. failed .*arrays of other phases are x"),
             placer.phase("b"),
         ):
-            monkeypatch.setattr(placer.store, "wait", fails)
+            monkeypatch.setattr(placer.backend, "wait", fails)
 
 
 def test_an_error_in_a_phase_frees_its_arrays(place, cuda):

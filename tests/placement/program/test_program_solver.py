@@ -15,16 +15,16 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
+from louvain_um.placement.program.arrangement import Arrangement
 from louvain_um.placement.program.cost import ProgramCost, joined
 from louvain_um.placement.program.solver import (
     DECIDED,
     HERE,
     HOSTED,
+    device_bytes,
     held_by_phase,
     solve,
 )
-from louvain_um.placement.program.solving.climb import device_bytes
-from louvain_um.placement.program.solving.standing import Standing
 
 MIB = 1 << 20
 HOT, WARM, COLD = (
@@ -244,7 +244,7 @@ def test_the_best_placement_of_one_array_is_that_of_the_whole_program():
     placements = {array.name: Placement("pinned") for array in program.arrays}
     for array in program.arrays:
         for among in (HERE, HOSTED):
-            found, least = Standing(cost, placements).best(array, among)
+            found, least = Arrangement(cost, placements).best(array, among)
             seconds = {p: cost.seconds({**placements, array.name: p}) for p in among}
             assert least == pytest.approx(min(seconds.values()), rel=1e-12)
             assert seconds[found] == pytest.approx(least, rel=1e-9)

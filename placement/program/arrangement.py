@@ -23,7 +23,7 @@ LEAST_GAIN: Final = 1e-9
 """Relative gain below which two placements count as equal."""
 
 
-class Accesses:
+class AccessTable:
     """What the phases of a program access: one entry per array and phase, by array."""
 
     def __init__(self, cost: ProgramCost) -> None:
@@ -39,7 +39,7 @@ class Accesses:
         self.array = np.array([i for i, _, _ in uses], np.int64)
         self.phase = np.array([p for _, p, _ in uses], np.int64)
         self.local = np.array([use.local for _, _, use in uses], np.float64)
-        ways = [(use.hosted, use.pinned, use.managed) for _, _, use in uses]
+        ways = [(use.on_host, use.pinned, use.managed) for _, _, use in uses]
         self.ways = np.array(ways, np.float64).reshape(len(uses), 3, 2)
         """Seconds of the bus to and from the device: of a split, pinned and managed memory."""
         self.of_array: list[list[int]] = [[] for _ in self.arrays]
@@ -76,25 +76,25 @@ class Accesses:
 
 
 SPLIT: Final = 0
-"""The column of `Accesses.ways` for splits."""
+"""The column of `AccessTable.ways` for splits."""
 
 
 def way_of(placement: Placement) -> int:
-    """Return the column of `Accesses.ways` for what a placement keeps elsewhere."""
+    """Return the column of `AccessTable.ways` for what a placement keeps elsewhere."""
     return SPLIT if placement.kind in ("split", "peer") else 1 if placement.kind == "pinned" else 2
 
 
-class Standing:
+class Arrangement:
     """Placements of all arrays, and the seconds that the program takes with them."""
 
     def __init__(
         self,
         cost: ProgramCost,
         placements: Mapping[str, Placement],
-        accesses: Accesses | None = None,
+        accesses: AccessTable | None = None,
     ) -> None:
         self.cost, self.placements = cost, dict(placements)
-        self.accesses = accesses or Accesses(cost)
+        self.accesses = accesses or AccessTable(cost)
         arrays = self.accesses.arrays
         self.share = np.array([placements[a.name].on_device for a in arrays], np.float64)
         self.way = np.array([way_of(placements[a.name]) for a in arrays], np.int64)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import PlacementError
+from louvain_um.errors import DeviceUnavailableError, OptionError, PlacementError
 from louvain_um.placement.layout import MANAGED, ArenaSpec
+from louvain_um.placement.machine.profiles import present
 from louvain_um.placement.memory import copies, cuda_calls
 from louvain_um.placement.memory.arena import Arena, managed_fits
-from louvain_um.placement.memory.guard import guard, managed_refusal
+from louvain_um.placement.memory.guard import guard, managed_refusal, peer_for
 from louvain_um.placement.memory.host import host_array
 from louvain_um.placement.policy.policy import Placement
-from louvain_um.placement.program.slots import Slot
+from louvain_um.placement.program.backends import Backend, HostArray, HostBackend, Slot, plain
 
 GUARDED: Final = (
     *("__getitem__", "__setitem__", "__array__", "__array_ufunc__", "__array_function__"),
@@ -35,7 +37,7 @@ class Owner:
         self.finalizer = weakref.finalize(self, arena.close)
 
 
-class DeviceStore:
+class DeviceBackend:
     """Memory of one device and of its host."""
 
     def __init__(self, device: int, peer: int | None = None) -> None:
@@ -212,3 +214,90 @@ def _checked(method: Any) -> Any:
         return method(self, *args, **options)
 
     return checked
+
+
+def first_touch(kernel: Callable[[Any, int], object], array: Any) -> None:
+    """Initialise an array of a Placer, each part on the side where it lives.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(part, begin)`` sets the elements of a one-dimensional part, which begins at element
+        `begin` of the array in C order. The part is an array of CuPy where it lives on the
+        device or migrates, and of NumPy where it stays on the host: write what both understand.
+    array : cupy.ndarray or numpy.ndarray
+        Made by a Placer or by `smart_malloc`.
+
+    Raises
+    ------
+    OptionError
+        It is another array.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> from louvain_um.placement.program import first_touch
+    >>> with lu.Placer(device="cpu") as place:
+    ...     x = place.array("x", (2, 3), "i4")
+    ...     _ = place.solve()
+    ...     first_touch(lambda part, begin: part.fill(7 + begin), x)
+    ...     print(x.sum())
+    42
+    """
+    if isinstance(array, HostArray):
+        kernel(plain(array).reshape(-1), 0)
+        return
+    slot = getattr(array, "slot", None)
+    if slot is not None:
+        slot.check()
+    owner = owner_of(array) if hasattr(array, "data") and hasattr(array.data, "mem") else None
+    if owner is None:
+        raise OptionError("array", type(array).__name__, "must be an array of a Placer")
+    arena, address = owner.arena, int(array.data.ptr)
+    sides = [(at, size, side == "host") for at, size, side in arena.sides(address, array.nbytes)]
+    with cuda_calls.current(arena.device):
+        for begin, end, on_host in element_parts(sides, address, array.dtype.itemsize):
+            if on_host:
+                cuda_calls.synchronize()
+                at = address + begin * array.dtype.itemsize
+                kernel(host_array(at, (end - begin,), array.dtype, owner=owner), begin)
+            else:
+                kernel(array.reshape(-1)[begin:end], begin)
+        cuda_calls.synchronize()
+
+
+def element_parts(
+    sides: Iterable[tuple[int, int, bool]], address: int, itemsize: int
+) -> list[tuple[int, int, bool]]:
+    """Return stretches of elements and whether the host owns each; joint ones go to the device."""
+    found, done = list[tuple[int, int, bool]](), 0
+    for begin, nbytes, on_host in sides:
+        end = begin + nbytes - address
+        # An element on both sides is the device's, which reaches both.
+        last = end // itemsize if on_host else -(-end // itemsize)
+        if last > done:
+            found.append((done, last, on_host))
+            done = last
+    return found
+
+
+def backend_of(device: str | int, peer_memory: str | None = None) -> Backend:
+    """Return where arrays get their memory."""
+    if device == "cpu":
+        return HostBackend()
+    number = {"auto": "", "cuda": ""}.get(str(device), str(device).removeprefix("cuda:"))
+    if number and not (number.isascii() and number.isdecimal() and len(number) < 4):
+        raise OptionError("device", device, "must be 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    name, _ = present(int(number or 0))
+    if name is not None:
+        try:
+            runtime = cuda_calls.cupy_runtime()
+            own = int(number) if number else int(runtime.getDevice())
+            return DeviceBackend(own, peer_for(peer_memory, own))
+        except ImportError:
+            pass  # the GPU cannot be used
+    if device == "auto":
+        return HostBackend()
+    raise DeviceUnavailableError(
+        f"CUDA device {number or 0} is not there, or CuPy is not installed; use device='cpu'"
+    )
