@@ -39,7 +39,7 @@ def test_an_arena_is_as_large_as_its_fullest_stage():
 
 def test_in_core_takes_what_the_groups_take_and_a_little_for_alignment():
     peak = sum(peak_bytes(arrays()).values())
-    alone, apart = device_bytes_in_core(arrays()), device_bytes_in_core(arrays(), apart=True)
+    alone, apart = device_bytes_in_core(arrays()), device_bytes_in_core(arrays(), separate=True)
     assert peak <= alone <= peak + ALIGNED * len(arrays())
     assert alone <= apart <= alone + 4096
 

@@ -144,7 +144,7 @@ def test_a_device_with_less_than_the_budget_sets_the_limit():
 
 
 def test_budgets_are_resolved_to_bytes_of_the_peak():
-    peak = device_bytes_in_core(arrays(), apart=True)
+    peak = device_bytes_in_core(arrays(), separate=True)
     assert plan(budget=Budget(fraction=0.5)).budget == peak // 2
     assert plan(budget="50%").budget == peak // 2
     assert plan(budget=Budget(nbytes=peak // 3)).budget == peak // 3
