@@ -13,8 +13,7 @@ from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError
 from louvain_um.options import Method
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.machine.machine_files import load_machine
-from louvain_um.placement.machine.profiles import PROFILES
+from louvain_um.placement.machine.profiles import PROFILES, load_machine
 from louvain_um.profiling.session.data import OTHER, SessionData, waiting
 from louvain_um.profiling.session.events import Cause, Kind, Source
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
