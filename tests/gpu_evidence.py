@@ -23,7 +23,7 @@ from tests.paths import ROOT
 
 EVIDENCE = ROOT / "tests/gpu/evidence.json"
 
-WHOLE = ("louvain_um/gpu", "placement/memory", "tests/gpu")
+WHOLE = ("louvain_um/gpu", "placement/memory", "placement/migration", "tests/gpu")
 """Folders of which every file counts."""
 
 CALLS = re.compile(

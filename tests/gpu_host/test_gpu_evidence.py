@@ -30,7 +30,7 @@ def test_the_device_tests_ran_on_these_sources() -> None:
 def test_every_kernel_counts_and_every_header_that_it_may_include() -> None:
     counted = {file.name for file in device_sources()}
     assert counted >= images.sources().keys()
-    assert counted >= {"blocked.cuh", "probes.cu", "device_arrays.py", "test_placer_arrays.py"}
+    assert counted >= {"blocked.cuh", "probes.cu", "device_backend.py", "test_placer_arrays.py"}
 
 
 def ran(failed: int = 0, **more: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from louvain_um.placement.memory import arena, cuda_calls, run_memory
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.migration import pages, span
-from louvain_um.placement.program import device_arrays
+from louvain_um.placement.program import device_backend
 
 GIB = 1 << 30
 ADVICE = {
@@ -260,8 +260,8 @@ def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
     def point(array, address, nbytes, owner, device):
         array.data = SimpleNamespace(ptr=address, mem=SimpleNamespace(_owner=owner))
 
-    monkeypatch.setattr(device_arrays, "new_array", new_array)
-    monkeypatch.setattr(device_arrays, "point", point)
+    monkeypatch.setattr(device_backend, "new_array", new_array)
+    monkeypatch.setattr(device_backend, "point", point)
     # The host's threads would touch addresses that are not mapped.
     touched = lambda address, nbytes: fake.log.append(("touch", address, nbytes, -1))  # noqa: E731
     monkeypatch.setattr(arena, "populate", touched)

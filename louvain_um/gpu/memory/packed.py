@@ -115,7 +115,6 @@ class Packer:
     def pack(self, *, sort: bool) -> Packed:
         """Return the graph in fewer bytes."""
         from louvain_um.core.parallel import default_threads, run
-        from louvain_um.gpu.memory.packed import pack_blocks, pack_weights
 
         placed, order, begins, bases, widths = self._blocks(sort)
         offsets, targets = self._on_host()
@@ -148,7 +147,6 @@ class Packer:
         if sort in self.found:
             return self.found[sort]
         from louvain_um.core.parallel import default_threads, run
-        from louvain_um.gpu.memory.packed import measure_blocks
 
         offsets, targets = self._on_host()
         if sort:
@@ -175,7 +173,6 @@ class Packer:
 def sorted_rows(offsets: NDArray[np.int64]) -> tuple[Any, Any, Any]:
     """Return rows sorted by length: begins and lengths by vertex, vertices."""
     from louvain_um.core.parallel import PIECE, default_threads, run
-    from louvain_um.gpu.memory.packed import CLASSES, count_rows, place_rows
 
     n = len(offsets) - 1
     threads = default_threads() if n > PIECE else 1

@@ -20,7 +20,7 @@ from louvain_um.placement.program.cost import ProgramCost, joined
 from louvain_um.placement.program.solver import (
     DECIDED,
     HERE,
-    HOSTED,
+    ON_HOST,
     device_bytes,
     held_by_phase,
     solve,
@@ -243,7 +243,7 @@ def test_the_best_placement_of_one_array_is_that_of_the_whole_program():
     cost = ProgramCost(program=program, machine=H200)
     placements = {array.name: Placement("pinned") for array in program.arrays}
     for array in program.arrays:
-        for among in (HERE, HOSTED):
+        for among in (HERE, ON_HOST):
             found, least = Arrangement(cost, placements).best(array, among)
             seconds = {p: cost.seconds({**placements, array.name: p}) for p in among}
             assert least == pytest.approx(min(seconds.values()), rel=1e-12)
