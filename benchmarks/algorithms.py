@@ -1,10 +1,10 @@
-"""How fast are the other algorithms: beside SciPy on a CPU, beside a copy's bandwidth on a GPU?
+"""How fast are the other algorithms, compared with SciPy and with the bandwidth of a copy?
 
     python benchmarks/algorithms.py rmat18 --runs 5 -o result.json
     python benchmarks/algorithms.py rmat22 --device cuda --runs 7
 
-Each algorithm runs `--runs` times after a warm-up, on a CPU by turns with SciPy, so that both see
-the same load of the machine. Weights are whole numbers, 1 … 16 by the seeded hash of the
+Each algorithm runs `--runs` times after a warm-up, on a CPU alternating with SciPy, so that both
+see the same load of the machine. Weights are whole numbers, 1 … 16 by the seeded hash of the
 generators; bfs, components, triangles and one row of pagerank and spmv leave them out. Searches
 begin at the vertex of highest degree. SciPy has no PageRank and no triangles. On a GPU, graph and
 result are there, and times are by events of the device, launches included. Floors are the times
@@ -181,7 +181,7 @@ def equal(ours: Any, cpu: Any) -> bool:
 
 
 def measure(case: Case, runs: int, device: str) -> dict[str, Any]:
-    """Time a call, on a CPU by turns with SciPy's; on a GPU compare it with the CPU's answer."""
+    """Time a call, on a CPU alternating with SciPy's; on a GPU compare it with the CPU's answer."""
     case.ours()
     seconds, peer_seconds = [], []
     for _ in range(runs):

@@ -4,7 +4,7 @@
     python benchmarks/dynamic.py --device cuda --vertices 4194304 --arcs 156000000 [--churn 10000]
     python benchmarks/dynamic.py --device cuda --follow rmat22,lfr22 [--batch 10000]
 
-A random graph; batches of random edges are inserted, searched for and deleted again, in turns with
+A random graph; batches of random edges are inserted, searched for and deleted again, compared with
 `compact()`, which rebuilds all rows, and with a copy of the targets, the floor of any rebuild.
 Medians, the host's part included: on a GPU, batches are there, and each call is synchronised. The
 store `csr` rebuilds for every batch: it has fewer runs. `--churn N` adds N batches that each insert

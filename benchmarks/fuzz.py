@@ -7,7 +7,7 @@ files (sessions, recordings, traces, sweeps, policies, machine profiles, tracker
 folders in which an interrupted run goes on (checkpoints of ranks, streams, searches over
 resolutions, comparisons of stores), and tables of other programs. Every kind is damaged as bytes
 and inside its archive, JSON, table or database. A reader that takes longer is called less often.
-``--bounds`` compiles every kernel anew with bounds checks, into a cache of its own.
+``--bounds`` compiles every kernel anew with bounds checks, into a separate cache.
 """
 
 from __future__ import annotations

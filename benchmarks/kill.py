@@ -3,7 +3,7 @@
     python benchmarks/kill.py [--moments 200] [--fresh 40] [--commands detect,sweep] [--out FILE]
 
 Each run gets one of SIGINT, SIGTERM, SIGHUP and SIGKILL at a moment between its start and its usual
-end. `--fresh` of the moments are in a process of its own, most of which imports modules. The others
+end. `--fresh` of the moments are in a separate process, most of which imports modules. The others
 are in a child forked from a process that has run the command: its signals are reset, it runs the
 command line's entry point, and its moments are those of the command's work. Its output must be
 absent, that of before, or whole. After the three signals that a program can handle nothing else may
@@ -64,7 +64,7 @@ FOLDERS = ("sweep", "stream", "resolution", "stores")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 
 START_SECONDS = 0.25
-"""The interpreter's own start, during which it does not handle signals as the program would."""
+"""The interpreter's start, during which it does not handle signals as the program would."""
 
 FORK_SECONDS = 0.005
 """A forked child's start, before it runs the command."""
@@ -133,7 +133,7 @@ def command_line(words: list[str]) -> int:
 
 def forked(words: list[str], folder: Path, when: float | None, number: int) -> tuple[int, str]:
     """Do as `run` in a child of this process, which has imported and compiled everything."""
-    told = folder / "stderr"
+    messages = folder / "stderr"
     child = os.fork()
     if child == 0:
         code = 255
@@ -142,7 +142,7 @@ def forked(words: list[str], folder: Path, when: float | None, number: int) -> t
             os.chdir(folder)
             null, err = (
                 os.open(os.devnull, os.O_WRONLY),
-                os.open(told, os.O_CREAT | os.O_WRONLY | os.O_TRUNC),
+                os.open(messages, os.O_CREAT | os.O_WRONLY | os.O_TRUNC),
             )
             os.dup2(null, 1), os.dup2(err, 2)
             faulthandler.enable()
@@ -157,7 +157,7 @@ def forked(words: list[str], folder: Path, when: float | None, number: int) -> t
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
-            return os.waitstatus_to_exitcode(status), told.read_text()
+            return os.waitstatus_to_exitcode(status), messages.read_text()
         if time.monotonic() >= end:
             os.kill(child, signal.SIGKILL if sent else number)
             if sent:
@@ -309,7 +309,7 @@ def inputs(folder: Path) -> dict[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=200, help="of each command")
-    parser.add_argument("--fresh", type=int, default=40, help="of them in a process of its own")
+    parser.add_argument("--fresh", type=int, default=40, help="of them in a separate process")
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)

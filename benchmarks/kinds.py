@@ -214,7 +214,7 @@ GENERATED: dict[str, tuple[str, dict[str, Any]]] = {
     "lfr_mixing_7": ("lfr", {"mixing": 0.7}),
     "rmat": ("rmat", {}),
 }
-"""Kinds of the package's own generators, and their options."""
+"""Kinds of the package's generators, and their options."""
 
 WEIGHTED = ("nearest", "bipartite")
 """Kinds whose edges weigh 1 … 1000."""

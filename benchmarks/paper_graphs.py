@@ -127,4 +127,4 @@ GRAPHS = {
     )
 }
 """By the originals' names. Of coAuthorsDBLP, Table 6.1 prints 229,067 vertices, by which the mean
-degree beside it, 6.54, would be another."""
+degree next to it, 6.54, would be another."""

@@ -10,10 +10,10 @@ program run round after round, in an order drawn for each: copies from ordinary 
 per cent more or less from second to second and by what was freed before, and `auto` is judged by
 its quotients with the best fixed policy, round by round. Where a fixed policy has the same
 placements, both run again in `--pairs`, now one and now the other first. `--metered` points are
-then repeated for `--seconds`, so that the GPU's own counter tells their energy. Every point's
+then repeated for `--seconds`, so that the GPU's counter gives their energy. Every point's
 answer is compared with that of plain device memory, once.
 
-`--paged` records the bytes that demand paging brings, beside those of a full copy. Needs a GPU.
+`--paged` records the bytes that demand paging brings, and those of a full copy. Needs a GPU.
 What `--limit` leaves no time for is left out.
 """
 
@@ -65,7 +65,7 @@ UNITS = (
 )  # fmt: skip
 
 LEAST_METERED = 1.9
-"""Seconds of work below which no energy is told."""
+"""Seconds of work below which no energy is reported."""
 
 register(Policy(name="prefetched", groups={"graph": "prefetched"}, others="prefetched"))
 register(Policy(name="pinned", groups={"graph": "pinned"}))
@@ -224,7 +224,7 @@ def in_rounds(bench: Bench, rows: list[Row], until: float, most: int) -> None:
 
 
 def in_pairs(bench: Bench, rows: list[Row], pairs: int, until: float) -> None:
-    """Run `auto` and a fixed policy with the same placements by turns, and note their quotients."""
+    """Note the quotients of `auto` and a fixed policy with the same placements, run alternately."""
     auto = next(row for row in rows if row["policy"] == "auto")
     same = [r for r in rows if r["policy"] != "auto" and r["placements"] == auto["placements"]]
     if not same or not pairs:
@@ -267,7 +267,7 @@ def fits(bench: Bench, program: str, policy: str, rate: int) -> bool:
 
 
 def moved(name: str, graph: lu.Graph, program: str) -> Row:
-    """Return the bytes that demand paging brings, beside those of a full copy."""
+    """Return the bytes that demand paging brings, and those of a full copy."""
     session = lu.profile(graph, program=program, device="cuda", sources=("uvm-light",))
     inputs = set(session.metadata["inputs"])
     full = sum(a.nbytes for a in program_for(program, graph).arrays if a.name in inputs)

@@ -4,9 +4,9 @@
     python benchmarks/peers.py lfr22 rmat22 --device cuda
 
 CPU: NetworKit, igraph, leidenalg, scikit-network and louvain-um. GPU: cuGraph (pylibcugraph,
-without data frames) and louvain-um. Every peer runs in its own process; peers that are not
+without data frames) and louvain-um. Every peer runs in a separate process; peers that are not
 installed are skipped with a message. Recorded are the algorithm time with the graph in the peer's
-own format, on the device for GPU libraries, in at least `repeat` repetitions over at least
+format, on the device for GPU libraries, in at least `repeat` repetitions over at least
 `seconds`; modularity, recomputed from the labels; and peak host memory above that before the graph
 was loaded, including the peer's format. `cpu_seconds` is the time of all threads in the repetition
 with the least. `load` is the load average of the minute before: above one or two, the machine was

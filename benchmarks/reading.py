@@ -10,7 +10,7 @@ Names: 1 M edges between 200,000 named vertices, as a file and as a pandas frame
 file and numbers the names in sorted order (`factorize`); louvain-um also builds the graph, with
 and without Arrow.
 
-Readers take turns, so that other work on the machine affects all of them; the fastest run counts.
+Readers alternate, so that other work on the machine affects all of them; the fastest run counts.
 A part that is not measured keeps its record.
 """
 
@@ -85,7 +85,7 @@ def clock(call: Callable[[], object]) -> tuple[float, float]:
 def compare(
     title: str, edges: int, runs: int, peers: dict[str, Callable[[], object]]
 ) -> dict[str, Any]:
-    """Time the readers in turns, after a warm-up of each."""
+    """Time the readers alternately, after a warm-up of each."""
     for call in peers.values():
         call()  # compiles
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}

@@ -107,19 +107,19 @@ def main() -> None:
             want = detect(graph, device="cpu").labels
             for memory, budget in cases:
                 name = getattr(memory, "name", memory)
-                told = f"{detect.__name__} {graph} {name} {budget or 'in core'}"
+                case = f"{detect.__name__} {graph} {name} {budget or 'in core'}"
                 where = {"device": "cuda", "memory": memory, "device_budget": budget}
                 try:
                     found = detect(graph, **where)
                 except MemoryBudgetError as error:
                     if graph is ring:
                         raise
-                    print(f"{told}: refused, {error}", flush=True)
+                    print(f"{case}: refused, {error}", flush=True)
                     continue
-                assert np.array_equal(found.labels, want), told
+                assert np.array_equal(found.labels, want), case
                 moved = found.provenance["traffic_bytes"]["to_device"]
-                assert moved or graph is not ring, f"{told}: not in blocks"
-                print(f"{told}: the CPU's labels", flush=True)
+                assert moved or graph is not ring, f"{case}: not in blocks"
+                print(f"{case}: the CPU's labels", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/soak.py [--runs 10000] [--device cpu|cuda] [--vertices 300]
                               [--limit SECONDS] [--out FILE]
 
-Each run reads a file, detects communities (by turns Louvain and Leiden, with 1 and 2 threads),
+Each run reads a file, detects communities (alternately Louvain and Leiden, with 1 and 2 threads),
 compares the labels with those of the first run of its kind, and saves and loads the result; every
 tenth run is interrupted by an error. Samples are taken after equal numbers of runs. Growth is the
 slope of memory over the second half, which starts when caches are full.

@@ -176,7 +176,7 @@ def measured(
 
 
 def main() -> None:
-    """Measure what is asked for, and save it beside what was recorded."""
+    """Measure what is asked for, and add it to the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", default="all")
     parser.add_argument("--device", default="cpu")

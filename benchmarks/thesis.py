@@ -36,7 +36,7 @@ from louvain_um.profiling.thesis.stand_ins import (
 
 
 def study(scale: float) -> dict[str, Any]:
-    """Return the mean gains of each machine and policy, beside the published ones."""
+    """Return the mean gains of each machine and policy, and the published ones."""
     settings = Settings(policies=parse_policies("all"), rates=RATES, gpus=MACHINES)
     since = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

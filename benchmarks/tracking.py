@@ -1,4 +1,4 @@
-"""How good are communities that follow a stream, and what do they cost, beside static runs?
+"""How good are communities that follow a stream, and what do they cost, compared with static runs?
 
     python benchmarks/tracking.py --data ../shared/data -o result.json
     python benchmarks/tracking.py --data ../shared/data --modes follow -o result.json
@@ -7,7 +7,7 @@ Every stream is cut into `--batches` batches; the trackers of all modes follow t
 each of `--checks` checkpoints the modularity of each is divided by the mean of static Louvain over
 `--seeds` seeds. `arcs` are those of vertices that decided, by those of a static Louvain after each
 batch; `ms` is the time of a batch, of static Louvain that of the runs at the checkpoints, timed
-beside the others; `relabelled` is the share of vertices whose community's id changes in a batch;
+next to the others; `relabelled` is the share of vertices whose community's id changes in a batch;
 `nmi` is measured against the planted communities, for static Louvain under `static_nmi`. Rows of
 the file whose stream or mode is not measured this time stay in it; times compare by `static_ms`.
 """

@@ -126,8 +126,8 @@ LATER_CYCLE_FACTOR: Final = 10_000
 
 Where it gained less, the third gains less than half of that, often nothing, and would visit up to
 a fifth of all arcs that a run does. In the mean of four seeds, road-like and geometric graphs lose
-0.03 % of modularity, LFR with a mixing of 0.7 0.04 %, facebook_combined 0.01 %, all others nothing
-(`benchmarks/results/leiden_cycles.json`). Runs from given communities, whose first cycle is not
+0.03 % of modularity, LFR with a mixing of 0.7 0.04 %, facebook_combined 0.01 %, all others nothing.
+Runs from given communities, whose first cycle is not
 the one that gains most, would lose more: CollegeMsg, from Leiden's communities with a twentieth of
 the vertices elsewhere, 0.08 % in the mean of 24 seeds and 0.6 % at most.
 """

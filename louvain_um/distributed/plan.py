@@ -38,7 +38,7 @@ COURSES: Final[Mapping[str, Course]] = {
     "mesh": Course(moves=1.97, sweeps=21, pruned=19, visits=8.9, partial=0.015, arc_rate=122e6),
 }
 """Counted on 16 ranks: LFR and R-MAT of 2^16 vertices, a grid of 40³ with 27-point stencils. Rates
-of one core of an AMD EPYC with 2^20 vertices: `benchmarks/results/rank_rates.json`. Cores that
+of one core of an AMD EPYC with 2^20 vertices. Cores that
 share a memory reach less each."""
 
 VERTEX_BYTES: Final = 33
@@ -50,7 +50,7 @@ OWN_VERTEX_BYTES: Final = 32
 
 MOVE_BYTES: Final = 8
 MOVE_SECONDS: Final = 30e-9
-"""To carry out one move: label, totals and sizes at random addresses (`rank_rates.json`)."""
+"""To carry out one move: label, totals and sizes at random addresses."""
 
 MOST_RANKS: Final = 64
 """What is beyond replicates more than it divides."""

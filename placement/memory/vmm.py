@@ -24,8 +24,7 @@ CHUNK: Final = 256 << 20
 MOST_CHUNK: Final = 64 << 20
 CHUNKS: Final = 16
 """Host memory of a growing range is allocated in so many pieces, of so many bytes at most: each is
-brought to the device by itself. Larger pieces take no less time
-(`benchmarks/results/pages_h200.json`)."""
+brought to the device by itself. Larger pieces take no less time."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""

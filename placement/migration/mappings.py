@@ -1,6 +1,6 @@
 """What is mapped where: pages stay so until others are mapped in their place.
 
-The driver takes long to map and unmap a page (`benchmarks/results/pages_h200.json`). So a page
+The driver takes long to map and unmap a page. So a page
 stays mapped where it was for as long as nothing else is to be mapped there, also when it is used
 elsewhere, and addresses of arrays that are gone serve others.
 """

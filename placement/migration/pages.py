@@ -39,7 +39,7 @@ MOST_PAGE: Final = 64 << 20
 
 PAGES: Final = 48
 """Pages of the device, at least: an array wastes half a page, but larger pages are mapped, and
-made, faster (`benchmarks/results/pages_h200.json`)."""
+made, faster."""
 
 HOST_SHARE: Final = 0.5
 """Share of the host's free memory that is page-locked at most."""

@@ -50,7 +50,7 @@ BLOCKS_AT_ONCE: Final = 1 << 8
 OFFSETS_SHARE: Final = 8
 """Offsets of 8 bytes that take more than 1 / 8 of the bytes of targets are too much: with 30 % of
 the memory, Louvain took 0.81 to 0.88 times as long with rows in order on three kinds of graph above
-that, 1.05 times on one, and 1.02 times on one below (`rows_in_order_h200.json`)."""
+that, 1.05 times on one, and 1.02 times on one below."""
 
 MOST_LENGTH: Final = 1 << 64 - START_BITS
 """Arcs that no sorted row may have."""
@@ -68,7 +68,7 @@ weights."""
 WORTH: Final = 0.9
 """Bytes of packed targets, by those that the largest number needs, below which blocks have heads:
 with these, runs on nested blocks at 30 to 70 % of the memory took 2 to 13 % longer than with
-targets of 24 bits (`packed_heads_h200.json`)."""
+targets of 24 bits."""
 
 
 def sorts(vertices: int, arcs: int) -> bool:
