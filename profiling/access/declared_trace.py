@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from louvain_um.placement.program import Atomic, Phase, Program, Stream
+from louvain_um.placement.program import Atomic, Gather, Phase, Program, Stream
 from louvain_um.profiling.simulator import (
     Access,
     Allocate,
@@ -23,20 +25,18 @@ from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
 from louvain_um.profiling.simulator.trace import Step
 
 MOST_LAUNCHES: Final = 64
-"""Launches of a phase; of phases with more runs, each stands for several."""
+"""Launches of a phase; of phases with more runs, each launch stands for several."""
 
 PARTS: Final = 16
-"""Parts of a launch: in each, streams go on and random accesses fall everywhere."""
+"""Parts of a pass over the array that is passed over most often: in each, the others go on."""
 
 
-def trace_of(program: Program, seed: int = 0) -> Trace:
-    """Return a trace of a program: streams page after page, the rest at random.
+def trace_of(program: Program) -> Trace:
+    """Return a trace of a program: streams page after page, pass after pass, the rest at random.
 
     Parameters
     ----------
     program : Program
-    seed : int
-        Of the pages that few random accesses fall on.
 
     Examples
     --------
@@ -45,10 +45,9 @@ def trace_of(program: Program, seed: int = 0) -> Trace:
     >>> data = ProgramArray(name="data", shape=1 << 20, reads=Stream(6), from_host=1)
     >>> scan = Program(name="scan", arrays=[data], phases=[Phase(name="run", passes=3)])
     >>> trace = trace_of(scan)
-    >>> [step.phase for step in trace.steps], int(trace.steps[0].touches.amount.max())
-    (['run', 'run', 'run'], 8192)
+    >>> [step.phase for step in trace.steps], trace.steps[0].touches.touches
+    (['run', 'run', 'run'], 2048)
     """
-    rng = np.random.default_rng(seed)
     arrays = tuple(
         Array(
             name=array.name,
@@ -66,14 +65,7 @@ def trace_of(program: Program, seed: int = 0) -> Trace:
     sooner = [(n, names) for n, names in enumerate(lives) if names and names[-1] != last]
     for phase in program.phases:
         steps += [Allocate(array=n) for n, names in later if names[0] == phase.name]
-        launches = max(1, min(MOST_LAUNCHES, round(phase.passes)))
-        for at in range(launches):
-            touches = list(_launch(program, phase, at, launches, rng))
-            whole = concatenate_touches(touches)
-            if len(whole):
-                steps.append(
-                    Launch(touches=whole, kernel=phase.name, phase=phase.name, iteration=at)
-                )
+        steps += _launches(program, phase, arrays)
         steps += [Free(array=n) for n, names in sooner if names[-1] == phase.name]
     read = [
         Touches.runs(number, 0, arrays[number].pages, Access.READ, PAGE_BYTES)
@@ -85,50 +77,49 @@ def trace_of(program: Program, seed: int = 0) -> Trace:
     return Trace(arrays, tuple(steps))
 
 
-def _launch(
-    program: Program, phase: Phase, at: int, launches: int, rng: np.random.Generator
-) -> Iterator[Touches]:
-    """Yield the touches of one launch, part by part."""
-    for part in range(PARTS):
-        for number, array in enumerate(program.arrays):
-            pages = max(1, -(-array.nbytes // PAGE_BYTES))
-            for access, written in program.accesses(array, phase.name):
-                if isinstance(access, Stream):
-                    way = Access.WRITE if written else Access.READ
-                    yield from _streamed(number, pages, access, way, (at, launches), part)
-                    continue
-                way = Access.SCATTER if written else Access.GATHER
-                if isinstance(access, Atomic):
-                    way = Access.ATOMIC
-                count = access.count / launches / PARTS
-                inside = max(1, round(pages * access.share))
-                yield from _random(number, inside, count, way, rng)
+def _launches(program: Program, phase: Phase, arrays: tuple[Array, ...]) -> Iterator[Launch]:
+    """Yield the launches of a phase: its accesses, cut into parts that follow each other."""
+    accesses = [
+        (number, access, written)
+        for number, array in enumerate(program.arrays)
+        for access, written in program.accesses(array, phase.name)
+    ]
+    launches = max(1, min(MOST_LAUNCHES, round(phase.passes)))
+    repeats = max(1.0, phase.passes / launches)
+    passes = [access.passes / repeats for _, access, _ in accesses if isinstance(access, Stream)]
+    parts = PARTS * max(1, ceil(max(passes, default=0) / launches))
+    slots = launches * parts
+    for at in range(launches):
+        edges = np.arange(at * parts, (at + 1) * parts + 1) / slots
+        rows = [
+            _rows(number, arrays[number].pages, access.times(1 / repeats), written, edges)
+            for number, access, written in accesses
+        ]
+        order = np.argsort(np.concatenate([part for part, _ in rows]), kind="stable")
+        touches = concatenate_touches(runs for _, runs in rows)
+        if len(touches):
+            yield Launch(
+                touches=touches.select(order), kernel=phase.name, phase=phase.name,
+                iteration=at, repeats=repeats,
+            )  # fmt: skip
 
 
-def _streamed(
-    number: int, pages: int, access: Stream, way: Access, launch: tuple[int, int], part: int
-) -> Iterator[Touches]:
-    """Yield a part of what a launch streams: all of the array, or its share of one pass."""
-    at, launches = launch
+def _rows(
+    number: int, pages: int, access: Stream | Gather, written: bool, edges: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], Touches]:
+    """Return the runs of an access between shares of the whole, and the part of each."""
     inside = max(1, round(pages * access.share))
-    each = access.passes / launches
-    if not each:
-        return
-    first, end = 0.0, float(inside)
-    if each < 1:
-        # One pass takes several launches.
-        first = (at * each % 1) * inside
-        end = min(float(inside), first + each * inside)
-    low, high = (int(first + (end - first) * cut / PARTS) for cut in (part, part + 1))
-    if high > low:
-        yield Touches.runs(number, low, high - low, way, round(PAGE_BYTES * max(1.0, each)))
-
-
-def _random(
-    number: int, pages: int, count: float, way: Access, rng: np.random.Generator
-) -> Iterator[Touches]:
-    """Yield so many accesses of random pages."""
-    if count >= pages:
-        yield Touches.runs(number, 0, pages, way, round(count / pages))
-    elif count >= 1:
-        yield Touches.of(number, np.sort(rng.integers(0, pages, round(count))), way)
+    if isinstance(access, Stream):
+        cuts = (access.passes * inside * edges).astype(np.int64)
+        # A run ends with its part, and with the array.
+        turns = np.arange(cuts[0] // inside + 1, cuts[-1] // inside + 1) * inside
+        begins = np.unique(np.concatenate([cuts, turns]))
+        part = np.searchsorted(cuts, begins[:-1], side="right") - 1
+        way = Access.WRITE if written else Access.READ
+        return part, Touches.runs(number, begins[:-1] % inside, np.diff(begins), way)
+    way = Access.SCATTER if written else Access.GATHER
+    if isinstance(access, Atomic):
+        way = Access.ATOMIC
+    amount = np.diff((access.count * edges).astype(np.int64))
+    part = np.flatnonzero(amount)
+    return part, Touches.at_random(number, 0, inside, way, amount[part])

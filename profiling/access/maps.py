@@ -29,12 +29,12 @@ def by_page(
     """Return pages of an array, accesses of each, and bytes of all."""
     mine = touches.array == number
     first, length = touches.first[mine], touches.length[mine]
-    streamed = touches.way[mine] <= Access.WRITE
-    amount = touches.amount[mine]
-    counts = np.where(streamed, amount / array.itemsize, amount)
+    streamed = touches.kinds[mine] <= Access.WRITE
+    totals = touches.totals[mine]
+    counts = np.where(streamed, totals / array.itemsize, totals) / length
     starts = np.repeat(np.cumsum(length) - length, length)
     pages = np.repeat(first, length) + np.arange(int(length.sum())) - starts
-    size = int((length * np.where(streamed, amount, amount * array.itemsize)).sum())
+    size = int(np.where(streamed, totals, totals * array.itemsize).sum())
     return pages, np.repeat(counts, length), size
 
 
@@ -55,7 +55,7 @@ def access_maps(trace: Trace, times: NDArray[np.int64]) -> tuple[PageMap, ...]:
             rows = (max(array.nbytes, 1) - 1 >> shift) + 1
             counted = found.setdefault(number, np.zeros((rows, len(edges) - 1)))
             at_row = np.minimum(pages >> shift - 12, rows - 1)
-            counted[:, at // each] += np.bincount(at_row, counts, rows)
+            counted[:, at // each] += step.repeats * np.bincount(at_row, counts, rows)
     most = np.iinfo(np.uint32).max
     return tuple(
         PageMap(

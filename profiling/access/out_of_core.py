@@ -161,7 +161,7 @@ class _BlockReplay:
         # Each of the two sides merged has at most as many arcs as the next level.
         merged = MERGING * blocks_for(2 * sizes.get(("targets", 1), 0))
         share = (blocks_for(items // self.blocks) + merged) / blocks_for(items)
-        mine = _rows(t, t.way >= Access.CONTENDED)
+        mine = t.select(t.way >= Access.CONTENDED)
         return replace(mine, amount=np.rint(share * mine.amount).astype(np.int64))
 
     def _reads(self, t: Touches) -> NDArray[np.bool_]:
@@ -169,12 +169,12 @@ class _BlockReplay:
 
     def _without(self, t: Touches) -> Touches:
         """Return the touches of arrays other than level 0's arcs."""
-        return _rows(t, ~self._reads(t))
+        return t.select(~self._reads(t))
 
     def _blocks(self, t: Touches) -> set[int]:
         """Return the blocks that touches fall into."""
         first = self.arcs[0]
-        edges, mine = self.edges[first], _rows(t, t.array == first)
+        edges, mine = self.edges[first], t.select(t.array == first)
         low = np.searchsorted(edges, mine.first, side="right") - 1
         high = np.searchsorted(edges, mine.first + mine.length - 1, side="right") - 1
         found = np.zeros(self.blocks + 1, np.int64)
@@ -186,12 +186,12 @@ class _BlockReplay:
         """Return the touches of a block's arcs."""
         parts = []
         for number in self.arcs:
-            mine = _rows(t, t.array == number)
+            mine = t.select(t.array == number)
             low, high = self.edges[number][block : block + 2]
             first = np.maximum(mine.first, low)
             length = np.minimum(mine.first + mine.length, high) - first
             cut = Touches(mine.array, first, length, mine.way, mine.amount)
-            parts.append(_rows(cut, length > 0))
+            parts.append(cut.select(length > 0))
         return concatenate_touches(parts)
 
     def _whole(self, block: int) -> Touches:
@@ -235,10 +235,6 @@ class _BlockReplay:
         return number, first, min(nbytes // PAGE_BYTES, self.trace.arrays[number].pages - first)
 
 
-def _rows(t: Touches, kept: NDArray[np.bool_]) -> Touches:
-    return Touches(t.array[kept], t.first[kept], t.length[kept], t.way[kept], t.amount[kept])
-
-
 def _side_by_side(number: int, first: int, pages: int) -> Touches:
     """Return one touch per page, ordered by a few pages of every region at a time."""
     regions = np.arange(first, first + pages, BIG_PAGES)
@@ -264,7 +260,7 @@ def _sub_rounds(
         moves = np.flatnonzero(moving[start:end])
         middle = start + int(moves[0]) if len(moves) else end
         found.append(
-            (_rows(t, (row >= start) & (row < middle)), _rows(t, (row >= middle) & (row < end)))
+            (t.select((row >= start) & (row < middle)), t.select((row >= middle) & (row < end)))
         )
     head = int(starts[0]) if len(starts) else len(t)
-    return _rows(t, row < head), found
+    return t.select(row < head), found

@@ -22,7 +22,7 @@ from louvain_um.placement.program import Atomic, Gather, Phase, Program, Program
 from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import solve
 from louvain_um.placement.units import size
-from louvain_um.profiling.simulator.touches import Access, Touches
+from louvain_um.profiling.simulator.touches import Access
 from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def declared(trace: Trace) -> tuple[ArraySpec, ...]:
                 stages[number].add(stage)
             t = step.touches
             sums = np.zeros((len(trace.arrays), len(Access)))
-            np.add.at(sums, (t.array, t.way), t.length * t.amount)
+            np.add.at(sums, (t.array, t.kinds), step.repeats * t.totals)
             for number, way in zip(*np.nonzero(sums), strict=True):
                 use = USES[Access(way)]
                 count = sums[number, way]
@@ -199,7 +199,7 @@ def program_of(trace: Trace) -> Program:
     """
     later = {step.array for step in trace.steps if isinstance(step, Allocate)}
     alive = set(range(len(trace.arrays))) - later
-    launches = dict[str, int]()
+    launches = dict[str, float]()
     lives: list[set[str]] = [set() for _ in trace.arrays]
     uses: list[dict[str, list[Counted]]] = [{} for _ in trace.arrays]
     for step in trace.steps:
@@ -209,10 +209,10 @@ def program_of(trace: Trace) -> Program:
             alive.discard(step.array)
         elif isinstance(step, Launch):
             phase = step.phase or "run"
-            launches[phase] = launches.get(phase, 0) + 1
+            launches[phase] = launches.get(phase, 0.0) + step.repeats
             for number in alive:
                 lives[number].add(phase)
-            _count(step.touches, phase, uses)
+            _count(step, phase, uses)
     names = tuple(launches) or ("run",)
     arrays = []
     for number, array in enumerate(trace.arrays):
@@ -240,10 +240,11 @@ def program_of(trace: Trace) -> Program:
     return Program(name="recording", arrays=arrays, phases=phases)
 
 
-def _count(touches: Touches, phase: str, uses: list[dict[str, list[Counted]]]) -> None:
+def _count(step: Launch, phase: str, uses: list[dict[str, list[Counted]]]) -> None:
     """Add a launch's touches to the accesses of each array: bytes streamed, or accesses."""
     sums = np.zeros((len(uses), len(Access)))
-    np.add.at(sums, (touches.array, touches.way), touches.length * touches.amount)
+    t = step.touches
+    np.add.at(sums, (t.array, t.kinds), step.repeats * t.totals)
     for number, way in zip(*np.nonzero(sums), strict=True):
         known = dict(uses[number].get(phase, ()))
         kind = Access(int(way))

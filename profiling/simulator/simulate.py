@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ from louvain_um.profiling.simulator.driver.state import emit, spend
 from louvain_um.profiling.simulator.initial_state import arrivals, build_state, check_state
 from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out, placements_of
 from louvain_um.profiling.simulator.result import TERMS, Simulation
+from louvain_um.profiling.simulator.touches import Touches
 from louvain_um.profiling.simulator.trace import (
     Allocate,
     Free,
@@ -36,6 +39,15 @@ from louvain_um.profiling.simulator.trace import (
 
 MOST_NS = 2.0**62
 """Bound of simulated time, which events keep as int64."""
+
+
+SAMPLE = 1 << 20
+"""Random accesses of a run that are simulated one by one, twice; the second time stands for all
+further ones."""
+
+_NO_PAGE = -(c.BASE_ADDRESS // c.PAGE_BYTES)  # comes out as address 0: no array's
+
+_PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
 
 
 def simulate(
@@ -152,8 +164,14 @@ def simulate(
     )
 
 
-_NO_PAGE = -(c.BASE_ADDRESS // c.PAGE_BYTES)  # comes out as address 0: no array's
-_PREFETCH_STRETCH = 4096 * c.BLOCK_PAGES  # pages between two looks at the event buffer
+class _Place(NamedTuple):
+    """What runs: kernel, phase, level and iteration, and for how many of its kind it stands."""
+
+    kernel: int = -1
+    phase: int = -1
+    level: int = -1
+    iteration: int = -1
+    times: float = 1.0
 
 
 class Replay:
@@ -177,8 +195,8 @@ class Replay:
         self.kernels: dict[str, int] = {}
         named = (s.phase for s in trace.steps if isinstance(s, Launch) and s.phase is not None)
         self.phases = tuple(dict.fromkeys((*PHASES, *named)))
-        self.parts: list[tuple[NDArray[np.int64], tuple[int, int, int, int]]] = []
-        self.place = (-1, -1, -1, -1)
+        self.parts: list[tuple[NDArray[np.int64], _Place]] = []
+        self.place = _Place()
         self.loaded = 0
         self.state = build_state(
             trace, layout, machine, driver, capacity=size, record=record,
@@ -213,10 +231,13 @@ class Replay:
         """Run one step; return its seconds."""
         clock = self.state.clock
         before = clock[c.STALLED]
-        self.place = (-1, -1, -1, -1)
+        self.place = _Place()
         unpin(self.state)
         if isinstance(step, Launch):
             self._launch(step)
+            if step.repeats > 1:
+                with self._standing_for(step.repeats - 1):
+                    self._launch(step, again=True)
         elif isinstance(step, HostTouches):
             self._host(step)
         elif isinstance(step, Allocate | Free):
@@ -226,24 +247,21 @@ class Replay:
         self._drain()
         return float(clock[c.STALLED] - before) * 1e-9
 
-    def _launch(self, step: Launch) -> None:
-        from louvain_um.profiling.simulator.driver.state import spend
-
+    def _launch(self, step: Launch, *, again: bool = False) -> None:
         s, t = self.state, step.touches
         number = self.kernels.setdefault(step.kernel, len(self.kernels))
         phase = -1 if step.phase is None else self.phases.index(step.phase)
-        self.place = (number, phase, step.level, step.iteration)
+        self.place = self.place._replace(
+            kernel=number, phase=phase, level=step.level, iteration=step.iteration
+        )
         spend(s, c.LAUNCH, (self.machine.launch_seconds + step.host_seconds) * 1e9)
         local = s.per_access[:, c.LOCAL].copy()
         if step.compute_seconds is not None:
             s.per_access[:, c.LOCAL] = 0.0
         before = s.totals.copy()
-        self._note(Kind.KERNEL, _NO_PAGE, 0, t.touches)
-        cursor, first = np.zeros(2, np.int64), t.first + self.layout.starts[t.array]
-        sums = np.zeros((len(self.trace.arrays), 2, c.WAYS), np.int64)
-        amount = arrivals(t, step.chain, self.machine)
-        while not run(s, sums, (first, t.length, t.way, amount, t.array), cursor):
-            self._drain()
+        if not again:
+            self._note(Kind.KERNEL, _NO_PAGE, 0, t.touches)
+        self._touch(t, arrivals(t, step.chain, self.machine))
         s.per_access[:, c.LOCAL] = local
         if step.compute_seconds is not None:
             s.clock[c.COMPUTED] = step.compute_seconds * 1e9
@@ -259,6 +277,45 @@ class Replay:
         s.costs[c.HIDDEN] += hidden
         s.clock[c.STALLED] += computed + remote - hidden
         s.clock[c.COMPUTED] = s.clock[c.READ_REMOTELY] = 0.0
+
+    def _touch(self, t: Touches, amount: NDArray[np.int64]) -> None:
+        """Run the touches of a kernel; of many random ones, a sample stands for the rest."""
+        first = t.first + self.layout.starts[t.array]
+        begin = 0
+        for at in np.flatnonzero(t.scattered & (amount > 2 * SAMPLE)):
+            self._rows(t, first, amount, slice(begin, at))
+            sample = np.full(len(amount), SAMPLE)
+            self._rows(t, first, sample, slice(at, at + 1))
+            with self._standing_for((int(amount[at]) - SAMPLE) / SAMPLE):
+                self._rows(t, first, sample, slice(at, at + 1))
+            begin = at + 1
+        self._rows(t, first, amount, slice(begin, len(t)))
+
+    def _rows(
+        self, t: Touches, first: NDArray[np.int64], amount: NDArray[np.int64], part: slice
+    ) -> None:
+        rows = (first[part], t.length[part], t.way[part], amount[part], t.array[part])
+        sums = np.zeros((len(self.trace.arrays), 2, c.WAYS), np.int64)
+        cursor = np.zeros(2, np.int64)
+        while not run(self.state, sums, rows, cursor):
+            self._drain()
+
+    @contextmanager
+    def _standing_for(self, times: float) -> Iterator[None]:
+        """Count what happens inside so many times."""
+        s, place = self.state, self.place
+        counted = (s.totals, s.costs, s.clock, s.counters)
+        before = [values.copy() for values in counted]
+        self._drain()
+        self.place = place._replace(times=times * place.times)
+        yield
+        self._drain()
+        self.place = place
+        for values, old in zip(counted, before, strict=True):
+            grown = values - old
+            if values is s.counters:
+                grown[[n for n in range(c.COUNTERS) if n not in c.REPORTED]] = 0
+            values += np.rint((times - 1) * grown).astype(values.dtype)
 
     def _host(self, step: HostTouches) -> None:
 
@@ -280,8 +337,6 @@ class Replay:
         (allocate if begins else free)(self.state, first, end)
 
     def _prefetch(self, step: Prefetch) -> None:
-        from louvain_um.profiling.simulator.driver.state import spend
-
         spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
         array = self.trace.arrays[step.array]
         pages = array.pages - step.first if step.pages is None else step.pages
@@ -300,7 +355,6 @@ class Replay:
                 self._drain()
 
     def _note(self, kind: Kind, page: int, size: int, count: int) -> None:
-
         emit(self.state, int(kind), page, size, count, int(Cause.UNKNOWN))
 
     def _drain(self) -> None:
@@ -318,17 +372,22 @@ class Replay:
             else np.empty((0, c.EVENT_COLUMNS), np.int64)
         )
         counts = [len(part) for part, _ in self.parts]
-        places = np.array([place for _, place in self.parts], np.int64).reshape(-1, 4)
+        times = np.repeat([place.times for _, place in self.parts], counts)
+        places = np.array([place[:4] for _, place in self.parts], np.int64).reshape(-1, 4)
         places = np.repeat(places, counts, axis=0)
+
+        def whole(values: NDArray[np.int64]) -> NDArray[np.int64]:
+            return np.rint(times * values).astype(np.int64) if len(values) else values
+
         columns = {
             "time": rows[:, c.E_TIME],
             "source": np.full(len(rows), Source.SIMULATOR, np.uint8),
             "kind": rows[:, c.E_KIND],
             "address": rows[:, c.E_ADDRESS],
-            "bytes": rows[:, c.E_BYTES],
-            "count": rows[:, c.E_COUNT],
+            "bytes": whole(rows[:, c.E_BYTES]),
+            "count": whole(rows[:, c.E_COUNT]),
             "cause": rows[:, c.E_CAUSE],
-            "rows": _groups(rows),
+            "rows": whole(_groups(rows)),
             "kernel": places[:, 0],
             "phase": places[:, 1],
             "level": places[:, 2],

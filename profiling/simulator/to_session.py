@@ -177,4 +177,7 @@ def _timed(run: Simulation, launches: list[int]) -> EventTable:
     seconds = run.launch_seconds[launches]
     if len(kernels) == len(seconds):
         columns["duration"][kernels] = np.rint(seconds * 1e9)
+        steps = [step for step in run.trace.steps if isinstance(step, Launch)]
+        columns["rows"] = columns["rows"].copy()
+        columns["rows"][kernels] = np.rint([step.repeats for step in steps])
     return EventTable(columns, run.events.kernels, run.events.phases)

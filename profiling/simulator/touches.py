@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.compiled import kernel
-from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
+from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES, SCATTERED
 
 
 class Access(IntEnum):
@@ -43,9 +43,10 @@ class Touches:
     first, length : int64[n]
         First page of the run, counted from the array's beginning, and its pages.
     way : uint8[n]
-        A `Access`.
+        An `Access`; with 128 added, the run's pages are accessed one by one in random order.
     amount : int64[n]
-        Bytes read or written on each page (streamed), or accesses to each page (at random).
+        Bytes read or written on each page (streamed), or accesses to each page (at random); of a
+        run in random order, the accesses to all of its pages.
 
     Examples
     --------
@@ -67,7 +68,22 @@ class Touches:
     @property
     def touches(self) -> int:
         """Number of single page touches."""
-        return int(self.length.sum())
+        return int(np.where(self.scattered, self.amount, self.length).sum())
+
+    @property
+    def kinds(self) -> NDArray[np.uint8]:
+        """The `Access` of each run, in order or not."""
+        return self.way & np.uint8(SCATTERED - 1)
+
+    @property
+    def scattered(self) -> NDArray[np.bool_]:
+        """Which runs are accessed in random order."""
+        return self.way >= SCATTERED
+
+    @property
+    def totals(self) -> NDArray[np.int64]:
+        """Bytes (streamed), or accesses (at random), of each run."""
+        return np.where(self.scattered, self.amount, self.length * self.amount)
 
     def check(self) -> None:
         """Raise ValueError where columns differ in length or are not of their types.
@@ -81,9 +97,9 @@ class Touches:
             if getattr(self, name).dtype != kind:
                 raise ValueError(f"column {name} of touches is not of type {np.dtype(kind)}")
 
-    def rows(self, begin: int, end: int) -> Touches:
-        """Return some of the runs."""
-        return Touches(*(getattr(self, name)[begin:end] for name in self.__slots__))
+    def select(self, rows: Any) -> Touches:
+        """Return some of the runs, by slice, mask or index."""
+        return Touches(*(getattr(self, name)[rows] for name in self.__slots__))
 
     @classmethod
     def from_columns(cls, *columns: NDArray[Any]) -> Touches:
@@ -112,6 +128,11 @@ class Touches:
         return cls(
             *(np.ascontiguousarray(row, kind) for row, kind in zip(rows, COLUMN_TYPES, strict=True))
         )
+
+    @classmethod
+    def at_random(cls, array: int, first: int, length: int, way: Access, accesses: int) -> Touches:
+        """Return single accesses, each of a random page of a run."""
+        return cls.runs(array, first, length, int(way) | SCATTERED, accesses)
 
     @classmethod
     def of(
@@ -153,7 +174,8 @@ def compress(array, first, length, way, amount):
     out_amount = amount.copy()
     last = -1
     for i in range(len(first)):
-        if last >= 0 and array[i] == out_array[last] and way[i] == out_way[last]:
+        alike = last >= 0 and array[i] == out_array[last] and way[i] == out_way[last]
+        if alike and way[i] < SCATTERED:
             next_page = out_first[last] + out_length[last]
             if first[i] == next_page and amount[i] == out_amount[last]:
                 out_length[last] += length[i]

@@ -84,7 +84,8 @@ class Launch:
     `compute_seconds` is the kernel's time with all its data on the device, if it was measured;
     without it the time comes from the touches and the machine's rates, and from its `chain`: so
     many steps wait for each other, and each takes its time however little it does. `host_seconds`
-    is what the host takes besides the launch.
+    is what the host takes besides the launch. It stands for `repeats` launches alike, one after the
+    other: those after the first take what the second takes.
     """
 
     touches: Touches
@@ -95,6 +96,7 @@ class Launch:
     compute_seconds: Seconds | None = None
     chain: Annotated[int, Within(0, 1 << 32)] = 0
     host_seconds: Seconds = 0.0
+    repeats: Annotated[float, Within(1, 1 << 40)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +153,10 @@ def is_inside(step: Step, pages: NDArray[np.int64]) -> bool:
     left = pages[t.array] - t.first
     if t.first.min() < 0 or t.length.min() <= 0 or not np.all(t.length <= left):
         return False
-    if t.way.max() >= WAYS or t.amount.min() < 0:
+    if t.kinds.max() >= WAYS or t.amount.min() < 0:
         return False
-    return float(np.dot(t.length.astype(np.float64), t.amount)) < MOST_TOUCHED
+    pages = np.where(t.scattered, 1, t.length).astype(np.float64)
+    return float(np.dot(pages, t.amount)) < MOST_TOUCHED
 
 
 SCHEMA: Final = "louvain-um trace 2"
@@ -334,7 +337,7 @@ def _step(values: object, touches: Touches, start: int, where: str) -> Step:
         rows = values.get("rows")
         if not isinstance(rows, int) or not 0 <= rows <= len(touches) - start:
             raise ValueError(f"{where} has more touches than the file")
-        rest["touches"] = touches.rows(start, start + rows)
+        rest["touches"] = touches.select(slice(start, start + rows))
     step: Step = build(kind, rest, where)
     return step
 
@@ -355,4 +358,5 @@ def _plain(step: Step) -> dict[str, Any]:
         "compute_seconds": step.compute_seconds,
         "chain": step.chain,
         "host_seconds": step.host_seconds,
+        "repeats": step.repeats,
     }

@@ -76,7 +76,9 @@ STREAK = 13  # batches of the present service
 PINS = 14  # pages pinned for thrashing
 TICKS = 15  # uses of blocks so far
 NOTIFIED = 16  # blocks whose counter has reached its threshold
-COUNTERS = 17
+RANDOM = 17  # state of the generator of random pages
+COUNTERS = 18
+REPORTED = (BATCHES, SERVICES, FAULTS, REPLAYED)
 
 # Switches.
 CAPACITY = 0
@@ -181,6 +183,7 @@ ATOMIC = 4
 CONTENDED = 5  # atomics on so few addresses that they wait for each other
 BARRIER = 6  # a block's arrival where all wait for all
 WAYS = 7
+SCATTERED = 128  # added to a way: single accesses, each of a random page of the run
 LOCAL = 0
 REMOTE = 1
 

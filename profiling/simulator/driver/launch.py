@@ -18,6 +18,11 @@ EVENT_RESERVE = 1 << 16  # rows that one batch may need
 LINE_BYTES = 128
 """Of a streamed page, each line counts as one access."""
 
+MULTIPLIER = np.int64(6364136223846793005)
+INCREMENT = np.int64(1442695040888963407)
+MASK = np.int64((1 << 43) - 1)
+"""The linear congruential generator of random pages, and the bits of it that are used."""
+
 NOTIFICATIONS = 256
 """Blocks that reach the threshold before the driver looks at them."""
 
@@ -111,7 +116,7 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
     i, done = cursor[0], cursor[1]
     notified = False
     while i < len(first) and waiting < window and not notified:
-        way = ways[i]
+        way = ways[i] & (c.SCATTERED - 1)
         need = needed(way)
         amount = amounts[i]
         page = first[i] + done
@@ -120,6 +125,39 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
         block = -1
         hits = 0
         remote = 0
+        if ways[i] & c.SCATTERED:
+            state = counters[c.RANDOM]
+            while done < amount:
+                done += 1
+                state = state * MULTIPLIER + INCREMENT
+                page = first[i] + ((state >> 20) & MASK) % length[i]
+                bits = pages[page]
+                if bits & need:
+                    hits += 1
+                    here = (bits >> 4) & 1
+                    remote += here
+                    if tracked and bits & c.ON_GPU:
+                        note_use(blocks, counters, block_of[page], policy)
+                    if threshold and here:
+                        count_remote(blocks, counters, block_of[page], way, 1, threshold)
+                    continue
+                queue[waiting, 0] = page
+                queue[waiting, 1] = way * 2 + (0 if way in (c.READ, c.GATHER) else 1)
+                queue[waiting, 2] = 1
+                queue[waiting, 3] = owner
+                waiting += 1
+                if waiting == window:
+                    break
+            counters[c.RANDOM] = state
+            notified = threshold > 0 and counters[c.NOTIFIED] >= NOTIFICATIONS
+            totals[owner, c.T_HITS] += hits
+            totals[owner, c.T_TOUCHES] += hits
+            sums[owner, c.LOCAL, way] += hits - remote
+            sums[owner, c.REMOTE, way] += remote
+            if done == amount:
+                i += 1
+                done = 0
+            continue
         while page < end:
             bits = pages[page]
             if bits & need:
