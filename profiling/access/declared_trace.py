@@ -120,6 +120,7 @@ def _rows(
     way = Access.SCATTER if written else Access.GATHER
     if isinstance(access, Atomic):
         way = Access.ATOMIC
-    amount = np.diff((access.count * edges).astype(np.int64))
+    cuts = (access.count * edges).astype(np.int64)
+    amount: NDArray[np.int64] = cuts[1:] - cuts[:-1]
     part = np.flatnonzero(amount)
     return part, Touches.at_random(number, 0, inside, way, amount[part])

@@ -31,8 +31,8 @@ class Source(IntEnum):
 class Kind(IntEnum):
     """What happened; 1 to 8 are CUPTI's unified-memory counters.
 
-    The copies that end the list are those a program asked for by name (`cudaMemcpy`,
-    `cudaMemset`): the driver's own migrations are never among them.
+    Copies are those a program asked for by name (`cudaMemcpy`, `cudaMemset`): the driver's own
+    migrations are never among them. A first touch makes pages on the device; nothing is copied.
     """
 
     HTOD = 1
@@ -50,6 +50,7 @@ class Kind(IntEnum):
     COPY_TO_DEVICE = 68
     COPY_TO_HOST = 69
     COPY = 70
+    FIRST_TOUCH = 71
 
 
 class Cause(IntEnum):

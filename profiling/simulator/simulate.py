@@ -282,7 +282,7 @@ class Replay:
         """Run the touches of a kernel; of many random ones, a sample stands for the rest."""
         first = t.first + self.layout.starts[t.array]
         begin = 0
-        for at in np.flatnonzero(t.scattered & (amount > 2 * SAMPLE)):
+        for at in np.flatnonzero(t.scattered & (amount > 2 * SAMPLE)).tolist():
             self._rows(t, first, amount, slice(begin, at))
             sample = np.full(len(amount), SAMPLE)
             self._rows(t, first, sample, slice(at, at + 1))

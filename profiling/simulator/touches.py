@@ -130,7 +130,9 @@ class Touches:
         )
 
     @classmethod
-    def at_random(cls, array: int, first: int, length: int, way: Access, accesses: int) -> Touches:
+    def at_random(
+        cls, array: int, first: int, length: int, way: Access, accesses: ArrayLike
+    ) -> Touches:
         """Return single accesses, each of a random page of a run."""
         return cls.runs(array, first, length, int(way) | SCATTERED, accesses)
 

@@ -177,7 +177,8 @@ class Trace:
 
     Of the shorter of the two, computing and reading over the bus, kernels hide the share `hidden`
     beside the other: all of it, unless they wait for their slowest. `about` is what the program's
-    own plan follows from, if that is known.
+    own plan follows from, if that is known. With less memory than all arrays take, `reserved` bytes
+    of it are not the program's: the context's, and the display's.
 
     Raises
     ------
@@ -196,6 +197,7 @@ class Trace:
     steps: tuple[Step, ...]
     hidden: Annotated[float, Within(0, 1)] = 1.0
     about: Mapping[str, Any] | None = None
+    reserved: Annotated[int, Within(0, MOST_BYTES)] = 0
 
     def __post_init__(self) -> None:
         # Compiled code trusts all of this: it indexes with what a trace holds.
@@ -257,6 +259,7 @@ class Trace:
             "steps": [_plain(step) for step in self.steps],
             "hidden": self.hidden,
             "about": None if self.about is None else dict(self.about),
+            "reserved": self.reserved,
         }
         text = np.frombuffer(json.dumps(header).encode(), np.uint8)
         whole = concatenate_touches(touching)
@@ -323,7 +326,10 @@ def _trace(header: Mapping[str, Any], touches: Touches) -> Trace:
         step = _step(values, touches, start, f"step {number}")
         steps.append(step)
         start += len(step.touches) if isinstance(step, Touching) else 0
-    return Trace(tuple(arrays), tuple(steps), header.get("hidden", 1.0), header.get("about"))
+    return Trace(
+        tuple(arrays), tuple(steps), header.get("hidden", 1.0), header.get("about"),
+        header.get("reserved", 0),
+    )  # fmt: skip
 
 
 def _step(values: object, touches: Touches, start: int, where: str) -> Step:

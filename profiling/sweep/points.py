@@ -43,8 +43,6 @@ class Subject:
         The program whose arrays and kernels are recorded, if not this engine.
     scale : float, optional
         Size of a stand-in relative to its original.
-    reserved : int
-        Bytes of simulated memory that the program cannot use; see `replay.Point`.
     """
 
     name: str
@@ -52,7 +50,6 @@ class Subject:
     record: Callable[[], Trace] | None = None
     program: str = "louvain-um"
     scale: float | None = None
-    reserved: int = 0
     digest: str = field(init=False, repr=False, compare=False)
     """Of the graph: graphs of one name and size are told apart by it."""
 
@@ -142,7 +139,7 @@ def points(
     for gpu, evidence in places:
         for policy in order:
             about: list[Any] = [
-                settings.method, settings.seed, subject.program, subject.reserved, subject.digest
+                settings.method, settings.seed, subject.program, subject.digest
             ]  # fmt: skip
             about.append(_policy(policy))
             if evidence == "measured" and settings.energy:

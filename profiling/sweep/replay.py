@@ -38,24 +38,23 @@ class Point:
     """What is replayed: a policy, and device memory as a fraction of the in-core footprint.
 
     `oversubscription` is the fraction of the in-core footprint withheld, in percent: the machine
-    has (1 − oversubscription / 100) × `peak_of` bytes. Unless it is 0, `reserved` of them are not
-    available to the program. The policy is what `find_policy` takes. With `peer`, what does not fit
-    lies in the memory of another GPU of the same kind where `auto` or a split says so.
+    has (1 − oversubscription / 100) × `peak_of` bytes. Unless it is 0, the trace's reserve is not
+    the program's. The policy is what `find_policy` takes. With `peer`, what does not fit lies in
+    the memory of another GPU of the same kind where `auto` or a split says so.
     """
 
     graph: str
     policy: str | Path | Policy
     oversubscription: float
     gpu: str
-    reserved: int = 0
     peer: bool = False
 
-    def capacity(self, peak: int) -> int:
+    def capacity(self, peak: int, reserved: int = 0) -> int:
         """Return the bytes of device memory for a program with this peak."""
         # As the budget of a measured run, to the byte.
         share = float(100 - Decimal(str(self.oversubscription))) / 100
         left = int(share * peak)
-        return max(0, left - self.reserved) if self.oversubscription else left
+        return max(0, left - reserved) if self.oversubscription else left
 
 
 FinishedReplays = dict[tuple[str, float, str], Simulation | MemoryBudgetError]
@@ -81,7 +80,7 @@ def replay(
     """
     policy = find_policy(point.policy)
     peak = peak_of(trace)
-    capacity = point.capacity(peak)
+    capacity = point.capacity(peak, trace.reserved)
     if not point.oversubscription and (driver is None or driver.eviction != "program"):
         # Without oversubscription all is there, also arrays that the driver gives whole blocks.
         capacity = max(capacity, trace.peak_bytes)

@@ -190,7 +190,6 @@ def _replay(
             policy=policy,
             oversubscription=rate,
             gpu=gpu,
-            reserved=subject.reserved,
         )
         row, result = replay(trace, point, machines[gpu], driver=settings.driver, known=known[gpu])
         tables: dict[str, list[dict[str, Any]]] = {}

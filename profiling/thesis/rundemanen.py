@@ -10,6 +10,7 @@ bytes per offset.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,13 @@ from louvain_um.profiling.access.trace_writer import (
 )
 from louvain_um.profiling.simulator.touches import Access, Touches
 from louvain_um.profiling.simulator.trace import Trace
+
+RESERVED: Final = 128 << 20
+"""Bytes of device memory taken by CUDA's context, its heaps and the display; assumed.
+
+The thesis sizes its ballast from the whole memory of the card, so with a ballast the program has
+fewer bytes available by this amount.
+"""
 
 DEGREES: Final = ((319, 1 << 62), (5, 8), (9, 16), (1, 4), (17, 32), (33, 83), (84, 318))
 """Buckets of vertices, by degree, in the order in which they move (Algorithm 2)."""
@@ -58,7 +66,7 @@ class Rundemanen:
     """An observer of the CPU engine that records the thesis's program."""
 
     def __init__(self, graph: Graph, scale: float = 1.0, passes: int | None = None) -> None:
-        self.passes = passes
+        self.passes, self.scale = passes, scale
         self.tables = [max(1, round(n * scale)) for n in (VERTEX_TABLES, COMMUNITY_TABLES)]
         self.program = TraceWriter()
         self.weight = 0 if graph.weights is None else 4
@@ -85,7 +93,7 @@ class Rundemanen:
         program = self.program
         program.on_host(program.whole("n2c", Access.READ))
         program.end(*sorted(program.alive - {"offsets.0", "targets.0", "weights.0"}))
-        return program.trace()
+        return replace(program.trace(), reserved=round(RESERVED * self.scale))
 
     def _whole(self, way: Access, *names: str) -> list[Touches]:
         return [self.program.whole(name, way) for name in names]

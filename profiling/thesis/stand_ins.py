@@ -28,13 +28,6 @@ RATES: Final = (0.0, 10.0, 30.0, 50.0, 70.0)
 MACHINES: Final = ("p4000", "rtx3060ti")
 """The thesis's machines, by profile; no figure of the profiles was measured."""
 
-RESERVED: Final = 128 << 20
-"""Bytes of device memory taken by CUDA's context, its heaps and the display; assumed.
-
-The thesis sizes its ballast from the whole memory of the card, so with a ballast the program has
-fewer bytes available by this amount.
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIn:
@@ -72,7 +65,6 @@ class StandIn:
             record=lambda: record_thesis(graph, scale=scale, passes=self.passes, seed=seed),
             program="Rundemanen, as the thesis describes it",
             scale=scale,
-            reserved=round(RESERVED * scale),
         )
 
     def make(self, scale: float = SCALE, seed: int = 0) -> Graph:

@@ -36,6 +36,7 @@ DIRECTIONS = {
     Kind.COPY_TO_DEVICE: "copy to the device",
     Kind.COPY_TO_HOST: "copy to the host",
     Kind.COPY: "copy on the device",
+    Kind.FIRST_TOUCH: "first touches",
 }
 
 
@@ -161,7 +162,7 @@ def _events(events: EventTable, session: SessionData) -> Iterable[Slice]:
             "level": level,
             "evidence": memory,
         }
-        copy = kind >= Kind.COPY_TO_DEVICE
+        copy = Kind.COPY_TO_DEVICE <= kind <= Kind.COPY
         if kind <= Kind.DTOD and not copy:
             about["cause"] = CAUSE_LABELS.get(cause, CAUSE_LABELS[Cause.UNKNOWN])
         place = "GPU" if copy else f"memory: {group_names[groups[owner]]}"

@@ -80,12 +80,20 @@ def bring_along(s, row, duplicate):
 
 
 @inlined
+def note_first_touches(s, row, pages):
+    """Note pages that came to be on the device without a copy."""
+    if pages:
+        emit(s, c.K_FIRST_TOUCH, row[c.FIRST], pages * c.PAGE_BYTES, pages, c.C_UNKNOWN)
+
+
+@inlined
 def bring_wanted(s, block, low, high):
     """Bring the wanted pages of a block to the GPU, faults `low` … `high` of the batch first."""
     row = s.blocks[block]
     mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
     charge_wanted(s, block)
+    before = row[c.RESIDENT]
     demand = 0
     dropped = 0
     for entry in range(low, high):
@@ -104,6 +112,7 @@ def bring_wanted(s, block, low, high):
         emit(s, c.K_HTOD, s.batch[low] >> 1, demand * c.PAGE_BYTES, demand, c.C_COHERENCE)
     if density:
         emit(s, c.K_HTOD, row[c.FIRST], density * c.PAGE_BYTES, rows, c.C_PREFETCH)
+    note_first_touches(s, row, row[c.RESIDENT] - before - demand - density)
 
 
 @compiled
@@ -151,6 +160,7 @@ def to_gpu(s, first, end):
                 missing += 1
         if missing:
             charge_wanted(s, block)
+            before = row[c.RESIDENT]
             copies = 0
             for page in range(first, stop):
                 if s.want[page & (c.BLOCK_PAGES - 1)]:
@@ -162,6 +172,7 @@ def to_gpu(s, first, end):
             s.totals[row[c.OWNER], c.T_IN_USER] += copies * c.PAGE_BYTES
             if copies:
                 emit(s, c.K_HTOD, first, copies * c.PAGE_BYTES, 1, c.C_USER)
+            note_first_touches(s, row, row[c.RESIDENT] - before - copies)
         first = stop
 
 

@@ -69,7 +69,8 @@ def allocated(analysis: SessionAnalysis) -> Curves | None:
 
 def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None) -> Curves | None:
     """Return the managed bytes on the device by group, derived from migrations."""
-    if not is_available(analysis.session, "memory") or Kind.HTOD not in analysis.rows_by_kind:
+    coming = [kind for kind in (Kind.HTOD, Kind.FIRST_TOUCH) if kind in analysis.rows_by_kind]
+    if not is_available(analysis.session, "memory") or not coming:
         return None
     edges = _edges(analysis)
     if more is not None:
@@ -79,14 +80,16 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
     if Kind.EVICTION in analysis.rows_by_kind:
         leaving = [(Kind.DTOH, cause) for cause in Cause if cause != Cause.EVICTION]
         leaving.append((Kind.EVICTION, None))
-    lives = analysis.session.lifetimes if _are_freed(analysis) else ()
+    # Of a run, pages stay for the next one; a simulated run frees them with their array.
+    lives = analysis.session.lifetimes if _is_simulated(analysis) else ()
     names = analysis.group_names
     size = len(lives) + len(names)
     holder = analysis.group_of + np.int64(len(lives))
     if lives:
         holder = np.where(analysis.owners < 0, holder, analysis.owners)
     flow = np.zeros((size, len(edges) + 1))
-    for kind, cause, sign in ((Kind.HTOD, None, 1), *((k, c, -1) for k, c in leaving)):
+    flows = [*((kind, None, 1) for kind in coming), *((k, cause, -1) for k, cause in leaving)]
+    for kind, cause, sign in flows:
         rows = analysis.rows_of(kind, cause)
         key = holder[rows] * (len(edges) + 1)
         key += np.searchsorted(edges, analysis.events["time"][rows])
@@ -100,17 +103,22 @@ def resident(analysis: SessionAnalysis, more: NDArray[np.float64] | None = None)
         there = (edges <= life.end_ns) | (life.end_ns == last)
         held[names.index(life.group)] += np.where(there, row, 0)
     values = {name: row for name, row in zip(names, held, strict=True) if row.any()}
+    how = "modelled: bytes in, or first touched on the device, less bytes out"
+    if not _is_simulated(analysis):
+        how = (
+            "modelled from migrations: bytes in less bytes out; "
+            "pages first touched on the device are not counted"
+        )
     return Curves(
         title="Managed memory resident on the device",
-        evidence="modelled from migrations: bytes in less bytes out; "
-        "pages first touched on the device are not counted",
+        evidence=how,
         times=edges / 1e9,
         values=values,
     )
 
 
-def _are_freed(analysis: SessionAnalysis) -> bool:
-    """Return whether pages are freed with their array: those of a run stay for the next one."""
+def _is_simulated(analysis: SessionAnalysis) -> bool:
+    """Return whether a model of the driver made the events, first touches among them."""
     return "simulator" in analysis.session.metadata.get("sources", {})
 
 

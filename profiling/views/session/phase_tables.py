@@ -130,7 +130,7 @@ def by_phase_and_group(analysis: SessionAnalysis) -> Table:
         **first_rows(
             result,
             "Resident bytes are managed bytes migrated to the device less those that left; pages "
-            "first touched on the device are not counted."
+            "first touched on the device count in simulated runs alone."
             if resident
             else "",
         ),

@@ -4,7 +4,7 @@ import pytest
 
 from louvain_um.errors import OptionError
 from louvain_um.profiling.session.events import Kind
-from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
+from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.simulator.touches import concatenate_touches
 from louvain_um.profiling.simulator.trace import Allocate, Free
@@ -121,8 +121,8 @@ def test_launches_follow_what_is_loaded_before_them():
     assert session.unattributed == 0
 
 
-@pytest.mark.parametrize("policy", ["base", "device"])
-def test_freed_arrays_are_no_longer_resident(policy):
+@pytest.mark.parametrize(("policy", "most"), [("base", 28 * MIB), ("device", 12 * MIB)])
+def test_freed_arrays_are_no_longer_resident(policy, most):
     kept = Array(name="kept", group="graph", nbytes=4 * MIB)
     brief = Array(name="brief", group="graph", nbytes=8 * MIB)
     made = Array(name="made", group="graph", nbytes=16 * MIB, starts="nowhere")
@@ -132,5 +132,19 @@ def test_freed_arrays_are_no_longer_resident(policy):
     curves = over_time.resident(SessionAnalysis(session_of(trace, run, policy=policy)))
     assert curves is not None
     assert list(curves.values) == ["graph"]
-    assert curves.values["graph"].max() == 12 * MIB
+    # Pages of `made` are first touched on the device, unless it is allocated there.
+    assert curves.values["graph"].max() == pytest.approx(most, rel=0.05)
     assert curves.values["graph"][-1] == 4 * MIB
+
+
+def test_pages_first_touched_on_the_device_are_resident_there():
+    made = Array(name="made", group="scratch", nbytes=9 * MIB + 5000, starts="nowhere")
+    write = Launch(touches=Touches.runs(0, 0, made.pages, Access.WRITE))
+    for capacity, held in ((64 * MIB, made.pages * 4096), (4 * MIB, 4 * MIB)):
+        run = simulate(Trace((made,), (write,)), "p4000", capacity=capacity)
+        assert run.bytes_to_device == 0
+        found = over_time.resident(SessionAnalysis(session_of(run.trace, run)))
+        assert found is not None
+        assert found.values["scratch"].max() <= held
+        assert found.values["scratch"][-1] == pytest.approx(held, rel=0.3)
+        assert "not counted" not in found.evidence

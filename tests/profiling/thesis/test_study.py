@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.access.plans import declared
+from louvain_um.profiling.simulator import load_trace
 from louvain_um.profiling.sweep.replay import Point, replay
 from louvain_um.profiling.sweep.replay_tables import groups
 from louvain_um.profiling.sweep.results import gains
 from louvain_um.profiling.sweep.sentences import explain
 from louvain_um.profiling.thesis.published import PEAK_MB, against_thesis
+from louvain_um.profiling.thesis.rundemanen import RESERVED
 from louvain_um.profiling.thesis.stand_ins import stand_in
 
 NINE = tuple(f"adv{i}" for i in range(1, 10))
@@ -26,13 +30,12 @@ def recorded():
 
 @pytest.fixture(scope="module")
 def found(recorded):
-    subject, trace = recorded
+    _, trace = recorded
     machine, known = load_machine("p4000"), {}
     return [
         replay(
             trace,
-            Point(graph="audikw_1", policy=policy, oversubscription=rate, gpu="p4000",
-                  reserved=subject.reserved),
+            Point(graph="audikw_1", policy=policy, oversubscription=rate, gpu="p4000"),
             machine,
             known=known,
         )[0]
@@ -64,6 +67,19 @@ def test_the_winner_is_explained_and_misses_are_named(found):
     told = against_thesis(found)
     assert [line.split(":")[0] for line in told] == [f"Table 4.6 at {rate:g} %" for rate in RATES]
     assert all("published" in line for line in told)
+
+
+def test_a_saved_recording_gives_what_the_study_gave(recorded, found, tmp_path):
+    _, trace = recorded
+    trace.save(tmp_path / "t.npz")
+    again = load_trace(tmp_path / "t.npz")
+    assert again.reserved == round(SCALE * RESERVED)
+    point = Point(graph="audikw_1", policy="base", oversubscription=30.0, gpu="p4000")
+    row = replay(again, point, load_machine("p4000"))[0]
+    studied = next(r for r in found if (r["policy"], r["oversubscription"]) == ("base", 30.0))
+    assert row == studied
+    less = replay(replace(again, reserved=0), point, load_machine("p4000"))[0]
+    assert less["budget_bytes"] == row["budget_bytes"] + again.reserved
 
 
 def test_sizes_are_the_thesis_s_scaled_down(recorded):
