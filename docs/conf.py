@@ -26,6 +26,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "helptext",
     "records",
+    "reading_rules",
     "short_names",
 ]
 exclude_patterns = ["_ext"]

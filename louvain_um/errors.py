@@ -243,6 +243,12 @@ class Doubt(str):
     __slots__ = ()
 
 
+class Taken(Doubt):
+    """The last note of a graph: which column is the weight although its name is unknown."""
+
+    __slots__ = ()
+
+
 class Vanished(str):
     """A note of a graph on positive weights that round to 0: their edges are left out.
 

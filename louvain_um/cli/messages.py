@@ -12,7 +12,7 @@ from typer.models import OptionInfo
 OPTIONS = (
     "allow_rounding", "bipartite", "checkpoint", "cluster", "device", "device_budget",
     "directed", "duplicates", "every", "exchange", "fixed", "force", "format", "header", "ids",
-    "initial", "kind", "max_level", "max_size", "memory", "method", "objective", "on_loss",
+    "initial", "kind", "loops", "max_level", "max_size", "memory", "method", "objective", "on_loss",
     "one_based", "peer_memory", "resolution", "seed", "separator", "signed", "sort", "source",
     "symmetrize", "target", "threads", "threshold", "time", "tracer", "trusted", "weight",
     "weighted",
@@ -20,6 +20,7 @@ OPTIONS = (
 """Arguments that have an option of the same name."""
 
 OPPOSITES = {
+    "bipartite": "--one-mode",
     "header": "--no-header",
     "one_based": "--zero-based",
     "weighted": "--unweighted",

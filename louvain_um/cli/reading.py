@@ -27,6 +27,13 @@ class Duplicates(StrEnum):
     sum = "sum"
 
 
+class LoopKind(StrEnum):
+    """What becomes of edges of a vertex to itself."""
+
+    keep = "keep"
+    drop = "drop"
+
+
 class IdKind(StrEnum):
     """How the ids of an edge list are read."""
 
@@ -78,8 +85,12 @@ Time = Annotated[
     _detected("--time", "Column of times, which is then not taken for a weight.", "COLUMN"),
 ]
 Bipartite = Annotated[
-    bool,
-    _option("--bipartite", "Keep equal ids in both columns apart, such as user 5 and item 5."),
+    bool | None,
+    _detected(
+        "--bipartite/--one-mode",
+        "Whether equal ids in both columns are two vertices, such as user 5 and item 5.  "
+        "[default: if the columns' names say so]",
+    ),
 ]
 Weighted = Annotated[
     bool | None,
@@ -126,6 +137,7 @@ Trusted = Annotated[
     bool,
     _option("--trusted", "Lift the limits on line length, unpacked size and vertices per edge."),
 ]
+Loops = Annotated[LoopKind, _option("--loops", "Keep or drop edges of a vertex to itself.")]
 Rounding = Annotated[
     bool, _option("--allow-rounding", "Round integer weights whose total exceeds 2^52.")
 ]
@@ -145,18 +157,19 @@ class Reading:
     symmetrize: Symmetrize = False
     directed: Directed = False
     signed: Signed = False
-    bipartite: Bipartite = False
+    bipartite: Bipartite = None
     one_based: OneBased = None
     header: Header = None
     separator: Separator = None
     ids: Ids = IdKind.auto
     trusted: Trusted = False
     allow_rounding: Rounding = False
+    loops: Loops = LoopKind.keep
 
     @property
     def chooses_columns(self) -> bool:
         """Whether an option chooses columns or says what they hold."""
-        return self.bipartite or any((self.source, self.target, self.weight, self.time))
+        return bool(self.bipartite) or any((self.source, self.target, self.weight, self.time))
 
     def refuse_without_graph(self, *, whole: bool = False) -> None:
         """Raise an `OptionError` if options say how to read a graph of which there is a size."""

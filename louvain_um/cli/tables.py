@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from louvain_um.cli.messages import with_flags
 from louvain_um.cli.terminal import safe_console
+from louvain_um.errors import Taken
 from louvain_um.results.display import count, listable, objective_text
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ def graph_line(graph: Graph, name: str) -> str:
     """Return a line with a graph's name and size."""
     kind = "weighted" if graph.weighted else "unweighted"
     vertices = count(graph.n_vertices, "vertex", "vertices")
-    return f"{name}: {vertices}, {count(graph.n_edges, 'edge', 'edges')}, {kind}"
+    line = f"{name}: {vertices}, {count(graph.n_edges, 'edge', 'edges')}, {kind}"
+    return "\n".join([line, *(with_flags(note) for note in graph.notes if isinstance(note, Taken))])
 
 
 def graph_numbers(graph: Graph) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from louvain_um.dynamic.timed_lines import (
     roles_of,
 )
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
+from louvain_um.formats.arrow import from_arrow
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
 from louvain_um.formats.objects import is_example
-from louvain_um.formats.parquet import from_arrow
 from louvain_um.formats.parse_errors import DECIMAL_COMMA
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.tables import factorize, own_ids

@@ -15,11 +15,24 @@ READERS = {
     "matrixmarket": "matrixmarket:read",
     "metis": "metis:read",
     "gml": "gml:read",
-    "graphml": "gml:read_graphml",
-    "gexf": "gml:read_gexf",
-    "cytoscape": "gml:read_cytoscape",
+    "graphml": "xml_networks:read_graphml",
+    "gexf": "xml_networks:read_gexf",
+    "cytoscape": "json_networks:read",
+    "json": "json_networks:read",
+    "pajek": "pajek:read",
+    "dl": "pajek:read_dl",
+    "dimacs": "line_lists:read_dimacs",
+    "lgl": "line_lists:read_lgl",
+    "sif": "line_lists:read_sif",
+    "adjacency": "line_lists:read_adjacency",
+    "networkx": "line_lists:read_networkx",
+    "matrix": "line_lists:read_matrix",
+    "incidence": "line_lists:read_incidence",
     "npz": "npz:read",
-    "parquet": "parquet:read",
+    "parquet": "arrow:read",
+    "feather": "arrow:read_feather",
+    "jsonl": "arrow:read_json_lines",
+    "anndata": "arrow:read_anndata",
 }
 """Format → ``module:function`` that reads it."""
 
@@ -28,11 +41,41 @@ SUFFIXES = {
     ".el": "edges", ".wel": "edges", ".ncol": "edges", ".snap": "edges", ".dat": "edges",
     ".mtx": "matrixmarket", ".mm": "matrixmarket",
     ".graph": "metis", ".metis": "metis",
-    ".gml": "gml", ".graphml": "graphml", ".gexf": "gexf", ".cyjs": "cytoscape",
+    ".gml": "gml", ".graphml": "graphml", ".gexf": "gexf", ".cyjs": "cytoscape", ".json": "json",
+    ".net": "pajek", ".paj": "pajek", ".dl": "dl", ".gr": "dimacs", ".col": "dimacs",
+    ".dimacs": "dimacs", ".lgl": "lgl", ".sif": "sif", ".adjlist": "adjacency",
     ".npz": "npz",
-    ".parquet": "parquet", ".pq": "parquet",
+    ".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".h5ad": "anndata",
 }  # fmt: skip
 """Suffix of a file's name (before .gz) → its format."""
+
+NETWORKS = (
+    "gml", "graphml", "gexf", "cytoscape", "json", "pajek", "dl", "lgl", "sif", "adjacency",
+    "networkx",
+)  # fmt: skip
+"""Formats whose weights are an attribute of edges."""
+
+TEXTS = (
+    "edges", "matrixmarket", "metis", "pajek", "dl", "dimacs", "lgl", "sif", "adjacency",
+    "networkx", "matrix", "incidence",
+)  # fmt: skip
+"""Formats that are lines of text."""
+
+UNREAD = {
+    ".sqlite": "is a database, as profilers write it, not a graph; pass it to louvain-um report",
+    ".nsys-rep": "is a report of Nsight Systems, not a graph; pass it to louvain-um report",
+    ".hgr": "is a hypergraph, whose edges join more than two vertices; write pairs as edges",
+    ".hif": "is a hypergraph, whose edges join more than two vertices; write pairs as edges",
+    ".dot": "is a DOT file of Graphviz; convert it to GML (gv2gml)",
+    ".gv": "is a DOT file of Graphviz; convert it to GML (gv2gml)",
+    ".properties": "describes a graph of WebGraph, which is not read; write its arcs as text "
+    "(ArcListASCIIGraph)",
+    ".bin": "is binary, as Graph500 and others write graphs; write .npz (u, v), .parquet or text",
+    ".packed": "is binary, as Graph500 writes graphs; write .npz (u, v), .parquet or text",
+    ".h5": "is HDF5, of which only .h5ad is read; write .npz, .parquet or text",
+}
+"""Suffixes that are known and not read, and what to do."""
 
 ATTRIBUTED = (".gexf", ".graphml", ".cyjs")
 """Suffixes of files that hold a graph and the communities of its vertices."""
@@ -50,10 +93,6 @@ OTHERS = {
     ),
     rb"\s*<(!doctype|html|head|body)\b": (
         "is a page of HTML, not a graph; download the file that it links to"
-    ),
-    rb'\s*(\{\s*"|\[\s*[\[{])': (
-        "is JSON, of which only Cytoscape's is read (format='cytoscape'); convert it, for example "
-        "with networkx"
     ),
     rb'\s*(strict\s+)?(di)?graph(\s+("[^"\n]*"|\w+))?\s*\{': (
         "is a DOT file of Graphviz, which is not read; convert it to GML (gv2gml), or to lines "
@@ -99,6 +138,10 @@ def format_of(name: str) -> str:
     suffix = suffix_of(name)
     if suffix in SPREADSHEETS:
         raise GraphFormatError("is a spreadsheet; save it as CSV", name)
+    if suffix in UNREAD:
+        raise GraphFormatError(f"{UNREAD[suffix]}; or pass format=…", name)
+    if suffix not in SUFFIXES and os.path.basename(name).startswith("out."):
+        return "edges"  # as KONECT names its files
     if suffix not in SUFFIXES:
         known = " ".join(sorted(SUFFIXES))
         shown = f"suffix {suffix!r} is unknown" if suffix else "the name has no suffix"
@@ -114,8 +157,12 @@ def format_of_content(head: bytes) -> str:
         return "npz"
     if head.startswith(b"PAR1"):
         return "parquet"
-    if head.lstrip().startswith((b"<?xml", b"<graphml")):
-        return "graphml"
+    start = head.lstrip()
+    if start.startswith((b"<?xml", b"<graphml", b"<gexf")):
+        return "gexf" if b"<gexf" in head else "graphml"
+    if re.match(rb'\{\s*"|\[\s*[\[{]', start):
+        # One object on each of several lines, or one that spans the file.
+        return "jsonl" if re.match(rb"\{[^\n{}]*\}\s*\n\s*\{", start) else "json"
     if head.lstrip().lower().startswith((b"graph [", b"graph\n", b"creator ")):
         return "gml"
     return "edges"

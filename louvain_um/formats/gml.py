@@ -1,98 +1,122 @@
-"""GML, GraphML, GEXF and Cytoscape JSON, through networkx."""
+"""GML: nested lists of keys and values."""
 
 from __future__ import annotations
 
-import io
-import json
+import html
 import re
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
-from louvain_um.errors import GraphError
-from louvain_um.formats.column_roles import WEIGHTS
-from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
-TITLES = {"gml": "GML", "graphml": "GRAPHML", "gexf": "GEXF", "cytoscape": "Cytoscape JSON"}
-"""Names of the formats in messages."""
+TOKEN = re.compile(
+    r"""[ \t\r\n]*(?:#[^\n]*\n[ \t\r\n]*)*(?:
+        (?P<key>[A-Za-z_][\w.-]*)|(?P<open>\[)|(?P<close>\])|"(?P<text>[^"]*)"
+        |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|nan)\b)|(?P<end>\Z)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""One token; a word after a key is a value such as NaN, which programs write without quotes."""
 
-INTEGER = re.compile("0|-?[1-9][0-9]{0,17}")
-"""An id as GEXF writes it."""
-
-GRAPHML = b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
-"""The root element with the namespace that some programs leave out."""
+DEEPEST = 64
+"""Lists within lists that are read."""
 
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a GML file; vertices are named by their labels if these are unique."""
-    return _read(file, options, "gml")
+    return from_file(parsed(file), options)
 
 
-def read_graphml(file: GraphFile, options: ReadOptions) -> Graph:
-    """Read a GraphML file."""
-    return _read(file, options, "graphml")
-
-
-def read_gexf(file: GraphFile, options: ReadOptions) -> Graph:
-    """Read a GEXF file; vertices are named by their labels if these are unique."""
-    return _read(file, options, "gexf")
-
-
-def read_cytoscape(file: GraphFile, options: ReadOptions) -> Graph:
-    """Read the JSON of Cytoscape and Cytoscape.js; vertices are named as in GEXF."""
-    return _read(file, options, "cytoscape")
-
-
-def _read(file: GraphFile, options: ReadOptions, kind: str) -> Graph:
-    from louvain_um.formats.networks import from_networkx
-
-    graph, names = parsed(file, kind)
-    weight = _weight(graph) if options.weight is None else str(options.weight)
+def parsed(file: GraphFile) -> Network:
+    """Return the network of a GML file."""
     try:
-        read = from_networkx(graph, options, names, weight)
-    except GraphError as error:
-        raise file.error(str(error)) from None
-    if read.weighted and options.weight is None and weight != WEIGHTS[0]:
-        note = f"weights are read from the edge attribute {weight!r}"
-        read = replace(read, notes=(note, *read.notes), check=False)
-    return read
-
-
-def parsed(file: GraphFile, kind: str) -> tuple[Any, list[Any]]:
-    """Return a file's graph of networkx, and its vertices' names: labels if these are unique."""
-    networkx = require("networkx", file.name)
-    data = file.read()
-    try:
-        if kind == "gml":
-            graph = networkx.parse_gml(data.decode("utf-8"), label="id")
-        elif kind == "gexf":
-            graph = networkx.read_gexf(io.BytesIO(data))
-        elif kind == "cytoscape":
-            graph = networkx.cytoscape_graph(json.loads(data), name="label")
-        else:
-            graph = networkx.parse_graphml(data.replace(b"<graphml>", GRAPHML))
-    except TypeError:  # networkx looks for a graph once more, and expects text
-        raise file.error(f"contains no graph of {TITLES[kind]}; write it again") from None
-    except Exception as error:  # networkx passes on any error of its parser
+        text = file.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise file.error(
-            f"is not valid {TITLES[kind]} ({first_line_of(error)}); write it again"
+            f"is not UTF-8 text ({error.reason}); convert it (iconv -t utf-8)"
         ) from None
-    labels = [data.get("label") for _, data in graph.nodes(data=True)]
-    usable = all(isinstance(label, str | int) for label in labels)
-    if kind == "gexf" and usable and all(INTEGER.fullmatch(str(label)) for label in labels):
-        labels = [int(label) for label in labels]  # GEXF has no other labels than text
-    labelled = usable and len(set(labels)) == len(labels)
-    return graph, labels if labelled else list(graph)
+    network: Network | None = None
+    graphs = 0
+    for key, value in _items(file, text):
+        if key == "graph" and isinstance(value, list):
+            graphs += 1
+            network = network or _network(file, value)
+    if network is None:
+        raise file.error("contains no graph of GML; write it again")
+    if graphs > 1:
+        network.notes.append(f"the first of {graphs} graphs in the file is read")
+    return network
 
 
-def _weight(graph: Any) -> str:
-    """Return the edge attribute that holds the weights: `value` in many GML files."""
-    named = {
-        name
-        for *_, data in graph.edges(data=True)
-        for name, value in data.items()
-        if isinstance(value, int | float)
-    }
-    return next((name for name in WEIGHTS if name in named), WEIGHTS[0])
+def _network(file: GraphFile, items: list[tuple[str, Any]]) -> Network:
+    network = Network(directed=any(key == "directed" and value == 1 for key, value in items))
+    lists = [(key, dict(value)) for key, value in items if isinstance(value, list)]
+    for data in (data for key, data in lists if key == "node"):
+        if "id" not in data:
+            raise file.error("a node of the graph has no id; write the file again")
+        if data["id"] in network.nodes:
+            raise file.error(f"the node id {data['id']!r} is repeated; make ids different")
+        network.nodes[data["id"]] = {k: v for k, v in data.items() if k != "id"}
+    for data in (data for key, data in lists if key == "edge"):
+        ends = data.pop("source", None), data.pop("target", None)
+        for end in ends:
+            if end not in network.nodes:
+                what = "an edge has no source or target" if end is None else f"no node {end!r}"
+                raise file.error(f"{what}, which an edge needs; write the file again")
+        network.add_edge(*ends, data)
+    return network
+
+
+def _items(file: GraphFile, text: str) -> list[tuple[str, Any]]:
+    """Return the keys and values of a text, lists as lists of the same."""
+    stack: list[list[tuple[str, Any]]] = [[]]
+    keys: list[str] = []
+    tokens = _tokens(file, text)
+    for kind, value, at in tokens:
+        if kind == "end" and len(stack) == 1:
+            return stack[0]
+        if kind == "close" and len(stack) > 1:
+            found = stack.pop()
+            stack[-1].append((keys.pop(), found))
+            continue
+        if kind != "key":
+            problem = "ends within a list" if kind == "end" else "has a value without a key"
+            raise file.error(
+                f"is not valid GML ({problem}); write it again", text.count("\n", 0, at) + 1
+            )
+        inner, content, at = next(tokens)
+        if inner == "open":
+            if len(stack) > DEEPEST:
+                raise file.error("is not valid GML (lists nested too deeply); write it again")
+            keys.append(value)
+            stack.append([])
+        elif inner in ("text", "number", "key"):
+            stack[-1].append((value, content))
+        else:
+            raise file.error(
+                f"is not valid GML (key {value!r} has no value); write it again",
+                text.count("\n", 0, at) + 1,
+            )
+    raise AssertionError("the last token ends the text")
+
+
+def _tokens(file: GraphFile, text: str) -> Iterator[tuple[str, Any, int]]:
+    place = 0
+    while True:
+        found = TOKEN.match(text, place)
+        if found is None:
+            line = text.count("\n", 0, place) + 1
+            shown = text[place : place + 30].split("\n")[0].strip()
+            raise file.error(f"is not valid GML (at {shown!r}); write it again", line)
+        kind = str(found.lastgroup)
+        value: Any = found[kind]
+        if kind == "text":
+            value = html.unescape(value)
+        elif kind == "number":
+            plain = value.lstrip("+-").isdigit() and len(value) < 4000
+            value = int(value) if plain else float(value)
+        yield kind, value, found.start(kind)
+        place = found.end()

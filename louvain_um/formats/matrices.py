@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import GraphError
+from louvain_um.errors import Doubt, GraphError
+from louvain_um.formats.build import make_graph
 from louvain_um.formats.edge_list.edges import EdgeList
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.generators.hashing import mix64
@@ -28,6 +29,11 @@ from louvain_um.graph.build import loop_note
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import SMALL, TOO_LARGE, at_scale, quantise
 from louvain_um.graph.limits import MAX_VERTICES
+
+DIAGONAL: Final = Doubt(
+    "the diagonal is all 1, as in a matrix of correlations, and each counts as a loop; "
+    "loops='drop' leaves them out"
+)
 
 WIDE = {"i": np.int64, "u": np.uint64, "f": np.float64}
 """The widest type of each kind of number."""
@@ -45,6 +51,8 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         raise GraphError(f"the matrix is {rows} × {columns}; an adjacency matrix must be square")
     if rows > MAX_VERTICES:
         raise GraphError(f"{rows} vertices; at most {MAX_VERTICES} are supported")
+    if names is not None and names.dtype.kind in "iu" and np.array_equal(names, np.arange(rows)):
+        names = None
     found = rows_as_they_are(matrix, options, names)
     if found is not None:
         return found
@@ -76,18 +84,18 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         directed=options.directed,
         error=GraphError,
     )
+    if weighted and options.loops == "keep" and _is_correlation(matrix):
+        notes.append(DIAGONAL)
     del matrix
-    graph = Graph.from_edges(
-        edges.u,
-        edges.v,
-        edges.w,
-        n_vertices=rows,
-        duplicates=options.duplicates,
-        names=names,
-        allow_rounding=options.allow_rounding,
-        kind=options.kind,
-    )
-    return replace(graph, notes=(*notes, *graph.notes), check=False) if notes else graph
+    return make_graph(edges.u, edges.v, edges.w, names, options, n=rows, notes=notes)
+
+
+def _is_correlation(matrix: Any) -> bool:
+    """Return whether a matrix has 1 all along its diagonal, and nothing beyond."""
+    n = matrix.shape[0]
+    if n < 2 or len(matrix.data) < n or matrix.dtype.kind != "f":
+        return False
+    return bool((matrix.diagonal() == 1).all() and np.abs(matrix.data).max() == 1)
 
 
 def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | None:
@@ -111,7 +119,7 @@ def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | N
     unweighted = options.weighted is False or data.dtype == np.bool_
     ones = len(data) > 0 and least == 1 == most
     weighted = not unweighted and (options.weighted is True or not ones)
-    if options.duplicates == "sum" and not weighted:
+    if options.loops == "drop" or (options.duplicates == "sum" and not weighted):
         return None
     threads = parallel.default_threads() if len(indices) > SMALL else 1
     looked = np.zeros((threads, 3), np.uint64)
@@ -139,6 +147,8 @@ def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | N
     offsets = indptr.astype(np.int64, copy=False)
     own = np.zeros(n, np.int64)
     if loops:
+        if weighted and loops == n > 1 and data.dtype.kind == "f" and most == 1:
+            notes += (DIAGONAL,) if (matrix.diagonal() == 1).all() else ()
         kept = np.empty(n + 1, np.int64)
         parallel.run(_count_others, threads, offsets, targets, kept)
         np.cumsum(kept, out=kept)

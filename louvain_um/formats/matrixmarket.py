@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.headroom import check_host_memory
+from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list import scan
 from louvain_um.formats.edge_list.edges import build_graph, read_numbers
 from louvain_um.formats.edge_list.scan import LineFormat
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.matrices import matrix_of_entries, undirected
+from louvain_um.formats.matrices import from_dense, matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_VERTICES
@@ -19,7 +21,9 @@ from louvain_um.graph.limits import MAX_VERTICES
 
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a MatrixMarket file; `read_graph` documents how entries become edges."""
-    field, symmetry = _banner(file)
+    layout, field, symmetry = _banner(file)
+    if layout == "array":
+        return _read_array(file, symmetry, options)
     n, entries, line = _size(file)
     weighted = field != "pattern" and options.weighted is not False
     if options.weighted and not weighted:
@@ -66,8 +70,41 @@ def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def _banner(file: GraphFile) -> tuple[str, str]:
-    """Return field and symmetry from the first line."""
+def _read_array(file: GraphFile, symmetry: str, options: ReadOptions) -> Graph:
+    """Read a dense matrix, listed by columns; of a symmetric one its lower half."""
+    words, line = file.read_header(1, "rows columns")
+    if len(words) != 2 or not all(word.isdigit() and len(word) < 10 for word in words):
+        raise file.error("is not a size line 'rows columns'; correct it", line)
+    rows, columns = map(int, words)
+    if rows != columns:
+        raise file.error(
+            f"the matrix is {rows} × {columns}; an adjacency matrix must be square", line
+        )
+    check_host_memory(8 * rows * rows, f"a matrix of {rows:,} rows", "use a sparse matrix")
+    wanted = rows * rows if symmetry == "general" else rows * (rows + 1) // 2
+    text = [t for t in file.read().decode("utf-8", "replace").split("\n") if t[:1] != "%"]
+    words = " ".join(text).split()
+    if len(words) != wanted:
+        raise file.error(f"announces {wanted:,} entries but contains {len(words):,}; correct it")
+    try:
+        whole = all(word.lstrip("+-").isdigit() for word in words)
+        values = np.array([int(word) if whole else float(word) for word in words])
+    except (ValueError, OverflowError) as error:
+        raise file.error(f"holds what is not a number ({error}); correct it") from None
+    if symmetry == "general":
+        matrix = values.reshape(rows, rows).T
+    else:
+        matrix = np.zeros((rows, rows), values.dtype)
+        column, row = np.triu_indices(rows)
+        matrix[row, column] = matrix[column, row] = values
+    try:
+        return from_dense(matrix, options, np.arange(1, rows + 1, dtype=np.int64))
+    except GraphError as error:
+        raise file.error(str(error)) from None
+
+
+def _banner(file: GraphFile) -> tuple[str, str, str]:
+    """Return layout, field and symmetry from the first line."""
     words = file.read_line().lower().split()
     if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
         raise file.error(
@@ -76,15 +113,13 @@ def _banner(file: GraphFile) -> tuple[str, str]:
             1,
         )
     _, _, layout, field, symmetry = words
-    if layout != "coordinate":
-        raise file.error(
-            f"layout {layout!r} is not supported; write the matrix as 'coordinate' (sparse)", 1
-        )
+    if layout not in ("coordinate", "array"):
+        raise file.error(f"layout {layout!r} is not supported; use coordinate or array", 1)
     if field not in ("pattern", "integer", "real", "double", "unsigned-integer"):
         raise file.error(f"field {field!r} is not supported; use pattern, integer or real", 1)
     if symmetry not in ("general", "symmetric"):
         raise file.error(f"symmetry {symmetry!r} is not supported; use symmetric or general", 1)
-    return field, symmetry
+    return layout, field, symmetry
 
 
 def _size(file: GraphFile) -> tuple[int, int, int]:

@@ -1,96 +1,89 @@
-"""What a reader tells about the columns of an edge list."""
+"""Notes of readers on columns: what was guessed, and what was not read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from louvain_um.errors import Doubt
-from louvain_um.formats.column_roles import Roles, is_id
-from louvain_um.formats.edge_list.edges import EdgeList
-from louvain_um.formats.edge_list.sniff import DetectedFormat
-from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.column_roles import Roles, are_times, taken, unread_numbers
 from louvain_um.formats.two_modes import different_kinds
 
-YEARS = 1800, 2100
-"""Whole numbers that all lie in this range are years."""
-
-UNIX_TIMES = 10**8, 5 * 10**12
-"""Unix times from 1973 on in seconds, up to 2128 in milliseconds."""
-
+if TYPE_CHECKING:
+    from louvain_um.formats.edge_list.edges import EdgeList
+    from louvain_um.formats.edge_list.sniff import DetectedFormat
+    from louvain_um.formats.read_options import ReadOptions
 
 OTHERS = "name others with source=… and target=…"
 
 AS_WEIGHT = "weighted=True reads it as the weight"
 
 
-def unread_numbers(titles: list[str], *, doubtful: bool) -> str:
-    """Return the note on numeric columns that are not read; a doubt if one may be the weight."""
-    shown = ", ".join(map(repr, titles[:8])) + (", …" if len(titles) > 8 else "")
-    many = len(titles) > 1
-    text = f"numeric column{'s' if many else ''} {shown} {'are' if many else 'is'} not read"
-    if not doubtful:
-        return text
-    reads = "reads one" if many else "reads it"
-    return Doubt(f"{text}; weight={titles[0]!r} {reads} as the weight")
-
-
 def notes_on_ends(roles: Roles, titles: Sequence[str], *, moved: bool) -> list[str]:
     """Return notes on the columns of ids and times."""
     notes: list[str] = []
-    first, second, *times = (
-        f"column {i + 1} ({titles[i]!r})" if i < len(titles) else f"column {i + 1}"
-        for i in (roles.source, roles.target, *([] if roles.time is None else [roles.time]))
-    )
-    if roles.guessed:
+
+    def column(place: int) -> str:
+        return f"column {place + 1}" + (f" ({titles[place]!r})" if place < len(titles) else "")
+
+    first, second = column(roles.source), column(roles.target)
+    if roles.marker is not None:
+        notes.append(
+            f"{column(roles.marker)} marks each line as an edge; edges are read from {first} and "
+            f"{second}"
+        )
+    elif roles.relation is not None:
+        note = f"{column(roles.relation)} says how {first} and {second} are related and is not read"
+        notes.append(Doubt(f"{note}; {OTHERS}") if roles.guessed else note)
+    elif roles.guessed:
         ends = [titles[i] for i in (roles.source, roles.target) if i < len(titles)]
         if len(ends) < 2 or not different_kinds(*ends):
             notes.append(Doubt(f"{first} and {second} are read as the ends of each edge; {OTHERS}"))
     elif moved:
         notes.append(f"edges are read from {first} and {second}")
-    return [
-        *notes,
-        *(f"{time} holds times, which a graph without time does not use" for time in times),
-    ]
+    if roles.time is not None:
+        notes.append(f"{column(roles.time)} holds times, which a graph without time does not use")
+    return notes
 
 
 def notes_on_weights(edges: EdgeList, options: ReadOptions, detected: DetectedFormat) -> list[str]:
     """Drop weights that are times; return notes on weights and other numbers."""
     w = edges.w
-    places = [detected.order[i] for i in detected.numeric]
-    further = [detected.titles[i] for i in places if i < len(detected.titles)]
+    further = [detected.title(place) for place in detected.numeric]
+    doubtful = not options.names_columns
     if w is None:
         if options.weighted is False or detected.columns < 3:
             return []
-        what = {
-            "time": "contains times",
-            "named": "is not named as a weight",
-        }.get(detected.weights, "is not a weight")
+        if detected.weights == "named":
+            return [unread_numbers(further, doubtful=doubtful)] if further else []
+        what = "contains times" if detected.weights == "time" else "is not a weight"
         # A column of words cannot be read as the weight.
         advice = "" if detected.weights == "other" else f"; {AS_WEIGHT}"
-        note = f"{detected.column(2)} {what} and is not read{advice}"
-        chosen = options.names_columns
-        doubtful = detected.weights == "named" and not is_id(detected.names[2]) and not chosen
-        notes = [Doubt(note) if doubtful else note]
-        return [*notes, *([unread_numbers(further, doubtful=not chosen)] if further else [])]
+        notes: list[str] = [f"{detected.column(2)} {what} and is not read{advice}"]
+        return [*notes, *([unread_numbers(further, doubtful=doubtful)] if further else [])]
     notes = [*edges.notes]
-    if detected.order[detected.place] != 2:
+    if detected.weights == "weight" and detected.order[detected.place] != 2:
         notes.append(f"weights are read from {detected.column(detected.place)}")
     if detected.decimal_comma:
         notes.append("weights have decimal commas: 1,5 is read as 1.5")
+    further = [title for title in further if title != detected.title(detected.place)]
     if further:
         notes.append(unread_numbers(further, doubtful=False))
+    unnamed = detected.weights in ("unnamed", "taken")
+    if not options.weighted and unnamed and len(w) > 1 and w.dtype == np.int64:
+        what = are_times(int(w.min()), int(w.max()))
+        if what:
+            edges.w = None
+            where = detected.column(detected.place)
+            note = f"{where} looks like {what} and is not read; {AS_WEIGHT}"
+            # Numbers of ten digits in this range are hardly anything else.
+            return [Doubt(note) if what == "years" else note]
+    if detected.weights == "taken":
+        notes.append(taken(detected.title(detected.place)))
     if options.weighted or detected.weights != "unnamed" or len(w) < 2:
         return notes
-    if w.dtype == np.int64:
-        low, high = int(w.min()), int(w.max())
-        for (least, most), what in ((UNIX_TIMES, "Unix times"), (YEARS, "years")):
-            if low >= least and high <= most and low < high:
-                edges.w = None
-                note = f"{detected.column(2)} looks like {what} and is not read; {AS_WEIGHT}"
-                # Numbers of ten digits in this range are hardly anything else.
-                return [Doubt(note) if what == "years" else note]
     if detected.columns > 3:
         commas = " (write decimals with a point)" if detected.separator == ord(",") else ""
         column = detected.column(2).removesuffix(" column")
@@ -98,5 +91,11 @@ def notes_on_weights(edges: EdgeList, options: ReadOptions, detected: DetectedFo
             f"lines have {detected.width} fields: {column} is read as the weight, the others are "
             f"not read{commas}; weighted=False reads the ids only"
         )
-        notes.append(Doubt(note) if detected.numeric else note)
+        return [*edges.notes, Doubt(note) if detected.numeric else note]
     return notes
+
+
+def ids_are_text(text: str, line: int) -> str:
+    """Return the note on ids that are read as text because one of them is no whole number."""
+    note = f"ids are read as text, because {text!r} in line {line} is not a whole number"
+    return note if text[:1] in "+0123456789." else Doubt(f"{note}; correct it if it is a mistake")

@@ -8,11 +8,13 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
+from louvain_um.formats.build import make_graph
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.matrices import from_sparse
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.limits import checked_names
 
 ZIP_MAGIC = b"PK"
 
@@ -103,13 +105,11 @@ def _edges(
                     raise GraphError("names must have one entry per vertex")
             u, v = names[u], names[v]
         return from_ids(u, v, w, options, titles=titles)
-    return Graph.from_edges(
-        arrays.pop("u"),
-        arrays.pop("v"),
-        w,
-        n_vertices=n,
-        duplicates=options.duplicates,
-        names=arrays.get("names"),
-        allow_rounding=options.allow_rounding,
-        kind=options.kind,
-    )
+    u, v, names = arrays.pop("u"), arrays.pop("v"), arrays.get("names")
+    if names is None:
+        return make_graph(u, v, w, None, options, n=n)
+    if n is not None and names.shape != (n,):
+        raise GraphError(f"names must have one entry per vertex, {n} in all")
+    if names.ndim != 1:
+        raise GraphError("names must have one entry per vertex")
+    return make_graph(u, v, w, checked_names(names, len(names)), options)

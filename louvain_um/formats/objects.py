@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
+from louvain_um.formats.build import make_graph
+from louvain_um.formats.ids import name_array, order_of
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
@@ -31,10 +34,14 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
         return now
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     table = bool(libraries & {"pandas", "pyarrow", "polars"})
+    if "anndata" in libraries and hasattr(obj, "obsp"):
+        return from_anndata(obj, options)
     network = libraries & {"networkx", "igraph"}
     fits = ("weight",) if network else ("bipartite",) if isinstance(obj, tuple | list) else ()
     if not table and (problem := options.unsuited(f"a {type(obj).__name__}", but=fits)):
         raise GraphError(problem)
+    if "polars" in libraries and hasattr(obj, "collect"):  # a lazy frame
+        obj = obj.collect()
     if "networkx" in libraries and hasattr(obj, "is_multigraph"):
         from louvain_um.formats.networks import from_networkx
 
@@ -69,8 +76,6 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
             "a Dask DataFrame is read by the ranks of a cluster; pass "
             "read_partitioned(frame) and cluster='local:2', say"
         )
-    if libraries & {"anndata"}:
-        raise GraphError("an AnnData holds its graph in obsp; pass adata.obsp['connectivities']")
     raise GraphError(f"cannot read {type(obj).__name__} as a graph; pass {KNOWN}")
 
 
@@ -82,6 +87,33 @@ def _symmetric(rows: list[Any]) -> bool:
     return bool((matrix == matrix.T).all())
 
 
+def from_anndata(data: Any, options: ReadOptions) -> Graph:
+    """Build a graph from the neighbours of the cells of an AnnData, named by `obs_names`."""
+    from louvain_um.formats.matrices import from_sparse
+
+    key = "connectivities" if options.weight is None else str(options.weight)
+    known = ", ".join(map(repr, data.obsp)) or "nothing"
+    if key not in data.obsp:
+        raise GraphError(
+            f"obsp holds {known}, not {key!r}; name one with weight=… (--weight), or compute "
+            "neighbours first, as scanpy.pp.neighbors does"
+        )
+    if problem := replace(options, weight=None).unsuited("an AnnData"):
+        raise GraphError(problem)
+    matrix = data.obsp[key]
+    matrix = matrix if hasattr(matrix, "tocsr") else _sparse(matrix)
+    names = data.obs_names.tolist()
+    if len(set(names)) < len(names):
+        raise GraphError("two cells have the same name; pass one after obs_names_make_unique()")
+    return from_sparse(matrix, options, name_array(names))
+
+
+def _sparse(matrix: Any) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array(np.asarray(matrix))
+
+
 def _from_array(array: Any, options: ReadOptions) -> Graph:
     from louvain_um.formats.matrices import from_dense
 
@@ -89,11 +121,21 @@ def _from_array(array: Any, options: ReadOptions) -> Graph:
         raise GraphError("the array has masked entries; fill them, with 0 where there is no edge")
     if array.ndim == 2 and array.shape[0] == array.shape[1]:
         return from_dense(array, options)
-    wide = array.ndim == 2 and array.shape[0] in (2, 3) and array.shape[1] > 3
-    edges = "tuple(array)" if wide else "(array[:, 0], array[:, 1])"
-    raise GraphError(
-        f"an array of shape {array.shape} is not a square adjacency matrix; pass edges as {edges}"
-    )
+    from louvain_um.formats.tables import whole
+
+    columns = None
+    if array.ndim == 2 and array.shape[0] in (2, 3) and array.shape[1] > 3:
+        columns = [*array]
+    elif array.ndim == 2 and array.shape[1] in (2, 3) and array.shape[0] > 3:
+        columns = [array[:, place] for place in range(array.shape[1])]
+    if columns is None:
+        raise GraphError(
+            f"an array of shape {array.shape} is not a square adjacency matrix; pass edges as "
+            "(source, target) or (source, target, weights)"
+        )
+    if array.dtype.kind == "f":  # ids beside real weights
+        columns[:2] = [whole(column) for column in columns[:2]]
+    return _from_arrays(columns, options)
 
 
 def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
@@ -129,16 +171,7 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
                 f"source has {len(u)} entries and target {len(v)}; pass both ends of each edge"
             )
         u, v, names = factorize(u, v)
-    return Graph.from_edges(
-        u,
-        v,
-        w,
-        n_vertices=None if names is None else len(names),
-        duplicates=options.duplicates,
-        names=names,
-        allow_rounding=options.allow_rounding,
-        kind=options.kind,
-    )
+    return make_graph(u, v, w, names, options)
 
 
 def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
@@ -163,7 +196,7 @@ def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
             options,
         )
     if "pyarrow" in libraries and hasattr(obj, "column_names"):
-        from louvain_um.formats.parquet import from_arrow, is_numeric
+        from louvain_um.formats.arrow import from_arrow, is_numeric
 
         types = dict(zip(obj.schema.names, obj.schema.types, strict=True))
 
@@ -207,14 +240,14 @@ def _is_matrix(frame: Any) -> bool:
 
 def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
     from louvain_um.formats.matrices import from_dense, from_sparse
-    from louvain_um.formats.tables import name_array
 
     names = frame.index.tolist()
     if len(set(names)) < len(names):
         raise GraphError("two rows have the same label; make the labels different")
-    if not frame.index.equals(frame.columns):
-        frame = frame[names]
-    named = None if names == list(range(len(names))) else name_array(names)
+    names = [names[place] for place in order_of(names)]
+    if names != frame.index.tolist() or names != frame.columns.tolist():
+        frame = frame.loc[names, names]
+    named = name_array(names)
     if problem := options.unsuited("a square table"):
         raise GraphError(problem)
     if all(hasattr(kind, "fill_value") for kind in frame.dtypes):

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT
+from louvain_um.formats.ids import is_number
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.I | re.A)
 DECIMAL_COMMA = re.compile(r"\d+,\d+", re.A)
@@ -154,6 +155,16 @@ def excerpt(text: bytes) -> str:
     """Return a readable excerpt in quotes."""
     shown = text.strip().decode("utf-8", "backslashreplace")
     return repr(shown if len(shown) <= 40 else shown[:39] + "…")
+
+
+def textual_id(line: bytes, separator: int) -> str:
+    """Return the first id of a line that is text, not a number; "" if the line is no edge."""
+    if looks_binary(line) or not _utf8(line):
+        return ""
+    ends = split(line, separator)[:2]
+    if len(ends) < 2 or not all(ends) or any(re.fullmatch(r"-\d+", end, re.A) for end in ends):
+        return ""
+    return next((end for end in ends if not is_number(end)), "")
 
 
 def _utf8(text: bytes) -> bool:

@@ -40,13 +40,14 @@ class ReadOptions:
     symmetrize: bool = False
     directed: bool = False
     signed: bool = False
-    bipartite: bool = False
+    bipartite: bool | None = None
     one_based: bool | None = None
     header: bool | None = None
     separator: str | None = None
     ids: Literal["auto", "number", "text"] = "auto"
     trusted: bool = False
     allow_rounding: bool = False
+    loops: Literal["keep", "drop"] = "keep"
 
     def __post_init__(self) -> None:
         for option in COLUMNS:
@@ -70,6 +71,8 @@ class ReadOptions:
             raise OptionError(remedy="drop one", problem=f"{chosen[0]} contradicts {chosen[1]}")
         if self.separator is not None:
             check_separator(self.separator)
+        if self.loops not in ("keep", "drop"):
+            raise OptionError("loops", self.loops, "must be 'keep' or 'drop'")
         if self.ids not in ("auto", "number", "text"):
             raise OptionError("ids", self.ids, "must be 'auto', 'number' or 'text'")
 

@@ -6,9 +6,11 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from louvain_um.errors import Doubt, GraphError, HostMemoryError, warn
+from louvain_um.errors import Doubt, GraphError, GraphFormatError, HostMemoryError, warn
 from louvain_um.formats.file_types import (
+    NETWORKS,
     READERS,
+    TEXTS,
     check_format,
     format_of,
     format_of_content,
@@ -18,12 +20,13 @@ from louvain_um.formats.file_types import (
 from louvain_um.formats.read_options import Column, ReadOptions, named
 
 if TYPE_CHECKING:
+    from louvain_um.formats.graph_file import GraphFile
     from louvain_um.graph.graph import Graph
     from louvain_um.graph.limits import Duplicates
     from louvain_um.options import ObjectiveName
 
-ATTRIBUTED = ("gml", "graphml", "gexf", "cytoscape")
-"""Formats whose weights are an edge attribute."""
+HEAD = 1 << 12
+"""Bytes of a file by which formats other than text are recognised."""
 
 
 def read_graph(
@@ -39,29 +42,34 @@ def read_graph(
     symmetrize: bool = False,
     directed: bool = False,
     signed: bool = False,
-    bipartite: bool = False,
+    bipartite: bool | None = None,
     one_based: bool | None = None,
     header: bool | None = None,
     separator: str | None = None,
     ids: Literal["auto", "number", "text"] = "auto",
     trusted: bool = False,
     allow_rounding: bool = False,
+    loops: Literal["keep", "drop"] = "keep",
 ) -> Graph:
     r"""Read a graph from a file, or from standard input.
 
     Parameters
     ----------
     path : path
-        Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``),
-        MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``, ``.gexf``,
-        Cytoscape JSON (``.cyjs``), ``.npz`` or ``.parquet``; each may be gzipped. ``-`` is standard
-        input, whose format is recognized by its first bytes, or else an edge list; so is that of
-        a pipe without a suffix, such as ``/dev/stdin``.
+        Edge list (``.txt .tsv .csv .edges .edgelist .el .wel .ncol .snap .dat``, ``out.*`` of
+        KONECT), MatrixMarket (``.mtx``), METIS (``.graph .metis``), ``.gml``, ``.graphml``,
+        ``.gexf``, JSON (Cytoscape ``.cyjs``; node-link data, lists of edges ``.json``), JSON lines
+        (``.jsonl``), Pajek (``.net``), UCINET (``.dl``), DIMACS (``.gr .col``), ``.lgl``, ``.sif``,
+        lists of neighbours (``.adjlist``), ``.npz``, ``.parquet``, ``.feather`` or ``.h5ad``; each
+        may be gzipped. Text is also recognized by its first lines: a matrix with labels, edges
+        with a dict of attributes, and others. ``-`` is standard input, whose format is recognized
+        by its first bytes, or else an edge list; so is that of a pipe without a suffix, such as
+        ``/dev/stdin``.
         ``example:les-miserables`` and other names of `louvain_um.formats.objects` are
         small graphs of networkx.
     format : str, optional
-        "edges", "matrixmarket", "metis", "gml", "graphml", "gexf", "cytoscape", "npz" or "parquet":
-        the format, if the suffix does not tell it.
+        A name in `louvain_um.formats.READERS`, such as "edges", "matrixmarket" or "adjacency": the
+        format, if neither suffix nor first lines show it.
     source, target : str or int, optional
         Columns of the two ends of each edge in an edge list or a Parquet table: names, or
         numbers from 1. By default they are the columns with known names, wherever these stand
@@ -72,11 +80,11 @@ def read_graph(
     time : str or int, optional
         Column of times. It is not read as a weight, and not used otherwise.
     weighted : bool, optional
-        Whether to read weights. By default they are read if there are any. In an edge list
-        they are the column named weight (or value, count, strength …) in the header, at any
-        position; without a header the third column, if its numbers look like neither Unix
-        times nor years. A third column with another name is a weight only if this is True.
-        In GML and GraphML they are the edge attribute with such a name.
+        Whether to read weights; True is an error if there are none. By default they are read if
+        there are any: the column or edge attribute named weight (or value, count, strength …, in
+        any case), or the only numeric one without another role, which the last note names. Of an
+        edge list without a header they are the third column, if its numbers look like neither
+        Unix times nor years.
     duplicates : {"once", "sum"}, optional
         How repeated edges count; see `Graph.from_edges`. A symmetric matrix and METIS list
         each edge twice; that is one edge.
@@ -87,10 +95,12 @@ def read_graph(
         Keep directions, for ``objective="directed"``.
     signed : bool
         Accept negative weights, for ``objective="signed"``.
-    bipartite : bool
+    bipartite : bool, optional
         Whether the ids of both columns are independent, as in a table of users and items: user
         5 and item 5 are then two vertices, named ``user:5`` and ``item:5`` after the header, or
-        else ``source:5`` and ``target:5``.
+        else ``source:5`` and ``target:5``. By default they are if the names of the columns or
+        the file (``% bip`` of KONECT) say so and equal ids occur in both; with True the graph
+        also suits ``objective="bipartite"``.
     one_based : bool, optional
         For edge lists: all ids from 1 (True) or 0 (False) to the largest are vertices. By
         default vertices are the ids that occur, or 0 … N − 1 if a comment ``# Nodes: N``
@@ -103,8 +113,8 @@ def read_graph(
     separator : str, optional
         For edge lists: the character between fields. By default detected from the first lines.
     ids : {"auto", "number", "text"}
-        For edge lists: whether ids are numbers or names. By default detected from the first
-        lines.
+        For edge lists: whether ids are numbers or names. By default they are numbers if each
+        reads back as it is written; ``007``, ``+4`` and ``1.0`` make all ids text.
     trusted : bool
         Read files whose lines exceed 1 GiB, that unpack to more than 200 times their size, or
         that have more than 100 vertices per edge. By default these are errors, so that a
@@ -112,11 +122,14 @@ def read_graph(
     allow_rounding : bool
         Round integer weights whose total exceeds 2^52, which are otherwise an error; see
         `Graph.from_edges`.
+    loops : {"keep", "drop"}
+        Whether edges of a vertex to itself count, such as the diagonal of correlations.
 
     Returns
     -------
     Graph
-        `names` holds the ids or names of the file, unless these are 0 … n − 1. `notes` report
+        `names` holds the ids or names of the file, unless these are 0 … n − 1. Vertices ascend by
+        id, or by name in the order of code points, from whatever source. `notes` report
         what was guessed, which columns were not read, and how many edges are repeated or
         loops.
 
@@ -158,6 +171,7 @@ def read_graph(
         ids=ids,
         trusted=trusted,
         allow_rounding=allow_rounding,
+        loops=loops,
     )
     name = path_text(path, "pass one, or an object to as_graph")
     return warned(read(name, format, options))
@@ -175,8 +189,9 @@ def as_graph(
     symmetrize: bool = False,
     directed: bool = False,
     signed: bool = False,
-    bipartite: bool = False,
+    bipartite: bool | None = None,
     allow_rounding: bool = False,
+    loops: Literal["keep", "drop"] = "keep",
 ) -> Graph:
     """Convert another library's graph to a `Graph`.
 
@@ -185,9 +200,12 @@ def as_graph(
     obj : object
         A Graph (returned unchanged); a networkx or igraph graph; a SciPy or CuPy sparse
         matrix or a square array (a symmetric adjacency matrix, with loops on the diagonal);
-        a pandas, Arrow or Polars table of edges (columns source and target, or the first
-        two, and weight); ``(source, target)`` or ``(source, target, weights)``, where
-        integers are vertices 0 … n − 1 and strings are names; or a path for `read_graph`.
+        an AnnData (``obsp["connectivities"]``, or the key that `weight` names); a pandas, Arrow or
+        Polars table of edges (columns source and target, or the first two, and weight), also
+        lazy; ``(source, target)`` or ``(source, target, weights)``, also as rows or columns of
+        an array, where integers are vertices 0 … n − 1 and strings are names; or a path for
+        `read_graph`. igraph's graphs, AnnData, matrices and arrays keep the numbers of their
+        vertices; in all others vertices ascend by name.
     source, target, weight, time : str or int, optional
         Columns of a table: names, or numbers from 1; see `read_graph`. `weight` is also the
         edge attribute of a networkx or igraph graph (by default ``weight``).
@@ -201,12 +219,14 @@ def as_graph(
         Keep directions, for ``objective="directed"``. A matrix need not be symmetric then.
     signed : bool
         Accept negative weights, for ``objective="signed"``.
-    bipartite : bool
+    bipartite : bool, optional
         Whether the ids of both columns of a table, or of both arrays, are independent; see
         `read_graph`.
     allow_rounding : bool
         Round integer weights whose total exceeds 2^52, which are otherwise an error; see
         `Graph.from_edges`.
+    loops : {"keep", "drop"}
+        Whether edges of a vertex to itself count.
 
     Raises
     ------
@@ -242,6 +262,7 @@ def as_graph(
         signed=signed,
         bipartite=bipartite,
         allow_rounding=allow_rounding,
+        loops=loops,
     )
     if isinstance(obj, str | os.PathLike):
         with named("read_graph"):
@@ -271,36 +292,64 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
     if name != "-":
         refuse_missing(name)
     by_content = is_stream(name) and not os.path.splitext(name)[1]
-    kind = format or (None if by_content else format_of(name))
     with open_graph_file(name, trusted=options.trusted) as file:
         file.skip_byte_order_mark()
-        if kind in (None, "edges"):
-            guess = format_of_content(file.peek(64))
-            kind = guess if kind is None or guess == "matrixmarket" else kind
-        if kind == "edges" and format is None and (problem := other_content(file.peek(64))):
-            raise file.error(problem)
-        for name in ("directed", "signed") if kind == "metis" else ():
-            if getattr(options, name):
-                raise file.error(f"a METIS file is not {name}; drop {name}=True (--{name})")
-        fits = {"matrixmarket": (), "metis": (), **dict.fromkeys(ATTRIBUTED, ("weight",))}
-        if kind in fits and (problem := options.unsuited(f"a {kind} file", but=fits[kind])):
-            raise file.error(problem)
-        if kind in ("edges", "matrixmarket", "metis"):
+        kind = format or _kind_of(file, "edges" if by_content else format_of(name), options)
+        if kind in TEXTS:
             file.refuse_utf16()
             file.end_lines_with_newlines()
         if kind == "edges":
             file.skip_separator_line()
+        _refuse_unsuited(file, kind, options)
         module, _, function = READERS[kind].partition(":")
         read_file = getattr(importlib.import_module(f"louvain_um.formats.{module}"), function)
         try:
             graph: Graph = read_file(file, options)
-        except HostMemoryError as error:
+        except GraphFormatError:
+            raise
+        except (GraphError, HostMemoryError) as error:
             raise file.error(str(error)) from None
         except MemoryError:
             raise file.error(
                 "needs more memory than available; check the number of vertices that it announces"
             ) from None
     return graph
+
+
+def _kind_of(file: GraphFile, kind: str, options: ReadOptions) -> str:
+    """Return the format that a file's contents show, if its suffix says that it is text."""
+    if kind != "edges":
+        return kind
+    kind = format_of_content(file.peek(HEAD))
+    if kind != "edges":
+        return kind
+    if problem := other_content(file.peek(64)):
+        raise file.error(problem)
+    file.refuse_utf16()
+    file.end_lines_with_newlines()
+    file.skip_separator_line()
+    if options.names_columns or options.header is not None:
+        return kind
+    from louvain_um.formats.line_lists import recognised, refuse_incidence
+
+    kind = recognised(file)
+    if kind == "incidence":
+        refuse_incidence(file)
+    return kind
+
+
+def _refuse_unsuited(file: GraphFile, kind: str, options: ReadOptions) -> None:
+    """Raise an error for options that a format has no use for."""
+    for name in ("directed", "signed") if kind == "metis" else ():
+        if getattr(options, name):
+            raise file.error(f"a METIS file is not {name}; drop {name}=True (--{name})")
+    fits: dict[str, tuple[str, ...]] = {"matrixmarket": (), "metis": (), "dimacs": ()}
+    fits |= {"matrix": (), "incidence": ("bipartite",), "anndata": ("weight",)}
+    fits |= dict.fromkeys(NETWORKS, ("weight",))
+    records = kind == "json" and file.peek(64).lstrip().startswith(b"[")
+    problem = options.unsuited(f"a {kind} file", but=fits[kind]) if kind in fits else ""
+    if problem and not records:
+        raise file.error(problem)
 
 
 def warned(graph: Graph) -> Graph:

@@ -44,10 +44,12 @@ def size_from_header(path: str | os.PathLike[str], format: str | None = None) ->
         return MEASURES[kind](file)
 
 
-def _matrixmarket(file: GraphFile) -> Size:
+def _matrixmarket(file: GraphFile) -> Size | None:
     from louvain_um.formats.matrixmarket import _banner, _size
 
-    field, symmetry = _banner(file)
+    layout, field, symmetry = _banner(file)
+    if layout == "array":
+        return None
     n, entries, _ = _size(file)
     directed = symmetry == "general"
     arcs = entries if directed else 2 * entries

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -13,23 +12,30 @@ from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import Doubt, GraphError
+from louvain_um.formats.build import make_graph
 from louvain_um.formats.column_roles import (
     ENDS,
     LABELS_NOT_EDGES,
-    TIMES,
     VERTEX_NAMES,
     are_labels,
+    are_times,
     choose,
+    choose_weight,
     find_ends,
     is_id,
+    title_of,
 )
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.formats.notes import OTHERS, notes_on_ends, unread_numbers
+from louvain_um.formats.ids import ascending
+from louvain_um.formats.notes import AS_WEIGHT, OTHERS, notes_on_ends
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.two_modes import note_on_modes, split_modes
+from louvain_um.formats.two_modes import Numbered, modes_of, split_modes
 from louvain_um.graph.graph import Graph
 
 IDS_ARE = "numbers or text"
+
+SAMPLE_ROWS = 1000
+"""Rows of a table in which its ends are looked for."""
 
 ARROW_EDGES = 1 << 15
 """Edges from which Arrow numbers names sooner than a dict, importing it included."""
@@ -65,42 +71,45 @@ def from_columns(
     n_vertices: int | None = None,
 ) -> Graph:
     """Build a graph from a table."""
-    titles = [str(name) for name in columns]
+    titles = [title_of(name) for name in columns]
     if not options.names_columns and are_labels([title.lower() for title in titles]):
         raise GraphError(LABELS_NOT_EDGES + "name the columns source and target")
     if len(columns) < 2:
         raise GraphError(
             f"an edge table needs two columns, such as source and target; got {[*columns]}"
         )
-    roles = choose(columns, len(columns), options)
+    roles = choose(columns, len(columns), options, _sample_of(columns, column))
     ends = roles.source, roles.target
     others = [i for i in range(len(columns)) if i not in (*ends, roles.time)]
     weight = roles.weight
-    if options.weighted and weight is None:
-        if not others:
-            raise GraphError("has no third column with weights; drop weighted=True (--weighted)")
-        weight = others[0]
     pair = titles[ends[0]], titles[ends[1]]
     known = {title.lower() for title in pair} <= ENDS
     notes = notes_on_ends(roles, titles, moved=set(ends) != {0, 1} and not known)
     if not notes and not options.names_columns and not options.bipartite:
         notes += _note_on_attributes(columns, ends, numeric)
-    unread = [
-        title
-        for i, title in enumerate(titles)
-        if i in others
-        and i != weight
-        and title.lower() not in TIMES
-        and not is_id(title)
-        and numeric(columns[i])
-    ]
-    if unread and options.weighted is not False:
-        doubtful = weight is None and not options.names_columns
-        notes.append(unread_numbers(unread, doubtful=doubtful))
+    numbers = [i for i in others if numeric(columns[i]) and i != roles.relation]
+    if weight is None and len(numbers) == 1 and not options.weighted:
+        place = numbers[0]
+        if what := _times_in(column(columns[place])):
+            looks = f"column {titles[place]!r} looks like {what}"
+            notes.append(Doubt(f"{looks} and is not read; {AS_WEIGHT}"))
+            numbers = []
+    if options.weight is None:
+        title, remarks = choose_weight(
+            [titles[i] for i in numbers], [titles[i] for i in others], options
+        )
+        weight = None if title is None else next(i for i in others if titles[i] == title)
+        notes += remarks
     w = None if weight is None else column(columns[weight])
     u, v = (column(columns[i]) for i in ends)
-    graph = from_ids(u, v, w, options, n_vertices, pair)
-    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
+    return from_ids(u, v, w, options, n_vertices, pair, notes)
+
+
+def _times_in(values: NDArray[Any]) -> str:
+    """Return what a column of whole numbers holds if not weights: times or years, or ""."""
+    if values.dtype.kind not in "iu" or len(values) < 2:
+        return ""
+    return are_times(int(values.min()), int(values.max()))
 
 
 def _note_on_attributes(
@@ -120,6 +129,17 @@ def _note_on_attributes(
     ]
 
 
+def _sample_of(columns: Sequence[Any], column: Callable[[Any], NDArray[Any]]) -> list[list[str]]:
+    """Return the first rows of a table as text, if its ends may need to be looked for."""
+    if len(columns) < 3 or find_ends([title_of(name) for name in columns]):
+        return []
+    try:
+        cells = [[str(cell) for cell in column(name)[:SAMPLE_ROWS].tolist()] for name in columns]
+    except GraphError:  # of a column that may have no role
+        return []
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
 def from_ids(
     u: NDArray[Any],
     v: NDArray[Any],
@@ -127,6 +147,9 @@ def from_ids(
     options: ReadOptions,
     n_vertices: int | None = None,
     titles: tuple[str, str] = ("", ""),
+    notes: Sequence[str] = (),
+    *,
+    declared: bool = False,
 ) -> Graph:
     """Build a graph from any ids; vertices are those that occur."""
     if len(u) != len(v):
@@ -134,12 +157,12 @@ def from_ids(
             f"source has {len(u)} entries and target {len(v)}; pass both ends of each edge"
         )
     names: NDArray[Any] | None = None
-    notes: tuple[str, ...] = ()
     if w is not None and w.dtype.kind in "OUT":
         w = _numbers(w)
     for ids in (u, v):
         if ids.ndim != 1:
             raise GraphError(f"ids are {IDS_ARE}, not arrays of shape {ids.shape[1:]}")
+    u, v = whole(u), whole(v)
     integers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
     if integers:
         for ids, what in ((u, "source"), (v, "target")):
@@ -152,26 +175,25 @@ def from_ids(
     if (options.bipartite or not integers) and (unsuited := options.unsuited_to_names()):
         raise GraphError(unsuited)
     if options.bipartite:
-        u, v, n, names = split_modes(u, v, names, titles)
-    elif integers:
+        u, v, _, names = split_modes(u, v, names, titles)
+        return make_graph(u, v, w, names, options, notes=notes)
+    if integers:
         base = None if options.one_based is None else int(options.one_based)
-        u, v, n, names = number_vertices(u, v, announced=n_vertices, base=base)
+        found = Numbered(*number_vertices(u, v, announced=n_vertices, base=base))
     else:
         assert names is not None
-        n = len(names)
-    if not options.bipartite:
-        notes = note_on_modes(u, v, n, titles)
-    graph = Graph.from_edges(
-        u,
-        v,
-        w,
-        n_vertices=n,
-        duplicates=options.duplicates,
-        names=names,
-        allow_rounding=options.allow_rounding,
-        kind=options.kind,
-    )
-    return replace(graph, notes=(*notes, *graph.notes)) if notes else graph
+        found = Numbered(u, v, len(names), names)
+    found = modes_of(found, titles, declared=declared, one=options.bipartite is False)
+    notes = [*notes, *found.notes]
+    return make_graph(found.u, found.v, w, found.names, options, n=found.n, notes=notes)
+
+
+def whole(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return real numbers as integers if all are whole; `factorize` refuses others."""
+    if ids.dtype.kind != "f" or len(ids) == 0 or not np.isfinite(ids).all():
+        return ids
+    whole = (ids == np.floor(ids)).all() and (np.abs(ids) < 2.0**53).all()
+    return ids.astype(np.int64) if whole else ids
 
 
 def factorize(
@@ -188,14 +210,8 @@ def factorize(
         )
     numbered = _number_with_arrow(u, v) if len(u) >= ARROW_EDGES else None
     codes, words = numbered or _number_with_dict(u, v)
-    try:
-        order = sorted(range(len(words)), key=words.__getitem__)
-    except TypeError:
-        order = list(range(len(words)))
-    ranks = np.empty(len(words), np.uint32)
-    ranks[order] = np.arange(len(words), dtype=np.uint32)
-    names = name_array([words[place] for place in order])
-    return ranks[codes[: len(u)]], ranks[codes[len(u) :]], names
+    names, u, v = ascending(words, codes[: len(u)], codes[len(u) :])
+    return u, v, names
 
 
 def _refuse_reals(ids: NDArray[Any]) -> NoReturn:
@@ -258,20 +274,6 @@ def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], 
         # Ids of several types, integers of more than 64 bits, or more than 2 GiB of text.
         return None
     return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-
-
-def name_array(names: Sequence[Any]) -> NDArray[Any]:
-    """Return names as an array of integers or of strings if all are, else of objects."""
-    if all(type(name) is int for name in names):
-        try:
-            return np.array(names, np.int64)
-        except OverflowError:
-            pass
-    elif all(isinstance(name, str) for name in names) and max(map(len, names)) <= 64:
-        return np.array(names, np.str_)
-    array = np.empty(len(names), object)
-    array[:] = names
-    return array
 
 
 def own_ids(ids: NDArray[Any]) -> NDArray[Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import Doubt, GraphError
+from louvain_um.errors import GraphError
 from louvain_um.formats.column_roles import plain
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.graph.limits import MAX_VERTICES
@@ -52,34 +53,64 @@ def kind_of(title: str) -> str:
 
 def different_kinds(first: str, second: str) -> bool:
     """Return whether two columns hold ids of different kinds, by their names."""
+    groups = [re.fullmatch(r"\w+_id\((.+)\)", title) for title in (first, second)]
+    if groups[0] and groups[1]:  # spaces of ids of Neo4j
+        return groups[0][1] != groups[1][1]
     kinds = kind_of(first), kind_of(second)
     return all(kinds) and kinds[0] != kinds[1]
 
 
-def note_on_modes(
-    u: NDArray[Any], v: NDArray[Any], n: int, titles: tuple[str, str], *, mixed: bool = False
-) -> tuple[str, ...]:
-    """Return a note if two columns of ids look like two kinds of vertices."""
-    if different_kinds(*titles):
+class Numbered(NamedTuple):
+    """Edges by the numbers of their ends, the number of vertices, their names, and notes."""
+
+    u: NDArray[Any]
+    v: NDArray[Any]
+    n: int
+    names: NDArray[Any] | None
+    notes: tuple[str, ...] = ()
+
+
+def modes_of(
+    numbered: Numbered,
+    titles: tuple[str, str],
+    *,
+    mixed: bool = False,
+    declared: bool = False,
+    one: bool = False,
+) -> Numbered:
+    """Return vertices numbered by column if the columns hold ids of different kinds.
+
+    `declared` says that the source calls itself bipartite, `one` that it is not to be split.
+    """
+    u, v, n, names, _ = numbered
+    kinds = different_kinds(*titles)
+    if (kinds or declared) and not one:
         seen = np.zeros(n, np.uint8)
         seen[u] = 1
         both = int(np.count_nonzero(seen[v])) if len(u) else 0
-        looks = f"columns {titles[0]!r} and {titles[1]!r} look like different kinds of vertices"
+        looks = (
+            f"columns {titles[0]!r} and {titles[1]!r} hold different kinds of vertices"
+            if kinds
+            else "the file calls itself bipartite"
+        )
         if both:
-            return (
-                Doubt(f"{looks}, but an id in both is one vertex; {BIPARTITE} keeps them apart"),
-            )
-        return (f"{looks}; {BIPARTITE} names vertices by their column",)
-    if any(titles) or len(u) < LEAST_EDGES:
-        return ()
+            u, v, n, names = split_modes(u, v, names, titles)
+            example = str(names[0])
+            note = f"{looks}: equal ids are two vertices, named by their column as in {example!r}"
+            return Numbered(u, v, n, names, (f"{note}; bipartite=False reads them as one",))
+        note = f"{looks}; {BIPARTITE} names vertices by their column"
+        return numbered._replace(notes=(note,))
+    if any(titles) or len(u) < LEAST_EDGES or one:
+        return numbered
     if not mixed and not (u.max() < v.min() or v.max() < u.min()):
-        return ()
+        return numbered
     if min(len(np.unique(u)), len(np.unique(v))) < LEAST_IDS:
-        return ()
-    return (
+        return numbered
+    note = (
         "no id occurs in both columns, as if they were two kinds of vertices; "
-        f"{BIPARTITE} names vertices by their column",
+        f"{BIPARTITE} names vertices by their column"
     )
+    return numbered._replace(notes=(note,))
 
 
 def split_modes(

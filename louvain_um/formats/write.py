@@ -273,7 +273,7 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
 
 
 def _write_parquet(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
-    from louvain_um.formats.parquet import VERTICES_KEY
+    from louvain_um.formats.arrow import VERTICES_KEY
 
     arrow, parquet = require("pyarrow", path), require("pyarrow.parquet", path)
     u, v, w = all_edges(graph)

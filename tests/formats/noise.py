@@ -17,7 +17,7 @@ from tests.saved.mutations import damage
 CORPUS = Path(__file__).parents[1] / "corpus"
 """Files that readers once failed on, and the seeds of `changed`."""
 
-FOLDERS = ("graphs", "labels")
+FOLDERS = ("graphs", "inputs", "labels")
 """Of the corpus; `tests/saved/saved_files.py` reads the others."""
 
 PIECES = (

@@ -61,7 +61,6 @@ def test_general_matrices_are_symmetric_or_directed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("%%MatrixMarket matrix array real general\n2 2\n", 1, "array"),
         ("%%MatrixMarket matrix coordinate complex symmetric\n2 2 0\n", 1, "complex"),
         ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 0\n", 1, "skew"),
         ("%%MatrixMarket matrix\n", 1, "does not begin"),

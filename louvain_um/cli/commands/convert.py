@@ -11,6 +11,7 @@ from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
+from louvain_um.errors import Taken
 
 
 @with_exit_code
@@ -41,7 +42,8 @@ def convert(
         loss_notes = write_graph(output, loaded, force=force)
     if not quiet:
         for text in (*loaded.notes, *loss_notes):
-            print_note(text)
+            if not isinstance(text, Taken):  # printed with the graph
+                print_note(text)
     if json:
         numbers = tables.graph_numbers(loaded)
         common.print_json({"schema": 1, "file": str(output), "graph": numbers})

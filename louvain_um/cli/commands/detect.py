@@ -20,6 +20,7 @@ from louvain_um.cli.detection import (
 )
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.errors import Taken
 
 if TYPE_CHECKING:
     from louvain_um.distributed.files.writing import PartitionedLabels
@@ -250,7 +251,8 @@ def detect(
     )
     if not quiet:
         for text in notes:
-            print_note(text)
+            if not isinstance(text, Taken):  # printed with the graph
+                print_note(text)
         for text in common.compiling_notes(reporter.compiled):
             print_note(text)
     if json:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphFormatError
 from louvain_um.formats import column_roles as roles
+from louvain_um.formats.arrow import VERTICES_KEY, from_arrow
 from louvain_um.formats.edge_list import reader, sniff
 from louvain_um.formats.edge_list.edges import read_numbers
 from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import open_graph_file
-from louvain_um.formats.parquet import VERTICES_KEY, from_arrow
 from louvain_um.formats.read_options import ReadOptions
 
 Array = NDArray[Any]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from louvain_um.errors import GraphError
+from louvain_um.formats.arrow import from_arrow
 from louvain_um.formats.column_roles import choose
 from louvain_um.formats.networks import DIRECTED
-from louvain_um.formats.parquet import from_arrow
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.tables import refuse_cross_table
 

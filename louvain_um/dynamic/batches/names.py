@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import GraphError
-from louvain_um.formats.tables import name_array
+from louvain_um.formats.ids import name_array
 
 _NONE: NDArray[Any] = np.empty(0, object)
 

@@ -27,7 +27,7 @@ from louvain_um.dynamic.tracking.identity import Identity
 from louvain_um.dynamic.tracking.partition import WHOLLY, Partition, named
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
-from louvain_um.formats.tables import name_array
+from louvain_um.formats.ids import name_array
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method, Options
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.errors import GraphError
 from louvain_um.formats import parse_errors
+from louvain_um.formats.build import make_graph
 from louvain_um.formats.edge_list.number_parser import EXACT
 from louvain_um.formats.edge_list.scan import WEIGHT, LineFormat, scan_numbers
 from louvain_um.formats.graph_file import GraphFile
@@ -41,16 +44,25 @@ class EdgeList:
     inexact: Inexact | None = None
 
 
+class TextIdError(Exception):
+    """An id is text: what was read before it, the text, and the blocks of text from its line on."""
+
+    def __init__(
+        self, chunks: Chunks, text: str, line: int, blocks: Iterator[NDArray[np.uint8]]
+    ) -> None:
+        super().__init__(text)
+        self.chunks, self.text, self.line, self.blocks = chunks, text, line, blocks
+
+
 def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
-    """Read the rest of `file` as lines of numbers."""
+    """Read the rest of `file` as lines of numbers; raise `TextIdError` where ids may be text."""
     weighted = line_format.shape >= WEIGHT
     chunks = Chunks(weighted)
     line, total = line_format.first_line, 0
     buffers = threading.local()
     threads = parallel.default_threads()
-    for block in parallel.stream(
-        lambda data: _scan(data, line_format, buffers), file.blocks(), threads
-    ):
+    blocks = parallel.stream(lambda data: _scan(data, line_format, buffers), file.blocks(), threads)
+    for block in blocks:
         if len(block.deferred):
             assert block.w is not None
             exact_weights(
@@ -65,6 +77,13 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
             )
         if block.bad >= 0:
             text = parse_errors.line_at(block.data, block.bad)
+            word = parse_errors.textual_id(text, line_format.separator)
+            if line_format.exact and word:
+                chunks.written.real |= block.has_point
+                chunks.add(block.u, block.v, block.w)
+                others = (each.data for each in blocks)
+                rest = itertools.chain([block.data[block.bad :]], others)
+                raise TextIdError(chunks, word, line + block.lines, rest)
             raise file.error(
                 parse_errors.line_error(
                     text,
@@ -132,6 +151,7 @@ def _scan(
         line_format.place,
         line_format.min_id,
         max_id,
+        line_format.exact,
         u,
         v,
         w,
@@ -147,6 +167,7 @@ def _scan(
             line_format.place,
             line_format.min_id,
             line_format.max_id,
+            line_format.exact,
             u,
             v,
             w,
@@ -270,16 +291,6 @@ def build_graph(
     if edges.inexact is not None and lossy:
         raise file.error(f"weight {edges.inexact.text} is{TOO_LARGE[1:]}", edges.inexact.line)
     try:
-        graph = Graph.from_edges(
-            edges.u,
-            edges.v,
-            edges.w,
-            n_vertices=n,
-            duplicates=options.duplicates,
-            names=names,
-            allow_rounding=options.allow_rounding,
-            kind=options.kind,
-        )
+        return make_graph(edges.u, edges.v, edges.w, names, options, n=n, notes=notes)
     except GraphError as error:
         raise file.error(f"{error}") from None
-    return replace(graph, notes=(*notes, *graph.notes), check=False) if notes else graph

@@ -20,7 +20,7 @@ from louvain_um.formats.column_roles import (
     is_measure,
 )
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.parse_errors import DECIMAL_COMMA, NUMBER, WHOLE
+from louvain_um.formats.parse_errors import DECIMAL_COMMA, NUMBER
 from louvain_um.formats.two_modes import different_kinds
 
 SAMPLE_LINES = 64
@@ -30,6 +30,9 @@ MAX_SAMPLE_BYTES = 1 << 24
 
 COMMA_WEIGHT = re.compile(rb"\s*[^\s,]+\s+[^\s,]+\s+\d+,\d+\s*")
 """An edge separated by blanks whose weight has a decimal comma."""
+
+KONECT = re.compile(rb"%\s*(sym|asym|dir|undir|bip)\s+[a-z]+\s*")
+"""First line of KONECT's files: kind of the graph, and of its weights."""
 
 ANNOUNCED = re.compile(rb"nodes:?\s*([\d,]+)", re.I)
 
@@ -44,6 +47,7 @@ class Sample:
     announced: int | None
     names: list[str]
     comment: bytes = b""
+    konect: str = ""
 
 
 def sample_of(file: GraphFile) -> Sample:
@@ -75,6 +79,8 @@ def _from_head(file: GraphFile, head: bytes, complete: bool) -> Sample:
             if match and sample.announced is None:
                 digits = match[1].replace(b",", b"")
                 sample.announced = int(digits) if 0 < len(digits) < 19 else None
+            if not sample.text and (kind := KONECT.fullmatch(text)):
+                sample.konect = kind[1].decode()
             words = text.lstrip(b"#%/ ").decode("utf-8", "replace").lower().split()
             if not sample.text:
                 sample.comment = text.lstrip(b"#%/ \t")
@@ -150,9 +156,11 @@ def has_header(rows: list[Row]) -> bool:
     ends = find_ends(first)
     if ends is not None and not _are_ids(first, ends, others):
         return True
-    numeric = all(WHOLE.fullmatch(name) for name in others[0][:2])
+    numeric = all(map(is_number, others[0][:2]))
     if numeric and all(is_word(name) for name in first[:2]):
-        return True
+        weights = len(first) > 2 and len(others[0]) > 2 and is_number(first[2])
+        if not weights and not _are_ids(first, (0, 1), others):
+            return True
     below = zip(first, others[0], strict=False)
     if all(map(is_word, first)) and any(
         is_measure(name) and (is_number(cell) or DATE.match(cell)) for name, cell in below

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,13 +15,11 @@ from numpy.typing import NDArray
 from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.formats import parse_errors
-from louvain_um.formats.edge_list.edges import Chunks, EdgeList, exact_weights
+from louvain_um.formats.edge_list.edges import Chunks, EdgeList, TextIdError, exact_weights
 from louvain_um.formats.edge_list.number_vertices import hash_keys
 from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat, blank, skip_comment
 from louvain_um.formats.graph_file import GraphFile
-
-MAX_FIXED_WIDTH = 64
-"""Length of the longest name, in characters, up to which names are a fixed-width array."""
+from louvain_um.formats.ids import MAX_FIXED_WIDTH, is_number
 
 BLOCK_BYTES = 1 << 18
 """Bytes of text parsed at a time; the table has space for all names that a block can contain."""
@@ -32,13 +31,20 @@ EMPTY = 2**32 - 1
 """Marks an empty slot."""
 
 
-def read_named(file: GraphFile, line_format: LineFormat) -> tuple[EdgeList, NDArray[Any]]:
-    """Read the rest of `file` as lines whose ids are names."""
+def read_named(
+    file: GraphFile, line_format: LineFormat, begun: TextIdError | None = None
+) -> tuple[EdgeList, NDArray[Any]]:
+    """Read the rest of `file` as lines whose ids are names, after those that were numbers."""
     weighted = line_format.shape >= WEIGHT
-    chunks, table = Chunks(weighted), NameTable()
-    line = line_format.first_line
-    for block in file.blocks(BLOCK_BYTES):
-        data = line_format.select(block)
+    table = NameTable()
+    blocks: Iterator[NDArray[np.uint8]]
+    if begun is None:
+        chunks, line = Chunks(weighted), line_format.first_line
+        blocks = map(line_format.select, file.blocks(BLOCK_BYTES))
+    else:
+        chunks, line, blocks = begun.chunks, begun.line, begun.blocks
+        table.rename(chunks)
+    for data in blocks:
         room = len(data) // 4 + 1
         table.reserve(2 * room, len(data))
         u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
@@ -105,6 +111,31 @@ class NameTable:
             self.slots = np.full(1 << (2 * most).bit_length(), EMPTY, np.uint32)
             _rehash(self.slots, self.starts, self.text, self.count, hash_keys())
 
+    def rename(self, chunks: Chunks) -> None:
+        """Make names of the numbers that were read, and numbers of names of the chunks."""
+        columns = chunks.columns[:2]
+        ids = np.unique(np.concatenate([np.unique(part) for column in columns for part in column]))
+        text = np.frombuffer("".join(f"{i} {i}\n" for i in ids.tolist()).encode(), np.uint8)
+        self.reserve(len(ids), len(text))
+        of, again = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
+        none = np.empty((0, 3), np.int64)
+        *_, self.count = _scan_names(
+            text,
+            32,
+            TWO_IDS,
+            2,
+            of,
+            again,
+            none,
+            self.slots,
+            self.starts,
+            self.text,
+            0,
+            hash_keys(),
+        )
+        for column in columns:
+            column[:] = [of[np.searchsorted(ids, part)] for part in column]
+
     def names(self, file: GraphFile) -> tuple[NDArray[Any], NDArray[np.uint32]]:
         """Return the names in order and, for each name's number, its position in that order."""
         longest = int(np.diff(self.starts[: self.count + 1]).max(initial=0))
@@ -124,7 +155,7 @@ class NameTable:
                 "format (format=…) if it is not an edge list"
             ) from None
         names: NDArray[Any]
-        if all(map(_is_number, words)):
+        if all(map(is_number, words)):
             names = np.array(words, dtype=np.int64)
         else:
             words = [word.replace('""', '"') for word in words]
@@ -134,11 +165,6 @@ class NameTable:
         ranks = np.empty(len(order), np.uint32)
         ranks[order] = np.arange(len(order), dtype=np.uint32)
         return names[order], ranks
-
-
-def _is_number(word: str) -> bool:
-    # "007" and "7" are two names but one number.
-    return parse_errors.WHOLE.fullmatch(word) is not None and (word[0] != "0" or word == "0")
 
 
 def _grown(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:

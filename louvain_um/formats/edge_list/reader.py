@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.errors import GraphError
+from louvain_um.errors import Doubt, GraphError
 from louvain_um.formats import notes as column_notes
 from louvain_um.formats.edge_list import scan, sniff
-from louvain_um.formats.edge_list.edges import EdgeList, build_graph, read_numbers
+from louvain_um.formats.edge_list.edges import EdgeList, TextIdError, build_graph, read_numbers
 from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.edge_list.scan import LineFormat
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.two_modes import note_on_modes, split_modes
+from louvain_um.formats.two_modes import Numbered, modes_of, split_modes
 from louvain_um.graph.graph import Graph
 
 
@@ -30,6 +30,13 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             line,
         )
     notes = list(detected.notes)
+    if detected.konect in ("asym", "dir") and not keeps:
+        notes.append(
+            Doubt(
+                f"the file declares directed edges (% {detected.konect}), which are read as "
+                "undirected; directed=True keeps directions"
+            )
+        )
     if detected.header is not None:
         notes.append(
             f"line {detected.lines} ({detected.header!r}) is read as a header; header=False "
@@ -48,8 +55,15 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         edges, names = read_named(file, line_format)
         if options.header is None and detected.header is not None:
             _refuse_repeated_header(file, edges, names, detected)
+        notes += detected.text_ids
     else:
-        edges, names = read_numbers(file, line_format), None
+        try:
+            edges, names = read_numbers(file, line_format), None
+        except TextIdError as found:
+            notes.append(column_notes.ids_are_text(found.text, found.line))
+            edges, names = read_named(file, line_format, found)
+            if options.header is None and detected.header is not None:
+                _refuse_repeated_header(file, edges, names, detected)
     announced = detected.announced
     if counts is not None and names is None and _are_counts(counts, edges, counts_only):
         announced = counts[0]
@@ -142,6 +156,7 @@ def line_format_of(
         columns=columns,
         decimal_comma=decimal_comma,
         signed=options.signed,
+        exact=options.ids == "auto",
     )
 
 
@@ -187,5 +202,12 @@ def _number_and_build(
         )
     else:
         n = len(names)
-    notes += note_on_modes(edges.u, edges.v, n, titles, mixed=detected.mixed)
-    return build_graph(file, edges, n, names, options, notes)
+    found = modes_of(
+        Numbered(edges.u, edges.v, n, names),
+        titles,
+        mixed=detected.mixed,
+        declared=detected.konect == "bip",
+        one=options.bipartite is False,
+    )
+    edges.u, edges.v = found.u, found.v
+    return build_graph(file, edges, found.n, found.names, options, [*notes, *found.notes])

@@ -70,8 +70,8 @@ def skip_comment(data, pos):
 
 
 @kernel()
-def scan_numbers(data, separator, shape, place, min_id, max_id, u, v, w, deferred):
-    """Read edges from whole lines; ids must lie in ``min_id … max_id``."""
+def scan_numbers(data, separator, shape, place, min_id, max_id, exact, u, v, w, deferred):
+    """Read edges from whole lines; ids lie in ``min_id … max_id``, `exact` ones begin with no 0."""
     count, lines, n_deferred, pos = 0, 0, 0, 0
     real = False
     bad = -1
@@ -105,6 +105,9 @@ def scan_numbers(data, separator, shape, place, min_id, max_id, u, v, w, deferre
             bad = line
             break
         if a < min_id or a > max_id or b < min_id or b > max_id:
+            bad = line
+            break
+        if exact and ((digits > 1 and data[first] == 48) or (others > 1 and data[second] == 48)):
             bad = line
             break
 
@@ -173,6 +176,7 @@ class LineFormat:
     columns: tuple[int, ...] | None = None
     decimal_comma: bool = False
     signed: bool = False
+    exact: bool = False
 
     def select(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return lines with the ids first; `data` itself where they are."""

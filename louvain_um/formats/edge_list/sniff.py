@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from louvain_um.errors import Doubt, GraphError
 from louvain_um.formats import column_roles as columns
-from louvain_um.formats.column_roles import Roles, choose, is_id
+from louvain_um.formats.column_roles import Roles, choose
 from louvain_um.formats.edge_list import first_lines as header
 from louvain_um.formats.edge_list.first_lines import (
     SAMPLE_BYTES,
@@ -19,6 +19,8 @@ from louvain_um.formats.edge_list.first_lines import (
     whole_lines,
 )
 from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.ids import is_number
+from louvain_um.formats.notes import ids_are_text
 from louvain_um.formats.parse_errors import DECIMAL_COMMA, WHOLE, split
 from louvain_um.formats.read_options import COLUMNS, ReadOptions
 
@@ -56,12 +58,19 @@ class DetectedFormat:
     announced: int | None = None
     sampled: int = 0
     notes: list[str] = field(default_factory=list)
+    text_ids: list[str] = field(default_factory=list)
+    konect: str = ""
 
     def column(self, place: int) -> str:
         """Return a column in reading order as messages name it."""
         index = self.order[place] if place < len(self.order) else place
         shown = "the third column" if index == 2 else f"column {index + 1}"
         return f"{shown} ({self.names[place]!r})" if place < len(self.names) else shown
+
+    def title(self, place: int) -> str:
+        """Return the name of a column in reading order, or its number from 1."""
+        index = self.order[place] if place < len(self.order) else place
+        return self.titles[index] if index < len(self.titles) else str(index + 1)
 
     @property
     def end_titles(self) -> tuple[str, str]:
@@ -82,6 +91,7 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     sample = sample_of(file)
     detected = DetectedFormat(announced=sample.announced, titles=sample.names)
     detected.sampled = len(sample.text)
+    detected.konect = sample.konect
     if sample.text:
         chosen = options.separator
         detected.separator = ord(chosen) if chosen else separator_of(sample.text)
@@ -100,6 +110,8 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
         return detected
     if not options.names_columns:
         _refuse_matrix(file, rows, numbers[0])
+        if detected.header is None:
+            _refuse_members(file, rows, numbers)
         if detected.separator == 32:
             _refuse_other_lists(file, rows, numbers[0])
     if detected.order != list(range(detected.width)):
@@ -109,9 +121,15 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
     quoted |= not detected.in_place and any(b'"' in line for line in begun)
     n_named = sum(any(header.is_word(name) for name in row[:2]) for row in rows)
     words = [[header.is_word(name) for name in row[:2]] for row in rows]
-    detected.named = options.ids == "text" or (
-        options.ids == "auto" and (quoted or 2 * n_named > len(rows))
-    )
+    detected.named = options.ids == "text" or (options.ids == "auto" and quoted)
+    if options.ids == "auto" and not quoted:
+        detected.named = 2 * n_named > len(rows)
+        for number, row in zip(numbers, rows, strict=True) if not detected.named else ():
+            negative = any(name.startswith("-") or not name for name in row[:2])
+            text = next((name for name in row[:2] if not is_number(name)), "")
+            if text and len(row) > 1 and not negative:
+                detected.named, detected.text_ids = True, [ids_are_text(text, number)]
+                break
     detected.mixed = len(rows) > 2 and (
         all(ends == [True, False] for ends in words) or all(ends == [False, True] for ends in words)
     )
@@ -136,6 +154,26 @@ def _refuse_matrix(file: GraphFile, rows: list[list[str]], line: int) -> None:
             "target='2'",
             line,
         )
+
+
+def _refuse_members(file: GraphFile, rows: list[list[str]], numbers: list[int]) -> None:
+    """Raise an error for lines that each list the members of a community, or neighbours."""
+    widths = {len(row) for row in rows}
+    cells = [cell for row in rows for cell in row]
+    ids = all(map(is_number, cells)) or all(map(header.is_word, cells))
+    if len(widths) < 2 or max(widths) < 3 or not ids:
+        return
+    once = len(set(cells)) == len(cells)
+    if not once and (max(widths) < 4 or len(widths) < 3):
+        return
+    other = next(k for k, row in enumerate(rows) if len(row) != len(rows[0]))
+    what = "the members of a community" if once else "a vertex and its neighbours"
+    raise file.error(
+        f"{len(rows[other])} ids after lines of {len(rows[0])}: each line seems to list {what}, "
+        "not an edge; write one edge per line, or, for lists of neighbours, pass "
+        "format='adjacency' (--format adjacency)",
+        numbers[other],
+    )
 
 
 def _refuse_other_lists(file: GraphFile, rows: list[list[str]], line: int) -> None:
@@ -212,18 +250,25 @@ def _assign_columns(
     titles = detected.titles
     detected.width = sorted(map(len, rows))[len(rows) // 2] if rows else max(2, len(titles))
     width = max(2, detected.width, len(titles))
+    more = rows
+    if width > 2 and not options.names_columns and any(header.is_word(row[0]) for row in rows):
+        lines = whole_lines(file)[detected.lines :]
+        more = [split(line, detected.separator) for line in lines if line[:1] not in (b"#", b"%")]
+        more = [row for row in more if len(row) >= min(3, width)] or rows
     try:
-        roles = choose(titles or None, width, options)
+        roles = choose(titles or None, width, options, more)
     except GraphError as error:
         raise file.error(str(error), detected.lines or None) from None
+    detected.titles = titles = [columns.title_of(title) for title in titles]
     ends = roles.source, roles.target
     if set(ends) == {0, 1}:
         ends = 0, 1
     detected.roles = roles
-    detected.order = [*ends, *(i for i in range(width) if i not in (*ends, roles.time))]
+    skipped = {*ends, roles.time, roles.relation, roles.marker}
+    detected.order = [*ends, *(i for i in range(width) if i not in skipped)]
     detected.names = [titles[i].lower() for i in detected.order if i < len(titles)]
-    timed = roles.time is not None and roles.time < detected.width
-    detected.columns = detected.width - timed
+    unread = {roles.time, roles.relation, roles.marker} - {None}
+    detected.columns = detected.width - sum(i < detected.width for i in unread if i is not None)
     if roles.weight is not None:
         detected.weights, detected.place = "weight", detected.order.index(roles.weight)
         # Expected in short lines too: they get an error with line and remedy.
@@ -233,9 +278,10 @@ def _assign_columns(
 
 def declares_directed(file: GraphFile, detected: DetectedFormat) -> int | None:
     """Return the number of the first sampled line whose column ``Type`` is ``Directed``."""
-    if "type" not in detected.names[2:]:
+    titles = [title.lower() for title in detected.titles]
+    if "type" not in titles:
         return None
-    place = detected.order[detected.names.index("type", 2)]
+    place = titles.index("type")
     head = whole_lines(file)
     for number, line in enumerate(head, 1):
         row = split(line, detected.separator)
@@ -245,28 +291,34 @@ def declares_directed(file: GraphFile, detected: DetectedFormat) -> int | None:
 
 
 def _detect_weights(detected: DetectedFormat, rows: list[list[str]], numbers: list[int]) -> None:
-    """Find what the weight column contains, and which other columns are numeric."""
+    """Find the weight, what its column contains, and which other columns are numeric."""
+    for place in range(2, detected.columns):
+        values = [row[place] for row in rows if len(row) > place and row[place]]
+        name = detected.names[place] if place < len(detected.names) else "?"
+        other = columns.is_time(name) or columns.is_record(name)
+        if not other and values and 2 * sum(map(header.is_number, values)) > len(values):
+            detected.numeric.append(place)
+    titled = len(detected.names) > 2
+    if titled and not detected.weights and len(detected.numeric) == 1:
+        detected.weights, detected.place = "taken", detected.numeric[0]
     place = detected.place
     cells = [(number, row[place]) for number, row in zip(numbers, rows, strict=True) if row[place:]]
     if cells and not detected.weights:
         # A few bad weights, or one of two, do not make a column of words: reading reports them.
         good = sum(header.is_number(cell) for _, cell in cells)
         if 2 * good <= len(cells) and (good, len(cells)) != (1, 2):
-            detected.weights = "other"
-        elif len(detected.names) <= 2:
+            detected.weights = "named" if titled and detected.numeric else "other"
+        elif not titled:
             detected.weights = "unnamed"
         else:
-            detected.weights = "time" if detected.names[2] in columns.TIMES else "named"
+            time = columns.is_time(detected.names[2])
+            detected.weights = "time" if time and not detected.numeric else "named"
+    if detected.weights not in ("weight", "taken"):
+        detected.numeric = [i for i in detected.numeric if i != place or titled]
     commas = [(number, cell) for number, cell in cells if DECIMAL_COMMA.fullmatch(cell)]
     detected.decimal_comma = bool(commas)
     if commas and all(THOUSANDS.fullmatch(cell) for _, cell in commas):
         detected.ambiguous = commas[0]
-    for other in range(2, detected.columns):
-        values = [row[other] for row in rows if len(row) > other]
-        numeric = 2 * sum(map(header.is_number, values)) > len(values)
-        name = detected.names[other] if other < len(detected.names) else "?"
-        if other != place and numeric and name not in columns.TIMES and not is_id(name):
-            detected.numeric.append(other)
 
 
 def _check_names(file: GraphFile, detected: DetectedFormat, *, chosen: bool) -> None:

@@ -16,6 +16,7 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import READ_AGAIN, GraphFormatError, LouvainUmError
 from louvain_um.formats.file_types import format_of, holds_communities, path_text
 from louvain_um.formats.graph_file import FREE_BYTES, MOST_UNPACKED, open_graph_file
+from louvain_um.formats.ids import numbers_or_texts
 from louvain_um.formats.labels import columns, text
 from louvain_um.formats.labels.columns import integers_or_texts
 from louvain_um.results.comparison import Labels
@@ -194,12 +195,16 @@ def _read_json(path: str | Path) -> Labels:
 
 def _read_graph(path: str) -> Labels:
     """Read the communities that a graph's vertices have as an attribute."""
-    from louvain_um.formats.gml import parsed
+    from louvain_um.formats.json_networks import parsed_json
+    from louvain_um.formats.networks import names_of
+    from louvain_um.formats.xml_networks import parsed_gexf, parsed_graphml
 
+    parse = {"gexf": parsed_gexf, "graphml": parsed_graphml}.get(format_of(path), parsed_json)
     with open_graph_file(path) as file:
         file.skip_byte_order_mark()
-        graph, names = parsed(file, format_of(path))
-    found = [data.get("community") for _, data in graph.nodes(data=True)]
+        nodes = parse(file).nodes
+    names = numbers_or_texts(names_of(nodes)[0])
+    found = [data.get("community") for data in nodes.values()]
     lacking = sum(not isinstance(community, str | int) for community in found)
     if lacking:
         raise GraphFormatError(

@@ -157,7 +157,7 @@ def test_many_blocks_give_the_same_graph(tmp_path: Path) -> None:
         ("w,from,to\n1,2,3\n1,2\n1,2,3\n", 3, "empty id"),
         ("w,from,to\n1,2,3\nx,2,3\n1,2,3\n", 3, "'x' is not numeric"),
         ("w,from,to\n1,2,3\n,2,3\n1,2,3\n", 3, "empty weight"),
-        ("w,from,to\n1,2,3\n# note\n\n1,2,b\n1,2,3\n", 5, "'b' is not a number"),
+        ("w,from,to\n1,2,3\n# note\n\n1,2,-3\n1,2,3\n", 5, "'-3' is negative"),
         ("w\tfrom\tto\n1\t2\t3\n1\t\t3\n1\t2\t3\n", 3, "empty id"),
     ],
 )
@@ -215,7 +215,9 @@ def test_a_name_makes_the_first_line_a_header(tmp_path: Path) -> None:
     with pytest.raises(GraphFormatError, match="no header names the columns"):
         read_graph(path, source="here", header=False)
     path.write_text("# kiosk,one,two\n1,5,6\n1,6,7\n")
-    assert listed(read_graph(path, source="one", target="two")) == [(5, 6), (6, 7)]
+    with pytest.warns(GraphWarning, match="from the column 'kiosk', the only numeric one"):
+        graph = read_graph(path, source="one", target="two")
+    assert listed(graph) == [(5, 6, 1.0), (6, 7, 1.0)]
 
 
 def test_a_guess_in_doubt_warns_once_with_the_remedy(tmp_path: Path) -> None:
@@ -227,7 +229,9 @@ def test_a_guess_in_doubt_warns_once_with_the_remedy(tmp_path: Path) -> None:
     assert texts == [note for note in graph.notes if isinstance(note, Doubt)]
     assert "column 1 ('kiosk') and column 2 ('shift')" in texts[0]
     assert "source=… and target=…" in texts[0]
-    assert "'rating') is not named as a weight" in texts[1]
+    assert "weights are read from the column 'rating', the only numeric one" in texts[1]
+    assert graph.weighted
+    assert graph.notes[-1] == texts[1]
     assert all(warning.filename == __file__ for warning in caught)
     named = read_graph(path, source="kiosk", target="shift", weight="rating")
     assert listed(named) == [(1, 2, 4.0), (2, 3, 5.0)]
@@ -246,9 +250,10 @@ def test_numeric_columns_that_are_not_read_are_noted(tmp_path: Path, kind: str) 
             return as_graph(pytest.importorskip("polars").DataFrame(frame.to_dict("list")))
         return as_graph(pa.Table.from_pandas(frame) if kind == "arrow" else frame, **options)
 
-    with pytest.warns(GraphWarning, match=r"'km' is not read; weight='km'"):
-        graph = read(table)
-    assert not graph.weighted
+    with pytest.warns(GraphWarning, match=r"read from the column 'km', the only numeric one"):
+        assert read(table).weighted
+    with pytest.warns(GraphWarning, match=r"'km', 'age' are not read; weight='km' reads one"):
+        assert not read(table.assign(age=[7, 8])).weighted
     weighted = read(table.assign(weight=[1, 2]))
     assert weighted.weighted
     assert "numeric column 'km' is not read" in weighted.notes

@@ -136,13 +136,16 @@ def test_one_faulty_weight_drops_no_column(
     assert not read(tmp_path, text, weighted=False).weighted
 
 
-def test_a_column_with_another_name_is_no_weight(tmp_path: Path) -> None:
+def test_the_only_numeric_column_is_the_weight_and_noted(tmp_path: Path) -> None:
     since = read(tmp_path, "from,to,since\n1,2,1999\n2,3,2001\n")
     assert not since.weighted
     assert "('since') contains times and is not read; weighted=True" in since.notes[1]
     colour = read(tmp_path, "from,to,colour\n1,2,3\n2,3,4\n")
-    assert not colour.weighted
-    assert "('colour')" in colour.notes[1]
+    assert weights(colour) == [3, 4]
+    assert "the column 'colour', the only numeric one; weighted=False" in colour.notes[-1]
+    several = read(tmp_path, "from,to,colour,size\n1,2,3,9\n2,3,4,9\n")
+    assert not several.weighted
+    assert "numeric columns 'colour', 'size' are not read; weight='colour'" in several.notes[-1]
     assert weights(read(tmp_path, "from,to,colour\n1,2,3\n2,3,4\n", weighted=True)) == [3, 4]
     assert weights(read(tmp_path, "from,to,Strength\n1,2,3\n2,3,4\n")) == [3, 4]
     years = read(tmp_path, "1,2,1999\n2,3,2001\n")

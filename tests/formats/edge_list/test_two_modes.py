@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import louvain_um as lu
-from louvain_um.errors import GraphError, GraphWarning
+from louvain_um.errors import GraphError
 from louvain_um.formats import as_graph, read_graph, write_graph
 from louvain_um.graph.graph import Graph
 
@@ -90,10 +90,12 @@ def test_large_ids_and_the_written_graph(tmp_path: Path) -> None:
 def test_columns_of_different_kinds_are_told(tmp_path: Path, head: str) -> None:
     path = tmp_path / "g.csv"
     path.write_text(f"{head}\n5,5\n5,7\n")
-    with pytest.warns(GraphWarning, match=r"one vertex; bipartite=True"):
-        assert read_graph(path).n_vertices == 2
-    with pytest.warns(GraphWarning, match="bipartite=True"):
-        as_graph(pd.read_csv(path))
+    first = head.split(",")[0]
+    for graph in (read_graph(path), as_graph(pd.read_csv(path))):
+        assert graph.n_vertices == 3
+        assert graph.names[0] == f"{first}:5"  # type: ignore[index]
+        assert any("bipartite=False reads them as one" in note for note in graph.notes)
+    assert read_graph(path, bipartite=False).n_vertices == 2
     path.write_text(f"{head}\n5,1\n5,2\n")
     assert any("bipartite=True" in note for note in read_graph(path).notes)
     assert not any("bipartite" in note for note in read_graph(path, bipartite=True).notes)

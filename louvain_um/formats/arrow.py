@@ -1,10 +1,13 @@
-"""Parquet tables of edges, through pyarrow."""
+"""Parquet, Feather and JSON lines: tables of edges, through pyarrow; and AnnData's files."""
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
@@ -21,13 +24,13 @@ VERTICES_KEY = b"louvain_um_vertices"
 def read(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a Parquet table; `column_roles` chooses the columns."""
     parquet = require("pyarrow.parquet", file.name)
-    try:
+
+    def build() -> Graph:
         table = parquet.ParquetFile(file.seekable())
         announced = (table.schema_arrow.metadata or {}).get(VERTICES_KEY)
         rows, packed = table.metadata.num_rows, file.seekable().seek(0, os.SEEK_END)
         file.check_rows(rows, packed)
         file.check_vertices(int(announced or 0), rows)
-
         types = dict(zip(table.schema_arrow.names, table.schema_arrow.types, strict=True))
 
         def column(name: Any) -> NDArray[Any]:
@@ -40,14 +43,68 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             options,
             int(announced) if announced else None,
         )
+
+    return _checked(file, build, "a valid Parquet file")
+
+
+def read_feather(file: GraphFile, options: ReadOptions) -> Graph:
+    """Read a Feather or Arrow file."""
+    feather = require("pyarrow.feather", file.name)
+    return _checked(
+        file,
+        lambda: table_graph(file, feather.read_table(file.seekable()), options),
+        "a valid Feather file",
+    )
+
+
+def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:
+    """Read JSON lines: an object with the same keys for each edge."""
+    reader = require("pyarrow.json", file.name)
+    data = file.read()
+    return _checked(
+        file, lambda: table_graph(file, reader.read_json(io.BytesIO(data)), options), "JSON lines"
+    )
+
+
+def read_anndata(file: GraphFile, options: ReadOptions) -> Graph:
+    """Read the neighbours of cells from an ``.h5ad`` file."""
+    from louvain_um.formats.objects import from_anndata
+
+    try:
+        anndata = require("anndata", file.name)
+    except GraphFormatError:
+        raise file.error("this format needs anndata: pip install anndata") from None
+    return _checked(
+        file, lambda: from_anndata(anndata.read_h5ad(file.name), options), "a valid .h5ad file"
+    )
+
+
+def _checked(file: GraphFile, build: Callable[[], Graph], what: str) -> Graph:
+    """Return what a reader built; errors name the file."""
+    try:
+        return build()
     except (GraphFormatError, HostMemoryError):
         raise
     except GraphError as error:
         raise file.error(str(error)) from None
-    except Exception as error:  # pyarrow raises several types for damaged files
-        raise file.error(
-            f"is not a valid Parquet file ({first_line_of(error)}); write it again"
-        ) from None
+    except Exception as error:  # libraries raise several types for damaged files
+        raise file.error(f"is not {what} ({first_line_of(error)}); write it again") from None
+
+
+def table_graph(file: GraphFile, table: Any, options: ReadOptions) -> Graph:
+    """Build the graph of an Arrow table; errors name the file."""
+    types = dict(zip(table.schema.names, table.schema.types, strict=True))
+    try:
+        return from_columns(
+            table.schema.names,
+            lambda name: from_arrow(table.column(name), str(name)),
+            lambda name: is_numeric(types[name]),
+            options,
+        )
+    except GraphFormatError:
+        raise
+    except GraphError as error:
+        raise file.error(str(error)) from None
 
 
 def is_numeric(kind: Any) -> bool:
@@ -65,6 +122,10 @@ def from_arrow(column: Any, title: str) -> NDArray[Any]:
     types, kind = pyarrow.types, column.type
     if column.null_count:
         raise GraphError(f"{column.null_count} values are missing; drop those rows")
+    if getattr(kind, "extension_name", "") == "arrow.uuid":
+        texts = np.empty(len(column), object)
+        texts[:] = [str(value) for value in column.to_pylist()]
+        return texts
     if types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType):
         raise GraphError(f"column {title} is of type {kind}; write numbers or text")
     if types.is_decimal(kind):

@@ -1,0 +1,64 @@
+"""The last step of every reader: edges, weights and names become a graph with its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.errors import GraphError, Taken
+from louvain_um.formats.read_options import ReadOptions
+from louvain_um.graph.graph import Graph
+
+
+def make_graph(
+    u: NDArray[Any],
+    v: NDArray[Any],
+    w: Any,
+    names: NDArray[Any] | None,
+    options: ReadOptions,
+    *,
+    n: int | None = None,
+    notes: Iterable[str] = (),
+) -> Graph:
+    """Build the graph of a list of edges; `n` is the number of vertices if no names give it."""
+    found = [*notes]
+    if w is None and options.signed and len(u):
+        raise GraphError(
+            "has no weights, and without negative ones signed communities mean nothing; name their "
+            "column with weight=… (--weight), or drop signed=True (--signed)"
+        )
+    if options.loops == "drop" and len(u) == len(v):
+        kept = np.asarray(u) != np.asarray(v)
+        dropped = len(kept) - int(np.count_nonzero(kept))
+        if dropped:
+            u, v = np.asarray(u)[kept], np.asarray(v)[kept]
+            w = None if w is None else np.asarray(w)[kept]
+            found.append("1 loop is dropped" if dropped == 1 else f"{dropped:,} loops are dropped")
+    if names is not None:
+        n = len(names)
+        if names.dtype.kind in "iu" and np.array_equal(names, np.arange(n)):
+            names = None
+    graph = Graph.from_edges(
+        u,
+        v,
+        w,
+        n_vertices=n,
+        duplicates=options.duplicates,
+        names=names,
+        allow_rounding=options.allow_rounding,
+        kind=options.kind,
+    )
+    return replace(graph, notes=in_order((*found, *graph.notes)), check=False) if found else graph
+
+
+def in_order(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return notes, those on a weight of unknown name last."""
+    listed = [*notes]
+    return (
+        *(note for note in listed if not isinstance(note, Taken)),
+        *(note for note in listed if isinstance(note, Taken)),
+    )

@@ -1,0 +1,196 @@
+"""GraphML and GEXF: networks in XML."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from louvain_um.errors import Doubt
+from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.networks import Attributes, Network, from_file
+from louvain_um.formats.read_options import ReadOptions
+from louvain_um.graph.graph import Graph
+
+NUMBERS = {"int", "integer", "long", "float", "double", "short", "byte"}
+
+DYNAMIC = "weights change in time; the last of each edge is read"
+
+
+def read_graphml(file: GraphFile, options: ReadOptions) -> Graph:
+    """Read a GraphML file."""
+    return from_file(parsed_graphml(file), options)
+
+
+def read_gexf(file: GraphFile, options: ReadOptions) -> Graph:
+    """Read a GEXF file; vertices are named by their labels if these are unique."""
+    return from_file(parsed_gexf(file), options)
+
+
+def _root(file: GraphFile, title: str) -> Any:
+    """Return the root element of a file, the tags of all elements without their namespaces."""
+    parser = ElementTree.XMLParser()
+    try:
+        root = ElementTree.parse(io.BytesIO(file.read()), parser).getroot()
+    except ElementTree.ParseError as error:
+        raise file.error(f"is not valid {title} ({error}); write it again") from None
+    except (ValueError, LookupError) as error:  # an encoding that Python lacks
+        raise file.error(f"is not valid {title} ({error}); write it again") from None
+    for element in root.iter():
+        if isinstance(element.tag, str):
+            element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+def parsed_graphml(file: GraphFile) -> Network:
+    """Return the network of a GraphML file."""
+    root = _root(file, "GRAPHML")
+    graphs = [root] if root.tag == "graph" else root.findall("graph")
+    if not graphs:
+        raise file.error("contains no graph of GRAPHML; write it again")
+    keys = {key.get("id"): key for key in root.iter("key")}
+    network = Network(directed=graphs[0].get("edgedefault") == "directed")
+    if len(graphs) > 1:
+        network.notes.append(Doubt(f"the first of {len(graphs)} graphs in the file is read"))
+    for key in keys.values():
+        default = key.find("default")
+        if default is not None and key.get("for") in ("edge", "all", None):
+            network.defaults[_key_name(key)] = _value(default.text, key)
+    if any(True for _ in graphs[0].iter("hyperedge")):
+        raise file.error("has hyperedges, which join more than two vertices; write pairs as edges")
+    for node in graphs[0].iter("node"):
+        name = _required(file, node, "id")
+        if name in network.nodes:
+            raise file.error(f"the node id {name!r} is repeated; make ids different")
+        network.nodes[name] = _data(node, keys)
+    for edge in graphs[0].iter("edge"):
+        ends = _required(file, edge, "source"), _required(file, edge, "target")
+        own = edge.get("directed")
+        direction = None if own is None else own == "true"
+        network.add_edge(*ends, _data(edge, keys), directed=direction)
+    if not network.directed:
+        network.both_ways.clear()
+    return network
+
+
+def _key_name(key: Any) -> str:
+    return str(key.get("attr.name") or key.get("id"))
+
+
+def _required(file: GraphFile, element: Any, name: str) -> str:
+    value = element.get(name)
+    if value is None:
+        raise file.error(f"an element {element.tag!r} has no attribute {name!r}; write it again")
+    return str(value)
+
+
+def _data(element: Any, keys: dict[str | None, Any]) -> Attributes:
+    """Return the attributes of a node or an edge; yEd writes labels as elements of their own."""
+    found: Attributes = {}
+    for data in element.findall("data"):
+        key = keys.get(data.get("key"))
+        if key is None:
+            found.setdefault(str(data.get("key")), data.text)
+        elif len(data):
+            for label in data.iter(f"{element.tag.capitalize()}Label"):
+                if label.text and label.text.strip():
+                    found.setdefault("label", label.text.strip())
+        elif data.text is not None:
+            found[_key_name(key)] = _value(data.text, key)
+    return found
+
+
+def _value(text: str | None, key: Any) -> Any:
+    """Return a value by its declared type; text that does not fit it as it is."""
+    if key.get("attr.type", key.get("type")) not in NUMBERS:
+        return text or ""
+    return _number(text or "")
+
+
+def _number(text: str) -> Any:
+    stripped = text.strip()
+    try:
+        return int(stripped) if re.fullmatch(r"[+-]?[0-9]{1,400}", stripped) else float(stripped)
+    except ValueError:
+        return text
+
+
+def parsed_gexf(file: GraphFile) -> Network:
+    """Return the network of a GEXF file."""
+    root = _root(file, "GEXF")
+    graph = root if root.tag == "graph" else root.find("graph")
+    if graph is None:
+        raise file.error("contains no graph of GEXF; write it again")
+    network = Network(directed=graph.get("defaultedgetype", "undirected") == "directed")
+    if len(root.findall("graph")) > 1:
+        many = len(root.findall("graph"))
+        network.notes.append(Doubt(f"the first of {many} graphs in the file is read"))
+    declared = {kind: _declared(graph, kind) for kind in ("node", "edge")}
+    for attribute in declared["edge"].values():
+        default = attribute.find("default")
+        if default is not None:
+            network.defaults[_title(attribute)] = _typed(default.text or "", attribute)
+    for node in graph.iter("node"):
+        name = _required(file, node, "id")
+        if name in network.nodes:
+            raise file.error(f"the node id {name!r} is repeated; make ids different")
+        data = _attributes(node, declared["node"])[0]
+        network.nodes[name] = data | {"label": node.get("label", data.get("label"))}
+    changing = False
+    for edge in graph.iter("edge"):
+        ends = _required(file, edge, "source"), _required(file, edge, "target")
+        data, dynamic = _attributes(edge, declared["edge"])
+        changing |= dynamic
+        if edge.get("weight") is not None:
+            data = {k: v for k, v in data.items() if k.lower() != "weight"}
+            data["weight"] = _number(edge.get("weight"))
+        kind = (edge.get("type") or "").lower()
+        direction = {"directed": True, "undirected": False, "mutual": False}.get(kind)
+        network.add_edge(*ends, data, directed=direction)
+    if not network.directed:
+        network.both_ways.clear()
+    if changing:
+        network.notes.append(Doubt(DYNAMIC))
+    if network.defaults.get("weight") is None and any("weight" in e[2] for e in network.edges):
+        network.defaults["weight"] = 1  # as GEXF defines it
+    return network
+
+
+def _declared(graph: Any, kind: str) -> dict[str | None, Any]:
+    return {
+        attribute.get("id"): attribute
+        for attributes in graph.iter("attributes")
+        if attributes.get("class") == kind
+        for attribute in attributes.iter("attribute")
+    }
+
+
+def _title(attribute: Any) -> str:
+    return str(attribute.get("title") or attribute.get("id"))
+
+
+def _typed(text: str, attribute: Any) -> Any:
+    return _number(text) if attribute.get("type") in NUMBERS else text
+
+
+def _attributes(element: Any, declared: dict[str | None, Any]) -> tuple[Attributes, bool]:
+    """Return the attributes of a node or an edge, and whether a weight has several values."""
+    found: Attributes = {}
+    changes = False
+    for value in _values(element):
+        attribute = declared.get(value.get("for", value.get("id")))
+        if attribute is None:
+            continue
+        title = _title(attribute)
+        changes |= title.lower() == "weight" and (
+            title in found or "start" in value.attrib or "end" in value.attrib
+        )
+        found[title] = _typed(value.get("value", ""), attribute)
+    return found, changes
+
+
+def _values(element: Any) -> Iterator[Any]:
+    for values in element.findall("attvalues"):
+        yield from values.findall("attvalue")
