@@ -1,0 +1,170 @@
+"""Tables and lists of every kind that exporters write: what each is read as, or refused with."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import igraph
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from louvain_um.errors import GraphError, GraphFormatError, Taken
+from louvain_um.formats import as_graph, read_graph
+from louvain_um.graph.graph import Graph
+
+READ: dict[str, tuple[str, str]] = {
+    # Weights of any spelling, and lone numeric columns.
+    "weight.csv": ("Source,Target,WEIGHT\n1,2,5\n2,3,6\n", "1-2:5 2-3:6"),
+    "edge weight.csv": ("from,to,Edge-Weight\n1,2,5\n2,3,6\n", "1-2:5 2-3:6"),
+    "corr.csv": ("source,target,corr\na,b,0.5\nb,c,0.25\n", "a-b:0.5 b-c:0.25"),
+    "calls.csv": ("caller,callee,calls,since\na,b,3,2001\nb,c,4,2002\n", "a-b:3 b-c:4"),
+    "bytes.csv": ("src_ip,dst_ip,bytes\n10.0.0.1,10.0.0.2,5\n", "10.0.0.1-10.0.0.2:5"),
+    "names.csv": ("name1,name2,score\nann,bob,2\n", "ann-bob:2"),
+    # Ids that a number would not give back.
+    "zeros.txt": ("1 2\n2 3\n007 1\n", "007-1:1 1-2:1 2-3:1"),
+    "zip.csv": ("zip1,zip2\n08540,10001\n10001,08541\n", "08540-10001:1 08541-10001:1"),
+    "real.csv": ("a,b\n1.0,2.0\n2.0,3.0\n", "1.0-2.0:1 2.0-3.0:1"),
+    "phone.csv": ("caller,callee\n+4917,+4918\n", "+4917-+4918:1"),
+    # Markers, relations and numbers of records.
+    "marked.csv": ("edge,1,2\nedge,2,3\nedge,3,1\n", "1-2:1 1-3:1 2-3:1"),
+    "marked.txt": ("a 1 2 5\na 2 3 6\na 3 1 7\n", "1-2:5 1-3:7 2-3:6"),
+    "triples.txt": ("ann knows bob 2\nbob knows cid 1\ncid likes ann 3\n", "ann-bob:2 ann-cid:3 bob-cid:1"),
+    "numbers.tsv": ("1\tknows\t2\n2\tknows\t3\n3\tlikes\t1\n", "1-2:1 1-3:1 2-3:1"),
+    "relation.csv": ("from_id,type,to_id,w\n1,K,2,5\n2,K,3,6\n", "1-2:5 2-3:6"),
+    "records.csv": ("order_id,sender,receiver,amount\n1,a,b,5\n2,b,c,6\n3,c,a,7\n", "a-b:5 a-c:7 b-c:6"),
+    "neo4j.csv": ("r:ID,:START_ID,since:int,:END_ID,:TYPE,weight:double\n10,1,2010,2,K,2.5\n", "1-2:2.5"),
+    "index.csv": (",source,target,weight\n0,a,b,1\n1,b,c,2\n", "a-b:1 b-c:2"),
+    # Two kinds of vertices.
+    "users.csv": ("user_id,item_id\n1,1\n1,2\n", "user_id:1-item_id:1:1 user_id:1-item_id:2:1"),
+    "groups.csv": (":START_ID(A),:END_ID(B)\n1,1\n", "start_id(A):1-end_id(B):1:1"),
+    # Other formats.
+    "list.lgl": ("# a\nb 2\nc\n# b\nc 1\n", "a-b:2 a-c:1 b-c:1"),
+    "lists.txt": ("#me.py\n# GMT Sun Nov 29\n#\n0 1 2\n1 2\n2 3\n3\n", "0-1:1 0-2:1 1-2:1 2-3:1"),
+    "lists.adjlist": ("0 1 2\n1 2\n2 3\n3\n", "0-1:1 0-2:1 1-2:1 2-3:1"),
+    "dict.edgelist": ("0;1;{'weight': 2}\n1;2;{'weight': 3}\n", "0-1:2 1-2:3"),
+    "dicts.edgelist": ("ann b,bob,{'corr': 0.5}\nbob,cid,{'corr': 0.25}\n", "ann b-bob:0.5 bob-cid:0.25"),
+    "none.edgelist": ("0 1 {}\n1 2 {}\n", "0-1:1 1-2:1"),
+    "embedded.dl": ("dl n=3 format=edgelist1\nlabels embedded:\ndata:\na b 2\nb c 3\n", "a-b:2 b-c:3"),
+    "full.dl": ("DL N = 2 FORMAT = FULLMATRIX\nLABELS:\na,b\nDATA:\n0 4\n4 0\n", "a-b:4"),
+    "list.net": ('*Vertices 3\n1 "a b"\n2 b\n3 c\n*Edgeslist\n1 2 3\n', "a b-b:1 a b-c:1"),
+    "matrix.net": ("*Vertices 2\n*Matrix\n0 1\n1 0\n", "1-2:1"),
+    "konect.txt": ("% sym positive\n1 2 3 1082008561\n2 3 1 1082008562\n", "1-2:3 2-3:1"),
+    "nodes.col": ("c x\np edge 3 2\nn 1 5\ne 1 2\ne 2 3\n", "1-2:1 2-3:1"),
+    "arcs.gr": ("p sp 2 2\na 1 2 5\na 2 1 5\n", "1-2:5"),
+    "link.json": ('{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"value": 3, "source": "a", "target": "b"}]}', "a-b:3"),
+    "d3.json": ('{"nodes": [{"name": "a"}, {"name": "b"}], "links": [{"source": 0, "target": 1}]}', "a-b:1"),
+    "records.json": ('[{"source": "a", "target": "b", "weight": 2}]', "a-b:2"),
+    "records.jsonl": ('{"from": "a", "to": "b", "cnt": 2}\n{"from": "b", "to": "c", "cnt": 1}\n', "a-b:2 b-c:1"),
+    "value.gml": ('graph [ node [ id 1 label "A" ] node [ id 2 ] edge [ source 1 target 2 VALUE 3.5 ] ]', "2-A:3.5"),
+}  # fmt: skip
+"""File → its text, and the edges that are read of it with their weights."""
+
+REFUSED: dict[str, tuple[str, str]] = {
+    "order.csv": ("order_no,customer,amount\nA1,ann,5\nA2,bob,6\nA3,ann,7\n", "source=…"),
+    "words.txt": ("ann red bob\ncid blue dee\n", "source='1', target='2'"),
+    "marker.txt": ("x 1 2\nx 2 3\nx 3 1\n", "source='2', target='3'"),
+    "members.txt": ("1 2 3 4\n5 6\n7 8 9\n", "members of a community"),
+    "incidence.tsv": ("gene\ts1\ts2\nx\t1\t0\ny\t1\t1\nz\t0\t1\n", "format='incidence'"),
+    "missing.csv": ("from,to,prob\na,b,0.5\nb,c,\n", "weighted=False"),
+    "directed.gr": ("p sp 3 2\na 1 2 5\na 2 3 7\n", "symmetrize=True"),
+    "arcs.net": ("*Vertices 3\n*Arcs\n1 2 1\n2 1 1\n", "symmetrize=True"),
+    "negative.csv": (",a,b\na,1,-0.5\nb,-0.5,1\n", "signed=True"),
+    "edges.hgr": ("2 3\n1 2\n1 2 3\n", "hypergraph"),
+    "list.json": ("[[0, 1], [1, 2]]", "JSON"),
+}
+"""File → its text, and what the error advises."""
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def read(path: Path, **options: Any) -> Graph:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_graph(path, **options)
+
+
+def listed(graph: Graph) -> list[str]:
+    """Return the edges as ``a-b:weight``."""
+    edges = graph.to_pandas()
+    weights = edges["weight"] if graph.weighted else [1] * len(edges)
+    rows = zip(edges["source"], edges["target"], weights, strict=True)
+    return sorted(f"{a}-{b}:{w:g}" for a, b, w in rows)
+
+
+def test_what_is_certain_is_read(tmp_path: Path) -> None:
+    wrong = []
+    for name, (text, wanted) in READ.items():
+        found = listed(read(written(tmp_path, name, text)))
+        if found != sorted(re.split(r"(?<=\d) ", wanted)):
+            wrong.append((name, found, wanted))
+    assert wrong == []
+
+
+def test_what_is_ambiguous_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    for name, (text, advice) in REFUSED.items():
+        with pytest.raises(GraphFormatError) as caught:
+            read(written(tmp_path, name, text))
+        assert advice in str(caught.value), name
+
+
+def test_a_weight_of_unknown_name_is_in_the_last_note(tmp_path: Path) -> None:
+    path = written(tmp_path, "g.csv", "source,target,corr\na,b,0.5\nb,a,0.5\n")
+    with pytest.warns(UserWarning, match="the only numeric one"):
+        graph = read_graph(path)
+    assert isinstance(graph.notes[-1], Taken)
+    assert "'corr'" in graph.notes[-1]
+    path.write_text("source,target\na,b\n")
+    with pytest.raises(GraphFormatError, match="no third column"):
+        read_graph(path, weighted=True)
+    with pytest.raises(GraphFormatError, match="signed=True"):
+        read_graph(path, signed=True)
+
+
+@pytest.mark.parametrize("name", ["Weight", "WEIGHT", "value", "km"])
+def test_weights_of_objects_have_any_name(name: str) -> None:
+    network = nx.Graph()
+    network.add_edge("b", "a", **{name: 2.5})
+    network.add_edge("b", "c", **{name: 1.5})
+    other = igraph.Graph([(0, 1), (1, 2)], edge_attrs={name: [2.5, 1.5]})
+    for obj in (network, other):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert as_graph(obj).to_pandas()["weight"].tolist() == [2.5, 1.5]
+    with pytest.raises(GraphError, match="no edge attribute of weights"):
+        as_graph(nx.path_graph(3), weighted=True)
+
+
+def test_matrices_with_labels_are_read_from_frames() -> None:
+    frame = pd.DataFrame([[1, 0.5], [0.5, 1]], index=["b", "a"], columns=["b", "a"])
+    with pytest.warns(UserWarning, match="loops='drop'"):
+        graph = as_graph(frame)
+    assert graph.names.tolist() == ["a", "b"]  # type: ignore[union-attr]
+    assert listed(as_graph(frame, loops="drop")) == ["a-b:0.5"]
+
+
+def test_cells_of_anndata(tmp_path: Path) -> None:
+    anndata = pytest.importorskip("anndata")
+    from scipy.sparse import csr_array
+
+    near = csr_array(np.array([[0, 2, 0], [2, 0, 1.5], [0, 1.5, 0]]))
+    cells = anndata.AnnData(np.zeros((3, 2)), obsp={"connectivities": near, "other": near * 2})
+    cells.obs_names = ["z", "y", "x"]
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    for graph in (as_graph(cells), read_graph(tmp_path / "cells.h5ad")):
+        assert graph.names.tolist() == ["z", "y", "x"]  # type: ignore[union-attr]
+        assert listed(graph) == ["y-x:1.5", "z-y:2"]
+    assert listed(as_graph(cells, weight="other")) == ["y-x:3", "z-y:4"]
+    del cells.obsp["connectivities"]
+    with pytest.raises(GraphError, match=r"obsp holds 'other'.*weight=…"):
+        as_graph(cells)
