@@ -29,10 +29,10 @@ def test_columns_are_chosen_by_name_or_number(run: Run, orders: Path) -> None:
 
 def test_notes_are_printed_once_with_options(run: Run, orders: Path) -> None:
     done = run("detect", orders, "--device", "cpu")
-    notes = [line for line in done.err.splitlines() if "price" in line and "not read" in line]
+    notes = [line for line in done.out.splitlines() if "'price', the only numeric one" in line]
     assert len(notes) == 1
-    assert "--weight price reads it as the weight" in notes[0]
-    assert "=" not in notes[0]
+    assert notes[0].endswith("--unweighted reads none")
+    assert "price" not in done.err
 
 
 def test_errors_name_the_option(run: Run, orders: Path) -> None:
@@ -52,7 +52,7 @@ def test_bipartite_keeps_users_and_items_apart(run: Run, tmp_path: Path) -> None
     path = tmp_path / "ratings.csv"
     path.write_text("user,item,rating\n5,5,1\n5,7,2\n6,5,3\n")
     done = run("detect", path, "--device", "cpu")
-    assert "--bipartite keeps them apart" in done.err
+    assert "--one-mode reads them as one" in done.err
     out = tmp_path / "labels.csv"
     run("detect", path, "--device", "cpu", "--bipartite", "-o", out)
     assert {line.split(",")[0] for line in out.read_text().split()[1:]} == {
@@ -89,4 +89,4 @@ def test_words_in_the_third_column_are_not_offered_as_weights(run, tmp_path):
     assert "'since') is not a weight and is not read" in notes
     assert "--weighted" not in notes
     path.write_text("follower,followee,likes\na,b,3\nb,c,4\nc,a,5\n")
-    assert "--weighted" in " ".join(run("detect", path, "--json").json["notes"])
+    assert "--unweighted reads none" in run("detect", path, "--json").json["notes"][-1]
