@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,6 +152,7 @@ def read_stream(
     separator: str | None = None,
     sort: bool = False,
     trusted: bool = False,
+    ids: Literal["auto", "number", "text"] = "auto",
 ) -> EdgeStream:
     r"""Read a timed edge list: lines ``u v time [w]``, a CSV or a Parquet table.
 
@@ -173,6 +174,9 @@ def read_stream(
         Sort edges by time. Otherwise a time that is earlier than the one before it is an error.
     trusted : bool
         As in `read_graph`.
+    ids : {"auto", "number", "text"}
+        For text: as in `read_graph`. Ids such as ``007`` are text by default, and so are all others
+        then.
 
     Returns
     -------
@@ -202,6 +206,7 @@ def read_stream(
         header=header,
         separator=separator,
         trusted=trusted,
+        ids=ids,
     )
     if isinstance(path, str | os.PathLike):
         return EdgeStream(read_timed_edges(os.fspath(path), options, sort=sort))

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from louvain_um.dynamic.edge_lines import EdgeLines, refuse_broken_lines
 from louvain_um.errors import GraphError
-from louvain_um.formats.column_roles import TIMES, Roles, choose
+from louvain_um.formats.column_roles import Roles, choose, is_time
 from louvain_um.formats.edge_list.first_lines import DATE
 from louvain_um.formats.edge_list.sniff import THOUSANDS
 from louvain_um.formats.file_types import SUFFIXES, first_line_of, other_content, require, suffix_of
 from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.ids import is_number as is_plain_id
 from louvain_um.formats.parse_errors import DECIMAL_COMMA
 from louvain_um.formats.read_options import ReadOptions
 
@@ -27,6 +28,9 @@ SEPARATORS: Final = ("\t", ";", ",")
 
 BLANKS: Final = r"\s+"
 """Any white space, as pandas takes it."""
+
+REWRITTEN: Final = re.compile(rb"(?<![^\s,;|\"])(?:\+|0)[0-9]")
+"""A field that may be an id such as 007, which no number gives back."""
 
 Columns = dict[str, NDArray[Any]]
 Line = Callable[[Any], int | None]
@@ -42,6 +46,7 @@ class TimedLines:
     first: int
     sample: bytes
     in_order: bool = False
+    ids: str = "auto"
 
     @classmethod
     def begin(cls, file: GraphFile, options: ReadOptions, *, first: int = 1) -> Self:
@@ -75,6 +80,7 @@ class TimedLines:
             first=line + int(header),
             sample=b"" if header else read,
             in_order=not header and not options.names_columns,
+            ids=options.ids,
         )
 
     def columns(
@@ -84,11 +90,15 @@ class TimedLines:
         lines = EdgeLines.of(text, first)
         if not lines.text:
             raise self.file.error("has no edges; expected lines such as: 1 2 1082040961", first)
-        table = self._table(lines, names=names)
+        table = self._table(lines, names=names or self.ids == "text")
         ends = [self.places["source"], self.places["target"]]
         kinds = {str(table[place].dtype) for place in ends if place < len(table.columns)}
         if kinds != {"int64"} and any(kind[0] in "iufb" for kind in kinds):
             table = self._table(lines, names=True)  # 7 is the same vertex in both columns
+        elif kinds == {"int64"} and self.ids == "auto" and REWRITTEN.search(lines.text):
+            texts = self._table(lines, names=True)
+            if not all(map(is_plain_id, pandas_texts(texts, ends))):
+                table = texts
         for role, place in self.places.items():
             if place >= len(table.columns):
                 raise self.file.error(
@@ -146,6 +156,11 @@ class TimedLines:
         return table
 
 
+def pandas_texts(table: Any, places: Sequence[int]) -> set[str]:
+    """Return the different texts of some columns of a frame."""
+    return {text.strip() for place in places for text in table[place].dropna().unique()}
+
+
 def _undecodable(text: bytes) -> int:
     """Return how many lines come before the first that is not UTF-8."""
     try:
@@ -162,7 +177,7 @@ def roles_of(titles: Sequence[str] | None, width: int, options: ReadOptions) -> 
             raise GraphError(f"has {width} columns; a timed edge list needs u, v and time")
         return Roles(source=0, target=1, time=2, weight=3 if width > 3 else None)
     if options.time is None:
-        known = next((title for title in titles or () if title.lower() in TIMES), None)
+        known = next((title for title in titles or () if is_time(title)), None)
         options = replace(options, time=known)
     roles = choose(titles, width, options)
     if roles.time is None:

@@ -12,7 +12,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.common import refuse_given
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
-from louvain_um.cli.reading import DEFAULT_READING, Reading, expanded, with_reading
+from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
@@ -99,14 +99,14 @@ def stores(
     else:
         columns = replace(
             reading, source=None, target=None, time=None, weight=None, header=None,
-            separator=None, trusted=False,
+            separator=None, trusted=False, ids=IdKind.auto,
         )  # fmt: skip
         refuse_given(
             "--every",
             {
                 "--batch": batch != BATCH,
                 "--steps": steps != STEPS,
-                "reading options but columns, --header, --separator and --trusted": columns
+                "reading options but columns, --header, --separator, --ids and --trusted": columns
                 != DEFAULT_READING,
             },
         )
@@ -145,7 +145,7 @@ def stores(
                     source, source=reading.source, target=reading.target, time=reading.time,
                     weight=reading.weight, header=reading.header,
                     separator=expanded(reading.separator),
-                    sort=sort, trusted=reading.trusted,
+                    sort=sort, trusted=reading.trusted, ids=plain(reading.ids),
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
         with going_on(force=force):

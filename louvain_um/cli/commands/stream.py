@@ -11,7 +11,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
-from louvain_um.cli.reading import expanded
+from louvain_um.cli.reading import IdKind, expanded
 from louvain_um.cli.terminal import echo
 from louvain_um.core import interrupts
 
@@ -107,6 +107,10 @@ def stream(
             rich_help_panel=COLUMNS,
         ),
     ] = None,
+    ids: Annotated[
+        IdKind,
+        typer.Option(help="Read ids as numbers or as text.", rich_help_panel=COLUMNS),
+    ] = IdKind.auto,
     sort: Annotated[
         bool, typer.Option("--sort", help="Sort edges by time.", rich_help_panel=COLUMNS)
     ] = False,
@@ -141,6 +145,8 @@ def stream(
     }
     if header is not None:  # it tells live streams apart
         columns["header"] = header
+    if ids != IdKind.auto:
+        columns["ids"] = ids.value
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
         edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)
         settings = {**edges.settings, "every": every, "window": window, **options}
