@@ -94,10 +94,15 @@ def _rows(lines: list[str]) -> list[list[str]]:
 def _labelled(lines: list[str], *, complete: bool) -> str:
     """Return "matrix" or "incidence" for a table of numbers whose rows and columns have labels."""
     try:
+        first = _rows(lines[:2])
+        if len(first) < 2 or len(first[1]) < 3 or len(lines) < 3:
+            return ""
+        if first[1][0] not in first[0] and not set(first[1][1:]) <= {"0", "1"}:
+            return ""
         rows = _rows(lines)
     except csv.Error:
         return ""
-    if len(rows) < 3 or len(rows[1]) < 3:
+    if len(rows) < 3:
         return ""
     titles, body = rows[0], rows[1:]
     width = len(body[0])

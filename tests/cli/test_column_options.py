@@ -32,7 +32,7 @@ def test_notes_are_printed_once_with_options(run: Run, orders: Path) -> None:
     notes = [line for line in done.out.splitlines() if "'price', the only numeric one" in line]
     assert len(notes) == 1
     assert notes[0].endswith("--unweighted reads none")
-    assert "price" not in done.err
+    assert "only numeric" not in done.err
 
 
 def test_errors_name_the_option(run: Run, orders: Path) -> None:

@@ -27,6 +27,9 @@ from louvain_um.formats.read_options import COLUMNS, ReadOptions
 THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}", re.A)
 """A weight whose comma separates decimals or thousands."""
 
+MORE_LINES = 1000
+"""Lines in which the ends of edges between words are looked for."""
+
 LEAST_MATRIX = 4
 """Lines of the smallest matrix that is told from edges: three columns can be weighted edges."""
 
@@ -252,7 +255,7 @@ def _assign_columns(
     width = max(2, detected.width, len(titles))
     more = rows
     if width > 2 and not options.names_columns and any(header.is_word(row[0]) for row in rows):
-        lines = whole_lines(file)[detected.lines :]
+        lines = whole_lines(file)[detected.lines :][:MORE_LINES]
         more = [split(line, detected.separator) for line in lines if line[:1] not in (b"#", b"%")]
         more = [row for row in more if len(row) >= min(3, width)] or rows
     try:
