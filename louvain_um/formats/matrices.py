@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import Doubt, GraphError
+from louvain_um.errors import GraphError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.edge_list.edges import EdgeList
 from louvain_um.formats.read_options import ReadOptions
@@ -30,7 +30,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import SMALL, TOO_LARGE, at_scale, quantise
 from louvain_um.graph.limits import MAX_VERTICES
 
-DIAGONAL: Final = Doubt(
+DIAGONAL: Final = (
     "the diagonal is all 1, as in a matrix of correlations, and each counts as a loop; "
     "loops='drop' leaves them out"
 )
