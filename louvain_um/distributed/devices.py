@@ -84,6 +84,10 @@ class DevicesEngine(GpuEngine):
         bounds, arcs_before = cut_evenly(graph.offsets, len(self.devices))
         self.rows = SharedRows(graph, self.devices, bounds, arcs_before)
         listener = array_listener(self.observer)
+        # All rows first: every device adds up the weights of all of them.
+        for rank, device in enumerate(self.devices):
+            with cuda_calls.current(device):
+                self.rows.fill(rank)
         for rank, device in enumerate(self.devices):
             with cuda_calls.current(device):
                 share = load_share(self.rows, rank, None if rank else listener)

@@ -38,6 +38,11 @@ REFINE_RULE: Final = layout(
 """`RefineRule` of refine_rule.cuh."""
 
 
+def rate_of(options: Options, total: int) -> float:
+    """Return the resolution by the total weight, 0 where the weights of a signed graph cancel."""
+    return options.resolution / total if total else 0.0
+
+
 def move_rule(
     level: GpuLevel, options: Options, total: int, sizes: Any, queue: Any, proposed: Any
 ) -> Struct:
@@ -46,7 +51,7 @@ def move_rule(
         MOVE_RULE,
         offsets=level.offsets, targets=level.targets, weights=level.weights_argument,
         degrees=level.degrees, labels=level.labels, totals=level.totals, sizes=sizes, queue=queue,
-        proposed=proposed, rate=options.resolution / total, total=float(total), seed=options.seed,
+        proposed=proposed, rate=rate_of(options, total), total=float(total), seed=options.seed,
         byte_sizes=level.byte_sizes,
     )  # fmt: skip
 
@@ -57,7 +62,7 @@ def refine_rule(level: GpuLevel, options: Options, total: int, **arrays: Any) ->
         REFINE_RULE,
         offsets=level.offsets, targets=level.targets, weights=level.weights_argument,
         degrees=level.degrees, labels=level.labels, totals=level.totals, refined=level.refined,
-        rate=options.resolution / total, seed=options.seed,
+        rate=rate_of(options, total), seed=options.seed,
         salt=rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed),
         sub_rounds=rules.SUB_ROUNDS, sub_round=0, **arrays,
     )  # fmt: skip

@@ -103,13 +103,12 @@ def put(address: int, source: Any, device: int) -> None:
 
 
 def load_share(rows: SharedRows, rank: int, listener: Listener | None) -> Share:
-    """Allocate a device's memory and load its part of the graph; the device is current."""
+    """Allocate a device's memory and load level 0, whose rows are filled; the device is current."""
     device = rows.devices[rank]
     first, last = rows.bounds[rank : rank + 2]
     arcs = rows.arcs_before[rank + 1] - rows.arcs_before[rank]
     memory = RunMemory([arena_for(rows.graph, device, arcs)], device, listener=listener)
     try:
-        rows.fill(rank)
         if rank == 0:
             for name, range_ in rows.ranges.items():
                 memory.ledger.add(f"{name}.0", "graph", range_.nbytes, range_.address)
