@@ -188,7 +188,7 @@ def measure(graph: Any, method: Method) -> Measured:
     """Return the shape of a graph and the skew of its degrees."""
     from louvain_um.gpu.graph import DeviceGraph
     from louvain_um.gpu.memory.graph_stats import graph_stats
-    from louvain_um.gpu.memory.planning import shape_of
+    from louvain_um.gpu.memory.run_plan import shape_of
     from louvain_um.graph.graph import Graph
 
     if not isinstance(graph, Graph | DeviceGraph):
@@ -248,7 +248,7 @@ def plan_shape(
     source: Source = "host",
 ) -> Plan:
     """Return the plan of a run on a graph of a shape."""
-    from louvain_um.gpu.memory.planning import declared_for
+    from louvain_um.gpu.memory.run_plan import declared_for
 
     memory = find_policy(memory)
     machine = machine_of(machine)

@@ -147,7 +147,7 @@ OFFSETS_FROM: Final = 1 / 8
 """Bytes of offsets, relative to those of arcs, from which they have pages of their own."""
 
 JOINT_SLACK: Final = 64
-"""Spare share of a joint arena, 1 / 64: some holes between arrays stay unused."""
+"""Spare share of a joint arena, 1 / 64: some gaps between arrays stay unused."""
 
 
 def lay_out(

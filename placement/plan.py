@@ -145,7 +145,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Predicted seconds of the algorithm: the graph's and the labels' journeys apart."""
+        """Predicted seconds of the algorithm: without loading the graph and fetching labels."""
         return self.expected.seconds
 
     @property

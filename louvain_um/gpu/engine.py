@@ -31,7 +31,7 @@ from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.level_room import LevelRoom
 from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
 from louvain_um.gpu.memory.packed import Packer
-from louvain_um.gpu.memory.planning import (
+from louvain_um.gpu.memory.run_plan import (
     check_host_room,
     plan_run,
     without_graph,
@@ -293,7 +293,7 @@ class GpuEngine:
         """Return whether what follows a level is launched before it is known whether it counts."""
         leiden, most = self.options.method == "leiden", max(level.vertices, level.arcs)
         if most <= self.limits.small:
-            holds = self.room.holds_ahead(level, leiden=leiden)
+            holds = self.room.holds_early(level, leiden=leiden)
             return (level.number > 0 or self.lies_still) and holds
         # Few arcs of many vertices are aggregated by one launch, whose arrays are long then.
         if level.arcs <= self.limits.small or not self.keeps_layout:
@@ -303,7 +303,7 @@ class GpuEngine:
         few = level.number > 0 and most <= self.limits.ahead
         if leiden and not certain and not few:
             return False
-        return self.room.holds_ahead(level, leiden=leiden, at_once=False)
+        return self.room.holds_early(level, leiden=leiden, at_once=False)
 
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""

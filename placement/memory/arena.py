@@ -115,7 +115,7 @@ def back(
 
 
 def managed_fits(layout: Sequence[ArenaSpec], device: int) -> bool:
-    """Whether the current device can have all managed memory of a layout beside the plain one."""
+    """Whether the current device can have all managed memory of a layout next to the plain one."""
     wanted = sum(size_of(spec) for spec in layout if spec.placement.kind != "pinned")
     return managed_refusal(device) is None and guard.allows(wanted, device)
 

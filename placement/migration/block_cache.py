@@ -125,7 +125,7 @@ class BlockCache:
             others = np.setdiff1d(here, staying)
             if len(others) < surplus:
                 if kept is not None:
-                    return  # the following block does not fit beside this one
+                    return  # the following block does not fit with this one
                 raise ValueError(f"a block of {len(wanted)} units does not fit into {self.room}")
             oldest = others[np.argsort(self.used[others], kind="stable")[:surplus]]
             self.move(np.sort(oldest), cuda_calls.HOST)

@@ -38,7 +38,7 @@ class PageBudget:
 
 
 class Room:
-    """The pages of one run: who has them, and who gives some up."""
+    """The pages of one run: which arrays have them, and which give some up."""
 
     def __init__(
         self,

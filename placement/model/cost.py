@@ -340,8 +340,8 @@ def remote_seconds(
         elif array.holds_input_arcs and mean_degree > 0:
             # A row ends and begins in the middle of a sector: most of one more is moved.
             row = array.itemsize * mean_degree + SECTOR - array.itemsize
-            apart = SCATTER.get(stage, SCATTER_IN_ORDER) / reads / rows_at_once(mean_degree)
-            seconds = count / mean_degree * (row / machine.remote_bandwidth + apart)
+            scattered = SCATTER.get(stage, SCATTER_IN_ORDER) / reads / rows_at_once(mean_degree)
+            seconds = count / mean_degree * (row / machine.remote_bandwidth + scattered)
         else:
             least = WHOLE if stage == "aggregate" else 0
             seconds = count * max(array.itemsize, least) / machine.remote_bandwidth

@@ -1,4 +1,4 @@
-"""Seconds of a run under a layout, stage by stage, with every term kept apart."""
+"""Seconds of a run under a layout, stage by stage, with every term separate."""
 
 from __future__ import annotations
 
@@ -120,9 +120,9 @@ def forecast(
         moved["aggregate"] = (
             moved.get("aggregate", 0.0) + work.bus_scale * written * both_ways + paging
         )
-    apart = {name for spec in layout for name in spec.members or ()}
+    separate = {name for spec in layout for name in spec.members or ()}
     arrival = add(
-        _arrival(spec, _given(spec, arrays, apart), work, out_of_core=spec.name in out_of_core)
+        _arrival(spec, _given(spec, arrays, separate), work, out_of_core=spec.name in out_of_core)
         for spec in layout
     )
     core = dict(work.core)
@@ -147,7 +147,7 @@ def _coarse_arcs_bytes(arrays: Sequence[ArraySpec]) -> float:
 
 
 def _place_of_coarse_arcs(arrays: Sequence[ArraySpec], limit: int) -> Placement:
-    """Return where level 1's arcs are once they have settled: the input's leave for them."""
+    """Return where level 1's arcs are once its vertices move: the input's leave for them."""
     others = sum(
         a.nbytes
         for a in arrays
@@ -184,7 +184,7 @@ def _packing_seconds(arrays: Sequence[ArraySpec], work: Workload) -> float:
     return packing + (going + coming) / copying_rate(work.machine)
 
 
-def _given(spec: ArenaSpec, arrays: Sequence[ArraySpec], apart: Collection[str]) -> int:
+def _given(spec: ArenaSpec, arrays: Sequence[ArraySpec], separate: Collection[str]) -> int:
     """Return the bytes of an arena that exist already when the run begins."""
     if spec.group not in ("graph", None):
         return 0
@@ -193,7 +193,7 @@ def _given(spec: ArenaSpec, arrays: Sequence[ArraySpec], apart: Collection[str])
         for array in arrays
         if array.group == "graph"
         and "load" in array.stages
-        and (array.name not in apart if spec.members is None else array.name in spec.members)
+        and (array.name not in separate if spec.members is None else array.name in spec.members)
     )
     return min(sum(inside), spec.capacity)
 

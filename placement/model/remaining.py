@@ -192,7 +192,7 @@ class Remaining:
         return self.away * arcs / max(self.work.arcs, 1)
 
     def coarse(self, visits: float) -> float:
-        """Return the seconds of the levels above 0 with so many visits, bus and launches apart."""
+        """Return the seconds of levels above 0 with so many visits, without bus and launches."""
         of_vertices = self.scale * self.rates.vertex * self._vertices[1]
         share = self.arcs / max(self.found.arcs, 1)
         made = self.rates.aggregate if self.whole else self.aggregating
@@ -248,7 +248,7 @@ BUS: Final = tuple(rates("range_of_bus").values())
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Seconds of the algorithm: the graph's and the labels' journeys apart."""
+    """Seconds of the algorithm: without loading the graph and fetching labels."""
 
     low: float
     expected: float

@@ -106,7 +106,7 @@ def sweeps(kind: GraphKind, method: str) -> dict[Stage, float]:
 def seconds_in_core(
     kind: GraphKind, vertices: int, arcs: int, machine: Machine, method: str, visited: float
 ) -> dict[Stage, float]:
-    """Return seconds of each stage with every array in plain device memory, loading apart."""
+    """Return seconds of each stage with every array in plain device memory, without loading."""
     scale = 1e-9 * H200.device_random_rate / machine.device_random_rate
     fixed = 1e-9 * machine.readback_seconds / H200.readback_seconds
     missed = max(0.0, 1 - machine.cache_bytes / max(GATHERED * vertices, 1))
@@ -143,7 +143,7 @@ class Workload:
 
     @cached_property
     def core(self) -> dict[Stage, float]:
-        """Seconds of each stage with everything in device memory, loading apart."""
+        """Seconds of each stage with everything in device memory, without loading."""
         found = seconds_in_core(
             self.kind, self.vertices, self.arcs, self.machine, self.method, self.visited
         )

@@ -136,7 +136,7 @@ def launches_for(
     else:
         sizes = dict(plan)
     if capacity is None:
-        raise OptionError("capacity", capacity, "must be given, in bytes, with bare placements")
+        raise OptionError("capacity", capacity, "must be given, in bytes, with plain placements")
     _positive(capacity=capacity, threads=threads)
     mapped = sum(int(where.on_device * nbytes) for where, nbytes in sizes.values())
     count = max(1, min(launches(mapped, capacity), elements))

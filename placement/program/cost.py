@@ -47,7 +47,7 @@ LEAST_MADE: Final = rate("least_made")
 
 
 def joined(work: float, bus: float, *, overlap: bool = True) -> float:
-    """Return the seconds of computing and using device memory (`work`) beside reading the bus."""
+    """Return the seconds of computing and using device memory (`work`) while reading the bus."""
     most = max(work, bus)
     if not overlap or most == 0:
         return work + bus
@@ -150,13 +150,13 @@ class ProgramCost:
     def paged(self, array: ProgramArray) -> Pages:
         """Return what demand paging costs an array after the host has written it."""
         pages, blocks = array.nbytes / LARGE_PAGE, array.nbytes / BLOCK
-        missing, apart = 1.0, 1.0
+        missing, untouched = 1.0, 1.0
         for phase in self.program.phases:
             for access, _ in self.program.accesses(array, phase.name):
                 missing *= 1 - min(1.0, access.touched(pages) / pages) if pages else 0.0
-                apart *= 1 - min(1.0, access.touched(blocks) / blocks) if blocks else 0.0
+                untouched *= 1 - min(1.0, access.touched(blocks) / blocks) if blocks else 0.0
         nbytes = array.nbytes * (1 - missing)
-        touched = max(blocks * (1 - apart), nbytes / BLOCK)
+        touched = max(blocks * (1 - untouched), nbytes / BLOCK)
         machine = self.machine
         batches = BATCHES_A_BLOCK * nbytes / BLOCK + (1.0 if nbytes else 0.0)
         seconds = nbytes / machine.migrate_to_device + (
@@ -289,5 +289,5 @@ class ProgramCost:
 
 
 def _making(kind: Kind, nbytes: float) -> float:
-    """Return seconds that an array's memory takes beside filling it."""
+    """Return seconds that an array's memory takes in addition to filling it."""
     return MAKING.get(kind, 0.0) * min(1.0, nbytes / LEAST_MADE)

@@ -269,7 +269,7 @@ def first_touch(kernel: Callable[[Any, int], object], array: Any) -> None:
 def element_parts(
     sides: Iterable[tuple[int, int, bool]], address: int, itemsize: int
 ) -> list[tuple[int, int, bool]]:
-    """Return stretches of elements and whether the host owns each; joint ones go to the device."""
+    """Return runs of elements and whether the host owns each; joint ones go to the device."""
     found, done = list[tuple[int, int, bool]](), 0
     for begin, nbytes, on_host in sides:
         end = begin + nbytes - address

@@ -102,7 +102,7 @@ class Counter(Protocol):
     ) -> None: ...
 
     def observe(self, event: Event) -> None:
-        """Be told of an array or a phase."""
+        """Take note of an array or a phase."""
 
     def result(self) -> Any:
         """Return what was counted."""

@@ -14,7 +14,7 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import kernel_arguments, limits
-from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, level_room, shape
 from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.gpu.memory.graph_stats import DegreeStats
 from louvain_um.gpu.memory.packed import PACKED_ARCS
@@ -193,10 +193,10 @@ def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
     for module in (pages, auto):
         monkeypatch.setattr(module, "LEAST_PAGE", page)
     monkeypatch.setattr(pages, "MOST_PAGE", pages.MOST_PAGE // shrink)
-    for module in (array_specs, coarse_bytes, planning):
+    for module in (array_specs, coarse_bytes, level_room):
         monkeypatch.setattr(module, "SMALL", SMALL // shrink)
     least, chunk = limits.LIMITS.small // shrink, limits.LIMITS.chunk // shrink
-    for module in (engine, coarse_bytes, coarse_memory, shape, planning):
+    for module in (engine, coarse_bytes, coarse_memory, shape, level_room):
         smaller = replace(limits.LIMITS, small=least, chunk=chunk)
         monkeypatch.setattr(module, "LIMITS", smaller)
     low = replace(limits.LOW_SCRATCH, chunk=limits.LOW_SCRATCH.chunk // shrink)

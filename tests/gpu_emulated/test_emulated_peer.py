@@ -16,7 +16,7 @@ from louvain_um.events import ignore
 from louvain_um.generators import lfr
 from louvain_um.gpu import engine
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, planning, shape
+from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, level_room, shape
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
 from louvain_um.placement.model import cost
@@ -39,7 +39,7 @@ def test_what_does_not_fit_lies_on_the_peer(
     if way != "small":  # larger graphs might be in pages
         for module in (pages, auto):
             monkeypatch.setattr(module, "LEAST_PAGE", 16 << 10)
-        for module in (array_specs, coarse_bytes, planning):
+        for module in (array_specs, coarse_bytes, level_room):
             monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
         small = replace(engine.LIMITS, small=1 << 10)
         for module in (engine, coarse_bytes, coarse_memory, shape):

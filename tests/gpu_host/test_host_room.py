@@ -8,8 +8,8 @@ import pytest
 
 from louvain_um.core import headroom
 from louvain_um.errors import HostMemoryError
-from louvain_um.gpu.memory import planning
-from louvain_um.gpu.memory.planning import check_host_room
+from louvain_um.gpu.memory import run_plan
+from louvain_um.gpu.memory.run_plan import check_host_room
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.policy.policy import Placement
 
@@ -32,5 +32,5 @@ def test_a_host_that_is_too_small(
     small = ArenaSpec(name="graph", group="graph", capacity=1 << 30, placement=placement)
     check_host_room([there, small])
     # Page-locked memory of the run before is this one's.
-    monkeypatch.setattr(planning, "kept_bytes", lambda: 16 << 30)
+    monkeypatch.setattr(run_plan, "kept_bytes", lambda: 16 << 30)
     check_host_room([there, large])

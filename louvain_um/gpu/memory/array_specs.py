@@ -146,7 +146,7 @@ def _coarse_graph(
     stages: tuple[Stage, ...] = COARSE_STAGES if number == 1 else ("coarse",)
     kept, rows, sums = region.arcs, region.vertices, shape.sum_bytes
     later: dict[tuple[Stage, Use], float] = {("coarse", "stream"): visited * kept}
-    # Every stretch of arcs that is written looks for its row.
+    # Every run of arcs that is written looks for its row.
     searched: dict[tuple[Stage, Use], float] = {("coarse", "gather"): visited * rows}
     added: dict[tuple[Stage, Use], float] = {}
     if number == 1:
@@ -209,7 +209,7 @@ def _community(shape: Shape, visited: float) -> Iterator[ArraySpec]:
         joined: dict[tuple[Stage, Use], float] = {("refine", "gather"): shape.arcs}
         refined: dict[tuple[Stage, Use], float] = {**joined, ("aggregate", "gather"): mapped}
         yield _array("refined", "community", 4, n, ("refine", *COARSE_STAGES, "fetch"), refined)
-        # With the weight of each sub-community to the rest of its community beside its total.
+        # With the weight of each sub-community to the rest of its community next to its total.
         yield _array("refined_totals", "community", 2 * sums, n, ("refine",), joined)
         yield _array("refined_sizes", "community", 1, n, ("refine",), joined)
     added: dict[tuple[Stage, Use], float] = {("aggregate", "atomic"): n}
@@ -298,8 +298,8 @@ def _aggregation(shape: Shape) -> Iterator[ArraySpec]:
         yield _array(f"aggregate_{name}", "scratch", 4, size + 1, stages, found)
     for name, size in (("starts", k), ("rooms", k)):
         yield _array(f"aggregate_{name}", "scratch", 4, size + 1, stages, ranked)
-    stretches = (n >> stretch_for(n if shape.max_degree is None else shape.max_degree)) + 1
-    yield _array("aggregate_whole", "scratch", 8, stretches, stages, found)
+    runs = (n >> stretch_for(n if shape.max_degree is None else shape.max_degree)) + 1
+    yield _array("aggregate_whole", "scratch", 8, runs, stages, found)
     room = room_for(shape, shape.arcs, k)
     written: dict[tuple[Stage, Use], float] = {("aggregate", "stream"): shape.arcs}
     for name, width in (("targets", 4), ("weights", sums)):

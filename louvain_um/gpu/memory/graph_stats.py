@@ -74,8 +74,8 @@ def sampled_clustering(offsets: Any, targets: Any, wedges: int = WEDGES) -> floa
     centre = targets[(drawn[0] * arcs).astype(np.int64)].astype(np.int64)
     low, high = offsets[centre], offsets[centre + 1]
     first, second = (low + (part * (high - low)).astype(np.int64) for part in drawn[1:])
-    apart = first != second
-    u, v = targets[first[apart]].astype(np.int64), targets[second[apart]].astype(np.int64)
+    distinct = first != second
+    u, v = targets[first[distinct]].astype(np.int64), targets[second[distinct]].astype(np.int64)
     # The shorter of both rows is searched.
     longer = offsets[u + 1] - offsets[u] > offsets[v + 1] - offsets[v]
     u, v = np.where(longer, v, u), np.where(longer, u, v)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
+from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.events import Phase
-from louvain_um.gpu.aggregate.limits import Limits
+from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
 from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory.planning import (
-    ahead_bytes,
-    hosted_work_bytes,
-    more_for_chunks,
-    queued_within,
-    work_bytes,
-)
-from louvain_um.gpu.runtime.launch import queued_at_once
+from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
+from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover, Needs
 from louvain_um.placement.planner import Plan
@@ -48,13 +43,13 @@ class LevelRoom:
     plan: Plan | None
     limits: Limits
     low_scratch: bool
-    hosted: dict[Phase, int] = field(init=False)
+    on_host: dict[Phase, int] = field(init=False)
 
     def __post_init__(self) -> None:
         # Before the run: it waits for what the host does between two steps.
         steps: tuple[Phase, ...] = ("move", "refine", "aggregate")
         paged = self.plan if self.mover else None
-        self.hosted = {step: hosted_work_bytes(paged, step) if paged else 0 for step in steps}
+        self.on_host = {step: work_bytes_on_host(paged, step) if paged else 0 for step in steps}
 
     @property
     def mover(self) -> Mover | None:
@@ -130,7 +125,7 @@ class LevelRoom:
         if self.mover is None or self.plan is None:
             return 0
         found = work_bytes(level, step, self.limits, low_scratch=self.low_scratch)
-        return found if level.number else max(0, found - self.hosted[step])
+        return found if level.number else max(0, found - self.on_host[step])
 
     def lacks_room(self, level: GpuLevel) -> bool:
         """Whether the device has no room for as many arcs again as a level has."""
@@ -144,10 +139,82 @@ class LevelRoom:
         free = self.mover.room.spare - self.work_bytes(level, step)
         return queued_within(level, step, free)
 
-    def holds_ahead(self, level: GpuLevel, *, leiden: bool, at_once: bool = True) -> bool:
+    def holds_early(self, level: GpuLevel, *, leiden: bool, at_once: bool = True) -> bool:
         """Return whether nothing leaves for what is launched while a level's vertices move."""
         if self.mover is None:
             return True
         scratch = self.low_scratch
-        needed = ahead_bytes(level, leiden=leiden, low_scratch=scratch, at_once=at_once)
+        needed = early_bytes(level, leiden=leiden, low_scratch=scratch, at_once=at_once)
         return needed <= self.mover.largest_gap
+
+
+def work_bytes(
+    level: GpuLevel, step: Phase, limits: Limits = LIMITS, *, low_scratch: bool = False
+) -> int:
+    """Return the bytes that moving, refining or aggregating a level works with at least, about."""
+    n, sums = level.vertices, np.dtype(level.sums).itemsize
+    if step == "aggregate":
+        leiden = level.refined is not None
+        chunk = chunk_for(level.arcs, limits, width=sums, leiden=leiden)
+        slots = min(level.arcs // limits.arcs_a_slot, limits.most_slots)
+        # The next level has half as many vertices, or fewer: each is a group of some.
+        per_vertex = 8 + (16 + 2 * sums) // 2
+        return per_vertex * n + (4 + sums) * (min(chunk, level.arcs) * 5 // 4 + slots) + 4 * SMALL
+    hubs = hub_table_sizes(
+        n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
+    )
+    tables = (4 + sums) * hubs[1] + (40 + sums) * hubs[0]
+    entries = queue_entries(n, queued_at_once(n, low_scratch=True))
+    if step == "refine":
+        return (5 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
+    labels = 5 if level.byte_sizes else 8
+    return (labels + sums) * n + n // 4 + 8 * entries + tables + 4 * SMALL
+
+
+def more_for_chunks(level: GpuLevel, limits: Limits) -> int:
+    """Return by how many bytes chunks of refined communities are larger if they may be."""
+    arcs, sums = level.arcs, np.dtype(level.sums).itemsize
+    unbounded = replace(limits, most_chunk=arcs)
+    most = min(chunk_for(arcs, unbounded, width=sums, leiden=True), arcs)
+    least = min(chunk_for(arcs, limits, width=sums, leiden=True), arcs)
+    return (4 + sums) * (most - least) * 5 // 4
+
+
+def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
+    """Return how many sub-rounds to queue at a time, given bytes in addition to `work_bytes`."""
+    each = 8 + (np.dtype(level.sums).itemsize if step == "refine" else 0)
+    n, found = level.vertices, queued_at_once(level.vertices, low_scratch=True)
+    most = queue_entries(n, found) + nbytes // each
+    while found < SUB_ROUNDS and queue_entries(n, 2 * found) <= most:
+        found *= 2
+    return found
+
+
+def early_bytes(
+    level: GpuLevel, *, leiden: bool, low_scratch: bool = False, at_once: bool = True
+) -> int:
+    """Return the bytes of all arrays of what is launched early for a level."""
+    n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
+    refining = 0
+    if leiden:
+        hubs = hub_table_sizes(
+            n, arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
+        )
+        refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
+    if not at_once:
+        return refining + 4 * (n + 1) + ROUNDING
+    return refining + begun_at_once_bytes(n, arcs, sums)
+
+
+LASTING: Final = ("targets", "weights", "offsets", "loops", "degrees", "start")
+"""Roles of arrays of level 0 that are there before a step begins."""
+
+
+def work_bytes_on_host(plan: Plan, step: Phase) -> int:
+    """Return the bytes of what a step on level 0 works with that its plan leaves on the host."""
+    mine = [a for a in plan.arrays if step in a.stages and a.role not in LASTING]
+    return sum(
+        a.nbytes - int(plan.placement_of(a.name).on_device * a.nbytes)
+        for a in mine
+        if not a.level and not a.estimated
+    )

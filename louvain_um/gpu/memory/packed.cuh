@@ -1,4 +1,4 @@
-// Inputs in fewer bytes, where no vertex has a loop: the twin of packed.py. Where every arc weighs 1,
+// Inputs in fewer bytes, where no vertex has a loop: the counterpart of packed.py. Where every arc weighs 1,
 // there is no array of degrees: a vertex' degree is the length of its row.
 //
 // Targets are packed in blocks of PACKED_ARCS arcs. A block takes as many bytes a target as the
@@ -161,6 +161,6 @@ __device__ __forceinline__ u32 target_beside(const u32* targets, const W* weight
     first = __ldcs(place.word);
     if (!follows && place.needs_next()) next = __ldcs(place.word + 1);
   }
-  const u32 beside = __shfl_down_sync(FULL, first, 1);
-  return valid ? place.target(first, follows ? beside : next) : EMPTY;
+  const u32 after = __shfl_down_sync(FULL, first, 1);
+  return valid ? place.target(first, follows ? after : next) : EMPTY;
 }

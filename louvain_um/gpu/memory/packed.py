@@ -1,15 +1,16 @@
 """Targets in as few bytes as their neighbours allow, for graphs that do not fit otherwise.
 
-The targets of 128 arcs that follow each other take 1 to 4 bytes each, by how far apart they are
-(`packed.cuh`): one or two in meshes, road networks and other graphs whose vertices are numbered
-along the graph, and in any graph no more than the largest number needs. Weights, if there are any,
-take 16 bits. This shrinks the largest arrays of a run, and most of the bytes that moving reads. If
-the graph fits, targets keep 32 bits: packing takes time, and reading them in core is no faster.
+The targets of 128 arcs that follow each other take 1 to 4 bytes each, depending on the spread of
+their ids (`packed.cuh`): one or two in meshes, road networks and other graphs whose vertices are
+numbered along the graph, and in any graph no more than the largest number needs. Weights, if there
+are any, take 16 bits. This shrinks the largest arrays of a run, and most of the bytes that moving
+reads. If the graph fits, targets keep 32 bits: packing takes time, and reading them in core is no
+faster.
 
 Rows are sorted by length, short ones first. So the longest rows stay on the host if not all fit:
 the bus reads these as one range of bytes, while each short row costs one or two requests. Offsets
-then take 8 bytes. Where that would be much beside the targets, rows of unweighted graphs keep their
-order, and offsets take 4 bytes (`sorts`).
+then take 8 bytes. Where that would be much compared with the targets, rows of unweighted graphs
+keep their order, and offsets take 4 bytes (`sorts`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ LINE_BYTES: Final = 128
 """Bytes of a line: those of a block whose targets take one each."""
 
 MOST_LINES: Final = 1 << 30
-"""Lines that heads can tell apart."""
+"""Lines that heads can distinguish."""
 
 BLOCKS_AT_ONCE: Final = 1 << 8
 """Blocks that a thread packs at a time."""

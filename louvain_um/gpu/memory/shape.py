@@ -25,8 +25,8 @@ def sums_of_ones(arcs: int) -> int:
 
 
 MOST_BYTE: Final = 255
-"""Most arcs of a vertex with which a community of one is told by its size modulo 256: with 257
-vertices, it has more arcs."""
+"""Most arcs of a vertex with which its size modulo 256 shows a community of one: with 257 vertices,
+it has more arcs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-// Weights of 8 or 16 bits for the arcs of a coarse level, few of which are heavy: the twin of
+// Weights of 8 or 16 bits for the arcs of a coarse level, few of which are heavy: the counterpart of
 // short_weights.py.
 //
 // All bits set mean: look the arc up. Heavy arcs are in a hash table in front of the weights, in
@@ -13,7 +13,7 @@ struct Weights16 {
   unsigned short bits;
 };
 
-// Weights of 8 bits beside targets of 24 bits (targets24.cuh).
+// Weights of 8 bits with targets of 24 bits (targets24.cuh).
 struct Weights8Targets24 : Weights8 {};
 
 template <class W>

@@ -1,8 +1,8 @@
 """Weights of 8 or 16 bits: what a coarse level's arcs weigh, where few weigh much.
 
-The twin of `short_weights.cuh`. Heavier arcs are listed in a hash table in front of the weights, in
-the same array: entries of arc and weight, 16 bytes for their number, the weights. All weights of a
-level add up to no more than the input's, which bounds the table.
+The counterpart of `short_weights.cuh`. Heavier arcs are listed in a hash table in front of the
+weights, in the same array: entries of arc and weight, 16 bytes for their number, the weights. All
+weights of a level add up to no more than the input's, which bounds the table.
 """
 
 from __future__ import annotations

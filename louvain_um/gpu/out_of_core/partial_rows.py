@@ -58,7 +58,7 @@ class PartialRows:
         self.rows = self.new_rows()
 
     def new_rows(self) -> CoarseRows:
-        """Return memory for partial rows, beside those in use."""
+        """Return memory for partial rows, in addition to those in use."""
         self.buffers += 1
         sums = self.level.sums
         width, widths = np.dtype(sums).itemsize, self.limits.short_weights

@@ -17,8 +17,8 @@ from louvain_um.gpu.memory import (
     array_specs,
     coarse_bytes,
     coarse_memory,
+    level_room,
     packed,
-    planning,
     shape,
 )
 from louvain_um.gpu.runtime import launch
@@ -42,7 +42,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (pages, auto):
         monkeypatch.setattr(module, "LEAST_PAGE", 4 << 10)
     monkeypatch.setattr(cost, "WAITING", 0)  # as arcs do for the host
-    for module in (array_specs, coarse_bytes, planning):
+    for module in (array_specs, coarse_bytes, level_room):
         monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, small=1 << 10))
     small = replace(engine.LIMITS, small=1 << 10)

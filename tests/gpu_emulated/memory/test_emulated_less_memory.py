@@ -21,7 +21,7 @@ from louvain_um.gpu.aggregate import kernel_arguments, limits, reaggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import (
-    planning,
+    level_room,
 )
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -166,7 +166,7 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
         go_ahead(run, level)
         begun.append([kernel for _, kernel in kernels.launched[before[0] :]])
         assert len(waits) == before[1]
-        assert sum(taken[before[2] :]) <= planning.ahead_bytes(level, leiden=method == "leiden")
+        assert sum(taken[before[2] :]) <= level_room.early_bytes(level, leiden=method == "leiden")
         small = level.arcs <= run.limits.small
         # Of a larger level, the aggregation only begins.
         steps = ["refine"] if method == "leiden" else []

@@ -8,7 +8,7 @@ from fake_cuda import GIB
 
 from louvain_um.errors import MemoryBudgetError, PlacementError
 from louvain_um.gpu.memory.array_specs import declare
-from louvain_um.gpu.memory.planning import declare_compact
+from louvain_um.gpu.memory.run_plan import declare_compact
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.memory.guard import MARGIN, guard

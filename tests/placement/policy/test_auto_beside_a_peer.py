@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from louvain_um.gpu.memory.planning import declare_compact, declared
+from louvain_um.gpu.memory.run_plan import declare_compact, declared
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200

@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
-
-import numpy as np
+from typing import Any
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.objectives.problem import takes_extended_rule
-from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.events import Phase
-from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import GpuLevel, sum_type
+from louvain_um.gpu.level import sum_type
 from louvain_um.gpu.memory.array_specs import declare, declare_out_of_core
-from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
 from louvain_um.gpu.memory.graph_stats import DegreeStats
 from louvain_um.gpu.memory.packed import WORTH, Packer, most_bytes
 from louvain_um.gpu.memory.shape import Shape, sums_of_ones
-from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once
 from louvain_um.options import Options
 from louvain_um.placement.layout import ArenaSpec, device_bytes, size_of
 from louvain_um.placement.machine.machine import Machine
@@ -161,7 +154,7 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
         shape,
         sorted_rows=False,
         offsets32=False,
-        # Neighbours are as far apart as they were; where that is any distance, it grows.
+        # Ids of neighbours spread as they did; where that is any distance, it grows.
         target_bytes=width if width and width <= WORTH * most else None,
         arcs=arcs,
         total_weight=None if total is None else int(total * ratio),
@@ -172,78 +165,6 @@ def scaled(shape: Shape, arcs: int, policy: str | Policy) -> Shape:
         low_scratch=True,
     )
     return larger.compacted() if find_policy(policy).name == AUTO.name else larger
-
-
-def work_bytes(
-    level: GpuLevel, step: Phase, limits: Limits = LIMITS, *, low_scratch: bool = False
-) -> int:
-    """Return the bytes that moving, refining or aggregating a level works with at least, about."""
-    n, sums = level.vertices, np.dtype(level.sums).itemsize
-    if step == "aggregate":
-        leiden = level.refined is not None
-        chunk = chunk_for(level.arcs, limits, width=sums, leiden=leiden)
-        slots = min(level.arcs // limits.arcs_a_slot, limits.most_slots)
-        # The next level has half as many vertices, or fewer: each is a group of some.
-        per_vertex = 8 + (16 + 2 * sums) // 2
-        return per_vertex * n + (4 + sums) * (min(chunk, level.arcs) * 5 // 4 + slots) + 4 * SMALL
-    hubs = hub_table_sizes(
-        n, level.arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
-    )
-    tables = (4 + sums) * hubs[1] + (40 + sums) * hubs[0]
-    entries = queue_entries(n, queued_at_once(n, low_scratch=True))
-    if step == "refine":
-        return (5 + 2 * sums) * n + (8 + sums) * entries + tables + 4 * SMALL
-    labels = 5 if level.byte_sizes else 8
-    return (labels + sums) * n + n // 4 + 8 * entries + tables + 4 * SMALL
-
-
-def more_for_chunks(level: GpuLevel, limits: Limits) -> int:
-    """Return by how many bytes chunks of refined communities are larger if they may be."""
-    arcs, sums = level.arcs, np.dtype(level.sums).itemsize
-    unbounded = replace(limits, most_chunk=arcs)
-    most = min(chunk_for(arcs, unbounded, width=sums, leiden=True), arcs)
-    least = min(chunk_for(arcs, limits, width=sums, leiden=True), arcs)
-    return (4 + sums) * (most - least) * 5 // 4
-
-
-def queued_within(level: GpuLevel, step: Phase, nbytes: int) -> int:
-    """Return how many sub-rounds to queue at a time, given bytes beside those of `work_bytes`."""
-    each = 8 + (np.dtype(level.sums).itemsize if step == "refine" else 0)
-    n, found = level.vertices, queued_at_once(level.vertices, low_scratch=True)
-    most = queue_entries(n, found) + nbytes // each
-    while found < SUB_ROUNDS and queue_entries(n, 2 * found) <= most:
-        found *= 2
-    return found
-
-
-def ahead_bytes(
-    level: GpuLevel, *, leiden: bool, low_scratch: bool = False, at_once: bool = True
-) -> int:
-    """Return the bytes of all arrays of what is launched ahead for a level."""
-    n, arcs, sums = level.vertices, level.arcs, np.dtype(level.sums).itemsize
-    refining = 0
-    if leiden:
-        hubs = hub_table_sizes(
-            n, arcs, level.max_degree, sums, low_scratch=low_scratch, hub_arcs=level.hub_arcs
-        )
-        refining = (13 + 3 * sums) * n + hub_bytes(*hubs, sums)
-    if not at_once:
-        return refining + 4 * (n + 1) + ROUNDING
-    return refining + begun_at_once_bytes(n, arcs, sums)
-
-
-LASTING: Final = ("targets", "weights", "offsets", "loops", "degrees", "start")
-"""Roles of arrays of level 0 that are there before a step begins."""
-
-
-def hosted_work_bytes(plan: Plan, step: Phase) -> int:
-    """Return the bytes of what a step on level 0 works with that its plan leaves on the host."""
-    mine = [a for a in plan.arrays if step in a.stages and a.role not in LASTING]
-    return sum(
-        a.nbytes - int(plan.placement_of(a.name).on_device * a.nbytes)
-        for a in mine
-        if not a.level and not a.estimated
-    )
 
 
 def without_graph(plan: Plan) -> tuple[ArenaSpec, ...]:
