@@ -47,6 +47,12 @@ def cut(capacity: int, fraction: float) -> int:
     return capacity if fraction >= 1 else int(capacity * fraction) // BLOCK * BLOCK
 
 
+def share_of(kept: int, nbytes: int) -> float:
+    """Return the fraction of a split that leaves so many bytes, whole blocks, on the device."""
+    # Half of the next block more, or of what is left: rounding the product down gives `kept`.
+    return (kept + min(BLOCK, nbytes - kept) / 2) / nbytes
+
+
 def device_bytes(placement: Placement, capacity: int) -> int:
     """Return how many bytes of an arena occupy the device when all of it is in use."""
     if placement.kind in ELSEWHERE:

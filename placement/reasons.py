@@ -38,18 +38,10 @@ HOST = Placement("host_mapped")
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Estimate):
     """The terms of a group on the host instead of the device, in seconds, and a sentence."""
 
-    phi: float
-    tau: float
-    sigma: float
-    sentence: str
-
-    @property
-    def net(self) -> float:
-        """P_d = φ − τ − σ: below 0, the host pays."""
-        return self.phi - self.tau - self.sigma
+    sentence: str = ""
 
 
 def estimate(

@@ -23,6 +23,7 @@ from louvain_um.placement.layout import (
     lasting,
     lay_out,
     placed,
+    share_of,
     with_slack,
 )
 from louvain_um.placement.machine.machine import Machine
@@ -350,8 +351,7 @@ class _Offloaded:
         kept = min(self.here + max(0, room), self.whole - 1) // BLOCK * BLOCK
         if kept <= 0:
             return beyond(self.work.machine)
-        # Half a block more, or of what is left: rounding the product down gives `kept`.
-        return Placement("split", (kept + min(BLOCK, self.whole - kept) / 2) / self.whole)
+        return Placement("split", share_of(kept, self.whole))
 
 
 def _won(array: ArraySpec, nbytes: int, held: Mapping[Stage, int]) -> int:

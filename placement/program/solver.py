@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.hardware import BLOCK
+from louvain_um.placement.layout import cut, share_of
 from louvain_um.placement.policy.policy import Kind, Placement
 from louvain_um.placement.program.arrangement import LEAST_GAIN, Arrangement
 from louvain_um.placement.program.cost import ProgramCost
@@ -32,7 +33,7 @@ Marks = NDArray[np.bool_]
 def device_bytes(array: ProgramArray, placement: Placement) -> int:
     """Return the most bytes of the device that an array takes."""
     if placement.kind == "split" and placement.fraction < 1:
-        return int(array.nbytes * placement.fraction) // BLOCK * BLOCK
+        return cut(array.nbytes, placement.fraction)
     return array.held if placement.on_device else 0
 
 
@@ -171,7 +172,7 @@ def split(
     """Return a split of whole blocks that there is room for, and its seconds; ∞ without room."""
 
     def seconds(blocks: int) -> float:
-        return arrangement.seconds_split(array, share_of(array, blocks))
+        return arrangement.seconds_split(array, share_of(blocks * BLOCK, array.nbytes))
 
     low, high = 1, min(room, array.nbytes - 1) // BLOCK
     if high < low:
@@ -182,19 +183,7 @@ def split(
             low = middle
         else:
             high = middle - 1
-    return part_of(array, low), seconds(low)
-
-
-def part_of(array: ProgramArray, blocks: int) -> Placement:
-    """Return the split that leaves so many whole blocks on the device, less than the array."""
-    return Placement("split", share_of(array, blocks))
-
-
-def share_of(array: ProgramArray, blocks: int) -> float:
-    """Return its share on the device."""
-    # Half of what follows more, so that rounding the product down gives so many.
-    whole = blocks * BLOCK
-    return (whole + min(BLOCK, array.nbytes - whole) / 2) / array.nbytes
+    return Placement("split", share_of(low * BLOCK, array.nbytes)), seconds(low)
 
 
 ON_HOST: Final = (Placement("host_mapped"), Placement("pinned"))
