@@ -167,7 +167,7 @@ def test_the_policy_language_is_documented():
     from louvain_um.placement.policy.find import find_policy
     from louvain_um.placement.policy.policy import KINDS, POLICY_NAMES
 
-    rows = rows_of("guide/policies.md")
+    rows = rows_of("guide/placement.md")
     assert {*KINDS, "split(f)"} - {"split"} <= set(rows)
     for name in POLICY_NAMES:
         placements = find_policy(name).placements
@@ -210,7 +210,7 @@ def test_formats_and_machines_are_documented():
 
     suffixes = {word for row in rows_of("guide/files.md").values() for word in row[0].split()}
     assert set(SUFFIXES) <= suffixes
-    assert set(PROFILES) <= set(rows_of("guide/machines.md"))
+    assert set(PROFILES) <= set(rows_of("guide/placement.md"))
 
 
 def test_environment_variables_are_documented():
