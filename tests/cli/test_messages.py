@@ -1,13 +1,18 @@
-"""Messages name options instead of Python arguments."""
+"""What commands say: arguments as options, notes once, columns by their names."""
 
 from __future__ import annotations
 
 import inspect
+import re
+import warnings
+from pathlib import Path
 
 import pytest
 
+import louvain_um as lu
 from louvain_um.cli.messages import with_flags
 from louvain_um.generators import GENERATORS
+from tests.cli.conftest import Run
 
 
 @pytest.mark.parametrize(
@@ -69,3 +74,150 @@ def test_notes_name_options(run, tmp_path):
     message = run("detect", path).err
     assert "--no-header" in message
     assert "header=False" not in message
+
+
+FLAG, ARGUMENT = re.compile(r"--\w"), re.compile(r"\w=(True|False|'|…)")
+
+FILES = {
+    "header.csv": "user_id,friend_id,total,year\n1,2,3.5,7\n2,3,1,8\n3,1,2,9\n",
+    "names.csv": "ann,bob\ncid,dan\ndan,eve\neve,fay\n",
+    "modes.csv": "user,item,rating\n1,2,3\n2,3,4\n3,1,5\n",
+    "fields.txt": "1 2 3 4\n2 3 4 5\n3 1 6 7\n",
+    "counts.txt": "3 3\n1 2\n2 3\n3 1\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_notes_speak_the_language_of_the_caller(run, tmp_path, name):
+    path = tmp_path / name
+    path.write_text(FILES[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lu.GraphWarning)
+        notes = lu.read_graph(path).notes
+    assert notes
+    assert not any(FLAG.search(note) for note in notes), notes
+    done = run("detect", path, "--json")
+    assert len(done.json["notes"]) >= len(notes)
+    for line in (*done.err.splitlines(), *done.json["notes"]):
+        assert not ARGUMENT.search(line), line
+    advice = [note for note in notes if ARGUMENT.search(note)]
+    assert len(advice) <= sum(bool(FLAG.search(note)) for note in done.json["notes"])
+
+
+COMMANDS = {
+    "detect": (),
+    "plan": ("--read",),
+    "profile": ("-o", "session.npz", "--device", "cpu"),
+    "simulate": ("--machine", "p4000", "--policies", "base", "--oversubscription", "0"),
+    "sweep": ("--machine", "p4000", "--policies", "base", "--oversubscription", "0", "-o", "swept"),
+    "convert": ("g.npz",),
+    "draw": ("-o", "g.png"),
+    "resolution": ("--points", "2", "--runs", "1"),
+    "ensemble": ("--runs", "2"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_prints_the_notes_on_its_graph(run, tmp_path, monkeypatch, command):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "edges.csv").write_text("a,b,c\n1,2,3\n2,3,4\n1,2,5\n3,3,1\n")
+    done = run(command, "edges.csv", *COMMANDS[command])
+    assert done.code == 0, done.err
+    assert done.err.count("--no-header reads it as an edge") == 1
+    assert done.err.count("loop") == 1
+
+
+def test_notes_of_several_graphs_name_them(run, tmp_path):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("source,target\n1,2\n2,3\n1,1\n")
+    options = COMMANDS["sweep"][:-1]
+    done = run("sweep", tmp_path / "a.csv", tmp_path / "b.csv", *options, tmp_path / "swept")
+    assert re.search(r"note: \S*a\.csv: .*loop", done.err)
+    assert re.search(r"note: \S*b\.csv: .*loop", done.err)
+    again = run("sweep", tmp_path / "a.csv", *options, tmp_path / "other", "-q")
+    assert "loop" not in again.err
+
+
+ORDERS = "order_id,buyer,seller,price\n1,ann,bob,2.5\n2,bob,cid,1\n3,cid,ann,4\n"
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.csv"
+    path.write_text(ORDERS)
+    return path
+
+
+def test_columns_are_chosen_by_name_or_number(run: Run, orders: Path) -> None:
+    for options in (
+        ("--source", "buyer", "--target", "seller", "--weight", "price"),
+        ("--source", "2", "--target", "3", "--weight", "4"),
+    ):
+        graph = run("detect", orders, "--device", "cpu", "--json", *options).json["graph"]
+        assert (graph["vertices"], graph["edges"], graph["weighted"]) == (3, 3, True)
+
+
+def test_notes_are_printed_once_with_options(run: Run, orders: Path) -> None:
+    done = run("detect", orders, "--device", "cpu")
+    notes = [line for line in done.out.splitlines() if "'price', the only numeric one" in line]
+    assert len(notes) == 1
+    assert notes[0].endswith("--unweighted reads none")
+    assert "only numeric" not in done.err
+
+
+def test_errors_name_the_option(run: Run, orders: Path) -> None:
+    wrong = run("detect", orders, "--source", "bayer", "--target", "3")
+    assert wrong.code == 1
+    complaint = wrong.complaint()
+    assert "no column 'bayer' among order_id, buyer, seller, price" in complaint
+    assert "--source …" in complaint
+    wrong = run("detect", orders, "--weight", "price", "--unweighted")
+    assert wrong.code == 2
+    complaint = wrong.complaint()
+    assert "--weight" in complaint
+    assert "=" not in complaint
+
+
+def test_bipartite_keeps_users_and_items_apart(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating\n5,5,1\n5,7,2\n6,5,3\n")
+    done = run("detect", path, "--device", "cpu")
+    assert "--one-mode reads them as one" in done.err
+    out = tmp_path / "labels.csv"
+    run("detect", path, "--device", "cpu", "--bipartite", "-o", out)
+    assert {line.split(",")[0] for line in out.read_text().split()[1:]} == {
+        "user:5", "user:6", "item:5", "item:7"
+    }  # fmt: skip
+
+
+def test_the_time_is_told_to_be_unused(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv"
+    path.write_text("from,to,seconds,value\n1,2,30,9\n2,3,40,9\n")
+    done = run("detect", path, "--device", "cpu", "--time", "value")
+    assert "column 4 ('value') holds times" in done.err
+
+
+def test_headers_are_no_members_of_labels(run: Run, tmp_path: Path) -> None:
+    known, found = tmp_path / "known.csv", tmp_path / "found.csv"
+    known.write_text("user,planted\nann,red\nbob,red\ncid,blue\n")
+    found.write_text("user,cluster\nann,0\nbob,0\ncid,1\n")
+    compared = run("compare", known, found, "--json").json
+    assert compared["vertices"] == 3
+    assert compared["nmi"] == 1.0
+
+
+def test_a_header_of_labels_in_doubt_is_noted(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "roles.csv"
+    path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
+    assert "if it is a header, delete it" in run("compare", path, path).err
+
+
+def test_words_in_the_third_column_are_not_offered_as_weights(run, tmp_path):
+    path = tmp_path / "follows.csv"
+    path.write_text("follower,followee,since\na,b,May\nb,c,June\nc,a,July\n")
+    notes = " ".join(run("detect", path, "--json").json["notes"])
+    assert "'since') is not a weight and is not read" in notes
+    assert "--weighted" not in notes
+    path.write_text("follower,followee,likes\na,b,3\nb,c,4\nc,a,5\n")
+    assert "--unweighted reads none" in run("detect", path, "--json").json["notes"][-1]

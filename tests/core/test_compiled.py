@@ -16,8 +16,6 @@ import pytest
 
 from louvain_um.core import compiled
 
-pytestmark = pytest.mark.system
-
 USER = """
 from louvain_um.core.compiled import kernel
 from louvain_um.core.helper import add
@@ -72,11 +70,13 @@ def run(package: Path) -> tuple[int, int]:
     return int(result), int(hits)
 
 
+@pytest.mark.system
 def test_a_kernel_is_compiled_once(package):
     assert run(package) == (42, 0)
     assert run(package) == (42, 1)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("file", "old", "new", "result"),
     [("constants.py", "2", "3", 43), ("helper.py", "x + y", "x - y", 2)],
@@ -90,6 +90,7 @@ def test_an_edit_of_what_a_kernel_uses_is_noticed(package, file, old, new, resul
     assert run(package) == (result, 0)
 
 
+@pytest.mark.system
 def test_a_truncated_entry_is_a_miss(package):
     run(package)
     for suffix, kept in ((".nbi", 0), (".nbi", -7), (".nbc", 0), (".nbc", -7)):
@@ -101,6 +102,7 @@ def test_a_truncated_entry_is_a_miss(package):
     assert run(package) == (42, 1)
 
 
+@pytest.mark.system
 def test_one_of_several_processes_compiles(package: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = sorted(pool.map(run, [package] * 4))
@@ -108,6 +110,7 @@ def test_one_of_several_processes_compiles(package: Path) -> None:
     assert not list((package.parents[1] / "kept").rglob("*.lock"))
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="only POSIX says who can write a file")
 def test_what_others_can_have_written_is_not_loaded(package: Path) -> None:
     run(package)
@@ -132,6 +135,7 @@ class Planted:
         return os.mkdir, (str(self.marker),)
 
 
+@pytest.mark.system
 def test_several_processes_and_a_cache_that_vanishes(package: Path) -> None:
     stop = threading.Event()
 
@@ -150,3 +154,31 @@ def test_several_processes_and_a_cache_that_vanishes(package: Path) -> None:
     assert {result for result, _ in found} == {42}
     assert run(package)[0] == 42
     assert run(package) == (42, 1)
+
+
+PROGRAM = """
+from louvain_um.core.numbering import number_by_size
+from louvain_um.cpu.compiling import announced
+heard = []
+def listen(event):
+    assert event.phase == "compile"
+    heard.append(event.kind)
+with announced(listen):
+    number_by_size([7, 3, 3, 9])
+print(len(heard), heard == ["start", "end"] * (len(heard) // 2))
+"""
+
+
+def test_only_what_is_not_cached_is_announced(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    counts = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=environment, capture_output=True, text=True, check=True, timeout=300,
+        )  # fmt: skip
+        count, paired = done.stdout.split()
+        counts.append(int(count))
+        assert paired == "True"
+    assert counts[0] > 0
+    assert counts[1] == 0

@@ -14,6 +14,7 @@ from numba import njit
 
 from louvain_um import Graph, api
 from louvain_um.core import parallel
+from louvain_um.core import threads as started
 from louvain_um.core.threads import given_threads
 from louvain_um.generators import rmat
 from louvain_um.gpu.memory.graph_stats import degree_stats, fit16
@@ -183,3 +184,37 @@ def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch: pytest.MonkeyP
     assert used == {1}
     assert np.array_equal(api.louvain(graphs[1], device="cpu").labels, one.labels)
     assert used == {1, 3}
+
+
+def test_python_waits_for_what_is_replaced() -> None:
+    assert isinstance(vars(threading.Thread())["_started"], threading.Event)
+
+
+def test_a_thread_that_does_not_begin_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(started, "START_SECONDS", 0.05)
+    monkeypatch.setattr(threading.Thread, "_bootstrap", lambda self: None)
+    with pytest.raises(MemoryError, match="a thread got no memory to begin; "):
+        started.start_thread(lambda: None, "test")
+
+
+def test_a_thread_that_begins_too_late_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(started, "START_SECONDS", 0.05)
+    bootstrap, late = threading.Thread._bootstrap, threading.Event()  # type: ignore[attr-defined]
+    ended, done = threading.Event(), list[int]()
+
+    def begin_late(self: threading.Thread) -> None:
+        late.wait(10)
+        bootstrap(self)
+        ended.set()
+
+    monkeypatch.setattr(threading.Thread, "_bootstrap", begin_late)
+    with pytest.raises(MemoryError):
+        started.start_thread(lambda: done.append(1), "test")
+    late.set()
+    assert ended.wait(10)
+    assert done == []
+
+
+def test_host_pages_need_no_compiler() -> None:
+    code = "import sys, louvain_um.placement.migration.pages; sys.exit('llvmlite' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
 
 import louvain_um as lu
+from louvain_um.distributed import visible
+from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.devices import DevicesEngine, cut_evenly
-from louvain_um.errors import DeviceUnavailableError, OptionError
+from louvain_um.distributed.run import detect_in_threads, refuse_policies
+from louvain_um.distributed.visible import (
+    Visible,
+    device_of,
+    gather_visible,
+    nccl_problem,
+    visible_here,
+)
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.generators import stencil
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.ranks.loading import SharedRows
 from louvain_um.gpu.runtime.device import pick
 from louvain_um.gpu.runtime.preflight import is_several
+from louvain_um.options import Options
 from louvain_um.placement.hardware import BLOCK
 from tests.distributed.runs import graph_named
 from tests.placement.fake_cuda import FakeCuda, install
@@ -89,3 +102,119 @@ def test_policies_and_budgets_are_refused() -> None:
         lu.louvain(graph_named("lfr"), device="cuda:0,1", memory="base")
     with pytest.raises(OptionError, match="use one device"):
         lu.louvain(graph_named("lfr"), device="cuda:all", device_budget="50%")
+
+
+BOTH = Visible(host="node7", devices=("17:00", "65:00"))
+ONE = Visible(host="node7", devices=("17:00",))
+
+
+@pytest.mark.parametrize(
+    ("seen", "numbers"),
+    [
+        ([BOTH, BOTH], [0, 1]),  # mpiexec on one machine
+        ([BOTH, BOTH, BOTH], [0, 1, 0]),
+        ([BOTH, Visible(host="node7", devices=("65:00", "17:00"))], [0, 0]),  # dask-cuda
+        ([ONE, Visible(host="node7", devices=("65:00",))], [0, 0]),  # srun --gpus-per-task=1
+        ([BOTH, Visible(host="node8", devices=BOTH.devices), BOTH], [0, 0, 1]),
+    ],
+)
+def test_ranks_take_the_gpus_of_their_machine_in_turn(
+    seen: list[Visible], numbers: list[int]
+) -> None:
+    assert [device_of(rank, seen, "host") for rank in range(len(seen))] == numbers
+
+
+def test_nccl_takes_a_gpu_for_each_rank() -> None:
+    assert [device_of(rank, [BOTH, BOTH], "nccl") for rank in (0, 1)] == [0, 1]
+    for seen in ([ONE, ONE], [BOTH, BOTH, BOTH]):  # fewer GPUs than ranks
+        with pytest.raises(
+            DeviceUnavailableError, match=r"would share the GPU 17:00 of node7.*use"
+        ):
+            device_of(0, seen, "nccl")
+
+
+@pytest.mark.parametrize("exchange", ["host", "nccl"])
+def test_all_ranks_tell_of_the_one_without_a_gpu(exchange: Any) -> None:
+    reason = "CuPy is not installed; pip install 'louvain-um[cuda13]'"
+    seen = [BOTH, Visible(host="node8", devices=(), problem=reason)]
+    told = set()
+    for rank in (0, 1):
+        with pytest.raises(DeviceUnavailableError) as error:
+            device_of(rank, seen, exchange)
+        told.add(str(error.value))
+    assert told == {f"rank 1 of 2 (on node8) has no GPU: {reason}"}
+
+
+def test_nccl_that_is_missing_is_told_of() -> None:
+    seen = [BOTH, Visible(host="node8", devices=("17:00",), no_nccl="CuPy finds no NCCL (x)")]
+    assert device_of(1, seen, "host") == 0
+    with pytest.raises(DeviceUnavailableError, match=r"rank 1 of 2 \(on node8\).*nvidia-nccl-cu13"):
+        device_of(0, seen, "nccl")
+
+
+def test_a_machine_without_cupy_has_no_nccl() -> None:
+    if importlib.util.find_spec("cupy") is not None:
+        pytest.skip("CuPy is installed")
+    assert nccl_problem() == "CuPy finds no NCCL (No module named 'cupy')"
+
+
+def test_what_ranks_see_is_told_to_all() -> None:
+    here = [BOTH, Visible(host="node8", devices=(), problem="none — really")]
+    found = run_threads(lambda ranks: gather_visible(ranks, here[ranks.rank]), 2)
+    assert found == [here, here]
+
+
+def test_a_machine_without_a_gpu_says_why() -> None:
+    try:
+        from cupy.cuda import runtime
+
+        if runtime.getDeviceCount():
+            pytest.skip("there is a GPU here")
+    except Exception:  # no CuPy, or no driver
+        pass
+    found = visible_here()
+    assert found.devices == ()
+    assert "use device='cpu'" in found.problem
+    options = Options(device="cuda")
+    with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 2 .* has no GPU"):
+        detect_in_threads(graph_named("lfr"), options, ranks=2)
+
+
+def test_a_rank_that_is_broken_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Visible:
+        raise LouvainUmError("broken on purpose")
+
+    monkeypatch.setattr(visible, "visible_here", broken)
+    with pytest.raises(LouvainUmError, match="broken on purpose"):
+        detect_in_threads(graph_named("lfr"), Options(device="cuda"), ranks=2, patience=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "cuda:1"}, "use device='cuda'"),
+        ({"device": "cuda:0,1"}, "use device='cuda'"),
+        ({"device": "cuda", "memory": "base"}, "drop memory, or use one device"),
+        ({"device": "cuda", "device_budget": "50%"}, "drop device_budget, or use one device"),
+        ({"device": "cuda", "peer_memory": "cuda:1"}, "drop peer_memory, or use one device"),
+        ({"device": "cpu", "exchange": "nccl"}, "use device='cuda'"),
+        ({"device": "cuda", "exchange": "tcp"}, "'host' or 'nccl'"),
+        ({"device": "cuda", "exchange": "nccl", "cluster": None}, "cluster='mpi'"),
+    ],
+)
+def test_options_that_ranks_do_not_take(options: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        lu.louvain(graph_named("lfr"), **{"cluster": "local:2", **options})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("memory", "base"), ("device_budget", "50%"), ("peer_memory", "cuda:1"), ("ballast", "1GB")],
+)
+def test_what_several_devices_refuse_is_named(option: str, value: str) -> None:
+    options: Any = {option: value}
+    with pytest.raises(OptionError) as refused:
+        refuse_policies(Options(device="cuda", **options))
+    assert (refused.value.option, refused.value.value) == (option, value)
+    flag = f"--{option.replace('_', '-')}"
+    assert refused.value.message(flag).endswith(f"; drop {flag}, or use one device")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from louvain_um import Graph, api
-from louvain_um.distributed.carriers.threads import run_threads
+from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import blocks_of, join_blocks
 from louvain_um.distributed.run import detect_in_threads
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, WorkerLostError
 from louvain_um.options import Options
+from tests.distributed.conformance import conforms
+from tests.distributed.processes import found_on, run_processes
 from tests.distributed.runs import assert_equal, graph_named, one_process
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -53,3 +59,89 @@ def test_blocks_that_do_not_belong_together_are_refused() -> None:
 
     with pytest.raises(GraphError, match="divide it anew"):
         run_threads(task, 2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_threads(size: int) -> None:
+    assert len(set(run_threads(conforms, size, patience=60))) == 1
+
+
+def test_a_rank_that_waits_for_nothing_knows_of_an_abort() -> None:
+    aborted = threading.Event()
+
+    def task(ranks: ThreadCommunicator) -> None:
+        if ranks.rank:
+            ranks.abort("broken on purpose")
+            aborted.set()
+            return
+        assert aborted.wait(30)
+        with pytest.raises(WorkerLostError, match="broken on purpose"):
+            ranks.check()
+
+    run_threads(task, 2, patience=60)
+
+
+@pytest.mark.system
+def test_processes() -> None:
+    assert len(set(run_processes(conforms, 2))) == 1
+    with pytest.raises(AssertionError, match=r"rank \d: Traceback(.|\n)*on purpose"):
+        run_processes(broken, 2)
+
+
+@pytest.mark.system
+def test_processes_find_the_labels_of_one() -> None:
+    cases = [("weighted rmat", "leiden"), ("lfr", "louvain")]
+    for found in run_processes(found_on, 2, cases, "cpu", "host"):
+        for case, each in zip(cases, found, strict=True):
+            assert_equal(each, one_process(*case))
+
+
+def broken(ranks: Communicator) -> None:
+    if ranks.rank:
+        raise ValueError("broken on purpose")
+    ranks.allgatherv(ranks.sum_exact([1]))
+
+
+@pytest.mark.system
+def test_dask() -> None:
+    pytest.importorskip("distributed.scheduler", reason="Dask is not installed")
+    from louvain_um.distributed.carriers.dask_local import local_client
+    from louvain_um.distributed.carriers.dask_rank import (
+        DaskCommunicator,
+        Doors,
+        Session,
+        version_digest,
+    )
+    from louvain_um.distributed.carriers.dask_session import workers_of
+
+    def task(session: Session, rank: int) -> int:
+        return conforms(DaskCommunicator(session, rank))
+
+    with local_client(2) as client:
+        client.register_plugin(Doors())
+        where = workers_of(client)
+        session = Session(
+            name="conforms", addresses=tuple(where), patience=60, version=version_digest()
+        )
+        running = [
+            client.submit(task, session, rank, workers=[at], pure=False)
+            for rank, at in enumerate(where)
+        ]
+        assert len(set(client.gather(running))) == 1
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_mpi(tmp_path: Path, ranks: int) -> None:
+    pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
+    from tests.distributed.test_mpi import mpiexec
+
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from louvain_um.distributed.carriers.mpi import MpiCommunicator\n"
+        "from tests.distributed.conformance import conforms\n"
+        "assert conforms(MpiCommunicator(60.0)) > 0\n"
+    )
+    done = mpiexec(str(script), ranks=ranks)
+    assert done.returncode == 0, done.stderr

@@ -1,17 +1,24 @@
+"""Aggregation on a device: ranges of rows, and levels made from the input."""
+
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from louvain_um import Graph, generators
+from louvain_um import Graph, api, generators
 from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
+from louvain_um.gpu import engine
+from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits, aggregate
 from louvain_um.gpu.engine import GpuEngine
+from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.memory.short_weights import widened
 from louvain_um.gpu.relabel import relabel
@@ -19,6 +26,7 @@ from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.options import Options
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+
 
 CHUNKED = Limits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
 """Several launches, as many chunks as there may be, hubs one or a few at a time."""
@@ -51,11 +59,16 @@ def weighted(graph: Graph, top: int) -> Graph:
     return Graph.from_edges(u[keep], graph.targets[keep], w, n_vertices=graph.n_vertices)
 
 
+def looped(graph: Graph) -> Graph:
+    return replace(graph, loops=np.arange(graph.n_vertices, dtype=np.int64) % 3)
+
+
 GRAPHS = {
     "two": lambda: Graph.from_edges([0], [1]),
     "rmat": lambda: generators.rmat(14).graph,
     "rmat u32": lambda: weighted(generators.rmat(13).graph, 50),
     "rmat u64": lambda: weighted(generators.rmat(13).graph, 2**33),
+    "rmat loops": lambda: looped(generators.rmat(13).graph),
     "lfr": lambda: generators.lfr(20_000).graph,
     "star": lambda: star(weights=False),
     "star u64": lambda: star(weights=True),
@@ -216,4 +229,162 @@ def test_a_heavy_arc_among_light_ones_keeps_its_weight() -> None:
         assert coarse.weights.dtype == np.uint8
         exact = rows(expected.offsets, expected.targets, expected.weights)
         for a, b in zip(arcs_of(coarse), exact, strict=True):
+            assert np.array_equal(a, b)
+
+
+PIECES = (1, 2, 13)
+KEPT = {"roomy": None, "merging": 0.3, "growing": 0.01}
+
+CASES = [
+    (kind, pieces, kept)
+    for i, kind in enumerate(GRAPHS)
+    for j, pieces in enumerate(PIECES)
+    for k, kept in enumerate(KEPT)
+    if (i + j + k) % 3 == 0
+]
+"""Each graph with all numbers of ranges and all ways; each pair of these with some graph."""
+
+
+@cache
+def graph_of(kind: str) -> Graph:
+    return GRAPHS[kind]()
+
+
+def found_of(level: Any, coarse: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """Return the arrays and the numbers of an aggregated level."""
+    arrays = [x.get() for x in (coarse.offsets, level.numbers, coarse.loops, coarse.degrees)]
+    sums = coarse.inside, coarse.squares, coarse.max_degree, coarse.arcs, coarse.vertices
+    return [*arrays, *arcs_of(coarse)], sums
+
+
+def with_labels(gpu: GpuEngine, graph: Graph, labels: Any) -> Any:
+    """Return level 0 with these communities."""
+    level = gpu.load(graph)
+    level.labels = gpu.memory.empty("labels.0.0", "community", level.vertices, "u4")
+    level.labels.set(labels.astype(np.uint32))
+    return level
+
+
+@cache
+def at_once(kind: str) -> dict[str, tuple[list[Any], tuple[int, ...]]]:
+    """Return what a graph is aggregated to, by partition."""
+    found = {}
+    for name, labels in partitions(graph_of(kind).n_vertices).items():
+        with GpuEngine(Options(), ignore) as gpu:
+            level = with_labels(gpu, graph_of(kind), labels)
+            found[name] = found_of(level, aggregate(kernels, gpu.memory, level, LIMITS))
+    return found
+
+
+@pytest.mark.parametrize(("kind", "pieces", "kept"), CASES)
+def test_reading_in_ranges_changes_nothing(kind: str, pieces: int, kept: str) -> None:
+    graph = graph_of(kind)
+    n = graph.n_vertices
+    ranges = list(pairwise(n * i // pieces for i in range(pieces + 1)))
+    limits = replace(CHUNKED, chunks=3, kept=KEPT[kept])
+    for name, labels in partitions(n).items():
+        with GpuEngine(Options(), ignore) as gpu:
+            level = with_labels(gpu, graph, labels)
+            live = set(gpu.memory.live)
+            asked = list[tuple[int, int]]()
+            coarse = aggregate(
+                kernels,
+                gpu.memory,
+                level,
+                limits,
+                ranges,
+                lambda *ends, asked=asked: asked.append(ends),
+            )
+            where = f"{name}, {pieces} ranges"
+            assert asked == [ends for ends in ranges if ends in asked], where
+            arrays, sums = found_of(level, coarse)
+            expected, exact = at_once(kind)[name]
+            for a, b in zip(arrays, expected, strict=True):
+                assert np.array_equal(a, b), where
+            assert sums == exact, where
+            gpu.release(coarse)
+            assert set(gpu.memory.live) == live, where
+
+
+def with_limits(limits: Limits, *args: Any) -> Any:
+    kernels, memory, level, _, *where = args
+    return aggregate(kernels, memory, level, limits, *where)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("kind", ["rmat", "lfr", "rmat u32", "rmat u64"])
+def test_labels_do_not_depend_on_how_levels_are_stored(
+    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = GRAPHS[kind]()
+    expected = getattr(api, method)(graph, device="cpu")
+    for limits in WAYS.values():
+        instead = partial(with_limits, limits)
+        monkeypatch.setattr(engine, "aggregate", instead)
+        found = getattr(api, method)(graph, device="cuda")
+        assert np.array_equal(found.labels, expected.labels)
+        visited = [[(x.arcs, x.arcs_visited) for x in y.levels] for y in (found, expected)]
+        assert visited[0] == visited[1]
+
+
+@pytest.fixture(params=[LIMITS, CHUNKED], ids=["chunk", "chunks"])
+def always(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small level 1 is, and whatever it keeps, level 2 takes its place."""
+    limits: Limits = replace(request.param, small=0)
+    monkeypatch.setattr(engine, "LIMITS", limits)
+    monkeypatch.setattr(reaggregate, "wanted", lambda first, level, *_: level.number == 1)
+
+
+def state_of(level: GpuLevel) -> list[np.ndarray]:
+    offsets = level.offsets.get()
+    short = level.weights.dtype.itemsize < 4
+    weights = widened(level.weights) if short else level.weights.get()
+    source, targets = np.repeat(np.arange(level.vertices), np.diff(offsets)), level.targets.get()
+    order = np.lexsort((targets, source))
+    found = [offsets, targets[order], weights[order], level.loops.get(), level.degrees.get()]
+    return [x.astype(np.int64) for x in found]
+
+
+@pytest.mark.usefixtures("always")
+def test_labels_are_the_same(graph: Graph) -> None:
+    expected = api.leiden(graph, device="cpu")
+    found = api.leiden(graph, device="cuda")
+    assert np.array_equal(found.labels, expected.labels)
+    for a, b in zip(found.maps, expected.maps, strict=True):
+        assert np.array_equal(a, b)
+    for x, y in zip(found.levels, expected.levels, strict=True):
+        assert (x.vertices, x.arcs, x.arcs_visited) == (y.vertices, y.arcs, y.arcs_visited)
+
+
+@pytest.mark.usefixtures("always")
+def test_levels_are_those_of_the_cpu_and_come_back(graph: Graph) -> None:
+    options = Options(method="leiden")
+    cpu = CpuEngine(options, ignore)
+    with GpuEngine(options, ignore) as gpu:
+        level, exact = gpu.load(graph), cpu.load(graph)
+        levels = [level]
+        for _ in range(2):
+            for step in (gpu, cpu):
+                step.move(level if step is gpu else exact)
+                step.refine(level if step is gpu else exact)
+            level, exact = gpu.aggregate(level), cpu.aggregate(exact)
+            levels.append(level)
+            if level.number == 1:
+                before = state_of(level)
+        first = levels[1]
+        assert first.offsets is None
+        assert np.array_equal(level.start.get(), exact.start)
+        assert (level.tag, level.max_degree) == ("1.2", int(np.diff(exact.offsets).max()))
+        assert gpu.sums(level) == cpu.sums(exact)
+        offsets, targets, weights, loops, degrees = state_of(level)
+        for a, b in zip(
+            (offsets, loops, degrees), (exact.offsets, exact.loops, exact.degrees), strict=True
+        ):
+            assert np.array_equal(a, b)
+        order = np.lexsort((exact.targets, np.repeat(np.arange(level.vertices), np.diff(offsets))))
+        assert np.array_equal(targets, exact.targets[order])
+        assert np.array_equal(weights, exact.weights[order].astype(np.int64))
+        gpu.release(level)
+        gpu.split_disconnected(first)
+        for a, b in zip(state_of(first), before, strict=True):
             assert np.array_equal(a, b)

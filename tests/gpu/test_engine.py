@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import louvain_um as lu
 from louvain_um import Graph, api, read_graph
 from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
-from louvain_um.generators import lfr, ring_of_cliques
+from louvain_um.generators import lfr, ring_of_cliques, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.memory.packed import sorts
 from louvain_um.gpu.runtime import launch
 from louvain_um.gpu.runtime.device import Choice
 from louvain_um.results.communities import Communities
 from tests.distributed.runs import assert_equal
 from tests.graphs import of_kind
-
-pytestmark = pytest.mark.gpu
 
 METHODS = ("louvain", "leiden")
 
@@ -32,12 +33,14 @@ def same(graph: Graph, method: str, **options: Any) -> Communities:
     return gpu
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["karate.mtx", "cond-mat-2005.npz", "email-Enron.txt.gz"])
 def test_labels_of_real_graphs(gpu: Choice, shared_data: Path, name: str, method: str) -> None:
     same(read_graph(shared_data / name), method)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 def test_many_hubs_in_small_batches(
     gpu: Choice, method: str, monkeypatch: pytest.MonkeyPatch
@@ -50,6 +53,7 @@ def test_many_hubs_in_small_batches(
     same(graph, method)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("objective", ["cpm", "directed", "bipartite", "signed"])
 def test_objectives_with_arrays_in_host_memory(gpu: Choice, method: str, objective: Any) -> None:
@@ -58,6 +62,7 @@ def test_objectives_with_arrays_in_host_memory(gpu: Choice, method: str, objecti
     same(graph, method, objective=objective, resolution=resolution, memory="zero_copy")
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weights", ["none", "uniform"])
 def test_constraints_of_larger_graphs(gpu: Choice, method: str, weights: Any) -> None:
@@ -69,11 +74,13 @@ def test_constraints_of_larger_graphs(gpu: Choice, method: str, weights: Any) ->
     same(graph, method, objective="cpm", resolution=0.05, initial=initial, max_size=40)
 
 
+@pytest.mark.gpu
 def test_large_levels_with_other_objectives_take_more_than_one_launch(gpu: Choice) -> None:
     same(lfr(1 << 17).graph, "leiden", objective="cpm", resolution=0.01)
     same(of_kind("signed", 16), "louvain", objective="signed")
 
 
+@pytest.mark.gpu
 def test_a_graph_on_the_device_takes_other_objectives(gpu: Choice) -> None:
     graph = lfr(1 << 12).graph
     found = api.leiden(DeviceGraph.from_host(graph), objective="cpm", resolution=0.02)
@@ -82,6 +89,7 @@ def test_a_graph_on_the_device_takes_other_objectives(gpu: Choice) -> None:
     assert found.modularity == here.modularity
 
 
+@pytest.mark.gpu
 @pytest.mark.alone
 def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
     import cupy
@@ -95,6 +103,7 @@ def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
     assert result.memory["graph"] >= graph.targets.nbytes
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("weights", ["none", "uniform"])
 def test_a_graph_on_the_device_gives_the_same_labels(gpu: Choice, weights: str) -> None:
     plain = lfr(1 << 12, max_degree=400, weights=weights).graph
@@ -106,6 +115,7 @@ def test_a_graph_on_the_device_gives_the_same_labels(gpu: Choice, weights: str) 
         assert np.array_equal(labels, api.louvain(there, device="cpu").labels)
 
 
+@pytest.mark.gpu
 def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu: Choice) -> None:
     graph = lfr(1 << 13, max_degree=400).graph
     with pytest.raises(MemoryBudgetError, match=r"needs .* MiB .*largest: .*targets\.0"):
@@ -113,6 +123,7 @@ def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu:
     assert api.louvain(graph, device="cuda").n_communities > 1
 
 
+@pytest.mark.gpu
 def test_the_current_device_is_restored(gpu: Choice) -> None:
     import cupy
 
@@ -121,3 +132,88 @@ def test_the_current_device_is_restored(gpu: Choice) -> None:
     assert cupy.cuda.runtime.getDevice() == before
     with pytest.raises(DeviceUnavailableError, match="there is no cuda:99"):
         api.louvain(ring_of_cliques(5, size=4).graph, device="cuda:99")
+
+
+def stars(leaves: int) -> Graph:
+    """Return a graph of vertices of every degree class whose leaves are tied to each other."""
+    hubs = [3, 6, 12, 24, 90, 700, 5000, leaves]
+    n = len(hubs) + leaves
+    u = np.concatenate([np.full(count, hub) for hub, count in enumerate(hubs)])
+    v = np.concatenate([len(hubs) + np.arange(count) for count in hubs])
+    ring = len(hubs) + np.arange(leaves)
+    return Graph.from_edges(
+        np.concatenate([u, ring]), np.concatenate([v, np.roll(ring, 1)]), n_vertices=n
+    )
+
+
+def weighted(largest: int) -> Graph:
+    """Return a graph whose weights are between 1 and a largest one, which some arc has."""
+    plain = lfr(20_000, seed=5).graph
+    u = np.repeat(np.arange(plain.n_vertices), np.diff(plain.offsets))
+    once = u < plain.targets
+    weights = np.random.default_rng(5).integers(1, largest + 1, np.count_nonzero(once))
+    weights[0] = largest
+    return Graph.from_edges(
+        u[once], plain.targets[once], weights=weights, n_vertices=plain.n_vertices
+    )
+
+
+GRAPHS = {
+    "rmat": lambda: rmat(14, seed=5).graph,
+    "lfr": lambda: lfr(20_000, seed=5).graph,
+    "stencil": lambda: stencil((30, 30, 30)).graph,
+    "stars": lambda: stars(9000),
+    "weighted": lambda: weighted(65_535),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_labels_with_packed_targets(gpu: Choice, name: str, method: str) -> None:
+    graph = GRAPHS[name]()
+    detect = getattr(lu, method)
+    want = detect(graph, device="cpu")
+    used = 0
+    there = DeviceGraph.from_host(graph)
+    for budget, both in (("92%", False), ("75%", True), ("60%", False), ("45%", True)):
+        for given in (graph, there) if both else (graph,):
+            found = detect(given, device="cuda", device_budget=budget)
+            used += found.provenance["plan"]["packed"]
+            np.testing.assert_array_equal(found.labels, want.labels)
+            assert found.modularity == want.modularity
+    assert used
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+def test_rows_are_sorted_by_length_or_keep_their_order(gpu: Choice) -> None:
+    for reach, n in ((20, 60_000), (20, 1 << 24), (1, (1 << 24) + 1)):
+        # Numbers of vertices take up to four bytes, packed ones but where the ring closes one.
+        ring = n - 1 - np.arange(60_000)
+        ends = [np.roll(ring, step) for step in range(1, reach + 1)]
+        graph = Graph.from_edges(np.tile(ring, reach), np.concatenate(ends), n_vertices=n)
+        assert sorts(n, graph.n_arcs) == (reach == 20 and n == 60_000)
+        found = lu.louvain(graph, device="cuda", device_budget="50%")
+        assert found.provenance["plan"]["packed"]
+        assert found.provenance["plan"]["target_bytes"] < 1.1
+        want = lu.louvain(graph, device="cuda", memory="device")
+        np.testing.assert_array_equal(found.labels, want.labels)
+        assert found.modularity > 0.9
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("wide", [False, True])
+def test_weights_take_16_bits_up_to_the_largest(gpu: Choice, wide: bool) -> None:
+    for largest, packs in ((65_535, True), (65_536, False)):
+        graph = weighted(largest)
+        assert graph.weights is not None
+        if wide:
+            graph = replace(graph, weights=graph.weights.astype(np.int64))
+        want = lu.leiden(graph, device="cpu")
+        for given in (graph, DeviceGraph.from_host(graph)):
+            found = lu.leiden(given, device="cuda", device_budget="50%")
+            assert found.provenance["plan"]["packed"] == packs
+            np.testing.assert_array_equal(found.labels, want.labels)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.results.communities import Communities, Level, number_by_size
+from louvain_um.results.display import listable, size_rows
 from louvain_um.results.quality import modularity
 
 TRIANGLES = ([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
@@ -349,3 +350,9 @@ def test_labels_are_wrapped_with_graphs_of_other_libraries():
     assert again.compare(found).identical
     with pytest.raises(lu.GraphError, match="no community"):
         Communities.of(club, {0: 1})
+
+
+def test_names_with_commas_are_quoted_in_lists() -> None:
+    assert listable(["Smith, J.", "Bob", 7]) == ['"Smith, J."', "Bob", "7"]
+    graph = lu.as_graph((["Smith, J.", "Bob"], ["Bob", "Cid"]))
+    assert size_rows(lu.louvain(graph, device="cpu"))[0][2] == 'Bob, Cid, "Smith, J."'

@@ -1,8 +1,13 @@
+"""Comparison of partitions, whatever holds their labels."""
+
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +17,7 @@ import louvain_um as lu
 from louvain_um.results import comparison
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels, compare
+from louvain_um.results.quality import quality
 
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
@@ -95,3 +101,219 @@ def test_ids_that_are_one_apart_are_told_at_the_callers_line() -> None:
         with pytest.warns(lu.GraphWarning, match="one apart") as told:
             call()
         assert told[0].filename == __file__
+
+
+NUMBERED = nx.karate_club_graph()
+NAMED = nx.les_miserables_graph()
+TUPLES = nx.relabel_nodes(nx.path_graph(6), {v: (v, "x") for v in range(6)})
+
+
+@pytest.mark.parametrize("graph", [NUMBERED, NAMED, TUPLES], ids=["ids", "names", "tuples"])
+def test_forms_agree_with_networkx(graph: nx.Graph) -> None:
+    parts = nx.community.greedy_modularity_communities(graph)
+    expected = pytest.approx(nx.community.modularity(graph, parts), abs=1e-12)
+    by_vertex = {vertex: c for c, part in enumerate(parts) for vertex in part}
+    in_order = [by_vertex[vertex] for vertex in graph]
+    own = lu.as_graph(graph)
+    for each in (
+        parts,
+        [set(part) for part in parts],
+        [list(part) for part in parts],
+        tuple(parts),
+        dict(enumerate(parts)).values(),
+        by_vertex,
+        {vertex: f"c{c}" for vertex, c in by_vertex.items()},
+        in_order,
+        np.array(in_order),
+    ):
+        assert lu.modularity(graph, each) == expected
+        assert lu.modularity(own, each) == expected
+        result = lu.Communities.of(own, each)
+        assert result.modularity == expected
+        assert compare(result, by_vertex).identical
+        assert result.compare(parts).identical
+    assert lu.modularity(graph, result) == expected
+    assert lu.modularity(graph, result.communities()) == expected
+    assert quality(own, by_vertex).modularity == expected
+
+
+def test_a_result_of_a_shuffled_graph_is_matched_by_name() -> None:
+    shuffled = nx.Graph()
+    shuffled.add_nodes_from(reversed(list(NAMED)))
+    shuffled.add_edges_from(NAMED.edges(data=True))
+    result = lu.louvain(shuffled, device="cpu")
+    assert lu.modularity(NAMED, result) == pytest.approx(result.modularity)
+
+
+def test_labels_in_order_are_those_of_the_vertices() -> None:
+    assert compare({2: "b", 0: "a", 1: "a"}, [0, 0, 1]).identical
+    assert compare([0, 0, 1], {2: "b", 0: "a", 1: "a"}).identical
+    assert compare([{2}, {0, 1}], {0: 1, 1: 1, 2: 0}).identical
+
+
+@pytest.mark.parametrize(
+    ("each", "message"),
+    [
+        ({0: 0}, "vertex 1 has no community; list every vertex"),
+        ({**dict.fromkeys(range(6), 0), 9: 1}, "9 is no vertex of the graph"),
+        ([{0, 1, 2}, {2, 3, 4, 5}], "vertex 2 is in two communities; list it once"),
+        ([{0, 1, 2}, {3, 4, "five"}], "'five' is no vertex of the graph"),
+        ({vertex: [1] for vertex in range(6)}, "communities must be integers or strings"),
+        ([0, 1], "labels of 6 vertices expected, got 2; pass one integer per vertex, a dict"),
+        (7, "got int; pass one integer per vertex, a dict of vertex and community"),
+        (np.zeros((2, 3)), "got ndarray; pass"),
+    ],
+)
+def test_what_fits_no_form_is_refused_in_one_line(each: Any, message: str) -> None:
+    for ask in (lu.modularity, quality, lu.Communities.of):
+        with pytest.raises(lu.GraphError) as caught:
+            ask(lu.as_graph(nx.path_graph(6)), each)
+        assert message in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+igraph = pytest.importorskip("igraph")
+
+SHUFFLED = nx.Graph()
+SHUFFLED.add_nodes_from(reversed(range(34)))
+SHUFFLED.add_edges_from(nx.karate_club_graph().edges)
+
+
+@pytest.fixture(params=[NAMED, SHUFFLED, nx.karate_club_graph()], ids=["text", "numbers", "none"])
+def found(request: pytest.FixtureRequest) -> lu.Communities:
+    return lu.louvain(lu.as_graph(request.param, weighted=False), device="cpu")
+
+
+def test_rows_in_any_order_mean_the_same_communities(found: lu.Communities) -> None:
+    frame = found.to_frame()
+    mixed = frame.sample(frac=1, random_state=3)
+    for each in (
+        frame,
+        mixed,
+        mixed.rename(columns={"community": "partition"}),
+        mixed[["community", "vertex"]].assign(size=1),
+        mixed.set_index("vertex").community,
+        mixed.set_index("vertex").community.astype("category"),
+        frame.community,
+        mixed.community
+        if found.names is None or found.names.dtype.kind == "U"
+        else frame.community,
+    ):
+        assert lu.modularity(found.graph, each) == pytest.approx(found.modularity)
+        assert found.compare(each).identical
+        assert compare(each, found).identical
+        assert np.array_equal(lu.Communities.of(found.graph, each).labels, found.labels)
+        assert lu.louvain(found.graph, initial=each, device="cpu").modularity >= found.modularity
+
+
+def test_cells_of_a_graph_without_names_are_taken_in_order() -> None:
+    graph = lu.as_graph(nx.karate_club_graph(), weighted=False)
+    found = lu.leiden(graph, device="cpu")
+    cells = pd.Series(found.labels.astype(str), index=[f"cell{k}" for k in range(34)])
+    assert lu.modularity(graph, cells.astype("category")) == pytest.approx(found.modularity)
+    assert found.compare(cells).identical
+
+
+@pytest.mark.parametrize(
+    ("each", "message"),
+    [
+        (pd.DataFrame({"node": [1], "community": [2]}), "needs the columns vertex and community"),
+        (pd.DataFrame({"vertex": [0, 0], "community": [1, 2]}), "a vertex is listed twice"),
+        (pd.Series([1, 2], index=["Valjean", "Valjean"]), "a vertex is in the index twice"),
+        (pd.Series(range(77), index=[f"x{k}" for k in range(77)]), "'x0' is no vertex"),
+        (["a", None, "b"] + 74 * ["c"], "the label at index 1 is missing"),
+    ],
+)
+def test_labels_of_other_vertices_are_refused(each: Any, message: str) -> None:
+    with pytest.raises(lu.GraphError, match=message):
+        lu.modularity(NAMED, each)
+
+
+def test_a_vertex_in_two_sets_is_no_partition() -> None:
+    found = lu.louvain(nx.path_graph(3), device="cpu")
+    with pytest.raises(lu.GraphError, match="communities overlap"):
+        found.compare([{0, 1}, {1, 2}])
+
+
+def test_a_dendrogram_of_igraph_is_cut_where_it_says() -> None:
+    graph = igraph.Graph.Famous("Zachary")
+    tree = graph.community_fastgreedy()
+    assert lu.modularity(graph, tree) == pytest.approx(tree.as_clustering().modularity)
+
+
+KARATE = nx.karate_club_graph()
+
+
+def as_igraph() -> Any:
+    return igraph.Graph.from_networkx(KARATE, vertex_attr_hashable="name")
+
+
+def check(found: object, members: list[set[int]], graph: lu.Graph) -> None:
+    """A result says the same as its members as sets."""
+    assert compare(found, members).identical
+    assert lu.modularity(graph, found) == pytest.approx(lu.modularity(graph, members))
+    wrapped = Communities.of(graph, found)
+    assert wrapped.n_communities == len(members)
+    assert wrapped.compare(found).identical
+
+
+def test_igraph() -> None:
+    other = as_igraph()
+    found = other.community_multilevel(weights="weight")
+    names = np.array(other.vs["name"])
+    members = [set(names[list(part)].tolist()) for part in found]
+    graph = lu.as_graph(KARATE)
+    check(found, members, graph)
+    assert lu.modularity(graph, found) == pytest.approx(found.modularity)
+
+
+def test_igraph_by_name() -> None:
+    other = igraph.Graph.TupleList([("b", "a"), ("a", "c"), ("x", "y")])
+    found = other.connected_components()
+    graph = lu.as_graph((["a", "a", "x"], ["b", "c", "y"]))
+    assert lu.louvain(graph, device="cpu").compare(found).identical
+
+
+def test_leidenalg() -> None:
+    leidenalg = pytest.importorskip("leidenalg")
+    other = as_igraph()
+    found = leidenalg.find_partition(other, leidenalg.ModularityVertexPartition, seed=1)
+    names = np.array(other.vs["name"])
+    check(found, [set(names[list(part)].tolist()) for part in found], lu.as_graph(KARATE))
+
+
+def test_infomap() -> None:
+    infomap = pytest.importorskip("infomap")
+    found = infomap.Infomap("--two-level --silent --seed 1")
+    for u, v in KARATE.edges:
+        found.add_link(u, v)
+    result = found.run()
+    modules: dict[int, set[int]] = {}
+    for node, module in result.modules().items():
+        modules.setdefault(module, set()).add(node)
+    for each in (found, result):
+        check(each, list(modules.values()), lu.as_graph(KARATE))
+
+
+class NodeClustering:
+    """The attributes of cdlib's class of this name, whose package needs many others."""
+
+    def __init__(self, communities: list[list[int]], *, overlap: bool = False) -> None:
+        self.communities, self.overlap = communities, overlap
+
+
+def test_cdlib() -> None:
+    halves = [list(range(17)), list(range(17, 34))]
+    check(NodeClustering(halves), [set(part) for part in halves], lu.as_graph(KARATE))
+
+
+@pytest.mark.parametrize(
+    "found",
+    [NodeClustering([[0, 1], [1, 2]], overlap=True),
+     igraph.VertexCover(igraph.Graph.Full(3), [[0, 1], [1, 2]])],
+)  # fmt: skip
+def test_overlapping_communities_are_told(found: object) -> None:
+    with pytest.raises(lu.GraphError, match="communities overlap"):
+        compare(found, [0, 0, 1])
+    with pytest.raises(lu.GraphError, match="communities overlap"):
+        lu.modularity(lu.Graph.from_edges([0, 1], [1, 2]), found)

@@ -172,3 +172,116 @@ def test_the_command_to_detect_with_names_the_objective(run):
     done = run("resolution", "example:karate", "--objective", "cpm", "--points", 4)
     assert "--objective cpm --resolution " in done.out
     assert "--objective" not in run("resolution", "example:karate", "--points", 4).out
+
+
+pytest.importorskip("matplotlib")
+
+BEGINS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".html": b"<!DOCTYPE html>"}
+
+
+@pytest.mark.parametrize("suffix", BEGINS)
+def test_pictures_of_every_kind_of_file(run, two_triangles, tmp_path, suffix):
+    out = tmp_path / f"picture{suffix}"
+    done = run("draw", two_triangles, "-o", out)
+    assert done.code == 0
+    assert done.out == f"2 communities drawn to {out}\n"
+    assert out.read_bytes().startswith(BEGINS[suffix])
+    other = tmp_path / f"again{suffix}"
+    assert run("draw", two_triangles, "-o", other, "-q").out == ""
+    assert other.read_bytes() == out.read_bytes()
+    refused = run("draw", two_triangles, "-o", out)
+    assert (refused.code, "--force" in refused.complaint()) == (1, True)
+    assert run("draw", two_triangles, "-o", out, "--force").code == 0
+
+
+@pytest.mark.parametrize("kind", ["graph", "communities", "sizes", "dendrogram"])
+def test_every_kind_of_picture(run, two_triangles, tmp_path, kind):
+    done = run("draw", two_triangles, "-o", tmp_path / "a.svg", "--kind", kind)
+    assert done.code == 0
+    assert "2 communities drawn to" in done.out
+    names = ("ann", "fay") if kind in ("graph", "dendrogram") else ("friends",)
+    assert all(name in (tmp_path / "a.svg").read_text() for name in names)
+
+
+def test_given_labels_are_drawn(run, two_triangles, tmp_path):
+    labels, out = tmp_path / "labels.csv", tmp_path / "a.html"
+    labels.write_text("vertex,community\n" + "".join(f"{n},{n in 'ann bob'}\n" for n in
+                      ("ann", "bob", "cid", "dan", "eve", "fay")))  # fmt: skip
+    assert run("draw", two_triangles, "--labels", labels, "-o", out).code == 0
+    assert "ann, bob" in out.read_text()
+    labels.write_text("vertex,community\nann,1\n")
+    refused = run("draw", two_triangles, "--labels", labels, "-o", tmp_path / "b.png")
+    assert (refused.code, "has no community" in refused.complaint()) == (1, True)
+    assert not (tmp_path / "b.png").exists()
+
+
+def test_numbered_vertices_with_given_labels(run, tmp_path):
+    graph, labels = tmp_path / "g.txt", tmp_path / "labels.txt"
+    graph.write_text("7 9\n9 12\n")
+    labels.write_text("7 1\n9 1\n12 2\n")
+    assert run("draw", graph, "--labels", labels, "-o", tmp_path / "a.png").code == 0
+
+
+def test_bad_options_are_refused_before_reading(run, two_triangles, tmp_path):
+    refused = run("draw", "missing.txt", "-o", tmp_path / "a.gif")
+    assert (refused.code, "must end in .png" in refused.complaint()) == (2, True)
+    refused = run("draw", two_triangles, "-o", tmp_path / "a.html", "--kind", "sizes")
+    assert (refused.code, "leave out --kind" in refused.complaint()) == (2, True)
+    assert "no folder" in run("draw", two_triangles, "-o", tmp_path / "no/a.png").complaint()
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_names_are_drawn_as_they_stand(run, tmp_path, suffix):
+    edges, out = tmp_path / "$\\frac$.csv", tmp_path / f"picture{suffix}"
+    edges.write_text("a,b\nb,c\nc,$\\frac$\n$x_1$,a\n")
+    assert run("draw", edges, "-o", out).code == 0
+    if suffix == ".svg":
+        drawn = out.read_text("utf-8")
+        assert ">$x_1$<" in drawn
+        assert ">$\\frac$<" in drawn
+
+
+@pytest.fixture
+def arcs(tmp_path):
+    path = tmp_path / "arcs.csv"
+    path.write_text("source,target\na,b\nb,c\nc,a\nd,e\ne,f\nf,d\na,d\n")
+    return path
+
+
+def test_objectives(run, arcs, tmp_path):
+    done = run("detect", arcs, "--objective", "directed", "--json", "--device", "cpu")
+    assert (done.json["objective"], done.json["communities"]) == ("directed", 2)
+    assert done.json["value"] == done.json["modularity"] > 0
+    done = run("detect", arcs, "--objective", "cpm", "--resolution", "0.4", "--device", "cpu")
+    assert "2 communities, CPM 3.6, modularity 0.3571" in done.out
+    signed = tmp_path / "signed.csv"
+    signed.write_text("source,target,weight\na,b,2\nb,c,-3\nc,d,1.5\n")
+    done = run("detect", signed, "--objective", "signed", "--device", "cpu")
+    assert "signed modularity" in done.out
+    done = run("detect", signed)
+    assert "--signed" in done.err
+
+
+def test_constraints(run, arcs, tmp_path):
+    labels, fixed, found = (tmp_path / name for name in ("start.csv", "fixed.txt", "found.csv"))
+    labels.write_text("vertex,community\na,0\nb,1\nc,1\nd,2\ne,2\nf,2\n")
+    fixed.write_text("a\nb\n")
+    run(
+        "detect", arcs, "--initial", labels, "--fixed", fixed, "--max-size", "3", "-o", found,
+        "--device", "cpu",
+    )  # fmt: skip
+    rows = dict(line.split(",") for line in found.read_text().splitlines()[1:])
+    assert rows["a"] != rows["b"]
+    assert rows["d"] == rows["e"] == rows["f"]
+    done = run("detect", arcs, "--max-size", "0")
+    assert "--max-size must be at least 1" in done.err
+    done = run("detect", arcs, "--fixed", tmp_path / "none.txt")
+    assert "none.txt" in done.err
+
+
+def test_equal_ids_of_two_modes_name_the_option_that_parts_them(run, tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item\n5,5\n5,6\n6,5\n")
+    done = run("detect", path, "--objective", "bipartite")
+    assert "--bipartite" in done.complaint()
+    assert run("detect", path, "--objective", "bipartite", "--bipartite").code == 0

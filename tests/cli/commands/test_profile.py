@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from louvain_um.profiling import load
+from louvain_um.profiling.sweep.store import KEY
 from tests.cli.conftest import Run
+from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 
 def test_a_run_is_recorded(run: Run, two_triangles: Path, tmp_path: Path):
@@ -79,3 +82,161 @@ def test_bad_arguments_give_one_line(
     assert out.code == code
     assert message in out.complaint()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    path = tmp_path / "run.npz"
+    paged_run().save(path)
+    return path
+
+
+def test_from_a_graph_to_a_page(run: Run, two_triangles: Path, tmp_path: Path):
+    recorded, page = tmp_path / "cpu.npz", tmp_path / "cpu.html"
+    assert run("profile", two_triangles, "-o", recorded, "--device", "cpu", "-q").code == 0
+    out = run("report", recorded, "-o", page)
+    assert (out.code, out.out) == (0, "")
+    assert f"wrote {page}" in out.err
+    text = page.read_text()
+    assert "louvain" in text
+    assert "measured (engine)" in text
+
+
+def test_without_a_page_there_are_tables(run: Run, session: Path):
+    out = run("report", session)
+    assert out.code == 0
+    for word in ("Eviction held the run back", "By group", "targets.0", "measured (uvm)", "note: "):
+        assert word in out.out
+
+
+def test_all_that_can_be_written_is(run: Run, session: Path, tmp_path: Path):
+    other = tmp_path / "other.npz"
+    cpu_run().save(other)
+    page, trace, charts = tmp_path / "r.html", tmp_path / "t.json", tmp_path / "charts"
+    out = run("report", session, other, "-o", page, "--trace", trace, "--charts", charts, "--json")
+    assert out.code == 0
+    found = out.json
+    assert len(found["sessions"]) == 2
+    assert "Eviction" in found["sessions"][0]["verdict"]
+    assert found["sessions"][0]["bytes_to_device"] > 0
+    assert str(page) in found["written"]
+    assert "Comparison" in page.read_text()
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert {"access-map.pdf", "fault-map.pdf"} <= {path.name for path in charts.iterdir()}
+
+
+def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
+    import pandas as pd
+
+    table, page = tmp_path / "results.csv", tmp_path / "r.html"
+    pd.DataFrame(sweep_rows()).to_csv(table, index=False)
+    assert run("report", table, "-o", page, "-q").code == 0
+    assert "Table 4.6" in page.read_text()
+    out = run("report", tmp_path)  # the sweep's folder
+    assert "adv2" in out.out
+    assert run("report", tmp_path, "--json").json["results"][0]["graph"] == "uk-2002-like"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("run.npz", "-o", "there.html"), 1, "--force"),
+        (("run.npz", "-o", "run.npz"), 2, "must end in .html"),
+        (("run.npz", "-o", "absent/r.html"), 1, "create it first"),
+        (("run.npz", "-o", "r.html", "--trace", "t.txt"), 2, "must end in .json"),
+        (("run.npz", "--trace", "there.json"), 1, "--force"),
+        (("run.npz", "--charts", "there.html"), 2, "is not a folder"),
+        (("there.html", "-o", "r.html"), 1, "not a session"),
+        (("absent.npz", "-o", "r.html"), 1, "no such file"),
+        (("bad.csv", "-o", "r.html"), 1, "no column 'graph'"),
+        (("empty.csv",), 1, "empty.csv: is empty; expected results of louvain-um sweep"),
+        (("good.csv", "--trace", "t.json"), 2, "no timeline"),
+    ],
+)
+def test_bad_arguments_of_report_give_one_line(
+    run: Run,
+    session: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    message: str,
+):
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("there.html", "there.json"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty.csv").touch()
+    pd.DataFrame(sweep_rows()).to_csv(tmp_path / "good.csv", index=False)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    out = run("report", *arguments)
+    assert out.code == code
+    assert message in out.complaint()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_force_replaces(run: Run, session: Path, tmp_path: Path):
+    page = tmp_path / "r.html"
+    page.write_text("old")
+    assert run("report", session, "-o", page, "--force").code == 0
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_a_simulated_run_is_reported_as_modelled(run: Run, two_triangles: Path, tmp_path: Path):
+    session, page = tmp_path / "sim.npz", tmp_path / "sim.html"
+    one = ("--policies", "base", "--oversubscription", "0")
+    assert run("simulate", two_triangles, *one, "--session", session, "-q").code == 0
+    assert run("report", session, "-o", page, "-q").code == 0
+    assert "modelled (simulator)" in page.read_text()
+    assert "measured (" not in page.read_text()
+    out = run("simulate", two_triangles, "--policies", "base,adv2", "--session", tmp_path / "b.npz")
+    assert out.code == 2
+    assert "--session must be of one policy" in out.complaint()
+    assert "--force" in run("simulate", two_triangles, *one, "--session", session).complaint()
+
+
+def test_a_pipe_is_not_waited_for(run: Run, tmp_path: Path):
+    import os
+
+    pipe = tmp_path / "run.npz"
+    os.mkfifo(pipe)
+    assert "neither a file nor a folder" in run("report", pipe).complaint()
+
+
+def test_one_file_for_two_things_is_refused_before_work(
+    run: Run, two_triangles: Path, tmp_path: Path
+):
+    both = tmp_path / "both.npz"
+    one = ("--policies", "base", "--oversubscription", "0")
+    out = run("simulate", two_triangles, *one, "--session", both, "-o", both)
+    assert (out.code, "are the same file" in out.complaint()) == (2, True)
+    assert not both.exists()
+
+
+def test_nothing_is_written_where_a_chart_is_in_the_way(run: Run, session: Path, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    charts, page, trace = tmp_path / "charts", tmp_path / "r.html", tmp_path / "t.json"
+    charts.mkdir()
+    (charts / "residency.pdf").write_text("mine")
+    out = run("report", session, "-o", page, "--trace", trace, "--charts", charts)
+    assert out.code == 1
+    assert "residency.pdf: exists already" in out.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["charts", "run.npz"]
+    assert [path.name for path in charts.iterdir()] == ["residency.pdf"]
+
+
+def test_an_interrupted_sweep_is_shown_with_what_is_missing(run: Run, tmp_path: Path):
+    about = {"gpu": "h200", "setup": "", "vertices": 34, "arcs": 156, "peak_bytes": 1 << 30}
+    rows = [{**row, **about} for row in sweep_rows()]
+    lines = [json.dumps({"row": row}) + "\n" for row in (*rows[:2], *rows[3:])]
+    (tmp_path / "points.jsonl").write_text("".join(lines))
+    requested = [{name: row[name] for name in KEY} for row in rows]
+    (tmp_path / "unfinished.json").write_text(json.dumps({"notes": [], "points": requested}))
+    out = run("report", tmp_path)
+    assert out.code == 0, out.err
+    assert f"{len(lines)} of {len(rows)} points are finished" in " ".join(out.out.split())
+    page = tmp_path / "r.html"
+    assert run("report", tmp_path, "-o", page, "-q").code == 0
+    assert "repeat its command" in page.read_text()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import io
 import os
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.labels import read_labels, write_labels
 from louvain_um.results.comparison import Labels
 from tests.paths import ROOT
 
@@ -139,3 +141,36 @@ def test_a_file_is_replaced_with_force_only(tmp_path: Path) -> None:
     with pytest.raises(LouvainUmError, match="force=True"):
         lu.write_labels([5, 5], tmp_path / "a.csv")
     assert written(tmp_path / "a.csv", [5, 5], force=True) == {0: 5, 1: 5}
+
+
+NAMES = ["=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", " =1", "'=1", "'tis", "ann", "007", "a=b"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_no_name_begins_a_formula_and_all_can_be_restored(tmp_path, suffix):
+    path = tmp_path / f"labels.{suffix}"
+    write_labels(path, Labels(np.array(NAMES, object), np.arange(len(NAMES))), safe_csv=True)
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file, delimiter="," if suffix == "csv" else "\t"))[1:]
+    assert not [name for name, _ in rows if name.lstrip()[0] in "=+-@"]
+    assert {"ann", "007", "a=b"} <= {name for name, _ in rows}
+    read = read_labels(path)
+    assert [name.removeprefix("'") for name in read.vertices] == NAMES
+
+
+def test_names_are_unchanged_by_default(tmp_path):
+    path = tmp_path / "labels.csv"
+    write_labels(path, Labels(np.array(NAMES, object), np.arange(len(NAMES))))
+    assert read_labels(path).vertices.tolist() == NAMES
+
+
+def test_numbers_are_unchanged(tmp_path):
+    path = tmp_path / "labels.csv"
+    write_labels(path, Labels(np.array([-1, 2]), np.array([0, 1])), safe_csv=True)
+    assert path.read_text().split() == ["vertex,community", "-1,0", "2,1"]
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(LouvainUmError, match=r"--safe-csv is for .csv and .tsv"):
+        write_labels(tmp_path / "a.json", Labels(np.arange(1), np.arange(1)), safe_csv=True)
+    assert list(tmp_path.iterdir()) == []

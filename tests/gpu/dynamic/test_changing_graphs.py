@@ -1,4 +1,4 @@
-"""Changing graphs on a device hold what those on the host do, and find the same communities."""
+"""Graphs that change on a device: stores, budgets, trackers, and the allocator."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import louvain_um as lu
 from louvain_um import DynamicGraph
 from louvain_um.analysis.stores.comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
+from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
 from louvain_um.dynamic.stores import DEVICE_STORES
 from louvain_um.errors import DeviceUnavailableError, GraphError, MemoryBudgetError, OptionError
 from louvain_um.generators import rmat
@@ -127,3 +128,191 @@ def test_another_current_device_is_refused():
         g.apply(insert=([0], [3]))
     g.apply(insert=([0], [3]))
     g.check()
+
+
+@pytest.mark.parametrize("budget", [None, "14MiB"])
+@pytest.mark.parametrize("store", [name for name in DEVICE_STORES if name.startswith("ouro-")])
+def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(store, budget):
+    n = 200_000
+    rng = np.random.default_rng(2)
+    g = DynamicGraph(n, store=store, device="cuda", device_budget=budget, memory="device")
+    host = DynamicGraph(n)
+    # Pages of the smallest size for each row, of which few stay, on chunks that others left.
+    pairs = rng.permutation(n).reshape(-1, 2)
+    for graph in (g, host):
+        graph.apply(insert=pairs)
+        graph.apply(delete=pairs[3000:])
+    before = g.digest()
+    assert before == host.digest()
+    hubs = np.repeat(np.arange(200), 1500), 1000 + rng.integers(0, 50_000, 300_000)
+    if budget:
+        with pytest.raises(MemoryBudgetError):
+            g.apply(insert=hubs)
+        g.check()
+        assert (g.digest(), g.epoch) == (before, 2)
+        hubs = pairs[3000:3099]
+    for graph in (g, host):
+        graph.apply(insert=hubs)
+    g.check()
+    assert g.digest() == host.digest()
+
+
+@pytest.mark.parametrize("store", ["rows", "csr"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(store, weighted):
+    n, room = 20_000, 8 << 20
+    host = DynamicGraph(n, weighted=weighted)
+    options = {"weighted": weighted, "store": store, "device": "cuda"}
+    there = DynamicGraph(n, device_budget=34 * n + room, **options)
+    free = DynamicGraph(n, **options)
+    rng, window = np.random.default_rng(6), []
+    for count in (900_000, 5000, 400_000, 300, 700_000, 20_000):
+        window.append((rng.integers(0, n, count), rng.integers(0, n, count)))
+        address = free._store.targets.data.ptr
+        for g in (host, there, free):
+            g.apply(insert=window[-1])
+        if count < 10_000 and store == "rows":
+            assert free._store.targets.data.ptr == address
+        there.check()
+        assert host.digest() == there.digest() == free.digest()
+    assert there.memory.host_bytes > 0 == free.memory.host_bytes
+    assert there.memory.device_bytes <= there.device_budget
+    assert np.array_equal(lu.bfs(there, 0).distances, lu.bfs(host, 0, device="cpu").distances)
+    labels = lu.louvain(host, device="cpu").labels
+    for g in (there, free):
+        assert np.array_equal(lu.louvain(g, device="cuda").labels, labels)
+    for batch in window[:-1]:
+        for g in (host, there):
+            g.apply(delete=batch)
+    there.compact()
+    there.check()
+    assert there.digest() == host.digest()
+    assert there.memory.host_bytes == 0
+
+
+def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line():
+    import cupy
+
+    g = DynamicGraph(1000, device="cuda")
+    g.apply(insert=([0, 1], [1, 2]))
+    before, pool = g.digest(), cupy.get_default_memory_pool()
+    u, v = np.random.default_rng(1).integers(0, 1000, (2, 1 << 20))
+    limit = pool.get_limit()
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.total_bytes() + (1 << 20))
+    try:
+        with pytest.raises(MemoryBudgetError, match="split the batch") as told:
+            g.apply(insert=(u, v))
+    finally:
+        pool.set_limit(size=limit)
+    assert "\n" not in str(told.value)
+    assert (g.digest(), g.epoch) == (before, 1)
+    g.check()
+    assert int(g.apply(insert=(u, v)).inserted.sum()) > 100_000
+
+
+@pytest.mark.parametrize("connected", ["renewal", "always"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_tracker_follows_a_graph_on_a_device(weighted, connected):
+    base = rmat(12, edge_factor=8, seed=3).graph
+    kind = {"weighted": weighted or None}
+    graphs = DynamicGraph(base, **kind), DynamicGraph(base, device="cuda", **kind)
+    options = {"renew": 0.05, "audit": 0.001, "connected": connected}
+    trackers = [lu.Tracker(graph, **options) for graph in graphs]
+    rng = np.random.default_rng(4)
+    for k in range(40):
+        u, v = rng.integers(0, 4096, (2, 600))
+        w = (rng.integers(1, 50, 400),) if weighted else ()
+        results = [
+            tracker.update(
+                tracker.graph.apply(insert=(u[:400], v[:400], *w), delete=(u[400:], v[400:]))
+            )
+            for tracker in trackers
+        ]
+        assert results[0].modularity == results[1].modularity
+        if k % 4 == 0:
+            assert np.array_equal(results[0].labels, results[1].labels)
+            assert np.array_equal(results[0].ids, results[1].ids)
+            assert np.array_equal(results[0].changed, results[1].changed)
+            assert results[0].events.tolist() == results[1].events.tolist()
+    frames = [tracker.to_frame() for tracker in trackers]
+    assert frames[0]["renewed"].sum() > 1
+    for column in ("changed", "communities", "marked", "split", "moves", "renewed", "audit_lead"):
+        assert frames[0][column].equals(frames[1][column]), column
+
+
+def test_a_tracker_keeps_to_a_budget():
+    ends = np.arange(1000), np.arange(1000, 2000)
+    base = lu.Graph.from_edges(*ends, n_vertices=200_000)
+    held = DynamicGraph(base, device="cuda").memory.total_bytes
+    tight = DynamicGraph(base, device="cuda", device_budget=held + 5_000_000)
+    with pytest.raises(MemoryBudgetError, match="follow the graph on the CPU"):
+        lu.Tracker(tight)
+    wide = DynamicGraph(base, device="cuda", device_budget=held + (64 << 20))
+    tracker = lu.Tracker(wide)
+    found = tracker.update(wide.apply(insert=(np.arange(1000), np.arange(1, 1001))))
+    assert found.n_communities < 200_000
+    assert tracker.following_bytes + wide.memory.total_bytes < wide.device_budget
+
+
+CODE = """
+extern "C" __global__ void trade(HEAP heap, unsigned n, const unsigned* bytes, unsigned* wrong) {
+  const unsigned own = blockIdx.x * blockDim.x + threadIdx.x;
+  if (own >= n) return;
+  for (unsigned round = 0; round < 8; ++round) {
+    unsigned* page = (unsigned*)heap.malloc(bytes[(own + round) % n]);
+    if (!page) {
+      atomicAdd(&wrong[1], 1u);
+      continue;
+    }
+    *page = own;
+    if (*(volatile unsigned*)page != own) atomicAdd(&wrong[0], 1u);
+    heap.free(page);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_kernels_of_ones_own_allocate_and_free(variant):
+    import cupy
+
+    heap = Ouroboros(64 << 20, variant)
+    code = heap.include + CODE.replace("HEAP", heap.struct)
+    trade = cupy.RawKernel(code, "trade", options=heap.options)
+    rng = np.random.default_rng(4)
+    bytes_ = cupy.asarray(1 + (rng.integers(0, 8192, 8192) >> rng.integers(0, 10, 8192)), np.uint32)
+    wrong = cupy.zeros(2, np.uint32)
+    trade((32,), (256,), (heap.argument, np.uint32(bytes_.size), bytes_, wrong))
+    assert wrong.tolist() == [0, 0]
+    assert heap.statistics().used_bytes == 0
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_pieces_are_apart_and_memory_runs_out(variant):
+    import cupy
+
+    heap = Ouroboros(1 << 20, variant)
+    for _ in range(2):
+        found = heap.malloc(cupy.full(12_000, 128, np.uint64))
+        got = cupy.sort(found[found != 0])
+        assert int((got[1:] - got[:-1]).min()) >= 128
+        assert len(got) == heap.statistics().used_pages[3]
+        assert 128 * len(got) > 0.7 * heap.nbytes
+        heap.free(found)
+        assert heap.statistics().used_bytes == 0
+
+
+def test_a_heap_for_which_there_is_no_room_is_refused():
+    import cupy
+
+    heap = Ouroboros(1 << 20)
+    pool = cupy.get_default_memory_pool()
+    before = pool.get_limit()
+    pool.set_limit(size=pool.total_bytes() + (1 << 20))
+    try:
+        with pytest.raises(MemoryBudgetError, match="ask for fewer bytes"):
+            heap.reinitialise(1 << 30)
+    finally:
+        pool.set_limit(size=before)
+    assert heap.statistics().used_bytes == 0

@@ -1,0 +1,200 @@
+"""The CPU engine: ends of levels, quality, isolated vertices, and rows of views."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import cKDTree
+from sklearn.metrics import normalized_mutual_info_score
+
+import louvain_um as lu
+from louvain_um import Graph, api
+from louvain_um.core import rules
+from louvain_um.core.hierarchy import detect
+from louvain_um.core.rules import MIN_SWEEPS
+from louvain_um.cpu.engine import CpuEngine
+from louvain_um.events import ignore
+from louvain_um.generators import lfr, stencil
+from louvain_um.graph.row_view import RowView
+from louvain_um.options import Options
+from tests import oracle
+from tests.graphs import graphs
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_levels_of_many_sweeps_end_as_the_oracles_do(method: str) -> None:
+    graph = stencil((9, 9, 9)).graph
+    labels, levels = oracle.detect(graph, method)
+    result = getattr(api, method)(graph, device="cpu")
+    assert result.labels.tolist() == labels
+    assert [x.iterations for x in result.levels] == [x.iterations for x in levels]
+    assert levels[0].iterations > MIN_SWEEPS
+
+
+@pytest.mark.parametrize(
+    ("objective", "resolution", "threshold", "given", "cycles"),
+    [
+        ("modularity", 1.0, 1e-7, False, 2), ("modularity", 1.0, 5e-8, False, 3),
+        ("cpm", 0.05, 2e-7, False, 2), ("cpm", 0.05, 1e-7, False, 3),
+        ("modularity", 1.0, 2e-7, True, 3),
+    ],
+)  # fmt: skip
+def test_a_third_cycle_follows_only_a_second_that_gained_enough(
+    objective: str, resolution: float, threshold: float, given: bool, cycles: int
+) -> None:
+    near = (12 / np.pi / 1000) ** 0.5
+    points = np.random.default_rng(3).random((1000, 2))
+    graph = Graph.from_edges(*cKDTree(points).query_pairs(near, output_type="ndarray").T)
+    options = {"objective": objective, "resolution": resolution, "threshold": threshold}
+    if given:
+        options["initial"] = ((points * 9).astype(int) @ (9, 1)).tolist()  # cells of a grid
+    labels, levels = oracle.detect(graph, "leiden", **options)
+    result = api.leiden(graph, device="cpu", **options)
+    assert result.labels.tolist() == labels
+    reached = {level.cycle: level.modularity for level in result.levels}
+    assert list(reached) == sorted({level.cycle for level in levels}) == list(range(cycles))
+    unit = graph.n_arcs / 2 if objective == "cpm" else 1.0
+    gained = (reached[1] - reached[0]) / unit
+    assert (gained > threshold * rules.LATER_CYCLE_FACTOR) == (cycles == 3 and not given)
+
+
+# Louvain by igraph 1.0, Leiden by leidenalg 0.12.
+REFERENCES = {
+    "web-NotreDame.txt.gz": (0.9363, 0.9371),
+    "soc-Epinions1.txt.gz": (0.4422, 0.4541),
+    "email-Enron.txt.gz": (0.6169, 0.6226),
+    "cond-mat-2005.npz": (0.7273, 0.7447),
+    "astro-ph.graph": (0.7320, 0.7396),
+    "rgg_n_2_15_s0.graph": (0.9670, 0.9677),
+}
+
+
+def read(path: Path) -> Graph:
+    """Read a graph by the shortest way, so that a reader's fault cannot hide here."""
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            return Graph.from_edges(file["u"], file["v"], n_vertices=int(file["n"]))
+    if path.suffix == ".graph":
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("%")]
+        rows = [np.array(line.split(), np.int64) - 1 for line in lines[1:]]
+        return Graph.from_edges(
+            np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)
+        )
+    with gzip.open(path, "rt") as file:
+        edges = np.loadtxt(file, dtype=np.int64)
+    ids, ends = np.unique(edges, return_inverse=True)
+    ends = ends.reshape(edges.shape)
+    return Graph.from_edges(ends[:, 0], ends[:, 1], n_vertices=len(ids))
+
+
+@pytest.fixture(scope="module", params=list(REFERENCES))
+def case(request: pytest.FixtureRequest, shared_data: Path) -> tuple[Graph, float, float]:
+    return read(shared_data / request.param), *REFERENCES[request.param]
+
+
+def test_louvain_with_the_default_seed(case: tuple[Graph, float, float]) -> None:
+    graph, reference, _ = case
+    assert api.louvain(graph, device="cpu").modularity >= reference * 0.997
+
+
+def test_leiden_with_the_default_seed(case: tuple[Graph, float, float]) -> None:
+    graph, _, reference = case
+    result = api.leiden(graph, device="cpu")
+    assert result.modularity >= reference * 0.993
+    assert result.quality().disconnected == 0
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_the_mean_of_several_seeds(method: str, shared_data: Path) -> None:
+    graph = read(shared_data / "email-Enron.txt.gz")
+    found = [getattr(api, method)(graph, device="cpu", seed=s).modularity for s in range(6)]
+    reference = REFERENCES["email-Enron.txt.gz"][method == "leiden"]
+    assert np.mean(found) >= reference * (0.993 if method == "leiden" else 0.997)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+def test_karate(method: str, shared_data: Path) -> None:
+    edges = np.loadtxt(shared_data / "karate.mtx", comments="%", skiprows=0, usecols=(0, 1))
+    u, v = edges[1:].astype(np.int64).T - 1
+    assert getattr(api, method)(Graph.from_edges(u, v), device="cpu").modularity >= 0.4188
+
+
+@pytest.mark.parametrize(
+    ("mixing", "expected"), [(0.1, 0.991), (0.3, 0.977), (0.5, 0.951), (0.6, 0.929)]
+)
+def test_planted_communities_are_found(mixing: float, expected: float) -> None:
+    planted = lfr(
+        50_000, min_degree=20, max_degree=100, degree_exponent=2.5, min_community=50,
+        max_community=500, community_exponent=1.5, mixing=mixing, seed=1,
+    )  # fmt: skip
+    found = api.louvain(planted.graph, device="cpu")
+    assert normalized_mutual_info_score(planted.labels, found.labels) >= expected - 0.01
+
+
+VERTICES = 3_000_000
+
+
+def seconds(graph: lu.Graph, method: str) -> float:
+    since = time.process_time()
+    result = getattr(lu, method)(graph, device="cpu", threads=1)
+    took = time.process_time() - since
+    assert result.labels.tolist()[:4] == [0, 0, 0, 1]
+    assert np.array_equal(result.labels[3:], np.arange(1, VERTICES - 2))
+    assert result.levels[-1].communities == result.n_communities == VERTICES - 2
+    return took
+
+
+def test_leiden_counts_many_communities_about_as_fast_as_louvain() -> None:
+    small, large = (lu.Graph.from_edges([0, 1, 2], [1, 2, 0], n_vertices=n) for n in (10, VERTICES))
+    for method in (lu.louvain, lu.leiden):
+        method(small, device="cpu", threads=1)  # compiles
+    assert seconds(large, "leiden") < 4 * seconds(large, "louvain") + 1
+
+
+def scattered(graph: Graph, seed: int) -> RowView:
+    """Return a graph's rows in a random order, with other targets in the gaps."""
+    rng = np.random.default_rng(seed)
+    n, lengths = graph.n_vertices, np.diff(graph.offsets)
+    room = lengths + rng.integers(0, 4, n)
+    order = rng.permutation(n)
+    begins = np.zeros(n, np.int64)
+    begins[order] = np.cumsum(room[order]) - room[order]
+    targets = rng.integers(0, max(n, 1), int(room.sum())).astype(np.uint32)
+    place = np.repeat(begins - graph.offsets[:-1], lengths) + np.arange(graph.n_arcs)
+    targets[place] = graph.targets
+    weights = None
+    if graph.weights is not None:
+        weights = np.full(len(targets), 77, graph.weights.dtype)
+        weights[place] = graph.weights
+    return RowView(
+        begins=begins,
+        ends=begins + lengths,
+        targets=targets,
+        weights=weights,
+        loops=graph.loops,
+        degrees=graph.degrees,
+        n_arcs=graph.n_arcs,
+        total_weight=graph.total_weight,
+    )
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@settings(max_examples=60, deadline=None)
+@given(graph=graphs(), seed=st.integers(0, 2**32 - 1), threads=st.sampled_from([1, 2]))
+def test_labels_do_not_depend_on_where_rows_lie(method, graph, seed, threads):
+    options = Options(method=method, seed=seed, threads=threads, device="cpu")
+    results = [
+        detect(CpuEngine(options, ignore), source, options, ignore)
+        for source in (graph, scattered(graph, seed))
+    ]
+    assert results[0].labels.tolist() == results[1].labels.tolist()
+    assert results[0].modularity == results[1].modularity
+    assert [level.arcs for level in results[0].levels] == [
+        level.arcs for level in results[1].levels
+    ]
