@@ -42,8 +42,8 @@ class Backend:
     """Of runs on larger graphs; none where such a run takes minutes."""
     extended: bool = False
     """Whether it takes other objectives and constraints."""
-    device: bool = False
-    """Whether it needs a GPU."""
+    marks: tuple[str, ...] = ()
+    """`gpu` if it needs one, or the tier of its tests."""
 
 
 def on_cpu(graph: Graph, options: Options) -> Communities:
@@ -127,18 +127,18 @@ BACKENDS: Final = {
     "threads": Backend(on_threads, examples=60, seeds=(0, 3), extended=True),
     "ranks": Backend(on_ranks, examples=20, seeds=(3,)),
     "emulated": Backend(emulated),
-    "emulated, little memory": Backend(emulated_with_little_memory),
-    "emulated devices": Backend(emulated_together),
-    "emulated ranks": Backend(emulated_ranks),
-    "gpu": Backend(on_gpu, examples=60, seeds=tuple(range(8)), extended=True, device=True),
-    "gpu ranks": Backend(on_gpus, examples=20, seeds=(0, 3), device=True),
+    "emulated, little memory": Backend(emulated_with_little_memory, marks=("deep",)),
+    "emulated devices": Backend(emulated_together, marks=("deep",)),
+    "emulated ranks": Backend(emulated_ranks, marks=("deep",)),
+    "gpu": Backend(on_gpu, examples=60, seeds=tuple(range(8)), extended=True, marks=("gpu",)),
+    "gpu ranks": Backend(on_gpus, examples=20, seeds=(0, 3), marks=("gpu",)),
 }
 
 
 def available(name: str) -> Backend:
     """Return an engine; skip the test where it is not there."""
     backend = BACKENDS[name]
-    if backend.device:
+    if "gpu" in backend.marks:
         try:
             pick("cuda")
         except DeviceUnavailableError as error:

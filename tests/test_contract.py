@@ -25,7 +25,7 @@ METHODS: Any = ("louvain", "leiden")
 
 @pytest.fixture(
     params=[
-        pytest.param(name, marks=[pytest.mark.gpu] if each.device else [])
+        pytest.param(name, marks=[getattr(pytest.mark, mark) for mark in each.marks])
         for name, each in BACKENDS.items()
     ],
     scope="module",

@@ -6,7 +6,7 @@
 
 static const std::map<std::string, Launch>& kernels() {
   static const std::map<std::string, Launch> all = {
-      PACKED(aggregate_small), PACKED(number_labels), PACKED(group_members), PACKED(sum_members),
-      PACKED(sample_rows),     PACKED(lay_out),       PACKED(sum_arcs),      PACKED(sum_level)};
+      TYPED(aggregate_small), TYPED(number_labels), TYPED(group_members), TYPED(sum_members),
+      TYPED(sample_rows),     TYPED(lay_out),       TYPED(sum_arcs),      TYPED(sum_level)};
   return all;
 }

@@ -1,15 +1,11 @@
 #include "cuda.h"  // first: it stands in for CUDA
 
 #include "move.cu"
-#include "ranks.cu"
 #include "refine.cu"
 
 #include "launch.h"
 
 static const std::map<std::string, Launch>& kernels() {
-  static const std::map<std::string, Launch> all = {
-      PACKED(move),        PACKED(add_degrees), PACKED(refine),       TYPED(begin_shared),
-      TYPED(queue_own),   TYPED(move_round),  TYPED(apply_round),  TYPED(merge_active),
-      TYPED(weigh_own),   TYPED(refine_round), TYPED(join_round),  PLAIN(shift_offsets)};
+  static const std::map<std::string, Launch> all = {TYPED(move), TYPED(add_degrees), TYPED(refine)};
   return all;
 }

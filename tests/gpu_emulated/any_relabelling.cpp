@@ -6,7 +6,7 @@
 
 static const std::map<std::string, Launch>& kernels() {
   static const std::map<std::string, Launch> all = {
-      PACKED(sum_communities),      PLAIN(relabel_communities), PLAIN(split_communities),
+      TYPED(sum_communities),      PLAIN(relabel_communities), PLAIN(split_communities),
       PLAIN(add_masses),           PLAIN(rank_communities),    PLAIN(key_communities),
       PLAIN(number_communities),   PLAIN(follow),               PLAIN(survey_degrees),
       PLAIN(sample_wedges)};

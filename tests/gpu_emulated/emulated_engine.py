@@ -30,7 +30,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
 
-LIBRARIES = {"move": "moving", "refine": "moving", "ranks": "moving", "relabel": "relabelling"}
+LIBRARIES = {"move": "moving", "refine": "moving", "ranks": "ranks", "relabel": "relabelling"}
+PLAIN_TYPES = ("", "Unweighted, u32", "u32, u32", "u32, u64", "u64, u64")
 BLOCKS = 2
 ROOM = 1 << 33
 
@@ -98,7 +99,8 @@ class EmulatedKernels:
 
     def get(self, source: str, kernel: str, types: str = "", observer: Any = None) -> Any:
         name = expression(kernel, types)
-        library = self.emulated[f"any_{LIBRARIES.get(source, 'aggregating')}"]
+        which = "any" if types in PLAIN_TYPES else "packed"
+        library = self.emulated[f"{which}_{LIBRARIES.get(source, 'aggregating')}"]
 
         def launch(grid: Any, block: Any, args: Any, shared: int = 0) -> None:
             self.launched.append((cuda_calls.cupy_runtime().getDevice(), kernel))

@@ -103,6 +103,7 @@ class Piped:
         return self.process.returncode, out.decode(), err.decode()
 
 
+@pytest.mark.system
 def test_batches_are_written_while_the_pipe_is_open(whole: Path, tmp_path: Path) -> None:
     piped = Piped(tmp_path / "out", *OPTIONS)
     piped.send(LINES[:60])
@@ -118,6 +119,7 @@ def test_batches_are_written_while_the_pipe_is_open(whole: Path, tmp_path: Path)
     same(tmp_path / "out", whole)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stream_that_is_stopped_goes_on(whole: Path, tmp_path: Path, number: int) -> None:
     folder = tmp_path / "out"
@@ -143,6 +145,7 @@ def test_a_stream_that_is_stopped_goes_on(whole: Path, tmp_path: Path, number: i
     same(folder, whole)
 
 
+@pytest.mark.system
 def test_a_stop_tells_that_lines_waited(tmp_path: Path) -> None:
     piped = Piped(tmp_path / "out", "--every", "20")
     piped.send(edge_lines(20_000))
