@@ -11,6 +11,8 @@ from louvain_um.analysis.stores import comparison
 from louvain_um.cli import app
 from louvain_um.dynamic.stores import STORES
 
+pytestmark = pytest.mark.deep
+
 GRAPH = "example:les-miserables"
 
 

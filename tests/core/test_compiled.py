@@ -169,6 +169,7 @@ print(len(heard), heard == ["start", "end"] * (len(heard) // 2))
 """
 
 
+@pytest.mark.system
 def test_only_what_is_not_cached_is_announced(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     counts = []

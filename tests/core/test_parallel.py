@@ -111,6 +111,7 @@ else:
 """
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 @pytest.mark.parametrize(("spare", "outcome"), [(8, "MemoryError"), (4000, "done")])
 def test_scarce_memory_is_an_error_and_nothing_worse(spare: int, outcome: str) -> None:

@@ -55,6 +55,7 @@ def collectives_of(method: str, folder: Path) -> int:
     return made[0].calls
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method: str, tmp_path: Path) -> None:
     total = collectives_of(method, tmp_path / "whole")
@@ -235,6 +236,7 @@ def test_a_full_disk_ends_every_rank_in_one_line(tmp_path: Path) -> None:
     assert_equal(run("louvain", tmp_path), one_process("lfr", "louvain"))
 
 
+@pytest.mark.deep
 def test_a_failure_at_any_collective_leaves_all_files_or_none(tmp_path: Path) -> None:
     made: list[Counting] = []
 

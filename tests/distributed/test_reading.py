@@ -122,6 +122,7 @@ def test_a_graph_that_was_written_keeps_its_isolated_vertices(tmp_path: Path) ->
     assert_same(joined(run_threads(found.rows, 2)), one)
 
 
+@pytest.mark.system
 def test_dask_reads_on_its_workers(tmp_path: Path, edges: pa.Table) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
     from louvain_um.distributed.carriers.dask_local import local_client

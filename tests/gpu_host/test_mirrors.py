@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -129,25 +128,26 @@ def compile_checks(folder: Path, sources: tuple[str, ...], checks: list[str]) ->
     images.build("mirrors", ["none"], images.target(90), folder)
 
 
-def checks_of(struct: str, kind: np.dtype[Any]) -> list[str]:
-    """Return assertions that a structure is laid out as NumPy would."""
-    found = [f"using T = {struct};", f"static_assert(sizeof(T) == {kind.itemsize});"]
-    for name, (_, offset, *_) in (kind.fields or {}).items():
-        found.append(f"static_assert(__builtin_offsetof(T, {name}) == {offset});")
-    return ["namespace {", *found, "}"]
+def checks_of(sources: tuple[str, ...]) -> list[str]:
+    """Return assertions that structures are laid out as NumPy would, and constants are the same."""
+    found = [f"static_assert({k} == {v}u);" for k, v in CONSTANTS.get(sources, {}).items()]
+    for number, (where, struct) in enumerate(STRUCTS):
+        if where == sources:
+            kind, name = STRUCTS[where, struct], f"T{number}"
+            found += [f"using {name} = {struct};"]
+            found += [f"static_assert(sizeof({name}) == {kind.itemsize});"]
+            for field, (_, offset, *_) in (kind.fields or {}).items():
+                found.append(f"static_assert(__builtin_offsetof({name}, {field}) == {offset});")
+    return found
 
 
-@pytest.mark.parametrize(("sources", "struct"), STRUCTS)
-def test_structures_have_the_layout_that_python_fills(
-    tmp_path: Path, sources: tuple[str, ...], struct: str
+@pytest.mark.parametrize(
+    "sources", sorted({where for where, _ in STRUCTS} | set(CONSTANTS)), ids="-".join
+)
+def test_structures_and_constants_are_those_that_python_fills(
+    tmp_path: Path, sources: tuple[str, ...]
 ) -> None:
-    compile_checks(tmp_path, sources, checks_of(struct, STRUCTS[sources, struct]))
-
-
-@pytest.mark.parametrize("sources", CONSTANTS)
-def test_constants_are_the_same(tmp_path: Path, sources: tuple[str, ...]) -> None:
-    checks = [f"static_assert({name} == {value}u);" for name, value in CONSTANTS[sources].items()]
-    compile_checks(tmp_path, sources, checks)
+    compile_checks(tmp_path, sources, checks_of(sources))
 
 
 def test_a_structure_takes_every_field_once() -> None:

@@ -258,6 +258,7 @@ def given_graphs(draw: st.DrawFn) -> nx.Graph:
     return graph
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:Note. conversions:UserWarning")
 @settings(max_examples=100, deadline=None, database=None)
 @given(given_graphs())

@@ -137,6 +137,7 @@ def test_another_machine_scales_what_was_not_measured():
     assert other.away < run.away
 
 
+@pytest.mark.records
 def test_recorded_runs_are_expected_to_within_a_quarter():
     """From plans of what is recorded of each graph."""
     right = {"level 0": [], "level 0, others": [], "cycle 0": []}

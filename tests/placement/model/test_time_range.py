@@ -93,6 +93,7 @@ def test_labels_of_all_kinds_depend_on_no_budget():
     assert all(row.get("same_labels", True) for row in RECORDED if row["feasible"])
 
 
+@pytest.mark.records
 def test_kinds_that_nothing_was_fitted_to_took_as_long_as_said():
     rows = [row for row in RECORDED if row["policy"] == "auto"]
     inside = {True: 0, False: 0}

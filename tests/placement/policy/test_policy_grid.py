@@ -10,6 +10,8 @@ import louvain_um as lu
 from louvain_um.placement.policy.policy import POLICY_NAMES
 from tests.paths import RESULTS
 
+pytestmark = pytest.mark.records
+
 KINDS = ("lfr24", "rmat24")
 RATES = (0, 10, 30, 50, 70)
 EVERY = json.loads((RESULTS / "policies_h200.json").read_text("utf-8"))["results"]

@@ -90,6 +90,7 @@ def test_every_access_of_the_engine_is_counted(source: str) -> None:
     assert kept == ptx
 
 
+@pytest.mark.deep
 def test_what_is_made_of_the_engine_assembles(tmp_path: Path) -> None:
     names = list(kernel_list.together("relabel", ""))
     assemble(rewrite(ptx_of("relabel", names)).text, tmp_path)
