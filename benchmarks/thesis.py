@@ -73,8 +73,7 @@ def large(scale: float) -> dict[str, Any]:
             known: FinishedReplays = {}
             seconds = row["seconds"][gpu] = {}
             for policy in policies:
-                point = Point(graph=graph.name, policy=policy, oversubscription=rate, gpu=gpu,
-                              reserved=subject.reserved)  # fmt: skip
+                point = Point(graph=graph.name, policy=policy, oversubscription=rate, gpu=gpu)
                 result, _ = replay(trace, point, load_machine(gpu), known=known)
                 seconds[policy] = result["seconds"] if result["feasible"] else None
             took = time.perf_counter() - since
