@@ -120,7 +120,9 @@ DIGITS = 256
 HAVE = 0  # by node of the tree: pages here or asked for; the root is 1, leaves are the last
 SIZE = 1  # by node: pages of a block that is no whole frame
 ASKED = 2  # by big page: whether one of its pages faulted
-TREE_ROWS = 3
+SUMS = 3  # by page from the tree's begin: pages here or asked for before it
+TREE_ROWS = 4
+TREE_COLUMNS = BLOCK_PAGES + 2 * BIG_PAGES
 
 # Kinds and causes of events, as integers.
 K_HTOD = int(Kind.HTOD)

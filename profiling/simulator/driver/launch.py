@@ -9,7 +9,7 @@ import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import note_use
-from louvain_um.profiling.simulator.driver.residency import STAY, choose_for_host
+from louvain_um.profiling.simulator.driver.residency import PREFER, STAY, advice_of, choose
 from louvain_um.profiling.simulator.driver.service import migrate_counted, serve_batch, serve_host
 from louvain_um.profiling.simulator.driver.state import compiled, inlined
 
@@ -233,8 +233,11 @@ def run_host(s, first, length, ways, cursor):
             bits = s.pages[page]
             hit = bits & c.ON_HOST and not (writes and bits & c.ON_GPU)
             if not hit:
-                choice = choose_for_host(bits, row[c.ADVICE], writes, s.switches[c.COHERENT] != 0)
-                hit = choice == STAY
+                coherent = s.switches[c.COHERENT] != 0
+                choice = choose(
+                    c.ON_HOST, bits, advice_of(row[c.ADVICE]), 0, not writes, coherent, False
+                )
+                hit = choice in (STAY, PREFER) and bits & c.ON_GPU != 0
                 if not hit:
                     if s.switches[c.RECORD] and s.counters[c.EVENTS] + EVENT_RESERVE > len(
                         s.events

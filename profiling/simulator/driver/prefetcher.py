@@ -13,26 +13,24 @@ from louvain_um.profiling.simulator.driver.words import LEAF_WORDS, mark_words, 
 
 
 @compiled
-def add_dense(pages, want, tree, first, count, here, threshold):
+def add_dense(pages, want, scratch, first, count, here, threshold, barring):
     """Mark as BROUGHT the pages that density adds to the FAULTED pages of a block."""
     base = first & ~(c.BLOCK_PAGES - 1)
-    low = first - base
-    high = low + count
     bits, words = pages
     wanted, marks = want
-    frame = bits[base : base + c.BLOCK_PAGES]
+    tree = scratch[0]
+    if barring or count < c.BLOCK_PAGES:
+        frame = bits[base : base + c.BLOCK_PAGES]
+        add_dense_pages(frame, wanted, scratch, first - base, count, here, threshold)
+        return
+    if threshold >= 100:  # more than all of a subtree is never here
+        return
     words = words[base >> 3 :]
-    whole = count == c.BLOCK_PAGES
-    have, size, asked = tree[c.HAVE], tree[c.SIZE], tree[c.ASKED]
+    have, asked = tree[c.HAVE], tree[c.ASKED]
     shift = np.uint64(here - 1)  # of the destination's bit: ON_GPU is 1, ON_HOST is 2
-    if whole:
-        weigh_words(words, marks, have[c.LEAVES :], asked, shift)
-    else:
-        weigh(frame, wanted, tree, low, high, here)
+    weigh_words(words, marks, have[c.LEAVES : 2 * c.LEAVES], asked, shift)
     for node in range(c.LEAVES - 1, 0, -1):
         have[node] = have[2 * node] + have[2 * node + 1]
-        if not whole:
-            size[node] = size[2 * node] + size[2 * node + 1]
     for leaf in range(c.LEAVES):
         if not asked[leaf]:
             continue
@@ -43,31 +41,57 @@ def add_dense(pages, want, tree, first, count, here, threshold):
         while node > 1:
             node >>= 1
             width <<= 1
-            there = width * c.BIG_PAGES if whole else size[node]
-            if have[node] * 100 > there * threshold:
+            if have[node] * 100 > width * c.BIG_PAGES * threshold:
                 best = leaf & ~(width - 1)
                 best_width = width
         end = best + best_width
-        if whole:
-            mark_words(words, marks, best * LEAF_WORDS, end * LEAF_WORDS, shift)
-            continue
-        for offset in range(max(low, best * c.BIG_PAGES), min(high, end * c.BIG_PAGES)):
-            if wanted[offset] == 0 and not frame[offset] & here:
-                wanted[offset] = c.BROUGHT
+        mark_words(words, marks, best * LEAF_WORDS, end * LEAF_WORDS, shift)
 
 
 @compiled
-def weigh(frame, want, tree, low, high, here):
-    """Fill the leaves of a block that covers only pages `low` … `high` of its frame."""
-    for leaf in range(c.LEAVES):
-        start = max(low, leaf * c.BIG_PAGES)
-        end = min(high, (leaf + 1) * c.BIG_PAGES)
-        resident = 0
+def add_dense_pages(frame, want, scratch, low, count, here, threshold):
+    """Do the same page by page: for blocks that are no whole frame, and those with barred pages.
+
+    Leaves of the tree are pages. It begins at the block's start, moved to a big page's boundary by
+    leaves that are absent, unless the block holds no whole big page.
+    """
+    tree, barred = scratch
+    sums = tree[c.SUMS]
+    boundary = (low + c.BIG_PAGES - 1) & ~(c.BIG_PAGES - 1)
+    pad = low % c.BIG_PAGES if boundary + c.BIG_PAGES <= low + count else 0
+    leaves = pad + count
+    sums[: pad + 1] = 0
+    for begin in range(0, leaves, c.BIG_PAGES):
+        start, end = max(pad, begin), min(leaves, begin + c.BIG_PAGES)
         asked = False
-        for offset in range(start, end):
-            asked |= want[offset] == c.FAULTED
-            resident += 1 if frame[offset] & here else 0
-        size = max(0, end - start)
-        tree[c.ASKED, leaf] = asked
-        tree[c.SIZE, c.LEAVES + leaf] = size
-        tree[c.HAVE, c.LEAVES + leaf] = size if asked else resident
+        closed = False
+        for leaf in range(start, end):
+            asked |= want[low + leaf - pad] == c.FAULTED
+            closed |= barred[low + leaf - pad] != 0
+        for leaf in range(start, end):
+            offset = low + leaf - pad
+            there = frame[offset] & here or want[offset] == c.FAULTED or (asked and not closed)
+            sums[leaf + 1] = sums[leaf] + (1 if there else 0)
+    last = (-1, -1)
+    for leaf in range(pad, leaves):
+        offset = low + leaf - pad
+        if want[offset] != c.FAULTED or barred[offset]:
+            continue
+        best = (-1, -1)
+        width = 1
+        while True:
+            begin = leaf & ~(width - 1)
+            end = min(begin + width, leaves)
+            if (sums[end] - sums[begin]) * 100 > (end - begin) * threshold:
+                best = (begin, end)
+            if width >= leaves:
+                break
+            width <<= 1
+        if best[0] < 0 or best == last:
+            continue
+        last = best
+        # The leaves that are absent are cut off, not moved.
+        begin = best[0] - pad if best[0] >= pad else pad
+        for other in range(low + begin, low + best[1] - pad):
+            if want[other] == 0 and not barred[other] and not frame[other] & here:
+                want[other] = c.BROUGHT

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
@@ -17,9 +19,6 @@ DUPLICATE = 1
 STAY = 2
 PREFER = 3
 
-HOST_PROCESSOR = 1
-GPU_PROCESSOR = 2
-
 _LAST_TIME = 0
 _LAST_PROCESSOR = 1
 _EVENTS = 2
@@ -27,39 +26,52 @@ _THROTTLES = 3
 _PINNED_UNTIL = 4
 
 
+class Advice(NamedTuple):
+    """What was advised of a page; processors are ON_HOST and ON_GPU, 0 is none."""
+
+    preferred: Any
+    accessed_by: Any  # bits of processors
+    duplicates: Any  # DISABLED, UNSET or ENABLED
+
+
+DISABLED = 0
+UNSET = 1
+ENABLED = 2
+
+
 @inlined
-def choose_for_gpu(bits, advice, writes, pinned):
-    """Return the outcome of a GPU fault on a page; the first matching rule wins."""
-    if advice & c.READ_MOSTLY and not writes:
-        return DUPLICATE
-    if bits & c.BOTH == c.BOTH and writes:
+def advice_of(bits):
+    """Return the advice of a block's bits."""
+    preferred = c.ON_HOST if bits & c.PREFERS_HOST else c.ON_GPU if bits & c.PREFERS_GPU else 0
+    accessed_by = c.ON_GPU if bits & c.ACCESSED_BY else 0
+    return Advice(preferred, accessed_by, ENABLED if bits & c.READ_MOSTLY else UNSET)
+
+
+@inlined
+def choose(processor, bits, advice, pin, reads, coherent, counted):
+    """Return what becomes of a page that a processor accesses; the first matching rule wins.
+
+    `pin` is where a thrashing page is pinned, `counted` whether access counters ask, which count
+    as readers.
+    """
+    where = bits & c.BOTH
+    duplicated = where == c.BOTH and advice.duplicates != DISABLED and pin == 0
+    if advice.duplicates == ENABLED or duplicated:
+        return DUPLICATE if reads else MIGRATE
+    if advice.preferred == processor:
         return MIGRATE
-    if advice & c.PREFERS_GPU:
+    if pin != 0:
+        return MIGRATE if pin == processor else STAY
+    # Over PCIe, the host does not reach the GPU's memory.
+    reaches = processor == c.ON_GPU or coherent
+    if where == 0:
+        return PREFER if advice.preferred != 0 and reaches else MIGRATE
+    if where & processor:
         return MIGRATE
-    if pinned:
+    if advice.accessed_by & processor and reaches and not counted:
         return STAY
-    if bits & c.BOTH == 0:
-        return PREFER if advice & c.PREFERS_HOST else MIGRATE
-    if advice & c.ACCESSED_BY:
-        return STAY
-    if advice & c.PREFERS_HOST:
+    if advice.preferred != 0 and reaches:
         return PREFER
-    return MIGRATE
-
-
-@compiled
-def choose_for_host(bits, advice, writes, coherent):
-    """Return the outcome of a host fault on a page; only a coherent host can map it remotely."""
-    if advice & c.READ_MOSTLY and not writes:
-        return DUPLICATE
-    if bits & c.BOTH == c.BOTH and writes:
-        return MIGRATE
-    if advice & c.PREFERS_HOST:
-        return MIGRATE
-    if bits & c.BOTH == 0:
-        return PREFER if advice & c.PREFERS_GPU and coherent else MIGRATE
-    if advice & c.PREFERS_GPU and coherent:
-        return STAY
     return MIGRATE
 
 

@@ -19,11 +19,10 @@ from louvain_um.profiling.simulator.driver.migration import (
 from louvain_um.profiling.simulator.driver.prefetcher import add_dense
 from louvain_um.profiling.simulator.driver.residency import (
     DUPLICATE,
-    GPU_PROCESSOR,
-    HOST_PROCESSOR,
     MIGRATE,
     PREFER,
-    choose_for_gpu,
+    advice_of,
+    choose,
     is_pinned,
     watch,
 )
@@ -39,6 +38,18 @@ def nowhere_resident(s, block):
         if s.pages[page] & c.BOTH:
             return False
     return True
+
+
+@inlined
+def bar(s, row, base):
+    """Mark the pages of a block that are pinned for thrashing; return whether there are any."""
+    if s.switches[c.DETECT_THRASHING] == 0 or s.counters[c.PINS] == 0:
+        return False
+    barring = False
+    for offset in range(row[c.FIRST] - base, row[c.FIRST] - base + row[c.PAGES]):
+        s.barred[offset] = 1 if is_pinned(s, base + offset) else 0
+        barring |= s.barred[offset] != 0
+    return barring
 
 
 @compiled
@@ -100,8 +111,12 @@ def serve_block(s, block, low, high):
     for entry in range(low, high):
         page = s.batch[entry] >> 1
         writes = s.batch[entry] & 1 == 1
-        pinned = watch(s, block, page, GPU_PROCESSOR)
-        choice = choose_for_gpu(s.pages[page], advice, writes, pinned)
+        pinned = watch(s, block, page, c.ON_GPU)
+        pin = c.ON_HOST if pinned and s.pages[page] & c.BOTH != c.BOTH else 0
+        coherent = s.switches[c.COHERENT] != 0
+        choice = choose(
+            c.ON_GPU, s.pages[page], advice_of(advice), pin, not writes, coherent, False
+        )
         if choice in (MIGRATE, DUPLICATE):
             s.want[page - base] = c.FAULTED
             coming += 1
@@ -129,13 +144,9 @@ def serve_block(s, block, low, high):
             mark_by_user(s, row, base)
         elif not advice & c.PREFERS_HOST:
             add_dense(
-                (s.pages, s.words), (s.want, s.marks), s.tree, row[c.FIRST], row[c.PAGES], c.ON_GPU,
-                s.switches[c.THRESHOLD],
+                (s.pages, s.words), (s.want, s.marks), (s.tree, s.barred), row[c.FIRST],
+                row[c.PAGES], c.ON_GPU, s.switches[c.THRESHOLD], bar(s, row, base),
             )  # fmt: skip
-            if s.switches[c.DETECT_THRASHING]:
-                for offset in range(row[c.FIRST] - base, row[c.FIRST] - base + row[c.PAGES]):
-                    if s.want[offset] == c.BROUGHT and is_pinned(s, base + offset):
-                        s.want[offset] = 0
     bring_wanted(s, block, low, high)
 
 
@@ -225,16 +236,20 @@ def serve_host(s, block, page, writes, choice):
     totals[c.T_HOST_FAULTS] += 1
     spend(s, c.HOST, s.rates[c.PER_HOST_FAULT])
     emit(s, c.K_CPU_FAULT, page, 0, 1, c.C_UNKNOWN)
-    pinned = watch(s, block, page, HOST_PROCESSOR)
+    pinned = watch(s, block, page, c.ON_HOST)
     if choice == PREFER:  # a first home on the GPU, which the host reaches in place
         s.want[page - base] = c.BROUGHT
         bring_wanted(s, block, 0, 0)
         return
     s.want[page - base] = c.FAULTED
-    if s.switches[c.PREFETCHING] and not row[c.ADVICE] & c.PREFERS_GPU:
+    if s.switches[c.PREFETCHING] and row[c.ADVICE] & c.PREFERS_HOST and nowhere_resident(s, block):
+        for offset in range(row[c.FIRST] - base, row[c.FIRST] - base + row[c.PAGES]):
+            if s.want[offset] == 0:
+                s.want[offset] = c.BROUGHT
+    elif s.switches[c.PREFETCHING] and not row[c.ADVICE] & c.PREFERS_GPU:
         add_dense(
-            (s.pages, s.words), (s.want, s.marks), s.tree, row[c.FIRST], row[c.PAGES], c.ON_HOST,
-            s.switches[c.THRESHOLD],
+            (s.pages, s.words), (s.want, s.marks), (s.tree, s.barred), row[c.FIRST],
+            row[c.PAGES], c.ON_HOST, s.switches[c.THRESHOLD], bar(s, row, base),
         )  # fmt: skip
     demand = 0
     density = 0
@@ -242,7 +257,7 @@ def serve_host(s, block, page, writes, choice):
     for offset in range(row[c.FIRST] - base, row[c.FIRST] - base + row[c.PAGES]):
         wanted = s.want[offset]
         s.want[offset] = 0
-        if wanted == 0 or (wanted == c.BROUGHT and is_pinned(s, base + offset)):
+        if wanted == 0:
             continue
         copied, gone = put_on_host(s, block, base + offset, choice == DUPLICATE)
         dropped += gone

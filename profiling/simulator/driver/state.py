@@ -46,6 +46,7 @@ class State(NamedTuple):
     marks: NDArray[np.uint64]  # the same, eight pages each
     tree: NDArray[np.int64]  # scratch memory of the density prefetcher
     bring: NDArray[np.uint8]  # pages of a block that a prefetcher of the user's brings
+    barred: NDArray[np.uint8]  # pages of a block that thrash, which the prefetcher leaves alone
     thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
 
 
@@ -86,8 +87,9 @@ def empty_state(
         spare=np.zeros(c.DIGITS + batch, np.int64),
         want=want,
         marks=want.view(np.uint64),
-        tree=np.zeros((c.TREE_ROWS, 2 * c.LEAVES), np.int64),
+        tree=np.zeros((c.TREE_ROWS, c.TREE_COLUMNS), np.int64),
         bring=np.zeros(c.BLOCK_PAGES, np.uint8),
+        barred=np.zeros(c.BLOCK_PAGES, np.uint8),
         thrash=np.zeros((pages if thrash else 1, 5), np.int64),
     )
 

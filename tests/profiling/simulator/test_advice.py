@@ -9,36 +9,8 @@ from simulator_cases import BLOCK, KIB, PAGES, array, run, scan, touch
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.profiling.session.events import Cause, Kind
 from louvain_um.profiling.simulator import Access, HostTouches, Prefetch, Touches
-from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.residency import (
-    DUPLICATE,
-    MIGRATE,
-    PREFER,
-    STAY,
-    choose_for_gpu,
-)
 
 WRITTEN_BY_HOST = HostTouches(touches=Touches.runs(0, 0, PAGES, Access.WRITE))
-
-
-@pytest.mark.parametrize(
-    ("bits", "advice", "writes", "pinned", "choice"),
-    [
-        (c.ON_HOST, c.READ_MOSTLY | c.PREFERS_HOST, False, True, DUPLICATE),
-        (c.BOTH, c.READ_MOSTLY, True, True, MIGRATE),
-        (c.ON_HOST, c.PREFERS_GPU, True, True, MIGRATE),
-        (0, c.PREFERS_HOST, False, True, STAY),
-        (0, c.PREFERS_HOST | c.ACCESSED_BY, False, False, PREFER),
-        (0, c.ACCESSED_BY, False, False, MIGRATE),
-        (c.ON_HOST, c.PREFERS_HOST | c.ACCESSED_BY, True, False, STAY),
-        (c.ON_HOST, c.PREFERS_HOST, True, False, PREFER),
-        (c.ON_HOST, 0, False, False, MIGRATE),
-    ],
-)
-def test_of_the_rules_of_residency_the_first_that_matches_wins(
-    bits, advice, writes, pinned, choice
-):
-    assert choose_for_gpu(bits, advice, writes, pinned) == choice
 
 
 @pytest.mark.parametrize("advice", ["host_mapped", "pinned", "peer"])

@@ -27,7 +27,7 @@ def test_ping_pong_is_noticed_throttled_and_pinned():
 
 def test_a_pin_runs_out():
     steps = [step for _ in range(30) for step in (touch(0, way=Access.WRITE), HOST_WRITES)]
-    later = Launch(touches=touch(1).touches, compute_seconds=0.2)
+    later = Launch(touches=touch(100).touches, compute_seconds=0.2)
     pinned = run(array(), steps)
     assert run(array(), [*steps, touch(0)]).batches == pinned.batches
     assert run(array(), [*steps, later, touch(0)]).batches == pinned.batches + 2

@@ -65,6 +65,10 @@ def test_pages_that_go(pages, after):
     np.testing.assert_array_equal(pages, expected)
 
 
+def scratch():
+    return np.zeros((c.TREE_ROWS, c.TREE_COLUMNS), np.int64), np.zeros(c.BLOCK_PAGES, np.uint8)
+
+
 @pytest.mark.parametrize("here", [c.ON_GPU, c.ON_HOST])
 @pytest.mark.parametrize("threshold", [0, 51, 100])
 @pytest.mark.parametrize("count", [c.BLOCK_PAGES, c.BLOCK_PAGES - 9])
@@ -75,15 +79,16 @@ def test_density_is_that_of_every_page(random, pages, here, threshold, count):
     asked = want.reshape(-1, c.BIG_PAGES).any(axis=1).repeat(c.BIG_PAGES)
     inside = np.arange(c.BLOCK_PAGES) < count
     filled = (there | asked) & inside
-    wanted = asked.copy()
-    for width in (32, 64, 128, 256, 512):
+    wanted = np.zeros_like(asked)
+    for width in (16, 32, 64, 128, 256, 512):
         for first in range(0, c.BLOCK_PAGES, width):
             part = slice(first, first + width)
             dense = filled[part].sum() * 100 > inside[part].sum() * threshold
             wanted[part] |= asked[part].any() and dense
     expected = np.where(wanted & ~there & inside, BROUGHT, want)
-    tree = np.zeros((3, 64), np.int64)
-    add_dense((pages, words(pages)), (want, words(want)), tree, 0, count, here, threshold)
+    add_dense(
+        (pages, words(pages)), (want, words(want)), scratch(), 0, count, here, threshold, False
+    )
     np.testing.assert_array_equal(want, expected)
 
 
@@ -91,6 +96,6 @@ def test_no_references_are_counted_whatever_was_compiled_before():
     njit(lambda values: values.view(np.uint64))(np.zeros(8, np.uint8))
     afresh = njit(_nrt=False)(add_dense.py_func)
     pages, want = np.zeros(c.BLOCK_PAGES, np.uint8), np.zeros(c.BLOCK_PAGES, np.uint8)
-    tree = np.zeros((3, 64), np.int64)
-    afresh((pages, words(pages)), (want, words(want)), tree, 0, c.BLOCK_PAGES, c.ON_GPU, 51)
+    both = (pages, words(pages)), (want, words(want))
+    afresh(*both, scratch(), 0, c.BLOCK_PAGES, c.ON_GPU, 51, False)
     assert not any("NRT_" in code for code in afresh.inspect_asm().values())
