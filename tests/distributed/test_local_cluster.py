@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+pytest.importorskip("dask", reason="Dask is not installed")
+import distributed
+
 psutil = pytest.importorskip("psutil")
 
 import louvain_um as lu  # noqa: E402

@@ -9,7 +9,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import igraph
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -18,6 +17,8 @@ import pytest
 from louvain_um.errors import GraphError, GraphFormatError, Taken
 from louvain_um.formats import as_graph, read_graph
 from louvain_um.graph.graph import Graph
+
+igraph = pytest.importorskip("igraph")
 
 READ: dict[str, tuple[str, str]] = {
     # Weights of any spelling, and lone numeric columns.

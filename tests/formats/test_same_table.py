@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import igraph
 import networkx as nx
 import pandas as pd
-import polars as pl
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import feather
@@ -20,6 +19,9 @@ from pyarrow import feather
 import louvain_um as lu
 from louvain_um.formats import as_graph, read_graph, write_graph
 from louvain_um.graph.graph import Graph
+
+igraph = pytest.importorskip("igraph")
+pl = pytest.importorskip("polars")
 
 Edge = tuple[str, str, float]
 

@@ -269,7 +269,7 @@ class Builder:
             targets = self.ids(indices)[0]  # type: ignore[index]  # all are ids
         weights = None
         if integers is not None:
-            heaviest = np.uint64(integers.values.max()) if entries else np.uint64(0)
+            heaviest = int(integers.values.max()) if entries else 0
             weights = self._narrowed(integers.values, entries, heaviest)
         return DeviceGraph(
             offsets.astype(np.int64, copy=False),
