@@ -60,7 +60,7 @@ def run(graph: Any, options: Options, observer: Any = ignore) -> tuple[Any, floa
     with GpuEngine(options, observer) as engine:
         found = detect(engine, graph, options, observer)
         seconds = time.perf_counter() - since
-        pool = engine.memory.resident_bytes
+        pool = engine.memory.arenas.resident_bytes
     return found, seconds, pool
 
 

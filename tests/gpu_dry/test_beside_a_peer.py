@@ -25,8 +25,8 @@ def test_arrays_stay_where_they_were_placed(monkeypatch, name, method, shrink, b
     assert not plan.compact
     assert memory.mover is None
     assert plan.placement_of("targets.0").on_device < 1
-    assert memory.peer == 1
-    assert memory.budget == plan.limit
+    assert memory.arenas.peer == 1
+    assert memory.arenas.budget == plan.limit
     assert sum(arena.resident_bytes for arena in memory.arenas) <= plan.limit
     # What outgrew its estimate lies on the peer, never on the host.
     assert set(memory.overflowed.values()) <= {"peer", "device"}
