@@ -1,0 +1,155 @@
+"""From a file or an array to labels, warm and cold, beside what reading the same bytes takes.
+
+    python benchmarks/end_to_end.py [--graph lfr22 | --edges N] [--runs 3] [--commands] [--out FILE]
+
+Takes a generated graph (with `--edges`, a random one, which needs no GPU) and gives its edges, in
+random order, as a CSV file, a Parquet file, an ``.npz`` file of ours, a SciPy matrix and, on a
+GPU, a CuPy matrix and two CuPy arrays. Each is made into labels by ``lu.louvain``, in one process:
+the first call is cold in this process, the fastest of the others warm. Files are in the page cache.
+Floors of the same run: `pyarrow.csv.read_csv`, `pyarrow.parquet.read_table`, `numpy.load`, one sort
+of as many keys as there are arcs. `--commands` also times whole commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from common import device_graph, machine, save
+from scipy.sparse import csr_array
+
+import louvain_um as lu
+from louvain_um.errors import DeviceUnavailableError
+from louvain_um.gpu.runtime.device import pick
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--graph", default="lfr22")
+    parser.add_argument("--edges", type=int, help="a random graph of so many edges instead")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--commands", action="store_true", help="also time whole commands")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    gpu = on_gpu()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = measure(Path(folder), given, gpu=gpu)
+    graph = given.graph if given.edges is None else f"random, {given.edges} edges"
+    record = {"machine": machine(), "graph": graph, "rows": rows}
+    save("end_to_end", record, given.out, "cuda" if gpu else "cpu")
+    for row in rows:
+        print(*(f"{key} {value}" for key, value in row.items()), sep="  ")
+
+
+def on_gpu() -> bool:
+    """Return whether there is a GPU."""
+    try:
+        return pick("cuda").kind == "cuda"
+    except DeviceUnavailableError:
+        return False
+
+
+def edges_of(given: argparse.Namespace) -> tuple[Any, Any, int]:
+    """Return the ends of the graph's edges in random order, and its vertices."""
+    rng = np.random.default_rng(1)
+    if given.edges is not None:
+        n = max(2, given.edges // 20)
+        u, v = (rng.integers(0, n, given.edges, np.uint32) for _ in range(2))
+        return u, v, n
+    graph = device_graph(given.graph).to_host(check=False)
+    u = np.repeat(np.arange(graph.n_vertices, dtype=np.uint32), np.diff(graph.offsets))
+    once = u < graph.targets
+    order = rng.permutation(int(once.sum()))
+    return u[once][order], graph.targets[once][order], graph.n_vertices
+
+
+def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[str, Any]]:
+    """Return seconds of every source, and of its floor."""
+    u, v, n = edges_of(given)
+    table = pa.table({"source": u, "target": v})
+    csv, parquet, npz = (folder / f"g.{suffix}" for suffix in ("csv", "parquet", "npz"))
+    pa.csv.write_csv(table, csv)
+    pa.parquet.write_table(table, parquet)
+    graph = lu.as_graph((u, v))
+    lu.write_graph(npz, graph)
+    ones = np.ones(graph.n_arcs, np.float32)
+    matrix = csr_array((ones, graph.targets.view(np.int32), graph.offsets), shape=(n, n))
+
+    def detected(source: Any) -> Any:
+        return lu.louvain(source, device="cuda" if gpu else "cpu")
+
+    def read(path: Path) -> Any:
+        return detected(lu.read_graph(path))
+
+    ways: dict[str, tuple[Callable[[], Any], Callable[[], Any] | None]] = {
+        "graph in host memory": (lambda: detected(graph), None),
+        "CSV": (lambda: read(csv), lambda: pa.csv.read_csv(csv)),
+        "Parquet": (lambda: read(parquet), lambda: pa.parquet.read_table(parquet)),
+        "npz": (lambda: read(npz), lambda: dict(np.load(npz))),
+        "pandas frame": (lambda: detected(frame), None),
+        "SciPy CSR": (lambda: detected(matrix), lambda: matrix.data.copy()),
+    }
+    frame = table.to_pandas()
+    if gpu:
+        import cupy
+        from cupyx.scipy import sparse
+
+        ends = cupy.asarray(u), cupy.asarray(v)
+        there = sparse.csr_matrix(matrix.astype(np.float32))
+        keys = cupy.random.randint(0, 2**62, graph.n_arcs, dtype=cupy.int64)
+        ways["CuPy CSR"] = (lambda: detected(there), None)
+        ways["CuPy (u, v)"] = (lambda: detected(ends), lambda: synchronized(cupy.sort(keys)))
+    rows = [row_of(name, *way, given.runs) for name, way in ways.items()]
+    for path in (parquet, csv) if given.commands else ():
+        command = (
+            "detect",
+            str(path),
+            "-o",
+            str(path.with_name(f"labels{path.suffix}")),
+            "--force",
+        )
+        rows.append(row_of(f"detect {path.name}", lambda: run(command), None, given.runs))  # noqa: B023
+    return rows
+
+
+def synchronized(array: Any) -> Any:
+    """Wait for the device."""
+    array.device.synchronize()
+    return array
+
+
+def run(command: tuple[str, ...]) -> None:
+    """Run a command of louvain-um to its end."""
+    subprocess.run([sys.executable, "-m", "louvain_um", *command, "-q"], check=True)
+
+
+def row_of(
+    name: str, way: Callable[[], Any], floor: Callable[[], Any] | None, runs: int
+) -> dict[str, Any]:
+    """Return the first and the fastest of further runs, and the fastest of the floor."""
+    cold = seconds(way)
+    row = {"source": name, "cold": cold, "warm": min(seconds(way) for _ in range(runs))}
+    if floor is not None:
+        row["floor"] = min(seconds(floor) for _ in range(runs))
+    return row
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Return how long a call takes."""
+    begin = time.perf_counter()
+    work()
+    return round(time.perf_counter() - begin, 4)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Graphs built on the device that holds their edges."""
