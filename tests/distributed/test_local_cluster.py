@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +23,19 @@ psutil = pytest.importorskip("psutil")
 
 import louvain_um as lu  # noqa: E402
 from louvain_um.distributed.carriers.dask_local import local_client  # noqa: E402
+from louvain_um.distributed.partition import blocks_of  # noqa: E402
+from louvain_um.errors import LouvainUmError, WorkerLostError  # noqa: E402
 from tests.distributed.runs import assert_equal, graph_named, one_process  # noqa: E402
+from tests.paths import ROOT  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with local_client(2) as client:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Workers that were started in a folder where somebody left a module."""
+    folder = tmp_path_factory.mktemp("shared")
+    for name in ("json", "distributed"):
+        (folder / f"{name}.py").write_text("raise SystemExit('this is not what was asked for')")
+    with contextlib.chdir(folder), local_client(2) as client:
         yield client
 
 
@@ -92,3 +105,67 @@ def test_the_key_is_neither_shown_nor_on_disk(client: Any) -> None:
         assert top.stat().st_mode & 0o077 == 0
         assert top.stat().st_uid == os.getuid()
         assert not [path for path in top.rglob("*") if path.is_file() and path.stat().st_size > 100]
+
+
+PROGRAM = """
+import os, signal, sys
+from louvain_um.distributed.carriers.dask_local import local_client
+from louvain_um.errors import WorkerLostError
+from tests.distributed.test_dask import before_exchange, kill_function, run, workers_of
+
+if __name__ == "__main__":
+    with local_client(2) as client:
+        before_exchange(client, workers_of(client)[1], 4, kill_function())
+        try:
+            run(client)
+        except WorkerLostError as error:
+            print(error, file=sys.stderr)
+        print(*client.run(os.getpid).values(), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "(rank 1 of 2) went away in level" in done.stderr
+    (left,) = map(int, done.stdout.split())
+    end = time.monotonic() + 20
+    while is_running(left) or list(tmp_path.iterdir()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def is_running(number: int) -> bool:
+    """Return whether a process has not ended; nobody may have asked for its status."""
+    try:
+        return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_worker_that_cannot_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    path = list(sys.path)
+    with pytest.raises(LouvainUmError, match="a worker ended while it started; check"):
+        lu.louvain(graph_named("lfr"), cluster="local:1")
+    assert sys.path == path  # without the folder of the run, which is gone
+
+
+def test_a_worker_lost_before_it_has_its_rows(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from louvain_um.distributed.carriers import dask_session
+
+    victim = sorted(client.run(os.getpid).items())[1][1]
+
+    def killing(graph: lu.Graph, ranks: int) -> Any:
+        os.kill(victim, signal.SIGKILL)
+        return blocks_of(graph, ranks)
+
+    monkeypatch.setattr(dask_session, "blocks_of", killing)
+    with pytest.raises(WorkerLostError, match=r"\(rank 1 of 2\) went away in level 0; run again"):
+        lu.louvain(graph_named("lfr"), cluster=client)

@@ -148,8 +148,13 @@ def parts_of(
     """Yield each rank's rows, sent to its worker, or what it reads and its partitions."""
     ranks = len(session.addresses)
     if isinstance(graph, Graph):
-        for address, block in zip(session.addresses, blocks_of(graph, ranks), strict=True):
-            yield client.scatter(block, workers=[address], direct=True, hash=False), None
+        for rank, block in enumerate(blocks_of(graph, ranks)):
+            where = [session.addresses[rank]]
+            try:
+                rows = client.scatter(block, workers=where, direct=True, hash=False)
+            except OSError as error:
+                raise WorkerLostError(f"{session.worker(rank)} went away") from error
+            yield rows, None
     elif graph.frame is None:
         for _ in range(ranks):
             yield graph, None
