@@ -28,6 +28,8 @@ from louvain_um.errors import LouvainUmError, WorkerLostError  # noqa: E402
 from tests.distributed.runs import assert_equal, graph_named, one_process  # noqa: E402
 from tests.paths import ROOT  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
