@@ -29,7 +29,7 @@ from louvain_um.core.parallel import default_threads
 from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE
 from louvain_um.errors import LouvainUmError
 
-START_SECONDS: Final = 60
+START_SECONDS: Final = 120
 POLL_SECONDS: Final = 0.05
 LOOPBACK: Final = "127.0.0.1"
 
