@@ -17,7 +17,7 @@ from louvain_um.analysis.profile import (
     ResolutionPoint,
     ResolutionProfile,
 )
-from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, check_links, is_empty, replacing
 from louvain_um.core.plain_data import parse
 from louvain_um.errors import LouvainUmError
 
@@ -33,6 +33,7 @@ class ProfileStore:
         path = folder / POINTS
         setup = json.loads(json.dumps(setup))
         check_folder(folder, force=force)
+        check_links(path)
         self._own = OwnFolder(folder)
         try:
             self._open(path, setup, force=force)

@@ -32,6 +32,7 @@ _temporary_files: dict[Path, int] = {}
 def check_output(path: str | Path, *, force: bool = False) -> Path:
     """Return where a file will be written, links followed, or raise if it cannot be written."""
     check_switch("force", force)
+    check_links(path)
     real = Path(os.path.realpath(path))
     if real.is_dir():
         raise LouvainUmError(f"{path}: is a folder; name a file in it")
@@ -47,6 +48,32 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
             f"{path}: the folder {real.parent} cannot be written; choose another one"
         )
     return real
+
+
+def check_links(path: str | Path) -> None:
+    """Raise if a path to be written leads over a link that another user may have planted.
+
+    As Linux with `protected_symlinks`, this trusts links of the user and of the folder's owner in
+    folders where everybody can write, which resolving a path beforehand would bypass.
+    """
+    if not hasattr(os, "geteuid"):  # Windows
+        return
+    for link in _links(Path(path), set()):
+        folder, owner = link.parent.stat(), link.lstat().st_uid
+        if folder.st_mode & stat.S_IWOTH and owner not in (os.geteuid(), folder.st_uid):
+            raise LouvainUmError(
+                f"{path}: {link} is a link of another user in a folder where everybody can write; "
+                "choose another name"
+            )
+
+
+def _links(path: Path, seen: set[Path]) -> Iterator[Path]:
+    """Yield every link that the system follows on the way to a path."""
+    for each in (*reversed(path.parents), path):
+        if each not in seen and each.is_symlink():
+            seen.add(each)
+            yield each
+            yield from _links(each.parent / os.readlink(each), seen)
 
 
 @contextmanager
@@ -73,6 +100,7 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 @contextmanager
 def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty temporary folder, and give it the name `path` on success; see `replacing`."""
+    check_links(path)
     real = Path(os.path.realpath(path))
     with _temporary(path, real) as part:
         part.mkdir()
@@ -237,6 +265,7 @@ class OwnFolder:
     def __init__(self, path: str | Path) -> None:
         self._descriptor: int | None = None
         self._path, self._made = Path(path), not os.path.lexists(path)
+        check_links(path)
         try:
             self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

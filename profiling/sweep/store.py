@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TextIO
 
-from louvain_um.core.atomic_files import appending, is_empty, lock, replacing
+from louvain_um.core.atomic_files import appending, check_links, is_empty, lock, replacing
 from louvain_um.errors import LouvainUmError
 
 POINTS: Final = "points.jsonl"
@@ -37,6 +37,7 @@ class Store:
     def __init__(self, folder: str | Path, *, force: bool = False) -> None:
         self.folder = Path(folder)
         path = self.folder / POINTS
+        check_links(path)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not force:

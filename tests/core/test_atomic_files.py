@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from louvain_um.core import atomic_files, private_files
-from louvain_um.core.atomic_files import replacing, replacing_folder
+from louvain_um.core.atomic_files import OwnFolder, replacing, replacing_folder
 from louvain_um.errors import GraphWarning, LouvainUmError, OptionError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
@@ -54,6 +54,48 @@ def race(write, target: Path, *, force: bool, writers: int = 6) -> list[str]:
     for thread in threads:
         thread.join()
     return errors
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_links_that_others_planted_are_not_followed(tmp_path: Path, mode: int) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make links of others")
+    mine, shared = tmp_path / "mine", tmp_path / "shared"
+    for folder in (mine, shared):
+        folder.mkdir()
+    (mine / "kept.csv").write_text("before")
+    for name, target in (("out.csv", mine / "kept.csv"), ("new.csv", mine / "x"), ("run", mine)):
+        (shared / name).symlink_to(target)
+        os.chown(shared / name, 12345, 12345, follow_symlinks=False)
+    (mine / "over").symlink_to(shared / "out.csv")  # one's own link to such a link
+    shared.chmod(mode)
+    for path in (shared / "out.csv", shared / "new.csv", shared / "run" / "a.csv", mine / "over"):
+        with (
+            pytest.raises(LouvainUmError, match=r"shared/\w+(.csv)? is a link of another user"),
+            replacing(path, force=True),
+        ):
+            pass
+    for enter in (OwnFolder, lambda path: replacing_folder(path, force=True).__enter__()):
+        with pytest.raises(LouvainUmError, match="shared/run is a link of another user"):
+            enter(shared / "run")
+    assert names(mine) == ["kept.csv", "over"]
+    assert (mine / "kept.csv").read_text() == "before"
+
+    os.chown(shared / "out.csv", 0, 0, follow_symlinks=False)
+    with replacing(mine / "over", force=True) as part:
+        part.write_text("after")
+    assert (mine / "kept.csv").read_text() == "after"
+    shared.chmod(0o755)
+    with replacing(shared / "new.csv") as part:
+        part.write_text("new")
+    assert names(mine) == ["kept.csv", "over", "x"]
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(LouvainUmError, match="a: "), replacing(tmp_path / "a") as part:
+        part.write_text("x")
 
 
 @pytest.mark.parametrize("links", [True, False])

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
-from louvain_um.core.atomic_files import OwnFolder, appending, is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, appending, check_links, is_empty, replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
@@ -126,6 +126,7 @@ class StreamFolder:
             lengths = asdict(found)
         for name, length in lengths.items():
             path = self.table(name)
+            check_links(path)
             file = path.open("r+b" if path.exists() else "w+b")
             self.tables[name] = file
             if file.seek(0, os.SEEK_END) < length:
