@@ -140,7 +140,11 @@ def format_of(name: str) -> str:
         raise GraphFormatError("is a spreadsheet; save it as CSV", name)
     if suffix in UNREAD:
         raise GraphFormatError(f"{UNREAD[suffix]}; or pass format=…", name)
-    if suffix not in SUFFIXES and os.path.basename(name).startswith("out."):
+    if (
+        suffix not in SUFFIXES
+        and os.path.basename(name).startswith("out.")
+        and os.path.exists(name)
+    ):
         return "edges"  # as KONECT names its files
     if suffix not in SUFFIXES:
         known = " ".join(sorted(SUFFIXES))

@@ -207,5 +207,5 @@ def _dl_header(file: GraphFile, lines: Lines) -> tuple[dict[str, str], list[str]
         if "labels embedded" in lower:
             embedded = True
     if settings and not settings.get("n", "0").isdigit():
-        raise file.error("the number of vertices is not a number; write n=…", line)
+        raise file.error("the number of vertices is not a number; write it after 'n ='", line)
     raise file.error("has no line 'data:'; write it again", line)
