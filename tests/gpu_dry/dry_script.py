@@ -182,6 +182,6 @@ def recorded(graph: Graph, options: Options) -> Script:
     """Return the script of a run on the CPU."""
     cpu = Recorder(options, lambda event: None)
     cpu.script = Script(graph.n_vertices)
-    found = detect(cpu, graph, options, cpu.observer)
+    found = detect(cpu, graph, options, cpu.host.observer)
     cpu.script.communities = found.n_communities
     return cpu.script
