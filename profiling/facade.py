@@ -102,7 +102,10 @@ def load(path: str | Path) -> Session:
     LouvainUmError
         The file is missing, is no session, or belongs to another version.
     """
-    return Session.of(storage.load(path_text(path)))
+    name = path_text(path)
+    if Path(name).is_file() and nsys.is_sqlite(name):
+        return Session.of(nsys.read_export(name))
+    return Session.of(storage.load(name))
 
 
 def import_nsys(path: str | Path, *, arrays: Sequence[Lifetime] = ()) -> Session:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.errors import Doubt
+
 NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 """A text that reads back from a number as it is."""
 
@@ -78,3 +80,9 @@ def ascending(
     ranks = np.empty(len(order), np.uint32)
     ranks[order] = np.arange(len(order), dtype=np.uint32)
     return name_array([names[place] for place in order]), ranks[u], ranks[v]
+
+
+def ids_are_text(text: str, line: int) -> str:
+    """Return the note on ids that are read as text because one of them is no whole number."""
+    note = f"ids are read as text, because {text!r} in line {line} is not a whole number"
+    return note if text[:1] in "+0123456789." else Doubt(f"{note}; correct it if it is a mistake")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.errors import GraphError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.edge_list.edges import EdgeList
+from louvain_um.formats.ids import name_array
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.generators.hashing import mix64
 from louvain_um.graph.build import loop_note
@@ -194,6 +195,27 @@ def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     if matrix.dtype.kind not in "biuf":
         raise GraphError(f"an adjacency matrix must hold numbers, not {matrix.dtype}")
     return from_sparse(csr_array(matrix), options, names)
+
+
+def from_anndata(data: Any, options: ReadOptions) -> Graph:
+    """Build a graph from the neighbours of the cells of an AnnData, named by `obs_names`."""
+    from scipy.sparse import csr_array
+
+    key = "connectivities" if options.weight is None else str(options.weight)
+    known = ", ".join(map(repr, data.obsp)) or "nothing"
+    if key not in data.obsp:
+        raise GraphError(
+            f"obsp holds {known}, not {key!r}; name one with weight=… (--weight), or compute "
+            "neighbours first, as scanpy.pp.neighbors does"
+        )
+    if problem := replace(options, weight=None).unsuited("an AnnData"):
+        raise GraphError(problem)
+    matrix = data.obsp[key]
+    matrix = matrix if hasattr(matrix, "tocsr") else csr_array(np.asarray(matrix))
+    names = data.obs_names.tolist()
+    if len(set(names)) < len(names):
+        raise GraphError("two cells have the same name; pass one after obs_names_make_unique()")
+    return from_sparse(matrix, options, name_array(names))
 
 
 def _check_numbers(values: Any) -> None:

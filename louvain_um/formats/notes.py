@@ -93,9 +93,3 @@ def notes_on_weights(edges: EdgeList, options: ReadOptions, detected: DetectedFo
         )
         return [*edges.notes, Doubt(note) if detected.numeric else note]
     return notes
-
-
-def ids_are_text(text: str, line: int) -> str:
-    """Return the note on ids that are read as text because one of them is no whole number."""
-    note = f"ids are read as text, because {text!r} in line {line} is not a whole number"
-    return note if text[:1] in "+0123456789." else Doubt(f"{note}; correct it if it is a mistake")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,8 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     table = bool(libraries & {"pandas", "pyarrow", "polars"})
     if "anndata" in libraries and hasattr(obj, "obsp"):
+        from louvain_um.formats.matrices import from_anndata
+
         return from_anndata(obj, options)
     network = libraries & {"networkx", "igraph"}
     fits = ("weight",) if network else ("bipartite",) if isinstance(obj, tuple | list) else ()
@@ -85,33 +86,6 @@ def _symmetric(rows: list[Any]) -> bool:
         return False
     matrix = np.array(rows)
     return bool((matrix == matrix.T).all())
-
-
-def from_anndata(data: Any, options: ReadOptions) -> Graph:
-    """Build a graph from the neighbours of the cells of an AnnData, named by `obs_names`."""
-    from louvain_um.formats.matrices import from_sparse
-
-    key = "connectivities" if options.weight is None else str(options.weight)
-    known = ", ".join(map(repr, data.obsp)) or "nothing"
-    if key not in data.obsp:
-        raise GraphError(
-            f"obsp holds {known}, not {key!r}; name one with weight=… (--weight), or compute "
-            "neighbours first, as scanpy.pp.neighbors does"
-        )
-    if problem := replace(options, weight=None).unsuited("an AnnData"):
-        raise GraphError(problem)
-    matrix = data.obsp[key]
-    matrix = matrix if hasattr(matrix, "tocsr") else _sparse(matrix)
-    names = data.obs_names.tolist()
-    if len(set(names)) < len(names):
-        raise GraphError("two cells have the same name; pass one after obs_names_make_unique()")
-    return from_sparse(matrix, options, name_array(names))
-
-
-def _sparse(matrix: Any) -> Any:
-    from scipy.sparse import csr_array
-
-    return csr_array(np.asarray(matrix))
 
 
 def _from_array(array: Any, options: ReadOptions) -> Graph:

@@ -19,7 +19,13 @@ from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.jobs import job_of
 from louvain_um.profiling.session.events import MOST_EVENTS
 from louvain_um.profiling.session.storage import check_target
-from louvain_um.profiling.sources.source import NO_TRACER, SOURCES, choose_sources
+from louvain_um.profiling.sources.source import (
+    LIGHT,
+    NO_TRACER,
+    SOURCES,
+    EventSource,
+    SourceUnavailableError,
+)
 
 if TYPE_CHECKING:
     from louvain_um.gpu.runtime.device import Choice
@@ -254,3 +260,45 @@ def _graph(graph: Any) -> dict[str, Any]:
     if isinstance(graph, Graph):
         numbers["edges"] = graph.n_edges
     return numbers
+
+
+def choose_sources(
+    chosen: Choice, sources: Sequence[str], *, tracer: bool = False, programs: bool = False
+) -> tuple[list[EventSource], dict[str, str]]:
+    """Return the sources for a device, and why others are missing."""
+    known = tuple(dict.fromkeys(SOURCES + LIGHT))
+    if isinstance(sources, str):
+        sources = (sources,)
+    unknown = [name for name in sources if name not in known]
+    if unknown:
+        raise OptionError("sources", unknown[0], f"must be of {', '.join(known)}")
+    if chosen.kind == "cpu":
+        if tracer:
+            raise OptionError(remedy=NO_TRACER)
+        return [], {}
+    from cupy.cuda import runtime
+
+    from louvain_um.profiling.sources.cupti import Cupti
+    from louvain_um.profiling.sources.in_place import InPlaceReads
+    from louvain_um.profiling.sources.nvml import Nvml
+    from louvain_um.profiling.sources.uvm import Uvm
+
+    found: list[EventSource] = [] if programs else [InPlaceReads()]
+    missing = {}
+    if "uvm" in sources or "uvm-light" in sources:
+        runtime.setDevice(chosen.index)
+        runtime.memGetInfo()  # the driver records a process only once it has a context
+        try:
+            Uvm.check()
+            found.append(Uvm(migrations="uvm" in sources))
+        except SourceUnavailableError as error:
+            missing["uvm"] = str(error)
+    if "cupti" in sources:
+        found.append(Cupti(chosen.index, counters=not any(s.name == "uvm" for s in found)))
+    if "nvml" in sources:
+        found.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
+    if tracer:
+        from louvain_um.profiling.sources.tracer import Tracer
+
+        found.append(Tracer(programs=programs))
+    return found, missing

@@ -102,10 +102,6 @@ def load(path: str | Path) -> SessionData:
     """Read a session; `louvain_um.profiling.load` documents it."""
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
         raise LouvainUmError(f"{path}: is neither a file nor a folder; name what holds a session")
-    if _is_sqlite(path):
-        from louvain_um.profiling.sources.nsys import read_export
-
-        return read_export(path)
     arrays = _arrays(Path(path))
     try:
         header = json.loads(bytes(arrays["header"]))
@@ -148,16 +144,6 @@ def _arrays(path: Path) -> Arrays:
         raise LouvainUmError(f"{path}: {reason}; check the path") from None
     except (KeyError, ValueError, TypeError, AttributeError, EOFError, OverflowError, RuntimeError):
         raise LouvainUmError(_foreign(path)) from None
-
-
-def _is_sqlite(path: str | Path) -> bool:
-    from louvain_um.profiling.sources.nsys import MAGIC
-
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
 
 
 def _foreign(path: str | Path) -> str:

@@ -264,3 +264,12 @@ def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:
         "kind": np.broadcast_to(np.asarray(kind), rows),
         "source": np.full(rows, Source.NSYS),
     }
+
+
+def is_sqlite(path: str | Path) -> bool:
+    """Tell whether a file is an SQLite database, such as an export of Nsight Systems."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False

@@ -1,18 +1,17 @@
-"""The interface of every source of events, the clock they share, and which ones record a run."""
+"""The interface of every source of events, and the clock they share."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable
 
 if TYPE_CHECKING:
-    from louvain_um.gpu.runtime.device import Choice
+    pass
 
 
 NO_TRACER = (
@@ -65,45 +64,3 @@ class EventSource(Protocol):
 
     def about(self) -> dict[str, Any]:
         """Return the source's metadata: counts, overhead."""
-
-
-def choose_sources(
-    chosen: Choice, sources: Sequence[str], *, tracer: bool = False, programs: bool = False
-) -> tuple[list[EventSource], dict[str, str]]:
-    """Return the sources for a device, and why others are missing."""
-    known = tuple(dict.fromkeys(SOURCES + LIGHT))
-    if isinstance(sources, str):
-        sources = (sources,)
-    unknown = [name for name in sources if name not in known]
-    if unknown:
-        raise OptionError("sources", unknown[0], f"must be of {', '.join(known)}")
-    if chosen.kind == "cpu":
-        if tracer:
-            raise OptionError(remedy=NO_TRACER)
-        return [], {}
-    from cupy.cuda import runtime
-
-    from louvain_um.profiling.sources.cupti import Cupti
-    from louvain_um.profiling.sources.in_place import InPlaceReads
-    from louvain_um.profiling.sources.nvml import Nvml
-    from louvain_um.profiling.sources.uvm import Uvm
-
-    found: list[EventSource] = [] if programs else [InPlaceReads()]
-    missing = {}
-    if "uvm" in sources or "uvm-light" in sources:
-        runtime.setDevice(chosen.index)
-        runtime.memGetInfo()  # the driver records a process only once it has a context
-        try:
-            Uvm.check()
-            found.append(Uvm(migrations="uvm" in sources))
-        except SourceUnavailableError as error:
-            missing["uvm"] = str(error)
-    if "cupti" in sources:
-        found.append(Cupti(chosen.index, counters=not any(s.name == "uvm" for s in found)))
-    if "nvml" in sources:
-        found.append(Nvml(runtime.deviceGetPCIBusId(chosen.index)))
-    if tracer:
-        from louvain_um.profiling.sources.tracer import Tracer
-
-        found.append(Tracer(programs=programs))
-    return found, missing

@@ -14,6 +14,7 @@ from louvain_um.formats.edge_list.named_vertices import read_named
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.edge_list.scan import LineFormat
 from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.ids import ids_are_text
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import Numbered, modes_of, split_modes
 from louvain_um.graph.graph import Graph
@@ -60,7 +61,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         try:
             edges, names = read_numbers(file, line_format), None
         except TextIdError as found:
-            notes.append(column_notes.ids_are_text(found.text, found.line))
+            notes.append(ids_are_text(found.text, found.line))
             edges, names = read_named(file, line_format, found)
             if options.header is None and detected.header is not None:
                 _refuse_repeated_header(file, edges, names, detected)

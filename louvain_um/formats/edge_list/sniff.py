@@ -19,8 +19,7 @@ from louvain_um.formats.edge_list.first_lines import (
     whole_lines,
 )
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.ids import is_number
-from louvain_um.formats.notes import ids_are_text
+from louvain_um.formats.ids import ids_are_text, is_number
 from louvain_um.formats.parse_errors import DECIMAL_COMMA, WHOLE, split
 from louvain_um.formats.read_options import COLUMNS, ReadOptions
 
