@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import coo_array
 
 from louvain_um import Graph, as_graph
-from louvain_um.gpu.building.build import Builder
+from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.graph import DeviceGraph
 from tests.gpu_emulated.emulated_device import Emulated
 
@@ -106,3 +106,14 @@ def test_rows_of_a_matrix_make_the_graph_of_the_host(
             made_here += 1
             assert differences(made, as_graph(matrix)) == []
     assert made_here >= 3
+
+
+def test_edges_may_come_in_pieces(emulated: dict[str, ctypes.CDLL]) -> None:
+    u, v = (RNG.integers(0, 30, 200).astype(np.uint32) for _ in range(2))
+    pieces = [Ends(u[i : i + 64], v[i : i + 64]) for i in range(0, 200, 64)]
+    made = Builder(Emulated(emulated, 2), 50).rows(
+        lambda: pieces, 30, weighted=False, summing=False
+    )
+    right = Graph.from_edges(u, v, n_vertices=30)
+    assert made.offsets.tolist() == right.offsets.tolist()
+    assert made.targets.tolist() == right.targets.tolist()

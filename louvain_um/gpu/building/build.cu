@@ -9,8 +9,6 @@
 #include "grid.cuh"
 #include "random_hash.cuh"
 
-#define EACH(i, n) for (i64 i = grid_thread(), step_ = grid_threads(); i < (n); i += step_)
-
 // What kernels count; zero before the first, except `least`, the largest i64.
 struct BuildCounts {
   Barrier barrier;

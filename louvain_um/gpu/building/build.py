@@ -8,8 +8,9 @@ name, rounding) is left to the host.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -50,6 +51,14 @@ SORTED_BYTES: Final = 24
 
 SUMMED_BYTES: Final = 64
 """The same with a weight: in addition its place, both in order, and its edge with their sum."""
+
+
+class Ends(NamedTuple):
+    """Some edges: both ends, uint32, and weights, uint64, or None."""
+
+    u: Any
+    v: Any
+    weights: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +119,9 @@ class Builder:
                 return None
         summing = duplicates == "sum" or (duplicates is None and weights is not None)
         given = None if integers is None else integers.values
-        made = self.rows(sources[0], targets[0], given, n, summing=summing)
+        ends = Ends(sources[0], targets[0], given)
+        weighted = summing or given is not None
+        made = self.rows(lambda: [ends], n, weighted=weighted, summing=summing)
         notes = () if integers is None else integers.notes
         notes += merge_notes(len(u), made.repeats, made.weightless, made.n_loops, summing)
         scale = 1.0 if integers is None else integers.scale
@@ -179,18 +190,21 @@ class Builder:
             self._launch("shorten", count, values, np.int64(fitted.spare))
         return Integers(values=values, scale=2.0**fitted.shift, notes=fitted.notes)
 
-    def rows(self, u: Any, v: Any, weights: Any, n: int, *, summing: bool) -> Rows:
-        """Return the rows of a list of edges; weights are uint64, or None."""
-        xp, edges, counts = self.xp, len(u), self._counts()
-        weighted = summing or weights is not None
+    def rows(
+        self, pieces: Callable[[], Iterable[Ends]], n: int, *, weighted: bool, summing: bool
+    ) -> Rows:
+        """Return the rows of a list of edges, whose pieces are asked for twice."""
+        xp, counts = self.xp, self._counts()
         degrees = xp.zeros(n, np.uint32)
-        self._launch("count_ends", edges, u, v, degrees, counts)
+        for u, v, _ in pieces():
+            self._launch("count_ends", len(u), u, v, degrees, counts)
         raw = xp.zeros(n + 1, np.int64)
         xp.cumsum(degrees, dtype=np.int64, out=raw[1:])
         records = int(raw[-1])
         targets = xp.empty(records, np.uint32)
         sums = xp.empty(records, np.uint64) if weighted else None
-        self._launch("scatter_ends", edges, u, v, weights, raw, degrees, targets, sums)
+        for u, v, weights in pieces():
+            self._launch("scatter_ends", len(u), u, v, weights, raw, degrees, targets, sums)
         n_loops = int(self._read(counts)["loops"])
         loops = xp.zeros(n, np.uint64) if n_loops else None
         low, written = 0, 0

@@ -1,6 +1,6 @@
 // Generated graphs, the device's side of generators/edges.py and generators/rows.py, bit for bit:
 // R-MAT (Chakrabarti, Zhan, Faloutsos 2004), LFR (Lancichinetti, Fortunato, Radicchi 2008) and
-// stencils, and the rows that a list of edges makes.
+// stencils.
 //
 // Randomness is a hash of a key and a number (random_hash.cuh), so that no result depends on the
 // order of threads. A thread owns the edges or vertices that the grid deals it; rows are written
@@ -8,9 +8,6 @@
 
 #include "random_hash.cuh"
 #include "grid.cuh"
-
-// The elements of this thread, of 0 ... n - 1.
-#define EACH(i, n) for (i64 i = grid_thread(), step_ = grid_threads(); i < (n); i += step_)
 
 // Writes R-MAT edges first ... first + n - 1; limits are a, a + b, a + b + c in units of 2^-32.
 __global__ void draw_rmat(u64 key, i64 first, i64 n, u32 scale, u64 limit_a, u64 limit_ab,
@@ -186,39 +183,6 @@ __global__ void fill_stencil(i64 nx, i64 ny, i64 nz, u32 diagonals, u32 periodic
       u32 target = permute(ids, a + nx * (b + ny * c)), at = length++;
       for (; at > 0 && row[at - 1] > target; --at) row[at] = row[at - 1];
       row[at] = target;
-    }
-  }
-}
-
-// Counts each edge in the degrees of both its ends.
-__global__ void count_ends(i64 n, const u32* u, const u32* v, u32* degrees) {
-  EACH(i, n) {
-    u32 a = u[i], b = v[i];
-    if (a == b) continue;
-    atomicAdd(degrees + a, 1u);
-    atomicAdd(degrees + b, 1u);
-  }
-}
-
-// Writes each edge to the rows of both its ends, in no particular order. left[v]: the free entries
-// of v's row; 0 afterwards.
-__global__ void scatter_ends(i64 n, const u32* u, const u32* v, const i64* offsets, u32* left,
-                             u32* targets) {
-  EACH(i, n) {
-    u32 a = u[i], b = v[i];
-    if (a == b) continue;
-    targets[offsets[a] + atomicSub(left + a, 1u) - 1] = b;
-    targets[offsets[b] + atomicSub(left + b, 1u) - 1] = a;
-  }
-}
-
-// Writes row and target of each arc of rows low ... high - 1 as one sort key, one warp per row.
-__global__ void row_keys(i64 low, i64 high, const i64* offsets, const u32* targets, u64* keys) {
-  i64 warps = gridDim.x * (i64)(blockDim.x / WARP), base = offsets[low];
-  for (i64 v = low + blockIdx.x * (i64)(blockDim.x / WARP) + threadIdx.x / WARP; v < high;
-       v += warps) {
-    for (i64 j = offsets[v] + threadIdx.x % WARP; j < offsets[v + 1]; j += WARP) {
-      keys[j - base] = (u64)(v - low) << 32 | targets[j];
     }
   }
 }

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.generators.base import WEIGHT_STREAM, stream_key
+from louvain_um.gpu.building.build import Builder, Ends
+from louvain_um.gpu.dynamic.cuda import Cuda
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.compile import kernels
 
@@ -156,44 +158,14 @@ def _pair_outside(
 
 
 def _rows(n: int, edges: int, draw: Draw) -> DeviceGraph:
-    """Return the graph of a list of edges: no loops, no repetition, rows ascending."""
-    import cupy
+    """Return the graph of a list of edges; those with equal ends are none."""
 
-    degrees = cupy.zeros(n, np.uint32)
-    for first in range(0, edges, EDGES):
-        u, v = draw(first, min(EDGES, edges - first))
-        _launch("count_ends", np.int64(len(u)), u, v, degrees)
-    raw = cupy.zeros(n + 1, np.int64)
-    cupy.cumsum(degrees, dtype=np.int64, out=raw[1:])
-    total = int(raw[-1])
-    targets = cupy.empty(total, np.uint32)
-    for first in range(0, edges, EDGES):
-        u, v = draw(first, min(EDGES, edges - first))
-        _launch("scatter_ends", np.int64(len(u)), u, v, raw, degrees, targets)
-    del degrees
-    offsets = cupy.zeros(n + 1, np.int64)
-    low, written = 0, 0
-    while low < n:
-        begin = int(raw[low])
-        high = int(cupy.searchsorted(raw, cupy.asarray([begin + ARCS]), side="right")[0]) - 1
-        high = min(max(high, low + 1), n)
-        keys = cupy.empty(int(raw[high]) - begin, np.uint64)
-        _launch("row_keys", np.int64(low), np.int64(high), raw, targets, keys)
-        if len(keys):
-            keys.sort()
-            fresh = cupy.ones(len(keys), np.bool_)
-            cupy.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-            keys = keys[fresh]
-            # Rows only become shorter: what is overwritten has been read.
-            targets[written : written + len(keys)] = keys.astype(np.uint32)
-            ends = cupy.arange(1, high - low + 1, dtype=np.uint64) << np.uint64(32)
-            offsets[low + 1 : high + 1] = cupy.searchsorted(keys, ends)
-        offsets[low + 1 : high + 1] += written
-        written += len(keys)
-        low = high
-    # A copy takes memory for a moment; a view would keep the dropped arcs for good.
-    kept = targets[:written] if total - written < total // 8 else targets[:written].copy()
-    return DeviceGraph(offsets, kept)
+    def pieces() -> Iterator[Ends]:
+        for first in range(0, edges, EDGES):
+            yield Ends(*draw(first, min(EDGES, edges - first)))
+
+    made = Builder(Cuda(), ARCS).rows(pieces, n, weighted=False, summing=False)
+    return DeviceGraph(made.offsets, made.targets)
 
 
 def _weigh(graph: DeviceGraph, **options: Any) -> DeviceGraph:

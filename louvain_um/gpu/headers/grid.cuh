@@ -32,6 +32,9 @@ __device__ __forceinline__ void grid_sync(Barrier* barrier) {
 __device__ __forceinline__ i64 grid_thread() { return blockIdx.x * (i64)blockDim.x + threadIdx.x; }
 __device__ __forceinline__ i64 grid_threads() { return gridDim.x * (i64)blockDim.x; }
 
+// The elements of this thread, of 0 ... n - 1.
+#define EACH(i, n) for (i64 i = grid_thread(), step_ = grid_threads(); i < (n); i += step_)
+
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {
   for (int d = WARP / 2; d; d >>= 1) value += __shfl_xor_sync(FULL, value, d);
