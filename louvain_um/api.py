@@ -218,6 +218,10 @@ def run(
     """Detect communities with the options and the device of `options`, or on a cluster."""
     from louvain_um.core.threads import given_threads
 
+    if options.initial is not None and not isinstance(graph, Graph):
+        from louvain_um.results.given_labels import refuse_other_order
+
+        refuse_other_order(graph, options.initial)
     with given_threads(options.threads):
         return _run(graph, options, observer or ignore, clustered)
 

@@ -212,6 +212,15 @@ def _is_matrix(frame: Any) -> bool:
     return square and set(frame.index) == set(frame.columns)
 
 
+def listed_vertices(obj: Any) -> list[Any] | None:
+    """Return the vertices of a networkx graph or a square frame in its order."""
+    libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
+    if "networkx" in libraries:
+        return list(obj)
+    square = "pandas" in libraries and hasattr(obj, "columns") and _is_matrix(obj)
+    return obj.index.tolist() if square else None
+
+
 def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
     from louvain_um.formats.matrices import from_dense, from_sparse
 

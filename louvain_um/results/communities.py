@@ -20,7 +20,7 @@ from louvain_um.options import ObjectiveName
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
 from louvain_um.results.frame import community_table, to_frame
-from louvain_um.results.given_labels import Given
+from louvain_um.results.given_labels import Given, refuse_other_order
 from louvain_um.results.partition import Level, labels_at, nested_labels
 from louvain_um.results.quality import Quality, dense_labels, modularity, quality
 
@@ -127,6 +127,7 @@ class Communities:
         if not isinstance(graph, Graph):
             from louvain_um.formats.reading import graph_of
 
+            refuse_other_order(graph, labels)
             graph = graph_of(graph, objective)
         dense = dense_labels(graph, labels)
         value = modularity(graph, dense, resolution, objective=objective)

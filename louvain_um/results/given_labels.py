@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.plain_data import is_missing
 from louvain_um.errors import GraphError
+from louvain_um.formats.ids import order_of
 from louvain_um.graph.graph import Graph
 from louvain_um.results.partition import Partition
 
@@ -41,6 +42,23 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
         got = f"{len(array)}" if array.ndim == 1 else f"{type(given).__name__}"
         raise GraphError(f"labels of {graph.n_vertices} vertices expected, got {got}; {FORMS}")
     return numbered(array.tolist()) if array.dtype.kind in "OUST" else array
+
+
+def refuse_other_order(source: Any, given: Given) -> None:
+    """Raise if communities are a list, and the vertices of an object are in another order."""
+    given = plain_communities(given)
+    if is_indexed(given):
+        given = indexed_communities(given, None)
+    if isinstance(given, Partition) or named_labels(given) is not None:
+        return
+    from louvain_um.formats.objects import listed_vertices
+
+    vertices = listed_vertices(source)
+    if vertices is not None and order_of(vertices) != list(range(len(vertices))):
+        raise GraphError(
+            "labels without vertices are ambiguous, because the graph's vertices are not in "
+            "ascending order; pass a dict of vertex and community, such as dict(zip(graph, labels))"
+        )
 
 
 def label_array(given: Any) -> NDArray[Any]:

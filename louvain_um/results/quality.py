@@ -24,7 +24,7 @@ from louvain_um.errors import OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName, is_number
 from louvain_um.results.display import require_pandas
-from louvain_um.results.given_labels import Given, labels_of
+from louvain_um.results.given_labels import Given, labels_of, refuse_other_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,6 +168,7 @@ def modularity(
     if not isinstance(graph, Graph):
         from louvain_um.formats.reading import graph_of
 
+        refuse_other_order(graph, labels)
         graph = graph_of(graph, objective)
     dense = dense_labels(graph, labels)
     return value_of(graph, dense, *community_weights(graph, dense), resolution, objective)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.events import Phase
+from louvain_um.placement.hardware import BLOCK
 
 
 class Source(IntEnum):
@@ -72,7 +73,7 @@ MOST_LEVELS = 1 << 15
 MOST_EVENTS = 4_000_000
 """Rows that a session keeps by default, some 300 MB in memory."""
 
-BLOCK_BYTES = 2 << 20
+BLOCK_BYTES = BLOCK
 """What the driver moves and evicts as one."""
 
 FIRST_BIN_NS = 1_000_000

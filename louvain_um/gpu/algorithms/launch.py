@@ -10,11 +10,9 @@ import numpy as np
 from louvain_um.events import announce
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.launch import THREADS
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.hardware import PAGE
-
-THREADS: Final = 256
-"""Threads of a block (`row_view.cuh`)."""
 
 STATE_WORDS: Final = 8
 """Of the control block, for barriers and counters; partial sums of blocks follow."""

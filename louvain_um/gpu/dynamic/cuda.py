@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,12 @@ from louvain_um.gpu.dynamic.batch_arrays import MOST_BLOCKS
 from louvain_um.gpu.dynamic.pool import Copied, Room
 from louvain_um.gpu.level import or_null
 from louvain_um.gpu.runtime.device import Choice
+from louvain_um.gpu.runtime.launch import THREADS
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.host import available
 from louvain_um.placement.memory.vmm import HOST_SHARE, GrowingRange
 from louvain_um.placement.migration.pages import supported
-
-THREADS: Final = 256
-"""Threads of a block (`batch.cuh`)."""
 
 
 class Cuda:

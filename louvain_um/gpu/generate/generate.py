@@ -15,11 +15,11 @@ from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.dynamic.cuda import Cuda
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.launch import THREADS
 
 if TYPE_CHECKING:
     import cupy
 
-THREADS: Final = 256
 EDGES: Final = 1 << 24
 """Edges drawn at a time."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from louvain_um.placement.hardware import BLOCK, LARGE_PAGE, PAGE, SECTOR
 from louvain_um.profiling.session.events import Cause, Kind
 
-PAGE_BYTES = 4096
-BIG_PAGES = 16  # pages of a 64 KiB big page
-BLOCK_PAGES = 512  # pages of a 2 MiB block
+PAGE_BYTES = PAGE
+BIG_PAGES = LARGE_PAGE // PAGE
+BLOCK_PAGES = BLOCK // PAGE
 BLOCK_BITS = 9
 BLOCK_BYTES = BLOCK_PAGES * PAGE_BYTES
 LEAVES = BLOCK_PAGES // BIG_PAGES  # of the density prefetcher's tree
-SECTOR_BYTES = 32  # what one random access carries over the bus
+SECTOR_BYTES = SECTOR  # what one random access carries over the bus
 BASE_ADDRESS = 0x7F00_0000_0000
 
 # State of a page, one byte. Resident on the GPU, the host, both (a duplicate) or nowhere; what the

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
 from louvain_um.profiling.views.table import Column, Table
 
-BLOCK = 2 << 20
 TOP = 50
 CHUNK = 1 << 20
 """Rows handled at once."""

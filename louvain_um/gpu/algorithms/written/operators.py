@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.launch import STATE_WORDS, THREADS, DeviceRows, Launch
+from louvain_um.gpu.algorithms.launch import STATE_WORDS, DeviceRows, Launch
 from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.launch import THREADS
 
 WAYS: Final = {"min": "Least", "max": "Most", "or": "Bits", "add": "Sum"}
 """Types of along.cu by the way in which values are combined."""
