@@ -113,8 +113,17 @@ def test_forms_agree_with_networkx(graph: nx.Graph) -> None:
     parts = nx.community.greedy_modularity_communities(graph)
     expected = pytest.approx(nx.community.modularity(graph, parts), abs=1e-12)
     by_vertex = {vertex: c for c, part in enumerate(parts) for vertex in part}
-    in_order = [by_vertex[vertex] for vertex in graph]
     own = lu.as_graph(graph)
+    names = range(own.n_vertices) if own.names is None else own.names.tolist()
+    in_order = [by_vertex[vertex] for vertex in names]
+    assert lu.modularity(own, in_order) == expected
+    assert lu.modularity(own, np.array(in_order)) == expected
+    if list(graph) == list(names):
+        assert lu.modularity(graph, in_order) == expected
+    else:
+        for call in (lu.modularity, lu.Communities.of, lambda g, c: lu.louvain(g, initial=c)):
+            with pytest.raises(lu.GraphError, match="order; pass a dict"):
+                call(graph, in_order)
     for each in (
         parts,
         [set(part) for part in parts],
@@ -123,8 +132,6 @@ def test_forms_agree_with_networkx(graph: nx.Graph) -> None:
         dict(enumerate(parts)).values(),
         by_vertex,
         {vertex: f"c{c}" for vertex, c in by_vertex.items()},
-        in_order,
-        np.array(in_order),
     ):
         assert lu.modularity(graph, each) == expected
         assert lu.modularity(own, each) == expected
