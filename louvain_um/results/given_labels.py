@@ -48,8 +48,9 @@ def refuse_other_order(source: Any, given: Given) -> None:
     """Raise if communities are a list, and the vertices of an object are in another order."""
     given = plain_communities(given)
     if is_indexed(given):
-        given = indexed_communities(given, None)
-    if isinstance(given, Partition) or named_labels(given) is not None:
+        if _values(given.index) != list(range(len(given))):
+            return
+    elif isinstance(given, Partition) or named_labels(given) is not None:
         return
     from louvain_um.formats.objects import listed_vertices
 

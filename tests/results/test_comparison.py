@@ -233,7 +233,7 @@ def test_cells_of_a_graph_without_names_are_taken_in_order() -> None:
 )
 def test_labels_of_other_vertices_are_refused(each: Any, message: str) -> None:
     with pytest.raises(lu.GraphError, match=message):
-        lu.modularity(NAMED, each)
+        lu.modularity(lu.as_graph(NAMED), each)
 
 
 def test_a_vertex_in_two_sets_is_no_partition() -> None:
