@@ -5,8 +5,6 @@ starts faster, and so that pytest works without pytest-xdist. Processes must agr
 all tests, so none holds what differs between them.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -24,7 +22,7 @@ MAX_WORKERS: Final = 8
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
+def pytest_cmdline_main(config):
     """Set the options of pytest-xdist before it reads them."""
     option = config.option
     if not config.pluginmanager.hasplugin("xdist"):
@@ -43,7 +41,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         option.dist = "worksteal"  # by test: a single file takes a third of the time
 
 
-def share_machine(config: pytest.Config) -> None:
+def share_machine(config):
     """Give each process of a run on devices whole files, a device, and its share of the cores.
 
     Tests of a file share graphs and what the CPU finds; the processes together start about as many
@@ -63,7 +61,7 @@ def share_machine(config: pytest.Config) -> None:
             config.option.dist = "loadfile"
 
 
-def count_devices() -> str:
+def count_devices():
     """Return how many devices there are; asked in another process, which ends at once."""
     code = "from louvain_um.gpu.runtime.device import capabilities; print(len(capabilities()))"
     asked = [sys.executable, "-c", code]
@@ -72,13 +70,13 @@ def count_devices() -> str:
     )
 
 
-def selects_all(config: pytest.Config) -> bool:
+def selects_all(config):
     """Return whether the arguments of a run select every test."""
     folders = {(config.invocation_params.dir / argument).resolve() for argument in config.args}
     return bool(folders & {ROOT, ROOT / "tests"})
 
 
-def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+def pytest_make_parametrize_id(val, argname):
     """Name compressed bytes by their argument: they may hold the time of their making."""
     compressed = isinstance(val, bytes) and (b"\0" in val or not val.isascii())
     return argname if compressed else None

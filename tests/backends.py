@@ -1,10 +1,8 @@
 """Every engine behind one call, for the suite that all of them pass (`test_contract.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 from unittest import mock
 
 import pytest
@@ -46,33 +44,33 @@ class Backend:
     """`gpu` if it needs one, or the tier of its tests."""
 
 
-def on_cpu(graph: Graph, options: Options) -> Communities:
+def on_cpu(graph, options):
     """Detect on the CPU."""
     return api.run(graph, replace(options, device="cpu"))
 
 
-def on_threads(graph: Graph, options: Options) -> Communities:
+def on_threads(graph, options):
     """Detect on three threads of the CPU, however small a graph is."""
     with mock.patch.object(move, "SERIAL_ARCS", 0):
         return api.run(graph, replace(options, device="cpu", threads=3))
 
 
-def on_ranks(graph: Graph, options: Options) -> Communities:
+def on_ranks(graph, options):
     """Detect on three ranks that are threads of this process; all levels are divided."""
     return detect_in_threads(graph, replace(options, device="cpu"), ranks=3, collapse_arcs=0)
 
 
-def on_gpu(graph: Graph, options: Options) -> Communities:
+def on_gpu(graph, options):
     """Detect on a GPU."""
     return api.run(graph, replace(options, device="cuda"))
 
 
-def on_gpus(graph: Graph, options: Options) -> Communities:
+def on_gpus(graph, options):
     """Detect on three devices, which are one GPU."""
     return api.run(graph, replace(options, device="cuda:0,0,0"))
 
 
-def emulated(graph: Graph, options: Options) -> Communities:
+def emulated(graph, options):
     """Detect on an emulated device."""
     options = replace(options, device="cuda:0")
     with (
@@ -83,7 +81,7 @@ def emulated(graph: Graph, options: Options) -> Communities:
         return detect(engine, graph, options, ignore)
 
 
-def emulated_with_little_memory(graph: Graph, options: Options) -> Communities:
+def emulated_with_little_memory(graph, options):
     """Detect on an emulated device that lacks memory, where the graph is not tiny."""
     budget = "50%" if graph.n_arcs > 2000 else None
     options = replace(options, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
@@ -96,7 +94,7 @@ def emulated_with_little_memory(graph: Graph, options: Options) -> Communities:
             return detect(engine, graph, options, ignore)
 
 
-def emulated_together(graph: Graph, options: Options) -> Communities:
+def emulated_together(graph, options):
     """Detect on three emulated devices, which share every level."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(devices, "SHARED_ARCS", 1)
@@ -107,7 +105,7 @@ def emulated_together(graph: Graph, options: Options) -> Communities:
             return detect(engine, graph, options, ignore)
 
 
-def emulated_ranks(graph: Graph, options: Options) -> Communities:
+def emulated_ranks(graph, options):
     """Detect on two ranks with an emulated device each."""
     options = replace(options, device="cuda", threads=1)
     blocks = blocks_of(graph, 2)
@@ -115,7 +113,7 @@ def emulated_ranks(graph: Graph, options: Options) -> Communities:
         patch.setattr(visible, "visible_here", lambda: Visible(host="h", devices=("a", "b")))
         with emulated_devices(patch, libraries(), 2) as kernels:
 
-            def task(own: Any) -> Communities:
+            def task(own):
                 with using(kernels):  # type: ignore[arg-type]
                     return detect_on_rank(own, blocks[own.rank], options, ignore, collapse_arcs=0)
 
@@ -135,7 +133,7 @@ BACKENDS: Final = {
 }
 
 
-def available(name: str) -> Backend:
+def available(name):
     """Return an engine; skip the test where it is not there."""
     backend = BACKENDS[name]
     if "gpu" in backend.marks:

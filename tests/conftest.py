@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import gc
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +10,13 @@ pytest_plugins = ["tests.all_cores", "tests.gpu_evidence", "tests.tiers"]
 SHARED_DATA = ROOT / "../shared/data"
 
 
-def pytest_configure() -> None:
+def pytest_configure():
     """Let tests interrupt: what a shell runs in the background ignores that from the start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """Keep what was collected, which lives to the end, out of collections of garbage.
 
     With thousands of tests each would take a quarter of a second, and some tests ask for many.
@@ -29,7 +26,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
+def shared_data():
     """Folder of real graphs beside the repository; a test that needs it is skipped without."""
     if not SHARED_DATA.is_dir():
         pytest.skip("the folder of real graphs is not here")

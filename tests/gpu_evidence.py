@@ -6,8 +6,6 @@ parts, of the same sources, adds up. Parts that ran on other machines are added 
     python -m tests.gpu_evidence FILE ...
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json
@@ -36,7 +34,7 @@ OUTCOMES: Counter[str] = Counter()
 KINDS: Final = ("passed", "failed", "skipped")
 
 
-def device_sources() -> list[Path]:
+def device_sources():
     """Return the CUDA engine's files, its tests, every kernel, and what works on a device."""
     found = {
         file
@@ -52,7 +50,7 @@ def device_sources() -> list[Path]:
     return sorted(found)
 
 
-def source_digest() -> str:
+def source_digest():
     """Return a digest of all files that could change what tests on a device show."""
     total = hashlib.sha256()
     for file in device_sources():
@@ -61,13 +59,13 @@ def source_digest() -> str:
     return total.hexdigest()
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+def pytest_runtest_logreport(report):
     """Count how tests that need a device came out."""
     if "gpu" in report.keywords and (report.when == "call" or report.outcome != "passed"):
         OUTCOMES[report.outcome] += 1
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     """Let a run be of a part of the files with tests on a device."""
     parser.addoption(
         "--evidence-part", default="1/1", metavar="K/N", type=part_of,
@@ -75,7 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
 
 
-def part_of(text: str) -> str:
+def part_of(text):
     """Check the name of a part."""
     found = re.fullmatch(r"([1-9]\d?)/([1-9]\d?)", text)
     if not found or int(found[1]) > int(found[2]):
@@ -83,7 +81,7 @@ def part_of(text: str) -> str:
     return text
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Leave out the files of other parts: those with most tests are dealt in turn."""
     k, n = map(int, config.getoption("evidence_part").split("/"))
     if n == 1:
@@ -95,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item.path in own]
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+def pytest_sessionfinish(session, exitstatus):
     """Write down what a run of ``pytest -m gpu`` on a device showed: of all tests, or of a part."""
     config = session.config
     if hasattr(config, "workerinput"):
@@ -120,7 +118,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     save({config.getoption("evidence_part"): entry}, source_digest())
 
 
-def save(parts: dict[str, dict[str, Any]], sources: str) -> None:
+def save(parts, sources):
     """Add what parts showed to that of others with the same sources and as many parts."""
     held = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else {}
     (count,) = {name.partition("/")[2] for name in parts}

@@ -1,7 +1,5 @@
 """Graphs that every engine is tested on: random ones, and one or more of each kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
@@ -21,7 +19,7 @@ WEIGHTS = {
 
 
 @st.composite
-def edge_lists(draw: st.DrawFn) -> tuple[int, np.ndarray, np.ndarray, np.ndarray | None]:
+def edge_lists(draw):
     """Return vertices, ends and weights: loops, repeated edges, isolated vertices included."""
     n = draw(st.integers(0, 40))
     if n == 0:
@@ -44,12 +42,12 @@ def edge_lists(draw: st.DrawFn) -> tuple[int, np.ndarray, np.ndarray, np.ndarray
     return n, u, v, np.array(few, dtype)[rng.integers(0, len(few), count)]
 
 
-def graphs() -> st.SearchStrategy[Graph]:
+def graphs():
     return edge_lists().map(lambda e: Graph.from_edges(e[1], e[2], e[3], n_vertices=e[0]))
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Graph, str]:
+def cases(draw):
     """Return a graph and an objective that suits it."""
     objective = draw(st.sampled_from(["modularity", "cpm", "directed", "bipartite", "signed"]))
     n, u, v, w = draw(edge_lists())
@@ -66,7 +64,7 @@ def cases(draw: st.DrawFn) -> tuple[Graph, str]:
 
 
 @st.composite
-def constraints(draw: st.DrawFn, n: int) -> dict[str, Any]:
+def constraints(draw, n):
     """Return communities to start from, fixed vertices and a maximum size, or some of them."""
     found: dict[str, Any] = {}
     if draw(st.booleans()):
@@ -80,7 +78,7 @@ def constraints(draw: st.DrawFn, n: int) -> dict[str, Any]:
     return found
 
 
-def weighted(graph: Graph, least: int, most: int) -> Graph:
+def weighted(graph, least, most):
     """Return the graph with random weights of a range; both ends of the range occur."""
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     once = u < graph.targets
@@ -89,7 +87,7 @@ def weighted(graph: Graph, least: int, most: int) -> Graph:
     return Graph.from_edges(u[once], graph.targets[once], weights, n_vertices=graph.n_vertices)
 
 
-def of_kind(kind: Any, scale: int = 9) -> Graph:
+def of_kind(kind, scale=9):
     """Return a graph with hubs for an objective: directed, bipartite or signed."""
     graph = rmat(scale, seed=1).graph
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
@@ -138,18 +136,18 @@ LARGER: Final[dict[str, Callable[[], Graph]]] = {
 
 
 @cache
-def small(kind: str) -> Graph:
+def small(kind):
     """Return one of `KINDS`."""
     return KINDS[kind]()
 
 
 @cache
-def larger(kind: str) -> Graph:
+def larger(kind):
     """Return one of `LARGER`."""
     return LARGER[kind]()
 
 
-def same(a: Graph, b: Graph) -> bool:
+def same(a, b):
     """Return whether two graphs are equal, to the last bit of every weight."""
     return (
         np.array_equal(a.offsets, b.offsets)

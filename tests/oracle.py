@@ -5,12 +5,8 @@ for bit. Weights and totals are integers; an arc of weight 0 is no arc. Scores a
 operation rounded on its own, which is what Python's floats do.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from louvain_um import Graph
 from louvain_um.core import rules
 
 
@@ -29,7 +25,7 @@ class Net:
     fixed: list[bool]
 
     @property
-    def vertices(self) -> range:
+    def vertices(self):
         return range(len(self.loops))
 
 
@@ -48,13 +44,13 @@ class Aim:
     extended: bool
 
     @property
-    def rates(self) -> tuple[float, float]:
+    def rates(self):
         if self.objective == "cpm":
             return self.resolution * self.scale, 0.0
         first, second = (self.resolution / norm if norm else 0.0 for norm in self.norms)
         return first, second
 
-    def expected(self, mass: int, total: int, second: int, second_total: int) -> float:
+    def expected(self, mass, total, second, second_total):
         first_rate, second_rate = self.rates
         expected = (first_rate * float(mass)) * float(total)
         if self.norms[1]:
@@ -72,7 +68,7 @@ class OracleLevel:
     arcs_visited: int
 
 
-def net_of(graph: Graph, objective: str = "modularity", fixed: Collection[int] = ()) -> Net:
+def net_of(graph, objective="modularity", fixed=()):
     neighbours = []
     n = graph.n_vertices
     for v in range(n):
@@ -99,15 +95,7 @@ def net_of(graph: Graph, objective: str = "modularity", fixed: Collection[int] =
     return Net(neighbours, loops, masses, seconds, [1] * n, [v in fixed for v in range(n)])
 
 
-def aim_of(
-    graph: Graph,
-    net: Net,
-    objective: str,
-    resolution: float,
-    initial: list[int] | None,
-    fixed: list[int] | None,
-    max_size: int | None,
-) -> Aim:
+def aim_of(graph, net, objective, resolution, initial, fixed, max_size):
     start = None
     if initial is not None:
         start = [initial.index(label) for label in initial]
@@ -130,18 +118,18 @@ def aim_of(
 
 
 def detect(
-    graph: Graph,
-    method: str,
+    graph,
+    method,
     *,
-    resolution: float = 1.0,
-    threshold: float = 1e-7,
-    max_level: int | None = None,
-    seed: int = 0,
-    objective: str = "modularity",
-    initial: list[int] | None = None,
-    fixed: list[int] | None = None,
-    max_size: int | None = None,
-) -> tuple[list[int], list[OracleLevel]]:
+    resolution=1.0,
+    threshold=1e-7,
+    max_level=None,
+    seed=0,
+    objective="modularity",
+    initial=None,
+    fixed=None,
+    max_size=None,
+):
     """Return labels numbered by size, and what each level did."""
     net = net_of(graph, objective, set(fixed or ()))
     aim = aim_of(graph, net, objective, resolution, initial, fixed, max_size)
@@ -207,17 +195,7 @@ def detect(
     return number_by_size(found), levels
 
 
-def move(
-    net: Net,
-    start: list[int],
-    aim: Aim,
-    seed: int,
-    cycle: int,
-    number: int,
-    alone: bool,
-    first: set[int] | None = None,
-    sub_rounds: int = rules.SUB_ROUNDS,
-) -> tuple[list[int], int, int, int]:
+def move(net, start, aim, seed, cycle, number, alone, first=None, sub_rounds=rules.SUB_ROUNDS):
     """Sweep until the gain dries up; return labels, sweeps, arcs visited and all gains.
 
     Only vertices of `first` decide in the first sweep; all without it.
@@ -310,9 +288,7 @@ def move(
     return labels, iteration + 1, visited, gains
 
 
-def refused(
-    net: Net, moved: dict[int, int], members: list[int], max_size: int, seed: int
-) -> list[int]:
+def refused(net, moved, members, max_size, seed):
     """Return which moves are refused: where all do not fit, all but the first."""
     joining: dict[int, list[int]] = {}
     for v, goal in moved.items():
@@ -324,12 +300,12 @@ def refused(
     return found
 
 
-def tie(community: int, seed: int) -> tuple[int, int]:
+def tie(community, seed):
     """Return what orders communities of equal score."""
     return rules.mix32(community ^ seed), community
 
 
-def refine(net: Net, labels: list[int], aim: Aim, seed: int, cycle: int) -> list[int]:
+def refine(net, labels, aim, seed, cycle):
     """Return sub-communities: lone vertices have joined others of their community."""
     totals: dict[int, int] = {}
     seconds: dict[int, int] = {}
@@ -344,7 +320,7 @@ def refine(net: Net, labels: list[int], aim: Aim, seed: int, cycle: int) -> list
     ]
     salt = rules.salt(cycle, rules.REFINE_SWEEP, seed)
 
-    def well_connected(sub: int) -> bool:
+    def well_connected(sub):
         total, second = sub_totals[sub], sub_seconds[sub]
         rest, second_rest = totals[labels[sub]] - total, seconds[labels[sub]] - second
         return float(cuts[sub]) >= aim.expected(total, rest, second, second_rest)
@@ -381,7 +357,7 @@ def refine(net: Net, labels: list[int], aim: Aim, seed: int, cycle: int) -> list
     return subs
 
 
-def aggregate(net: Net, labels: list[int], parts: list[int]) -> tuple[Net, list[int], list[int]]:
+def aggregate(net, labels, parts):
     """Make each part a vertex, numbered in the order of the parts' labels.
 
     Returns the new graph, each old vertex's number, and each new vertex's community: the
@@ -413,12 +389,12 @@ def aggregate(net: Net, labels: list[int], parts: list[int]) -> tuple[Net, list[
     return Net(neighbours, loops, masses, seconds, members, fixed), numbers, carried
 
 
-def arcs_of(net: Net) -> int:
+def arcs_of(net):
     """Return the number of arcs, loops not counted."""
     return sum(map(len, net.neighbours))
 
 
-def split(net: Net, labels: list[int]) -> list[int]:
+def split(net, labels):
     """Make every connected part of a community one of its own, named by its smallest vertex.
 
     Parts that hold fixed vertices of one community stay one.
@@ -445,7 +421,7 @@ def split(net: Net, labels: list[int]) -> list[int]:
     return parts
 
 
-def value_of(net: Net, labels: list[int], aim: Aim) -> float:
+def value_of(net, labels, aim):
     inside, totals, seconds = 0, dict.fromkeys(labels, 0), dict.fromkeys(labels, 0)
     for v in net.vertices:
         totals[labels[v]] += net.masses[v]
@@ -464,7 +440,7 @@ def value_of(net: Net, labels: list[int], aim: Aim) -> float:
     return inside / aim.total - aim.resolution * (above / below)
 
 
-def number_by_size(labels: list[int]) -> list[int]:
+def number_by_size(labels):
     """Number communities by descending size, ties by their smallest member."""
     members: dict[int, list[int]] = {}
     for v, label in enumerate(labels):

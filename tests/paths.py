@@ -1,7 +1,5 @@
 """Where the parts of the checkout lie, for tests at any depth."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]

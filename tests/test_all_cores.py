@@ -1,24 +1,16 @@
 """All tests run on all cores, and reports of several processes are counted once."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.all_cores import (
-    DEVICES,
-    MAX_WORKERS,
-    pytest_cmdline_main,
-    pytest_make_parametrize_id,
-)
+from tests.all_cores import DEVICES, MAX_WORKERS, pytest_cmdline_main, pytest_make_parametrize_id
 from tests.paths import ROOT
 
 OPTIONS = {
@@ -27,7 +19,7 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def configured(*arguments: str, xdist: bool = True, **options: object) -> SimpleNamespace:
+def configured(*arguments, xdist=True, **options):
     """Return the options of a run after the hook."""
     config = SimpleNamespace(
         option=SimpleNamespace(**OPTIONS | options),
@@ -57,7 +49,7 @@ def test_other_runs_use_one_process(options):
     assert configured("tests", **options).numprocesses is None
 
 
-def test_runs_on_devices_keep_files_together(monkeypatch: pytest.MonkeyPatch):
+def test_runs_on_devices_keep_files_together(monkeypatch):
     monkeypatch.setenv(DEVICES, "0")
     assert configured("tests", markexpr="gpu", numprocesses=8).dist == "loadfile"
     assert configured("tests", markexpr="gpu", numprocesses=8, dist="load").dist == "load"
@@ -68,9 +60,7 @@ def test_runs_on_devices_keep_files_together(monkeypatch: pytest.MonkeyPatch):
     ("worker", "devices", "given", "visible"),
     [(0, "2", None, "0,1"), (3, "2", None, "1,0"), (3, "1", None, None), (1, "2", "7", "7")],
 )
-def test_processes_on_devices_share_the_machine(
-    monkeypatch: pytest.MonkeyPatch, worker, devices, given, visible
-):
+def test_processes_on_devices_share_the_machine(monkeypatch, worker, devices, given, visible):
     monkeypatch.setattr(os, "cpu_count", lambda: 32)
     monkeypatch.setenv(DEVICES, devices)
     for name in ("LOUVAIN_UM_THREADS", "CUDA_VISIBLE_DEVICES"):
@@ -108,7 +98,7 @@ def test_names_hold_nothing_that_differs_between_processes(request):
 
 @pytest.mark.system
 @pytest.mark.parametrize("processes", ["0", "2"])
-def test_reports_are_counted_once(tmp_path: Path, processes):
+def test_reports_are_counted_once(tmp_path, processes):
     pytest.importorskip("xdist")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu\n")
     (tmp_path / "conftest.py").write_text(

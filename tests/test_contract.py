@@ -1,8 +1,6 @@
 """What every engine promises: the same labels, bit for bit, of the same graphs and options."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -16,7 +14,7 @@ from louvain_um.core import rules
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 from tests import oracle
-from tests.backends import BACKENDS, Backend, available, on_cpu
+from tests.backends import BACKENDS, available, on_cpu
 from tests.distributed.runs import assert_equal
 from tests.graphs import KINDS, LARGER, cases, constraints, edge_lists, graphs, of_kind
 
@@ -30,12 +28,12 @@ METHODS: Any = ("louvain", "leiden")
     ],
     scope="module",
 )
-def backend(request: pytest.FixtureRequest) -> Backend:
+def backend(request):
     """An engine that is available here."""
     return available(request.param)
 
 
-def differing(backend: Backend, runs: Iterable[tuple[str, Graph, Options]]) -> list[str]:
+def differing(backend, runs):
     """Return the runs of which labels, levels or modularity are not those of the CPU.
 
     The CPU's are compared with the oracle's.
@@ -50,7 +48,7 @@ def differing(backend: Backend, runs: Iterable[tuple[str, Graph, Options]]) -> l
     return found
 
 
-def assert_expected(backend: Backend, graph: Graph, options: Options, found: Communities) -> None:
+def assert_expected(backend, graph, options, found):
     """Compare with the oracle if an engine is the CPU's, else with that."""
     if backend.detect is not on_cpu:
         assert_equal(found, on_cpu(graph, options))
@@ -74,7 +72,7 @@ ORACLES = (
 """Options that the oracle takes."""
 
 
-def shown(levels: Iterable[Any]) -> list[tuple[Any, ...]]:
+def shown(levels):
     """Return what the oracle knows of levels, too."""
     return [
         (x.cycle, x.vertices, x.communities, x.modularity, x.iterations, x.arcs_visited)
@@ -83,13 +81,13 @@ def shown(levels: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_graphs_of_every_kind(backend: Backend, method: Any) -> None:
+def test_graphs_of_every_kind(backend, method):
     options = Options(method=method, seed=3)
     assert not differing(backend, [(kind, graph(), options) for kind, graph in KINDS.items()])
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_larger_graphs_of_every_kind(backend: Backend, method: Any) -> None:
+def test_larger_graphs_of_every_kind(backend, method):
     if not backend.seeds:
         pytest.skip("this engine takes minutes, or there is nothing to compare with")
     runs = [
@@ -101,7 +99,7 @@ def test_larger_graphs_of_every_kind(backend: Backend, method: Any) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_options(backend: Backend, method: Any) -> None:
+def test_options(backend, method):
     options: list[dict[str, Any]] = [
         {"resolution": 0.3},
         {"resolution": 4.0, "seed": 2**32 - 1},
@@ -132,7 +130,7 @@ EXTENDED: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_objectives_and_constraints(backend: Backend, method: Any) -> None:
+def test_objectives_and_constraints(backend, method):
     if not backend.extended:
         pytest.skip("this engine takes modularity without constraints")
     runs = [
@@ -143,7 +141,7 @@ def test_objectives_and_constraints(backend: Backend, method: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["ranks", pytest.param("gpu ranks", marks=pytest.mark.gpu)])
-def test_ranks_refuse_other_objectives_and_constraints(name: str) -> None:
+def test_ranks_refuse_other_objectives_and_constraints(name):
     for graph, options in EXTENDED.values():
         with pytest.raises((OptionError, GraphError)):
             available(name).detect(graph(), Options(**options))
@@ -151,7 +149,7 @@ def test_ranks_refuse_other_objectives_and_constraints(name: str) -> None:
 
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("method", METHODS)
-def test_random_graphs_and_options(backend: Backend, method: Any, times: int) -> None:
+def test_random_graphs_and_options(backend, method, times):
     """The CPU's labels and levels are the oracle's, another engine's the CPU's."""
 
     @settings(max_examples=times * backend.examples, deadline=None)
@@ -163,7 +161,7 @@ def test_random_graphs_and_options(backend: Backend, method: Any, times: int) ->
         threshold=st.sampled_from([1e-7, 1e-7, 0.0, 1e-3, 1.0]),
         most_kept=st.sampled_from([rules.MOST_KEPT, 0.3]),
     )
-    def check(data: st.DataObject, most_kept: float, **options: Any) -> None:
+    def check(data, most_kept, **options):
         if backend.extended and data.draw(st.booleans()):
             graph, options["objective"] = data.draw(cases())
             options |= data.draw(constraints(graph.n_vertices))
@@ -179,17 +177,17 @@ def test_random_graphs_and_options(backend: Backend, method: Any, times: int) ->
 
 
 def check_result(
-    graph: Graph,
-    result: Communities,
-    method: str,
+    graph,
+    result,
+    method,
     *,
-    resolution: float,
-    objective: Any = "modularity",
-    initial: Any = None,
-    fixed: Any = (),
-    max_size: int | None = None,
-    **_: Any,
-) -> None:
+    resolution,
+    objective="modularity",
+    initial=None,
+    fixed=(),
+    max_size=None,
+    **_,
+):
     """Check values, levels, sizes, fixed vertices, and that Leiden's communities are connected."""
     given = {"objective": objective}
     assert result.value == modularity(graph, result, resolution, **given)
@@ -213,7 +211,7 @@ def check_result(
         assert result.quality().disconnected == 0
 
 
-def on(graph: Graph, method: str, **options: Any) -> Communities:
+def on(graph, method, **options):
     """Return what the CPU finds."""
     found: Communities = getattr(api, method)(graph, device="cpu", **options)
     return found
@@ -222,9 +220,7 @@ def on(graph: Graph, method: str, **options: Any) -> Communities:
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=50, deadline=None)
 @given(edges=edge_lists(), shuffle=st.randoms(use_true_random=False))
-def test_order_and_direction_of_edges_do_not_matter(
-    method: str, edges: tuple[int, Any, Any, Any], shuffle: Any
-) -> None:
+def test_order_and_direction_of_edges_do_not_matter(method, edges, shuffle):
     n, u, v, w = edges
     order = list(range(len(u)))
     shuffle.shuffle(order)
@@ -236,9 +232,7 @@ def test_order_and_direction_of_edges_do_not_matter(
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=50, deadline=None)
 @given(graph=graphs(), factor=st.sampled_from([2, 64]))
-def test_a_power_of_two_in_the_weights_changes_nothing(
-    method: str, graph: Graph, factor: int
-) -> None:
+def test_a_power_of_two_in_the_weights_changes_nothing(method, graph, factor):
     weights = np.ones(graph.n_arcs, np.int64) if graph.weights is None else graph.weights
     if graph.total_weight * factor >= 2**53:
         return
@@ -252,7 +246,7 @@ def test_a_power_of_two_in_the_weights_changes_nothing(
 
 @settings(max_examples=50, deadline=None)
 @given(graph=graphs(), shuffle=st.randoms(use_true_random=False))
-def test_relabelling_keeps_the_modularity_of_a_partition(graph: Graph, shuffle: Any) -> None:
+def test_relabelling_keeps_the_modularity_of_a_partition(graph, shuffle):
     labels = on(graph, "louvain").labels
     order = list(range(graph.n_vertices))
     shuffle.shuffle(order)
@@ -273,7 +267,7 @@ def test_relabelling_keeps_the_modularity_of_a_partition(graph: Graph, shuffle: 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_repeating_changes_nothing(backend: Backend, method: Any) -> None:
+def test_repeating_changes_nothing(backend, method):
     graph = (LARGER if backend.seeds else KINDS)["rmat"]()
     options = Options(method=method, seed=5)
     first = backend.detect(graph, options)
@@ -308,7 +302,7 @@ SMALL: dict[str, tuple[Callable[[], Graph], list[int]]] = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_small_cases(backend: Backend, method: Any) -> None:
+def test_small_cases(backend, method):
     wrong = []
     for name, (made, labels) in SMALL.items():
         graph = made()
@@ -320,7 +314,7 @@ def test_small_cases(backend: Backend, method: Any) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_star_of_a_million_leaves_is_one_community(backend: Backend, method: Any) -> None:
+def test_a_star_of_a_million_leaves_is_one_community(backend, method):
     if not backend.seeds:
         pytest.skip("an emulated device takes minutes")
     leaves = 1_000_000
@@ -331,7 +325,7 @@ def test_a_star_of_a_million_leaves_is_one_community(backend: Backend, method: A
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_higher_resolution_gives_more_communities(method: str) -> None:
+def test_a_higher_resolution_gives_more_communities(method):
     graph = LARGER["lfr"]()
     counts = [on(graph, method, resolution=r).n_communities for r in (0.2, 1.0, 5.0)]
     assert counts == sorted(set(counts))

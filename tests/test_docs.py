@@ -1,7 +1,5 @@
 """The guide builds without warnings, its links are valid, and its examples run."""
 
-from __future__ import annotations
-
 import html.parser
 import importlib
 import os
@@ -21,7 +19,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path for folder in ("", "howto", "guide") for path in (DOCS / folder).glob("*.md"))
 
 
-def rows_of(page: str) -> dict[str, list[str]]:
+def rows_of(page):
     """Return the rows of a page's tables, by their first cells."""
     lines = [line for line in (DOCS / page).read_text().splitlines() if line.startswith("|")]
     cells = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
@@ -34,14 +32,14 @@ FRIENDS = "source,target\nann,bob\nbob,cid\ncid,ann\ndan,eve\neve,fay\nfay,dan\n
 HALF = """graph = "device"\ncommunity = "prefetched"\n[arrays]\n"targets.0" = "split(0.5)"\n"""
 
 
-def relative(path: Path) -> str:
+def relative(path):
     return str(path.relative_to(HOUSE))
 
 
 class Page(html.parser.HTMLParser):
     """The links of a page, and its anchors."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
         self.links: list[str] = []
         self.anchors = {""}
@@ -126,7 +124,7 @@ def test_links_to_files_are_valid(page):
             assert (page.parent / link.partition("#")[0]).exists(), link
 
 
-def run_command(line: str) -> None:
+def run_command(line):
     """Run a command of a page; without a GPU, exit code 3 is accepted if it needs one."""
     from typer.testing import CliRunner
 

@@ -1,7 +1,5 @@
 """The house as its plan says: rooms, arrows, packaging, and pages that tell the truth."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import json
@@ -11,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -26,7 +23,7 @@ README = (HOUSE / "README.md").read_text()
 OUTSIDE = ("placement", "profiling")
 
 
-def tracked() -> list[Path]:
+def tracked():
     """Return the project's files, as version control lists them."""
     done = subprocess.run(
         ["git", "-C", HOUSE, "ls-files", "-z"], capture_output=True, text=True, check=False
@@ -36,7 +33,7 @@ def tracked() -> list[Path]:
     return [HOUSE / name for name in done.stdout.split("\0") if name and (HOUSE / name).exists()]
 
 
-def modules() -> list[tuple[str, Path]]:
+def modules():
     """Return every module of the package, named as it is imported."""
     roots = [("louvain_um", HOUSE / "louvain_um")]
     roots += [(f"louvain_um.{name}", HOUSE / name) for name in OUTSIDE]
@@ -51,7 +48,7 @@ def modules() -> list[tuple[str, Path]]:
     return found
 
 
-def imports(path: Path) -> set[str]:
+def imports(path):
     """Return what a module imports anywhere in it, with each name taken from a package."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -168,7 +165,7 @@ def test_only_these_modules_start_processes_or_open_connections():
 
 
 @functools.cache
-def names_in(module: str) -> set[str]:
+def names_in(module):
     """Return the names that a module's text binds, and the modules in it."""
     path = dict(modules())[module]
     nodes = list(ast.walk(ast.parse(path.read_text())))
@@ -183,7 +180,7 @@ def names_in(module: str) -> set[str]:
     return found | {name for name in inside if "." not in name}
 
 
-def code_of(path: Path) -> str:
+def code_of(path):
     """Return the code of a script, or of a notebook's cells."""
     if path.suffix == ".py":
         return path.read_text()
@@ -233,7 +230,7 @@ def test_readme_shows_what_the_first_command_prints():
     arguments = ["detect", "example:les-miserables", "--device", "cpu"]
     printed = CliRunner().invoke(app, arguments).stdout
 
-    def told(text: str) -> list[str]:
+    def told(text):
         return [re.sub(r"\d+\.\d+ s on \S+", "… s", line).rstrip() for line in text.splitlines()]
 
     assert told(printed) == told(shown)
@@ -272,7 +269,7 @@ def test_readme_commands_run(tmp_path, monkeypatch):
     assert ignored(names) == set(names)
 
 
-def ignored(names: list[str]) -> set[str]:
+def ignored(names):
     """Return those of the names at the top of the project that version control ignores."""
     tracked()
     done = subprocess.run(
@@ -343,7 +340,7 @@ def test_ci_can_be_run():
 
 
 def test_the_launcher_explains_itself():
-    def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def launch(*arguments):
         return subprocess.run(
             [sys.executable, HOUSE / "run.py", *arguments],
             capture_output=True, text=True, check=False,
@@ -353,7 +350,7 @@ def test_the_launcher_explains_itself():
     assert "python3 run.py pytest" in launch("--help").stdout
 
 
-def imported(tree: ast.AST, known: frozenset[str]) -> Iterator[str]:
+def imported(tree, known):
     """Yield the modules that a file imports anywhere: at its top, in functions, for types."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -364,7 +361,7 @@ def imported(tree: ast.AST, known: frozenset[str]) -> Iterator[str]:
                 yield full if full in known else node.module
 
 
-def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+def circles(graph):
     """Return the sets of modules that reach each other (Tarjan's strongly connected components).
 
     A module that imports itself is a circle, too.
@@ -374,7 +371,7 @@ def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
     stack: list[str] = []
     result: set[frozenset[str]] = set()
 
-    def visit(module: str) -> None:
+    def visit(module):
         number[module] = low[module] = len(number)
         stack.append(module)
         for target in graph[module]:

@@ -3,8 +3,6 @@
 ``python -m tests.test_notebooks`` runs them and saves their outputs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -22,7 +20,7 @@ SECONDS = 240
 """Time limit of a cell, including compiling."""
 
 
-def executed(path: Path, folder: Path = FOLDER, keep: str = ""):
+def executed(path, folder=FOLDER, keep=""):
     """Return a notebook after running its cells in a folder.
 
     With `keep`, only the first cell of code and those that have this word.
@@ -50,7 +48,7 @@ def executed(path: Path, folder: Path = FOLDER, keep: str = ""):
     return notebook
 
 
-def save_outputs(path: Path) -> None:
+def save_outputs(path):
     """Run a notebook and save it with its outputs, without metadata that varies."""
     import nbformat
 

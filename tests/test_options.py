@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import pickle
-from collections.abc import Callable
 from dataclasses import fields, replace
 from inspect import signature
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -47,13 +44,13 @@ from louvain_um.options import Budget, Options
         ("ballast", "9" * 400, "size"),
     ],
 )
-def test_values_out_of_range_or_of_another_kind(name: str, value: Any, said: str) -> None:
+def test_values_out_of_range_or_of_another_kind(name, value, said):
     with pytest.raises(OptionError, match=said) as caught:
         Options(**{name: value})
     assert (caught.value.option, caught.value.message("--x")[:3]) == (name, "--x")
 
 
-def test_a_budget_without_a_unit_is_not_taken_for_a_few_bytes() -> None:
+def test_a_budget_without_a_unit_is_not_taken_for_a_few_bytes():
     with pytest.raises(OptionError, match=r"70% or 70MiB for device_budget .* or 70B"):
         Options(device_budget="70")
     assert Budget.parse("70B") == Budget.parse(70) == Budget(nbytes=70)
@@ -61,37 +58,37 @@ def test_a_budget_without_a_unit_is_not_taken_for_a_few_bytes() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0", "cuda:0,1"])
-def test_a_device_that_is_proposed_is_not_the_peer(device: str) -> None:
+def test_a_device_that_is_proposed_is_not_the_peer(device):
     with pytest.raises(OptionError, match="use device='cuda:1'"):
         Options(device=device, peer_memory="cuda:0")
 
 
-def test_an_error_of_an_option_can_be_sent_to_another_process() -> None:
+def test_an_error_of_an_option_can_be_sent_to_another_process():
     error = OptionError("radius", 3, "give degree or radius", problem="both are given")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.option) == ("both are given; give degree or radius", "radius")
     assert str(OptionError(remedy="give a graph")) == "give a graph"
 
 
-def test_an_error_names_only_arrays_that_have_bytes() -> None:
+def test_an_error_names_only_arrays_that_have_bytes():
     error = MemoryBudgetError(3000, 1000, [("loops", 0), ("rows", 1000), ("targets", 2000)])
     assert "(largest: targets 2.0 KiB, rows 1000 bytes);" in str(error)
     assert "largest" not in str(MemoryBudgetError(2, 1, [("loops", 0)]))
 
 
-def test_a_maximum_size_beyond_all_graphs_is_no_limit() -> None:
+def test_a_maximum_size_beyond_all_graphs_is_no_limit():
     edges = ([0, 1, 2], [1, 2, 0])
     assert lu.louvain(edges, max_size=10**30, device="cpu").n_communities == 1
 
 
-def test_a_plan_can_be_sent_to_another_process() -> None:
+def test_a_plan_can_be_sent_to_another_process():
     plan = lu.plan(n_vertices=10**6, n_arcs=10**8, device_budget="50%", machine="h200")
     again = pickle.loads(pickle.dumps(plan))
     assert (again.placements, again.seconds) == (plan.placements, plan.seconds)
     assert again.verdict == plan.verdict
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numbers_of_numpy_are_numbers():
     options = Options(
         resolution=np.float32(0.5), seed=np.uint8(3), threads=np.int32(2), max_level=np.uint8(1)
     )
@@ -101,7 +98,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_labels_do_not_depend_on_the_type_of_a_number(method: Any) -> None:
+def test_labels_do_not_depend_on_the_type_of_a_number(method):
     ring = np.arange(60)
     graph = lu.Graph.from_edges(ring, (ring + 1) % 60)
     found = lu.api.run(graph, Options(method=method, seed=7, max_level=2, device="cpu"))
@@ -109,7 +106,7 @@ def test_labels_do_not_depend_on_the_type_of_a_number(method: Any) -> None:
     np.testing.assert_array_equal(lu.api.run(graph, narrow).labels, found.labels)
 
 
-def test_a_budget_is_parsed_once_and_resolved_to_bytes() -> None:
+def test_a_budget_is_parsed_once_and_resolved_to_bytes():
     assert Options().budget.resolve(1000) is None
     assert Options(device_budget="70%").budget == Budget(fraction=0.7)
     assert Options(device_budget="70%").budget.resolve(1000) == 700
@@ -119,7 +116,7 @@ def test_a_budget_is_parsed_once_and_resolved_to_bytes() -> None:
 
 
 @pytest.mark.parametrize("function", [lu.louvain, lu.leiden, lu.profile, lu.Louvain.__init__])
-def test_signatures_show_every_option_with_its_default(function: Callable[..., Any]) -> None:
+def test_signatures_show_every_option_with_its_default(function):
     parameters = signature(function).parameters
     known = {item.name: item for item in fields(Options)}
     hints = get_type_hints(Options)
@@ -134,7 +131,7 @@ def test_signatures_show_every_option_with_its_default(function: Callable[..., A
     assert all(f"{name} : " in (documented.__doc__ or "") for name in OptionValues.__annotations__)
 
 
-def test_unknown_options_are_refused_as_by_any_function() -> None:
+def test_unknown_options_are_refused_as_by_any_function():
     graph = lu.Graph.from_edges([0], [1])
     for wrong in ({"sed": 1}, {"method": "leiden"}, {"ballast": "1GiB"}):
         with pytest.raises(TypeError, match=rf"louvain\(\) .*'{next(iter(wrong))}'"):

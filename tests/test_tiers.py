@@ -1,10 +1,7 @@
 """A plain run leaves tiers out; an expression, a word, a file's name or ``--all`` takes them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +10,7 @@ from tests.tiers import TIERS
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A folder of two files with a plain test, and one of each tier."""
     found = tmp_path_factory.mktemp("tiers")
     (found / "pytest.ini").write_text("[pytest]\n")
@@ -42,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("test_one.py::test_deep", "test_two.py::test_plain"), 2),
     ],
 )
-def test_what_a_run_takes(folder: Path, arguments: tuple[str, ...], passed: int) -> None:
+def test_what_a_run_takes(folder, arguments, passed):
     if "-n" in arguments:
         pytest.importorskip("xdist")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]

@@ -4,12 +4,7 @@ Tests marked with the name of another tier run if ``-m`` selects them, with ``--
 arguments name their file. Where processes share a run, the first one decides for all.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Final
-
-import pytest
 
 TIERS: Final = {
     "site": "builds pages, runs notebooks or a browser",
@@ -20,12 +15,12 @@ TIERS: Final = {
 """Tiers that a plain run leaves out."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     """Let a run take every tier."""
     parser.addoption("--all", action="store_true", help="run the tests of every tier")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Make the tiers known as markers; decide once whether a run takes all of them."""
     for name, meaning in TIERS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}; a plain run leaves it out")
@@ -34,12 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
     option.all = bool(option.all or selected or names_markers(config))
 
 
-def names_markers(config: pytest.Config) -> bool:
+def names_markers(config):
     """Return whether ``-m`` is among the arguments: an empty expression selects everything."""
     return any(str(argument).startswith("-m") for argument in config.invocation_params.args)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     """Leave out the other tiers, except in files that the arguments name."""
     if config.option.all:
         return
@@ -51,6 +46,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not is_left_out(item, named)]
 
 
-def is_left_out(item: pytest.Item, named: set[Path]) -> bool:
+def is_left_out(item, named):
     """Return whether a test is of another tier and its file is not named."""
     return item.path not in named and any(item.get_closest_marker(tier) for tier in TIERS)

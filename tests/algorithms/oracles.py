@@ -1,17 +1,11 @@
 """The seven algorithms again, slowly: by networkx and SciPy, or in a few lines of Python."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
 
-from louvain_um import Graph
 
-
-def matrix(graph: Graph) -> sp.csr_matrix:
+def matrix(graph):
     """Return the adjacency matrix in integers, a loop once on the diagonal."""
     weights = np.ones(graph.n_arcs, np.int64) if graph.weights is None else graph.weights
     n = graph.n_vertices
@@ -21,7 +15,7 @@ def matrix(graph: Graph) -> sp.csr_matrix:
     return arcs + sp.diags(graph.loops, format="csr", dtype=np.int64)
 
 
-def as_networkx(graph: Graph) -> nx.Graph:
+def as_networkx(graph):
     found = nx.Graph()
     found.add_nodes_from(range(graph.n_vertices))
     entries = sp.triu(matrix(graph)).tocoo()
@@ -30,7 +24,7 @@ def as_networkx(graph: Graph) -> nx.Graph:
     return found
 
 
-def distances(graph: Graph, source: int, *, weighted: bool) -> Any:
+def distances(graph, source, *, weighted):
     """Return distances in integers, −1 where there is no path."""
     found = np.full(graph.n_vertices, -1, np.int64)
     given = as_networkx(graph)
@@ -43,7 +37,7 @@ def distances(graph: Graph, source: int, *, weighted: bool) -> Any:
     return found
 
 
-def parents(graph: Graph, source: int, distances: Any, *, weighted: bool) -> Any:
+def parents(graph, source, distances, *, weighted):
     """Return the smallest neighbour on a shortest path to each vertex."""
     found = np.full(graph.n_vertices, -1, np.int64)
     for v in range(graph.n_vertices):
@@ -57,14 +51,14 @@ def parents(graph: Graph, source: int, distances: Any, *, weighted: bool) -> Any
     return found
 
 
-def components(graph: Graph) -> Any:
+def components(graph):
     found = np.zeros(graph.n_vertices, np.uint32)
     for members in nx.connected_components(as_networkx(graph)):
         found[list(members)] = min(members)
     return found
 
 
-def forest(graph: Graph) -> list[tuple[int, int, int]]:
+def forest(graph):
     """Return the edges of the forest, by Kruskal's algorithm."""
     edges = sorted((w, u, v) for u, v, w in as_networkx(graph).edges(data="weight") if u != v)
     edges = sorted((w, min(u, v), max(u, v)) for w, u, v in edges)
@@ -77,7 +71,7 @@ def forest(graph: Graph) -> list[tuple[int, int, int]]:
     return sorted(kept)
 
 
-def ranks(graph: Graph, damping: float) -> Any:
+def ranks(graph, damping):
     """Return PageRank by solving its equations; networkx iterates, and comes close."""
     n, entries = graph.n_vertices, matrix(graph).toarray().astype(float)
     out = entries.sum(axis=1)
@@ -88,12 +82,12 @@ def ranks(graph: Graph, damping: float) -> Any:
     return found
 
 
-def triangles(graph: Graph) -> Any:
+def triangles(graph):
     found = nx.triangles(as_networkx(graph))
     return np.array([found[v] for v in range(graph.n_vertices)], np.int64)
 
 
-def product(graph: Graph, x: Any) -> Any:
+def product(graph, x):
     """Return A x in the order of additions that is promised, with Python's floats."""
     result = np.zeros(graph.n_vertices)
     for v in range(graph.n_vertices):

@@ -1,9 +1,6 @@
 """Every algorithm equals its oracle, for any graph, any number of threads, any store of rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,13 +29,13 @@ class Gapped:
 
     graph: Graph
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(self.graph, name)
 
-    def snapshot(self) -> Graph:
+    def snapshot(self):
         return self.graph
 
-    def view(self) -> RowView:
+    def view(self):
         graph, gap = self.graph, 3
         lengths = np.diff(graph.offsets)
         ends = np.cumsum((lengths + gap)[::-1])[::-1] - gap
@@ -57,13 +54,13 @@ class Gapped:
         )  # fmt: skip
 
 
-def stored(graph: Graph, gapped: bool) -> Any:
+def stored(graph, gapped):
     return Gapped(graph) if gapped else graph
 
 
 @MANY
 @given(graphs(), THREADS, st.booleans(), st.data())
-def test_bfs(graph: Graph, threads: int, gapped: bool, data: st.DataObject) -> None:
+def test_bfs(graph, threads, gapped, data):
     assume(graph.n_vertices)
     source = data.draw(st.integers(0, graph.n_vertices - 1))
     found = lu.bfs(stored(graph, gapped), source, device="cpu", threads=threads)
@@ -76,7 +73,7 @@ def test_bfs(graph: Graph, threads: int, gapped: bool, data: st.DataObject) -> N
 
 @MANY
 @given(graphs(), THREADS, st.booleans(), st.data())
-def test_sssp(graph: Graph, threads: int, gapped: bool, data: st.DataObject) -> None:
+def test_sssp(graph, threads, gapped, data):
     assume(graph.n_vertices)
     source = data.draw(st.integers(0, graph.n_vertices - 1))
     found = lu.sssp(stored(graph, gapped), source, device="cpu", threads=threads)
@@ -90,7 +87,7 @@ def test_sssp(graph: Graph, threads: int, gapped: bool, data: st.DataObject) -> 
 
 @MANY
 @given(graphs(), THREADS, st.booleans())
-def test_connected_components(graph: Graph, threads: int, gapped: bool) -> None:
+def test_connected_components(graph, threads, gapped):
     found = lu.connected_components(stored(graph, gapped), device="cpu", threads=threads)
     assert found.dtype == np.uint32
     np.testing.assert_array_equal(found, oracles.components(graph))
@@ -98,7 +95,7 @@ def test_connected_components(graph: Graph, threads: int, gapped: bool) -> None:
 
 @MANY
 @given(graphs(), THREADS, st.booleans())
-def test_minimum_spanning_forest(graph: Graph, threads: int, gapped: bool) -> None:
+def test_minimum_spanning_forest(graph, threads, gapped):
     u, v, weights = lu.minimum_spanning_forest(stored(graph, gapped), device="cpu", threads=threads)
     integers = np.rint(weights * graph.scale).astype(np.int64)
     found = list(zip(u.tolist(), v.tolist(), integers.tolist(), strict=True))
@@ -107,7 +104,7 @@ def test_minimum_spanning_forest(graph: Graph, threads: int, gapped: bool) -> No
 
 @MANY
 @given(graphs(), THREADS, st.booleans(), st.sampled_from([0.0, 0.5, 0.85]))
-def test_pagerank(graph: Graph, threads: int, gapped: bool, damping: float) -> None:
+def test_pagerank(graph, threads, gapped, damping):
     given_graph = stored(graph, gapped)
     found = lu.pagerank(given_graph, damping, tolerance=1e-12, device="cpu", threads=threads)
     assert found.dtype == np.float64
@@ -120,7 +117,7 @@ def test_pagerank(graph: Graph, threads: int, gapped: bool, damping: float) -> N
 
 @MANY
 @given(graphs(), THREADS, st.booleans())
-def test_triangles(graph: Graph, threads: int, gapped: bool) -> None:
+def test_triangles(graph, threads, gapped):
     found = lu.triangles(stored(graph, gapped), device="cpu", threads=threads)
     assert found.dtype == np.int64
     np.testing.assert_array_equal(found, oracles.triangles(graph))
@@ -128,7 +125,7 @@ def test_triangles(graph: Graph, threads: int, gapped: bool) -> None:
 
 @MANY
 @given(graphs(), THREADS, st.booleans(), st.integers(0, 2**32 - 1))
-def test_spmv(graph: Graph, threads: int, gapped: bool, seed: int) -> None:
+def test_spmv(graph, threads, gapped, seed):
     x = np.random.default_rng(seed).standard_normal(graph.n_vertices)
     found = lu.spmv(stored(graph, gapped), x, device="cpu", threads=threads)
     np.testing.assert_array_equal(found, oracles.product(graph, x))
@@ -136,7 +133,7 @@ def test_spmv(graph: Graph, threads: int, gapped: bool, seed: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * abs(expected).max(initial=0))
 
 
-def path(n: int) -> Graph:
+def path(n):
     u = np.random.default_rng(3).permutation(n)
     return Graph.from_edges(u[:-1], u[1:], np.arange(n - 1) % 7 + 1)
 
@@ -153,11 +150,11 @@ LARGE = {
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("name", LARGE)
-def test_graphs_that_keep_all_threads_busy(name: str, threads: int) -> None:
+def test_graphs_that_keep_all_threads_busy(name, threads):
     check_against_scipy(LARGE[name](), threads)
 
 
-def check_against_scipy(graph: Graph, threads: int | None = None) -> None:
+def check_against_scipy(graph, threads=None):
     n, entries = graph.n_vertices, oracles.matrix(graph)
     source = int(np.argmax(np.diff(graph.offsets)))
     name = source if graph.names is None else graph.names[source]
@@ -198,7 +195,7 @@ def check_against_scipy(graph: Graph, threads: int | None = None) -> None:
     np.testing.assert_allclose(ranks, again, atol=1e-8)
 
 
-def closed(graph: Graph) -> Any:
+def closed(graph):
     """Return the triangles of each vertex, by products of the matrix of arcs to higher degrees."""
     order = np.argsort(np.diff(graph.offsets), kind="stable")
     entries = oracles.matrix(graph).astype(bool).astype(np.int64)
@@ -211,7 +208,7 @@ def closed(graph: Graph) -> Any:
     return found
 
 
-def check_parents(graph: Graph, source: int, distances: Any, parents: Any, weights: Any) -> None:
+def check_parents(graph, source, distances, parents, weights):
     """Compare parents with the smallest neighbours on shortest paths."""
     rows = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     targets = graph.targets.astype(np.int64)
@@ -233,6 +230,6 @@ REAL = (
 
 @pytest.mark.filterwarnings("ignore::louvain_um.GraphWarning")
 @pytest.mark.parametrize("name", REAL)
-def test_real_graphs(shared_data: Path, name: str) -> None:
+def test_real_graphs(shared_data, name):
     graph = lu.read_graph(shared_data / name)
     check_against_scipy(graph)

@@ -1,7 +1,5 @@
 """What the algorithms take, and what they refuse."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ TRIANGLE = lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 3], n_vertices=5)
 NAMED = lu.as_graph((["ann", "bob"], ["bob", "cid"]))
 
 
-def test_a_source_is_a_name_where_vertices_have_names() -> None:
+def test_a_source_is_a_name_where_vertices_have_names():
     assert lu.bfs(NAMED, "cid", device="cpu").distances.tolist() == [2, 1, 0]
     numbered = lu.Graph.from_edges([0, 1], [1, 2], names=np.array([10, 7, 30]))
     assert lu.bfs(numbered, np.int64(30), device="cpu").distances.tolist() == [2, 1, 0]
@@ -35,17 +33,17 @@ def test_a_source_is_a_name_where_vertices_have_names() -> None:
         (lu.Graph.from_edges([], []), 0, "of which there are none"),
     ],
 )
-def test_an_unknown_source(search, graph, source, message) -> None:
+def test_an_unknown_source(search, graph, source, message):
     with pytest.raises(GraphError, match=message):
         search(graph, source, device="cpu")
 
 
-def test_negative_weights_are_refused() -> None:
+def test_negative_weights_are_refused():
     with pytest.raises(GraphError, match="negative"):
         lu.sssp(sp.csr_matrix(([-1, -1], ([0, 1], [1, 0])), shape=(2, 2)), 0)
 
 
-def test_graphs_of_other_libraries() -> None:
+def test_graphs_of_other_libraries():
     graph = nx.karate_club_graph()
     assert lu.triangles(graph, device="cpu").sum() == 3 * 45
     with pytest.raises(GraphError):
@@ -61,12 +59,12 @@ def test_graphs_of_other_libraries() -> None:
         (np.zeros(5, complex), "complex128"),
     ],
 )
-def test_vectors_that_do_not_fit(x, message) -> None:
+def test_vectors_that_do_not_fit(x, message):
     with pytest.raises(GraphError, match=message):
         lu.spmv(TRIANGLE, x, device="cpu")
 
 
-def test_infinite_entries_pass_through() -> None:
+def test_infinite_entries_pass_through():
     y = lu.spmv(TRIANGLE, [np.inf, 0, 0, -np.inf, np.nan], device="cpu")
     np.testing.assert_array_equal(y, [0, np.inf, np.inf, -np.inf, 0])
 
@@ -80,29 +78,29 @@ def test_infinite_entries_pass_through() -> None:
         {"device": "tpu"},
     ],
 )  # fmt: skip
-def test_options_out_of_range(options) -> None:
+def test_options_out_of_range(options):
     with pytest.raises(OptionError):
         lu.pagerank(TRIANGLE, **{"device": "cpu", **options})
 
 
-def test_ranks_that_do_not_settle() -> None:
+def test_ranks_that_do_not_settle():
     with pytest.raises(LouvainUmError, match="after 3 iterations; allow more"):
         lu.pagerank(lu.Graph.from_edges([0, 1], [1, 2]), 1.0, max_iterations=3, device="cpu")
 
 
-def test_a_device_that_is_not_there() -> None:
+def test_a_device_that_is_not_there():
     with pytest.raises((DeviceUnavailableError, OptionError)):
         lu.bfs(TRIANGLE, 0, device="cuda:99")
 
 
-def test_loops() -> None:
+def test_loops():
     graph = lu.Graph.from_edges([0, 0, 1], [0, 1, 1], [4, 2, 6])
     assert lu.spmv(graph, [1, 10], device="cpu").tolist() == [24.0, 62.0]
     assert lu.triangles(graph, device="cpu").tolist() == [0, 0]
     assert lu.sssp(graph, 0, device="cpu").distances.tolist() == [0, 2]
 
 
-def test_progress_is_announced() -> None:
+def test_progress_is_announced():
     events: list[Event] = []
     lu.pagerank(TRIANGLE, device="cpu", observer=events.append)
     lu.triangles(TRIANGLE, device="cpu", observer=events.append)
@@ -112,7 +110,7 @@ def test_progress_is_announced() -> None:
     assert steps[-1].moved == 0
 
 
-def test_a_read_only_graph() -> None:
+def test_a_read_only_graph():
     graph = lu.Graph.from_edges([0, 1, 2], [1, 2, 0], [1, 2, 3])
     for array in (graph.offsets, graph.targets, graph.weights, graph.loops):
         array.flags.writeable = False
@@ -122,7 +120,7 @@ def test_a_read_only_graph() -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", BUILDERS)
-def test_every_program_can_be_planned(name: str, weighted: bool) -> None:
+def test_every_program_can_be_planned(name, weighted):
     program = program_of(name, n_vertices=10**6, n_arcs=10**8, weighted=weighted)
     whole = lu.plan(program, machine="h200")
     assert whole.fits
@@ -130,19 +128,19 @@ def test_every_program_can_be_planned(name: str, weighted: bool) -> None:
     assert short.seconds > whole.seconds
 
 
-def test_an_empty_graph_has_a_program() -> None:
+def test_an_empty_graph_has_a_program():
     for name in BUILDERS:
         assert lu.plan(program_of(name, n_vertices=0, n_arcs=0), machine="h200").fits
 
 
-def test_unknown_programs() -> None:
+def test_unknown_programs():
     with pytest.raises(OptionError, match="must be one of bfs, sssp"):
         program_of("dfs", n_vertices=1, n_arcs=1)
     with pytest.raises(OptionError, match="negative"):
         program_of("bfs", n_vertices=1, n_arcs=-1)
 
 
-def test_a_signed_graph_is_no_program() -> None:
+def test_a_signed_graph_is_no_program():
     signed = lu.as_graph(([0, 1], [1, 2], [1, -1]), signed=True)
     with pytest.raises(GraphError, match="without negative weights"):
         program_for("sssp", signed)

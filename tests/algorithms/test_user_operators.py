@@ -1,7 +1,5 @@
 """The operators that users call: what they compute, and what they refuse."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ FAR = 2**60
 
 @FEW
 @given(graphs())
-def test_shortest_paths_by_advancing(graph: Graph) -> None:
+def test_shortest_paths_by_advancing(graph):
     assume(graph.n_vertices)
     distances = np.full(graph.n_vertices, FAR)
     distances[0] = 0
@@ -35,7 +33,7 @@ def test_shortest_paths_by_advancing(graph: Graph) -> None:
 
 @FEW
 @given(graphs())
-def test_components_and_degrees_by_advancing(graph: Graph) -> None:
+def test_components_and_degrees_by_advancing(graph):
     n = graph.n_vertices
     labels, frontier = np.arange(n), np.arange(n)
     while len(frontier):
@@ -49,7 +47,7 @@ def test_components_and_degrees_by_advancing(graph: Graph) -> None:
 
 @FEW
 @given(graphs())
-def test_triangles_by_intersecting(graph: Graph) -> None:
+def test_triangles_by_intersecting(graph):
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     upper = u < graph.targets
     pairs, each = np.stack([u, graph.targets], axis=1)[upper], np.zeros(graph.n_vertices, np.int64)
@@ -60,7 +58,7 @@ def test_triangles_by_intersecting(graph: Graph) -> None:
         assert count == len((neighbours[a] & neighbours[b]) - {a, b})
 
 
-def test_filtering() -> None:
+def test_filtering():
     x = np.array([5, 0, 7, 7])
     assert filter([3, 2, 1, 2], "x == 7", x=x).tolist() == [2, 3]
     assert filter([0, 1], "1", x=x).tolist() == [0, 1]
@@ -70,7 +68,7 @@ def test_filtering() -> None:
 
 @settings(max_examples=200, deadline=None, database=None)
 @given(st.integers(-50, 50), st.integers(-50, 50))
-def test_expressions_are_those_of_python(x: int, y: int) -> None:
+def test_expressions_are_those_of_python(x, y):
     for text in (
         "x + 2 * y - 3", "x // 7 + y % 5", "x & y | 3 ^ x", "min(x, y, 4) - max(x, -y)",
         "-x if x < y <= 40 else ~y", "x > 3 and y > 3 or not x", "(x == y) + (x != 4)",
@@ -88,12 +86,12 @@ def test_expressions_are_those_of_python(x: int, y: int) -> None:
     ["", "x +", "z", "x ** 2", "x / 2", "x.real", "x[0]", "f(x, 1)", "min(x)", "1.5", "'a'",
      "lambda: 1", "__import__('os')", "x << 70", "99999999999999999999", "x" * 600, "[x]", 3],
 )  # fmt: skip
-def test_what_is_no_expression(text) -> None:
+def test_what_is_no_expression(text):
     with pytest.raises(OptionError):
         filter([0], text, x=np.array([1]))
 
 
-def test_what_does_not_fit() -> None:
+def test_what_does_not_fit():
     graph = Graph.from_edges([0, 1], [1, 2])
     into = np.zeros(3, np.int64)
     for frontier, options in (
@@ -118,12 +116,12 @@ def test_what_does_not_fit() -> None:
         intersect(graph, [(0, 1)], each=np.zeros(2, np.int64))
 
 
-def test_a_graph_of_another_library() -> None:
+def test_a_graph_of_another_library():
     graph = nx.karate_club_graph()
     assert intersect(graph, [(0, 33)]).tolist() == [len(list(nx.common_neighbors(graph, 0, 33)))]
 
 
-def test_calls_that_would_change_or_skip_something_silently() -> None:
+def test_calls_that_would_change_or_skip_something_silently():
     g = Graph.from_edges([0, 1], [1, 2])
     fixed = np.zeros(3, np.int64)
     fixed.setflags(write=False)
@@ -138,7 +136,7 @@ def test_calls_that_would_change_or_skip_something_silently() -> None:
     assert advance(g, [], along="x + 1", combine="add", into=np.zeros(3, np.int64)).size == 0
 
 
-def test_arrays_that_are_a_view_of_what_is_changed_keep_their_values() -> None:
+def test_arrays_that_are_a_view_of_what_is_changed_keep_their_values():
     rng, n = np.random.default_rng(0), 3000
     g = Graph.from_edges(rng.integers(0, n, 600_000), rng.integers(0, n, 600_000), n_vertices=n)
     assert g.n_arcs > 1 << 20  # more than are evaluated at a time
@@ -149,7 +147,7 @@ def test_arrays_that_are_a_view_of_what_is_changed_keep_their_values() -> None:
     assert np.array_equal(into, apart)
 
 
-def test_more_calls_that_would_change_or_skip_something_silently() -> None:
+def test_more_calls_that_would_change_or_skip_something_silently():
     g, three = Graph.from_edges([0, 1], [1, 2]), np.zeros(3, np.int64)
     fixed, masked = np.zeros(3, np.int64), np.ma.masked_array(three, [0, 1, 0])
     fixed.setflags(write=False)

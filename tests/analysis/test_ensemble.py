@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import warnings
 
@@ -87,7 +85,7 @@ def test_runs_that_agree_need_no_further_round():
     graph = cliques(3, 4)
     labels = np.repeat(np.arange(3, dtype=np.uint32), 4)
 
-    def refuse(agreed: lu.Graph, number: int):
+    def refuse(agreed, number):
         raise AssertionError
 
     found = find_consensus(graph, [labels, labels], refuse)
@@ -101,7 +99,7 @@ def test_the_graph_of_agreement_keeps_the_strongest_arc_of_a_vertex():
     apart = np.array([0, 0, 1, 2], np.uint32)
     seen = []
 
-    def detect(agreed: lu.Graph, number: int):
+    def detect(agreed, number):
         agreed.validate()
         seen.append(agreed)
         return [together] * 10

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import itertools
 import json
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,11 +19,11 @@ from tests.paths import ROOT
 FOOTBALL = ROOT.parent / "shared/data/football.gml"
 
 
-def line(inside: float, expected: float, communities: int = 1) -> Line:
+def line(inside, expected, communities=1):
     return Line(inside=inside, expected=expected, communities=communities, resolution=1.0, seed=0)
 
 
-def cliques(many: int = 6, size: int = 8) -> lu.Graph:
+def cliques(many=6, size=8):
     """A ring of cliques."""
     edges = [
         (size * c + a, size * c + b) for c in range(many) for a in range(size) for b in range(a)
@@ -195,7 +192,7 @@ def test_points_survive_as_plain_data():
     assert ResolutionPoint.from_plain(json.loads(json.dumps(point.as_plain()))) == point
 
 
-def test_an_interrupted_search_continues(tmp_path: Path):
+def test_an_interrupted_search_continues(tmp_path):
     graph, setup = cliques(), {"graph": "cliques"}
     options = {"device": "cpu", "points": 9, "runs": 2}
     whole = lu.resolution_profile(graph, **options)
@@ -206,7 +203,7 @@ def test_an_interrupted_search_continues(tmp_path: Path):
 
     done = []
 
-    def stop(point: ResolutionPoint) -> None:
+    def stop(point):
         store.add(point)
         done.append(point)
         if len(done) == 4:
@@ -227,7 +224,7 @@ def test_an_interrupted_search_continues(tmp_path: Path):
     assert (folder / "plateaus.csv").read_text().startswith("low,high,octaves,communities")
 
 
-def test_a_graph_of_the_same_size_is_another_graph(tmp_path: Path):
+def test_a_graph_of_the_same_size_is_another_graph(tmp_path):
     out, words = tmp_path / "out", ["resolution", str(tmp_path / "g.txt"), "--points", "2"]
     run = [*words, "--runs", "1", "-o", str(out), "-q"]
     (tmp_path / "g.txt").write_text("0 1\n1 2\n2 0\n3 4\n4 5\n")
@@ -238,7 +235,7 @@ def test_a_graph_of_the_same_size_is_another_graph(tmp_path: Path):
     assert "holds a profile of another graph or other options" in done.output
 
 
-def test_a_folder_of_a_version_without_digests_goes_on(tmp_path: Path):
+def test_a_folder_of_a_version_without_digests_goes_on(tmp_path):
     with ProfileStore(tmp_path, {"seed": 1}):
         pass
     with ProfileStore(tmp_path, {"seed": 1, "digest": "a"}):
@@ -247,7 +244,7 @@ def test_a_folder_of_a_version_without_digests_goes_on(tmp_path: Path):
         ProfileStore(tmp_path, {"seed": 2, "digest": "a"})
 
 
-def test_folders_of_others_are_left_alone(tmp_path: Path):
+def test_folders_of_others_are_left_alone(tmp_path):
     with ProfileStore(tmp_path / "a", {"seed": 1}):
         pass
     with pytest.raises(lu.LouvainUmError, match="another graph or other options"):

@@ -1,7 +1,5 @@
 """``louvain-um stores``: every store on the same batches, resumed where it was interrupted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -16,7 +14,7 @@ pytestmark = pytest.mark.deep
 GRAPH = "example:les-miserables"
 
 
-def run(*arguments: str) -> tuple[int, str]:
+def run(*arguments):
     result = CliRunner().invoke(app, ["stores", *arguments])
     return result.exit_code, result.output
 

@@ -1,11 +1,7 @@
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,10 +30,10 @@ class Outcome:
     err: str
 
     @property
-    def json(self) -> Any:
+    def json(self):
         return json.loads(self.out)
 
-    def complaint(self) -> str:
+    def complaint(self):
         """Return the error's line, checking that it is the only output."""
         assert self.out == ""
         ignored = ("note: ", COMPILING)
@@ -52,8 +48,8 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def run() -> Run:
-    def call(*arguments: str | Path, stdin: bytes | None = None) -> Outcome:
+def run():
+    def call(*arguments, stdin=None):
         result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin)
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
@@ -61,7 +57,7 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="session")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory):
     """A graph of 2,000 vertices with planted communities."""
     graph = lfr(2000, seed=2).graph
     path = tmp_path_factory.mktemp("graphs") / "small.txt"
@@ -72,7 +68,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def two_triangles(tmp_path: Path) -> Path:
+def two_triangles(tmp_path):
     """Two triangles of vertices, connected by one edge."""
     path = tmp_path / "friends.csv"
     pairs = "ann,bob bob,cid cid,ann dan,eve eve,fay fay,dan ann,dan"

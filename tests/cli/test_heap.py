@@ -1,7 +1,5 @@
 """The memory of freed arrays returns to the system."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -26,7 +24,7 @@ print(full - resident())
 """
 
 
-def test_freed_memory_is_returned() -> None:
+def test_freed_memory_is_returned():
     if not mmap_large_arrays():
         pytest.skip("this C library has no such setting")
     freed = subprocess.run(

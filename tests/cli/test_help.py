@@ -1,13 +1,9 @@
 """Help is complete: no truncated names, every choice and default listed."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re
 import subprocess
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import typer
@@ -24,7 +20,7 @@ COMMANDS += [["generate", kind] for kind in GENERATORS]
 
 @pytest.fixture
 def text(run, monkeypatch):
-    def call(*command: str) -> str:
+    def call(*command):
         monkeypatch.setenv("COLUMNS", "80")
         done = run(*command, "--help")
         assert done.code == 0
@@ -72,7 +68,7 @@ def test_reading_has_a_section_of_its_own(text):
     assert "--help" not in reading
 
 
-def declared(commands: typer.Typer) -> Iterator[tuple[str, str, Any]]:
+def declared(commands):
     """Yield what the commands declare: command, parameter, how Typer is to take it."""
     for command in commands.registered_commands:
         for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():

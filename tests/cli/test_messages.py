@@ -1,18 +1,14 @@
 """What commands say: arguments as options, notes once, columns by their names."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import warnings
-from pathlib import Path
 
 import pytest
 
 import louvain_um as lu
 from louvain_um.cli.messages import with_flags
 from louvain_um.generators import GENERATORS
-from tests.cli.conftest import Run
 
 
 @pytest.mark.parametrize(
@@ -143,13 +139,13 @@ ORDERS = "order_id,buyer,seller,price\n1,ann,bob,2.5\n2,bob,cid,1\n3,cid,ann,4\n
 
 
 @pytest.fixture
-def orders(tmp_path: Path) -> Path:
+def orders(tmp_path):
     path = tmp_path / "orders.csv"
     path.write_text(ORDERS)
     return path
 
 
-def test_columns_are_chosen_by_name_or_number(run: Run, orders: Path) -> None:
+def test_columns_are_chosen_by_name_or_number(run, orders):
     for options in (
         ("--source", "buyer", "--target", "seller", "--weight", "price"),
         ("--source", "2", "--target", "3", "--weight", "4"),
@@ -158,7 +154,7 @@ def test_columns_are_chosen_by_name_or_number(run: Run, orders: Path) -> None:
         assert (graph["vertices"], graph["edges"], graph["weighted"]) == (3, 3, True)
 
 
-def test_notes_are_printed_once_with_options(run: Run, orders: Path) -> None:
+def test_notes_are_printed_once_with_options(run, orders):
     done = run("detect", orders, "--device", "cpu")
     notes = [line for line in done.out.splitlines() if "'price', the only numeric one" in line]
     assert len(notes) == 1
@@ -166,7 +162,7 @@ def test_notes_are_printed_once_with_options(run: Run, orders: Path) -> None:
     assert "only numeric" not in done.err
 
 
-def test_errors_name_the_option(run: Run, orders: Path) -> None:
+def test_errors_name_the_option(run, orders):
     wrong = run("detect", orders, "--source", "bayer", "--target", "3")
     assert wrong.code == 1
     complaint = wrong.complaint()
@@ -179,7 +175,7 @@ def test_errors_name_the_option(run: Run, orders: Path) -> None:
     assert "=" not in complaint
 
 
-def test_bipartite_keeps_users_and_items_apart(run: Run, tmp_path: Path) -> None:
+def test_bipartite_keeps_users_and_items_apart(run, tmp_path):
     path = tmp_path / "ratings.csv"
     path.write_text("user,item,rating\n5,5,1\n5,7,2\n6,5,3\n")
     done = run("detect", path, "--device", "cpu")
@@ -191,14 +187,14 @@ def test_bipartite_keeps_users_and_items_apart(run: Run, tmp_path: Path) -> None
     }  # fmt: skip
 
 
-def test_the_time_is_told_to_be_unused(run: Run, tmp_path: Path) -> None:
+def test_the_time_is_told_to_be_unused(run, tmp_path):
     path = tmp_path / "calls.csv"
     path.write_text("from,to,seconds,value\n1,2,30,9\n2,3,40,9\n")
     done = run("detect", path, "--device", "cpu", "--time", "value")
     assert "column 4 ('value') holds times" in done.err
 
 
-def test_headers_are_no_members_of_labels(run: Run, tmp_path: Path) -> None:
+def test_headers_are_no_members_of_labels(run, tmp_path):
     known, found = tmp_path / "known.csv", tmp_path / "found.csv"
     known.write_text("user,planted\nann,red\nbob,red\ncid,blue\n")
     found.write_text("user,cluster\nann,0\nbob,0\ncid,1\n")
@@ -207,7 +203,7 @@ def test_headers_are_no_members_of_labels(run: Run, tmp_path: Path) -> None:
     assert compared["nmi"] == 1.0
 
 
-def test_a_header_of_labels_in_doubt_is_noted(run: Run, tmp_path: Path) -> None:
+def test_a_header_of_labels_in_doubt_is_noted(run, tmp_path):
     path = tmp_path / "roles.csv"
     path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
     assert "if it is a header, delete it" in run("compare", path, path).err

@@ -1,7 +1,5 @@
 """Imports of each command, and the time of short commands."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
@@ -13,7 +11,7 @@ pytestmark = pytest.mark.system
 COSTLY = ("numpy", "scipy", "numba", "pandas", "pyarrow", "networkx", "sklearn", "igraph", "cupy")
 
 
-def modules(*arguments: str) -> set[str]:
+def modules(*arguments):
     """Return the modules that a command imports."""
     code = (
         "import sys; from louvain_um.cli import app\n"
@@ -27,7 +25,7 @@ def modules(*arguments: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-def imported(*arguments: str) -> set[str]:
+def imported(*arguments):
     """Return the slow libraries that a command imports."""
     return modules(*arguments) & set(COSTLY)
 
@@ -35,11 +33,11 @@ def imported(*arguments: str) -> set[str]:
 CLI = "from louvain_um.cli import main; main()"
 
 
-def once(*arguments: str, code: str = CLI) -> float:
+def once(*arguments, code=CLI):
     """Return the processor time of one run of a command."""
     resource = pytest.importorskip("resource")
 
-    def used() -> float:
+    def used():
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return children.ru_utime + children.ru_stime
 
@@ -48,7 +46,7 @@ def once(*arguments: str, code: str = CLI) -> float:
     return used() - before
 
 
-def by_numba(most: float, *arguments: str) -> float:
+def by_numba(most, *arguments):
     """Return the processor time of a command by that of importing Numba, the least of each.
 
     In turns: both take longer on a slower machine. Others at work there only add to either, so

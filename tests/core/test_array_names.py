@@ -1,7 +1,5 @@
 """Roles and levels of the engines' arrays."""
 
-from __future__ import annotations
-
 import pytest
 
 from louvain_um.core.array_names import ROLES, level_of, role_of

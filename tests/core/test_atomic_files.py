@@ -1,13 +1,10 @@
 """Files are written whole or not at all, and replaced only if that was asked for."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -18,31 +15,31 @@ from louvain_um.errors import GraphWarning, LouvainUmError, OptionError
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
 
 
-def no_links(*_: object, **__: object) -> None:
+def no_links(*_, **__):
     raise OSError(errno.EPERM, "Operation not permitted")
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def write_file(target: Path, text: str, *, force: bool, meet: threading.Barrier) -> None:
+def write_file(target, text, *, force, meet):
     with replacing(target, force=force) as part:
         part.write_text(text)
         meet.wait(10)
 
 
-def write_folder(target: Path, text: str, *, force: bool, meet: threading.Barrier) -> None:
+def write_folder(target, text, *, force, meet):
     with replacing_folder(target, force=force) as part:
         (part / "a").write_text(text)
         meet.wait(10)
 
 
-def race(write, target: Path, *, force: bool, writers: int = 6) -> list[str]:
+def race(write, target, *, force, writers=6):
     """Return the errors of writers that all finish writing at the same time."""
     meet, errors = threading.Barrier(writers), []
 
-    def one(number: int) -> None:
+    def one(number):
         try:
             write(target, str(number), force=force, meet=meet)
         except LouvainUmError as error:
@@ -57,7 +54,7 @@ def race(write, target: Path, *, force: bool, writers: int = 6) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
-def test_links_that_others_planted_are_not_followed(tmp_path: Path, mode: int) -> None:
+def test_links_that_others_planted_are_not_followed(tmp_path, mode):
     if os.geteuid() != 0:
         pytest.skip("only root can make links of others")
     mine, shared = tmp_path / "mine", tmp_path / "shared"
@@ -91,7 +88,7 @@ def test_links_that_others_planted_are_not_followed(tmp_path: Path, mode: int) -
     assert names(mine) == ["kept.csv", "over", "x"]
 
 
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
+def test_links_in_a_circle_end(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(LouvainUmError, match="a: "), replacing(tmp_path / "a") as part:
@@ -150,7 +147,7 @@ def test_content_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     target = tmp_path / "a.txt"
     real = os.fsync
 
-    def fsync(descriptor: int) -> None:
+    def fsync(descriptor):
         folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
         steps.append(("folder" if folder else "file", target.exists()))
         real(descriptor)
@@ -222,21 +219,21 @@ def test_what_an_interrupt_leaves_is_removed_in_the_end(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(tmp_path, monkeypatch):
     monkeypatch.setattr(private_files, "_warned", False)
     path = tmp_path / "deep" / "cache" / "entry"
     private_files.write(path, b"code")
     return path
 
 
-def test_only_the_user_can_write_a_cache(file: Path) -> None:
+def test_only_the_user_can_write_a_cache(file):
     assert private_files.read(file) == b"code"
     assert [file.parent.stat().st_mode & 0o777, file.stat().st_mode & 0o777] == [0o700, 0o600]
     assert [path.name for path in file.parent.iterdir()] == ["entry"]
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o777, 0o1777])
-def test_a_folder_of_others_is_not_used_and_named_once(file: Path, mode: int) -> None:
+def test_a_folder_of_others_is_not_used_and_named_once(file, mode):
     file.parent.chmod(mode)
     with pytest.warns(GraphWarning, match=r"cache: others can write there.*remove"):
         assert private_files.read(file) is None
@@ -245,7 +242,7 @@ def test_a_folder_of_others_is_not_used_and_named_once(file: Path, mode: int) ->
     assert [path.name for path in file.parent.iterdir()] == ["entry"]
 
 
-def test_a_file_of_others_is_not_read(file: Path) -> None:
+def test_a_file_of_others_is_not_read(file):
     file.chmod(0o620)
     assert private_files.read(file) is None
     file.chmod(0o600)
@@ -254,10 +251,10 @@ def test_a_file_of_others_is_not_read(file: Path) -> None:
     assert private_files.read(file.parent / "missing") is None
 
 
-def test_others_wait_for_what_is_made(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_wait_for_what_is_made(file, monkeypatch):
     new, order, started = file.with_name("new"), list[str](), threading.Event()
 
-    def make() -> None:
+    def make():
         with private_files.made_once(new):
             started.set()
             time.sleep(0.3)

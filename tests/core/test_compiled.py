@@ -1,7 +1,5 @@
 """The cache of CPU kernels: what is stale or damaged is compiled again."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle
@@ -41,7 +39,7 @@ USED = ("atomic_files.py", "compiled.py", "headroom.py", "interrupts.py", "priva
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
+def package(tmp_path):
     """A package of the same name with one kernel, which calls another that uses a constant."""
     core = tmp_path / "louvain_um/core"
     core.mkdir(parents=True)
@@ -55,7 +53,7 @@ def package(tmp_path: Path) -> Path:
     return core
 
 
-def run(package: Path) -> tuple[int, int]:
+def run(package):
     """Return what the kernel returns in a new process, and how often the cache served it."""
     root = package.parents[1]
     done = subprocess.run(
@@ -103,7 +101,7 @@ def test_a_truncated_entry_is_a_miss(package):
 
 
 @pytest.mark.system
-def test_one_of_several_processes_compiles(package: Path) -> None:
+def test_one_of_several_processes_compiles(package):
     with ThreadPoolExecutor(4) as pool:
         found = sorted(pool.map(run, [package] * 4))
     assert found == [(42, 0), (42, 1), (42, 1), (42, 1)]
@@ -112,7 +110,7 @@ def test_one_of_several_processes_compiles(package: Path) -> None:
 
 @pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="only POSIX says who can write a file")
-def test_what_others_can_have_written_is_not_loaded(package: Path) -> None:
+def test_what_others_can_have_written_is_not_loaded(package):
     run(package)
     marker = package.parents[1] / "ran"
     (planted,) = (package.parents[1] / "kept").rglob("user.twice*.nbi")
@@ -128,18 +126,18 @@ def test_what_others_can_have_written_is_not_loaded(package: Path) -> None:
 class Planted:
     """Unpickling this makes a file."""
 
-    def __init__(self, marker: Path) -> None:
+    def __init__(self, marker):
         self.marker = marker
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self):
         return os.mkdir, (str(self.marker),)
 
 
 @pytest.mark.system
-def test_several_processes_and_a_cache_that_vanishes(package: Path) -> None:
+def test_several_processes_and_a_cache_that_vanishes(package):
     stop = threading.Event()
 
-    def remove() -> None:
+    def remove():
         while not stop.wait(0.05):
             shutil.rmtree(package.parents[1] / "kept", ignore_errors=True)
 
@@ -170,7 +168,7 @@ print(len(heard), heard == ["start", "end"] * (len(heard) // 2))
 
 
 @pytest.mark.system
-def test_only_what_is_not_cached_is_announced(tmp_path: Path) -> None:
+def test_only_what_is_not_cached_is_announced(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     counts = []
     for _ in range(2):

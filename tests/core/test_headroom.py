@@ -1,7 +1,5 @@
 """What does not fit into host memory is refused in one line with the bytes, before it is made."""
 
-from __future__ import annotations
-
 import gzip
 import pickle
 from collections.abc import Callable
@@ -25,10 +23,10 @@ MANY = 2**32 - 2
 
 
 @pytest.fixture
-def free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[int], None]:
+def free(monkeypatch, tmp_path):
     """Let the system say that so many bytes are free."""
 
-    def say(count: int) -> None:
+    def say(count):
         info = tmp_path / "meminfo"
         info.write_text(f"MemTotal: 99999999 kB\nMemAvailable: {count >> 10} kB\nSwapFree: 0 kB\n")
         monkeypatch.setattr(headroom, "MEMORY_INFO", info)
@@ -36,9 +34,7 @@ def free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[int], Non
     return say
 
 
-def test_the_smallest_limit_counts(
-    free: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_smallest_limit_counts(free, monkeypatch, tmp_path):
     free(8 << 30)
     assert host_memory() == 8 << 30
     files = {"memory.max": 3 << 30, "memory.current": 2 << 30, "memory.stat": "inactive_file 4096"}
@@ -50,16 +46,14 @@ def test_the_smallest_limit_counts(
     assert host_memory() == 8 << 30
 
 
-def test_swap_counts_unless_memory_is_to_be_page_locked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_swap_counts_unless_memory_is_to_be_page_locked(monkeypatch, tmp_path):
     info = tmp_path / "meminfo"
     info.write_text("MemAvailable: 1024 kB\nSwapFree: 2048 kB\n")
     monkeypatch.setattr(headroom, "MEMORY_INFO", info)
     assert (host_memory(), host_memory(swap=False)) == (3 << 20, 1 << 20)
 
 
-def test_the_error_says_both_and_can_be_pickled(free: Callable[[int], None]) -> None:
+def test_the_error_says_both_and_can_be_pickled(free):
     free(1 << 30)
     with pytest.raises(HostMemoryError) as caught:
         check_host_memory(1 << 40, "it", "use less")
@@ -79,9 +73,7 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_headers_that_claim_too_many_vertices(
-    tmp_path: Path, free: Callable[[int], None], name: str
-) -> None:
+def test_headers_that_claim_too_many_vertices(tmp_path, free, name):
     free(8 << 30)
     path = tmp_path / name
     path.write_text(CLAIMS[name])
@@ -89,7 +81,7 @@ def test_headers_that_claim_too_many_vertices(
         lu.read_graph(path, trusted=True)
 
 
-def test_ids_that_claim_too_many_vertices(tmp_path: Path, free: Callable[[int], None]) -> None:
+def test_ids_that_claim_too_many_vertices(tmp_path, free):
     free(8 << 30)
     path = tmp_path / "g.txt"
     path.write_text(f"0 {MANY - 1}\n")
@@ -99,7 +91,7 @@ def test_ids_that_claim_too_many_vertices(tmp_path: Path, free: Callable[[int], 
         lu.Graph.from_edges([0], [1], n_vertices=MANY)
 
 
-def test_names_that_do_not_fit(tmp_path: Path, free: Callable[[int], None]) -> None:
+def test_names_that_do_not_fit(tmp_path, free):
     path = tmp_path / "names.csv"
     with path.open("w") as file:
         file.write("source,target\n")
@@ -111,7 +103,7 @@ def test_names_that_do_not_fit(tmp_path: Path, free: Callable[[int], None]) -> N
     assert lu.read_graph(path).n_vertices == 120_000
 
 
-def test_tables_of_few_bytes_and_many_rows(tmp_path: Path, free: Callable[[int], None]) -> None:
+def test_tables_of_few_bytes_and_many_rows(tmp_path, free):
     rows = 40_000_000
     zeros = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int8), pa.array([7], pa.int64()))
     path = tmp_path / "g.parquet"
@@ -126,7 +118,7 @@ def test_tables_of_few_bytes_and_many_rows(tmp_path: Path, free: Callable[[int],
         assert str(caught.value).startswith(str(path))
 
 
-def test_tables_of_a_sweep_as_text(tmp_path: Path, free: Callable[[int], None]) -> None:
+def test_tables_of_a_sweep_as_text(tmp_path, free):
     path = tmp_path / "results.csv"
     path.write_text("policy,seconds\n" + "base,1\n" * 1_000_000)
     free(20 << 20)
@@ -134,14 +126,14 @@ def test_tables_of_a_sweep_as_text(tmp_path: Path, free: Callable[[int], None]) 
         read_rows(path)
 
 
-def test_labels_that_unpack_to_far_more(tmp_path: Path) -> None:
+def test_labels_that_unpack_to_far_more(tmp_path):
     path = tmp_path / "labels.txt.gz"
     path.write_bytes(gzip.compress(b"0\n" * (150 << 20), 9))
     with pytest.raises(GraphFormatError, match="200 times its size"):
         read_labels(path)
 
 
-def test_a_run_that_does_not_fit(free: Callable[[int], None]) -> None:
+def test_a_run_that_does_not_fit(free):
     graph = lu.Graph.from_edges([0], [1], n_vertices=1_000_000)
     free(20 << 20)
     with pytest.raises(HostMemoryError, match="a run on 1,000,000 vertices needs"):

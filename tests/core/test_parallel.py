@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,25 +34,25 @@ def relay(t, threads, values, progress):
         parallel.wait(progress, stage, ITEMS)
 
 
-def relayed(threads: int) -> np.ndarray:
+def relayed(threads):
     values, progress = np.zeros((STAGES + 1, ITEMS), np.int64), np.zeros(2 * STAGES, np.int64)
     parallel.run(relay, threads, values, progress)
     return values[-1]
 
 
-def test_a_stage_begins_when_the_one_before_is_done() -> None:
+def test_a_stage_begins_when_the_one_before_is_done():
     for threads in (1, 2, 5):
         assert (relayed(threads) == STAGES).all()
 
 
-def test_any_thread_can_do_the_work_alone() -> None:
+def test_any_thread_can_do_the_work_alone():
     # Callers share a pool: some of their threads come late, others when all is done.
     with ThreadPoolExecutor(8) as callers:
         for found in callers.map(relayed, [4] * 40, timeout=60):
             assert (found == STAGES).all()
 
 
-def test_several_callers_get_the_labels_of_one() -> None:
+def test_several_callers_get_the_labels_of_one():
     rng = np.random.default_rng(1)
     graph = Graph.from_edges(rng.integers(0, 5000, 60_000), rng.integers(0, 5000, 60_000))
     alone = api.louvain(graph, device="cpu", threads=1).labels
@@ -69,10 +66,10 @@ def test_several_callers_get_the_labels_of_one() -> None:
             assert np.array_equal(labels, alone)
 
 
-def test_a_thread_that_cannot_start_is_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_start_is_lack_of_memory(monkeypatch):
     start, started, calls = threading.Thread.start, [], []
 
-    def refuse(thread: threading.Thread) -> None:
+    def refuse(thread):
         if len(started) == 2:
             raise RuntimeError("can't start new thread")
         started.append(thread)
@@ -114,7 +111,7 @@ else:
 @pytest.mark.system
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 @pytest.mark.parametrize(("spare", "outcome"), [(8, "MemoryError"), (4000, "done")])
-def test_scarce_memory_is_an_error_and_nothing_worse(spare: int, outcome: str) -> None:
+def test_scarce_memory_is_an_error_and_nothing_worse(spare, outcome):
     done = subprocess.run(
         [sys.executable, "-c", SCARCE, str(spare)],
         env=os.environ | {"LOUVAIN_UM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
@@ -128,9 +125,7 @@ def test_scarce_memory_is_an_error_and_nothing_worse(spare: int, outcome: str) -
 
 @pytest.mark.parametrize("overlap", [0, 1])
 @pytest.mark.parametrize("length", [0, 1, 9, 10, 11, 95])
-def test_pieces_are_the_whole_of_an_array(
-    monkeypatch: pytest.MonkeyPatch, length: int, overlap: int
-) -> None:
+def test_pieces_are_the_whole_of_an_array(monkeypatch, length, overlap):
     monkeypatch.setattr(parallel, "PIECE", 10)
     monkeypatch.setattr(parallel, "default_threads", lambda: 3)
     array = np.arange(length)
@@ -141,7 +136,7 @@ def test_pieces_are_the_whole_of_an_array(
     assert all(piece[10:] == [piece[0] + 10][:overlap] for piece in found[:-1])
 
 
-def test_what_is_added_up_by_several_threads_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_added_up_by_several_threads_is_the_same(monkeypatch):
     rng = np.random.default_rng(3)
     n = 3000
     source, target = rng.integers(0, n, (2, 20_000))
@@ -161,7 +156,7 @@ def test_what_is_added_up_by_several_threads_is_the_same(monkeypatch: pytest.Mon
         assert np.array_equal(graphs[0].degrees, graphs[1].degrees)
 
 
-def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch):
     monkeypatch.setenv("LOUVAIN_UM_THREADS", "3")
     with given_threads(2):
         with given_threads(None):
@@ -173,7 +168,7 @@ def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch: pytest.MonkeyP
     used = set[int]()
     run = parallel.run
 
-    def noted(kernel: Callable[..., None], threads: int, *args: object) -> None:
+    def noted(kernel, threads, *args):
         used.add(threads)
         run(kernel, threads, *args)
 
@@ -187,23 +182,23 @@ def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch: pytest.MonkeyP
     assert used == {1, 3}
 
 
-def test_python_waits_for_what_is_replaced() -> None:
+def test_python_waits_for_what_is_replaced():
     assert isinstance(vars(threading.Thread())["_started"], threading.Event)
 
 
-def test_a_thread_that_does_not_begin_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_does_not_begin_is_an_error(monkeypatch):
     monkeypatch.setattr(started, "START_SECONDS", 0.05)
     monkeypatch.setattr(threading.Thread, "_bootstrap", lambda self: None)
     with pytest.raises(MemoryError, match="a thread got no memory to begin; "):
         started.start_thread(lambda: None, "test")
 
 
-def test_a_thread_that_begins_too_late_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_begins_too_late_does_nothing(monkeypatch):
     monkeypatch.setattr(started, "START_SECONDS", 0.05)
     bootstrap, late = threading.Thread._bootstrap, threading.Event()  # type: ignore[attr-defined]
     ended, done = threading.Event(), list[int]()
 
-    def begin_late(self: threading.Thread) -> None:
+    def begin_late(self):
         late.wait(10)
         bootstrap(self)
         ended.set()
@@ -216,6 +211,6 @@ def test_a_thread_that_begins_too_late_does_nothing(monkeypatch: pytest.MonkeyPa
     assert done == []
 
 
-def test_host_pages_need_no_compiler() -> None:
+def test_host_pages_need_no_compiler():
     code = "import sys, louvain_um.placement.migration.pages; sys.exit('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

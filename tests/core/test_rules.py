@@ -1,7 +1,5 @@
 """The rule as text and its compiled form are one."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,18 +11,18 @@ WORD = st.integers(0, 2**32 - 1)
 
 @settings(deadline=None)
 @given(WORD)
-def test_mix32_compiled_is_mix32(x: int) -> None:
+def test_mix32_compiled_is_mix32(x):
     assert rule.mix32(x) == rules.mix32(x)
 
 
-def test_mix32_keeps_its_values() -> None:
+def test_mix32_keeps_its_values():
     # Fixed for ever: labels of saved results depend on them.
     assert [rules.mix32(x) for x in (0, 1, 2**32 - 1)] == [0, 0x688990C0, 0x6768824A]
 
 
 @settings(deadline=None)
 @given(WORD, WORD, st.sampled_from([1, 2, 8, 64]))
-def test_bucket_compiled_is_bucket(vertex: int, salt: int, sub_rounds: int) -> None:
+def test_bucket_compiled_is_bucket(vertex, salt, sub_rounds):
     found = rule.bucket(vertex, salt, sub_rounds)
     assert found == rules.bucket(vertex, salt, sub_rounds)
     assert 0 <= found < sub_rounds
@@ -32,7 +30,7 @@ def test_bucket_compiled_is_bucket(vertex: int, salt: int, sub_rounds: int) -> N
 
 @settings(deadline=None)
 @given(WORD, WORD, WORD)
-def test_of_two_communities_exactly_one_wins_a_tie(a: int, b: int, seed: int) -> None:
+def test_of_two_communities_exactly_one_wins_a_tie(a, b, seed):
     order = sorted((a, b), key=lambda c: (rules.mix32(c ^ seed), c))
     if a == b:
         assert not rule.wins_tie(a, b, seed)
@@ -41,7 +39,7 @@ def test_of_two_communities_exactly_one_wins_a_tie(a: int, b: int, seed: int) ->
         assert not rule.wins_tie(order[1], order[0], seed)
 
 
-def test_buckets_are_even_whatever_the_salt() -> None:
+def test_buckets_are_even_whatever_the_salt():
     for salt in (rules.salt(0, k, seed) for k in (0, 1, rules.REFINE_SWEEP) for seed in (0, 9)):
         counts = [0] * rules.SUB_ROUNDS
         for vertex in range(8000):
@@ -50,18 +48,18 @@ def test_buckets_are_even_whatever_the_salt() -> None:
         assert max(abs(count - mean) for count in counts) < 6 * mean**0.5
 
 
-def test_tolerances_fall_from_level_to_level() -> None:
+def test_tolerances_fall_from_level_to_level():
     values = [rules.tolerance(level) for level in range(12)]
     assert values == sorted(values, reverse=True)
     assert values[0] < 2**rules.GAIN_BITS
 
 
-def test_only_levels_that_begin_alone_have_restless_sweeps() -> None:
+def test_only_levels_that_begin_alone_have_restless_sweeps():
     assert [rules.prunes(True, k) for k in range(4)] == [False, False, True, True]
     assert all(rules.prunes(False, k) for k in range(4))
 
 
-def test_a_level_ends_when_gains_dry_up_or_no_longer_fall() -> None:
+def test_a_level_ends_when_gains_dry_up_or_no_longer_fall():
     least = rules.tolerance(0)
     assert rules.is_last_sweep(0, 0, least - 1, 0)
     assert not rules.is_last_sweep(0, 0, least, 0)
@@ -70,7 +68,7 @@ def test_a_level_ends_when_gains_dry_up_or_no_longer_fall() -> None:
     assert not rules.is_last_sweep(0, rules.MIN_SWEEPS, 5 * least, 6 * least)
 
 
-def test_a_second_cycle_has_to_promise_more() -> None:
+def test_a_second_cycle_has_to_promise_more():
     assert rules.min_gain_factor(0, 0) == rules.min_gain_factor(1, 1) == 1
     assert rules.min_gain_factor(1, 0) == rules.min_gain_factor(2, 0) == rules.NEW_CYCLE_FACTOR
     assert rules.cycle_gain_factor(1, False) == rules.LATER_CYCLE_FACTOR

@@ -1,10 +1,7 @@
 """The CPU engine: ends of levels, quality, isolated vertices, and rows of views."""
 
-from __future__ import annotations
-
 import gzip
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +25,7 @@ from tests.graphs import graphs
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_levels_of_many_sweeps_end_as_the_oracles_do(method: str) -> None:
+def test_levels_of_many_sweeps_end_as_the_oracles_do(method):
     graph = stencil((9, 9, 9)).graph
     labels, levels = oracle.detect(graph, method)
     result = getattr(api, method)(graph, device="cpu")
@@ -46,8 +43,8 @@ def test_levels_of_many_sweeps_end_as_the_oracles_do(method: str) -> None:
     ],
 )  # fmt: skip
 def test_a_third_cycle_follows_only_a_second_that_gained_enough(
-    objective: str, resolution: float, threshold: float, given: bool, cycles: int
-) -> None:
+    objective, resolution, threshold, given, cycles
+):
     near = (12 / np.pi / 1000) ** 0.5
     points = np.random.default_rng(3).random((1000, 2))
     graph = Graph.from_edges(*cKDTree(points).query_pairs(near, output_type="ndarray").T)
@@ -75,7 +72,7 @@ REFERENCES = {
 }
 
 
-def read(path: Path) -> Graph:
+def read(path):
     """Read a graph by the shortest way, so that a reader's fault cannot hide here."""
     if path.suffix == ".npz":
         with np.load(path) as file:
@@ -94,16 +91,16 @@ def read(path: Path) -> Graph:
 
 
 @pytest.fixture(scope="module", params=list(REFERENCES))
-def case(request: pytest.FixtureRequest, shared_data: Path) -> tuple[Graph, float, float]:
+def case(request, shared_data):
     return read(shared_data / request.param), *REFERENCES[request.param]
 
 
-def test_louvain_with_the_default_seed(case: tuple[Graph, float, float]) -> None:
+def test_louvain_with_the_default_seed(case):
     graph, reference, _ = case
     assert api.louvain(graph, device="cpu").modularity >= reference * 0.997
 
 
-def test_leiden_with_the_default_seed(case: tuple[Graph, float, float]) -> None:
+def test_leiden_with_the_default_seed(case):
     graph, _, reference = case
     result = api.leiden(graph, device="cpu")
     assert result.modularity >= reference * 0.993
@@ -111,7 +108,7 @@ def test_leiden_with_the_default_seed(case: tuple[Graph, float, float]) -> None:
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_the_mean_of_several_seeds(method: str, shared_data: Path) -> None:
+def test_the_mean_of_several_seeds(method, shared_data):
     graph = read(shared_data / "email-Enron.txt.gz")
     found = [getattr(api, method)(graph, device="cpu", seed=s).modularity for s in range(6)]
     reference = REFERENCES["email-Enron.txt.gz"][method == "leiden"]
@@ -119,7 +116,7 @@ def test_the_mean_of_several_seeds(method: str, shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_karate(method: str, shared_data: Path) -> None:
+def test_karate(method, shared_data):
     edges = np.loadtxt(shared_data / "karate.mtx", comments="%", skiprows=0, usecols=(0, 1))
     u, v = edges[1:].astype(np.int64).T - 1
     assert getattr(api, method)(Graph.from_edges(u, v), device="cpu").modularity >= 0.4188
@@ -128,7 +125,7 @@ def test_karate(method: str, shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("mixing", "expected"), [(0.1, 0.991), (0.3, 0.977), (0.5, 0.951), (0.6, 0.929)]
 )
-def test_planted_communities_are_found(mixing: float, expected: float) -> None:
+def test_planted_communities_are_found(mixing, expected):
     planted = lfr(
         50_000, min_degree=20, max_degree=100, degree_exponent=2.5, min_community=50,
         max_community=500, community_exponent=1.5, mixing=mixing, seed=1,
@@ -140,7 +137,7 @@ def test_planted_communities_are_found(mixing: float, expected: float) -> None:
 VERTICES = 3_000_000
 
 
-def seconds(graph: lu.Graph, method: str) -> float:
+def seconds(graph, method):
     since = time.process_time()
     result = getattr(lu, method)(graph, device="cpu", threads=1)
     took = time.process_time() - since
@@ -150,14 +147,14 @@ def seconds(graph: lu.Graph, method: str) -> float:
     return took
 
 
-def test_leiden_counts_many_communities_about_as_fast_as_louvain() -> None:
+def test_leiden_counts_many_communities_about_as_fast_as_louvain():
     small, large = (lu.Graph.from_edges([0, 1, 2], [1, 2, 0], n_vertices=n) for n in (10, VERTICES))
     for method in (lu.louvain, lu.leiden):
         method(small, device="cpu", threads=1)  # compiles
     assert seconds(large, "leiden") < 4 * seconds(large, "louvain") + 1
 
 
-def scattered(graph: Graph, seed: int) -> RowView:
+def scattered(graph, seed):
     """Return a graph's rows in a random order, with other targets in the gaps."""
     rng = np.random.default_rng(seed)
     n, lengths = graph.n_vertices, np.diff(graph.offsets)

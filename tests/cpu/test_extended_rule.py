@@ -1,9 +1,6 @@
 """Objectives have the values of their definitions; what does not fit a graph is refused."""
 
-from __future__ import annotations
-
 import time
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -19,20 +16,18 @@ EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(1, 
 LABELS = st.lists(st.integers(0, 3), min_size=10, max_size=10)
 
 
-def arrays(edges: list[tuple[int, int, int]]) -> tuple[Any, Any, Any]:
+def arrays(edges):
     u, v, w = np.array(edges).T
     return u, v, w
 
 
-def together(labels: list[int]) -> Any:
+def together(labels):
     return np.equal.outer(labels, labels)
 
 
 @settings(deadline=None)
 @given(EDGES, LABELS, st.sampled_from([0.5, 1.0, 2.0]))
-def test_directed_modularity_is_networkx_modularity(
-    edges: list[tuple[int, int, int]], labels: list[int], gamma: float
-) -> None:
+def test_directed_modularity_is_networkx_modularity(edges, labels, gamma):
     u, v, w = arrays(edges)
     reference = nx.DiGraph()
     reference.add_nodes_from(range(10))
@@ -48,7 +43,7 @@ def test_directed_modularity_is_networkx_modularity(
 
 @settings(deadline=None)
 @given(EDGES, LABELS)
-def test_barbers_modularity(edges: list[tuple[int, int, int]], labels: list[int]) -> None:
+def test_barbers_modularity(edges, labels):
     u, v, w = arrays(edges)
     matrix = np.zeros((10, 10))
     np.add.at(matrix, (u, v), w)
@@ -62,7 +57,7 @@ def test_barbers_modularity(edges: list[tuple[int, int, int]], labels: list[int]
 
 @settings(deadline=None)
 @given(EDGES, LABELS, st.integers(0, 99))
-def test_signed_modularity(edges: list[tuple[int, int, int]], labels: list[int], seed: int) -> None:
+def test_signed_modularity(edges, labels, seed):
     u, v, w = arrays(edges)
     w = w * np.random.default_rng(seed).choice([1, -1], len(w))
     graph = Graph.from_edges(u, v, w, n_vertices=10, kind="signed")
@@ -83,7 +78,7 @@ def test_signed_modularity(edges: list[tuple[int, int, int]], labels: list[int],
 
 @settings(deadline=None)
 @given(EDGES, LABELS)
-def test_constant_potts_model(edges: list[tuple[int, int, int]], labels: list[int]) -> None:
+def test_constant_potts_model(edges, labels):
     u, v, w = arrays(edges)
     graph = Graph.from_edges(u, v, w / 4, n_vertices=10)
     inside = sum(weight / 4 for a, b, weight in edges if labels[a] == labels[b])
@@ -92,7 +87,7 @@ def test_constant_potts_model(edges: list[tuple[int, int, int]], labels: list[in
     assert found == pytest.approx(inside - 0.3 * pairs, abs=1e-9)
 
 
-def test_cliques_of_a_ring_stay_apart_below_modularitys_resolution_limit() -> None:
+def test_cliques_of_a_ring_stay_apart_below_modularitys_resolution_limit():
     graph = lu.as_graph(nx.ring_of_cliques(60, 5))
     cliques = np.arange(300) // 5
     assert len(lu.leiden(graph, device="cpu")) < 60
@@ -100,7 +95,7 @@ def test_cliques_of_a_ring_stay_apart_below_modularitys_resolution_limit() -> No
     assert np.array_equal(found.labels, cliques)
 
 
-def test_southern_women() -> None:
+def test_southern_women():
     women = nx.davis_southern_women_graph()
     number = {name: place for place, name in enumerate(women)}
     ends = [sorted((number[a], number[b])) for a, b in women.edges()]
@@ -116,7 +111,7 @@ def test_southern_women() -> None:
     assert same.value == lu.leiden(graph, device="cpu", objective="bipartite", seed=3).value
 
 
-def test_two_hostile_groups_separate_though_joined_by_many_edges() -> None:
+def test_two_hostile_groups_separate_though_joined_by_many_edges():
     pairs = [(a, b) for a in range(12) for b in range(a)]
     u, v = np.array(pairs).T
     signs = np.where((u < 6) == (v < 6), 1, -1)
@@ -135,13 +130,13 @@ def test_two_hostile_groups_separate_though_joined_by_many_edges() -> None:
         ("undirected", "louder", "must be 'modularity', 'cpm'"),
     ],
 )
-def test_objectives_for_other_kinds_of_graph(kind: Any, objective: Any, said: str) -> None:
+def test_objectives_for_other_kinds_of_graph(kind, objective, said):
     graph = Graph.from_edges([0, 1], [1, 2], [1, 2], kind=kind)
     with pytest.raises(lu.OptionError, match=said):
         lu.louvain(graph, device="cpu", objective=objective)
 
 
-def test_graphs_that_are_not_bipartite() -> None:
+def test_graphs_that_are_not_bipartite():
     triangle = Graph.from_edges([0, 1, 2], [1, 2, 0])
     with pytest.raises(lu.GraphError, match="cycle of odd length through vertex"):
         lu.leiden(triangle, objective="bipartite")
@@ -152,7 +147,7 @@ def test_graphs_that_are_not_bipartite() -> None:
         Graph.from_edges([0, 1], [1, 2], kind="bipartite")
 
 
-def test_modes_of_many_components_take_linear_time() -> None:
+def test_modes_of_many_components_take_linear_time():
     first = 2 * np.arange(300_000)
     pairs = Graph.from_edges(first, first + 1, n_vertices=700_000)
     start = time.process_time()
@@ -162,7 +157,7 @@ def test_modes_of_many_components_take_linear_time() -> None:
     assert not imbalance[600_000:].any()
 
 
-def test_constraints_that_do_not_fit() -> None:
+def test_constraints_that_do_not_fit():
     graph = lu.as_graph((["ann", "bob"], ["bob", "cid"]))
     with pytest.raises(lu.OptionError, match="community of 3 vertices; pass at least 3"):
         lu.louvain(graph, initial=[0, 0, 0], max_size=2)
@@ -174,7 +169,7 @@ def test_constraints_that_do_not_fit() -> None:
     assert kept.labels[0] != kept.labels[1]
 
 
-def test_a_start_in_one_community_is_split_by_leiden() -> None:
+def test_a_start_in_one_community_is_split_by_leiden():
     graph = lu.as_graph(nx.karate_club_graph())
     found = lu.leiden(graph, device="cpu", initial=np.zeros(34, int))
     assert found.modularity > 0.43

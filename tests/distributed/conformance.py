@@ -1,13 +1,11 @@
 """What every communicator does, whatever carries its arrays; each of its ranks calls `conforms`."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from louvain_um.distributed.communicator import Communicator, gather_columns
+from louvain_um.distributed.communicator import gather_columns
 
 
-def conforms(ranks: Communicator) -> int:
+def conforms(ranks):
     """Check a rank's collectives; return their number."""
     rank, size = ranks.rank, ranks.size
     dtypes = (np.uint8, np.uint32, np.int64, np.float64)

@@ -1,20 +1,16 @@
 """Ranks that are processes of this machine, without Dask and MPI."""
 
-from __future__ import annotations
-
 import multiprocessing
 import queue
 import time
 import traceback
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from louvain_um.distributed.communicator import Array, Collectives, Communicator, Exchange
+from louvain_um.distributed.communicator import Array, Collectives
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
 from louvain_um.options import Options
-from louvain_um.results.communities import Communities
 from tests.distributed.runs import graph_named
 
 END_SECONDS = 10
@@ -24,11 +20,11 @@ END_SECONDS = 10
 class QueueCommunicator(Collectives):
     """A process' end of one queue for each sender and receiver."""
 
-    def __init__(self, rank: int, queues: list[list[Any]], patience: float) -> None:
+    def __init__(self, rank, queues, patience):
         super().__init__(rank, len(queues))
         self.queues, self.patience = queues, patience
 
-    def exchange(self, arrays: list[Array]) -> list[Array]:
+    def exchange(self, arrays):
         """Send array r to rank r; return what each rank sent here, by rank."""
         for to, array in enumerate(arrays):
             self.queues[self.rank][to].put(array)
@@ -40,13 +36,11 @@ class QueueCommunicator(Collectives):
                 raise WorkerLostError(f"rank {sender} did not answer") from None
         return received
 
-    def abort(self, reason: str) -> None:
+    def abort(self, reason):
         """Nothing: `run_processes` ends all processes."""
 
 
-def run_processes(
-    task: Callable[..., Any], size: int, *arguments: Any, patience: float = 60.0
-) -> list[Any]:
+def run_processes(task, size, *arguments, patience=60.0):
     """Call `task(ranks, *arguments)` in processes; return the results by rank.
 
     `task` is a function of a module, since new processes import it. The first failure ends all.
@@ -84,9 +78,7 @@ def run_processes(
     return [found[rank] for rank in range(size)]
 
 
-def run(
-    task: Callable[..., Any], rank: int, queues: Any, answers: Any, patience: float, arguments: Any
-) -> None:
+def run(task, rank, queues, answers, patience, arguments):
     """Call the task in a process of its own; tell what it returned or raised."""
     try:
         answers.put((rank, "", task(QueueCommunicator(rank, queues, patience), *arguments)))
@@ -94,9 +86,7 @@ def run(
         answers.put((rank, traceback.format_exc(), None))
 
 
-def found_on(
-    ranks: Communicator, cases: Sequence[tuple[str, str]], device: str, exchange: Exchange
-) -> list[Communities]:
+def found_on(ranks, cases, device, exchange):
     """Detect the communities of graphs of `runs.GRAPHS`, each by a method, in turn.
 
     Every level is dealt over the ranks.

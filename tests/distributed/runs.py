@@ -1,17 +1,13 @@
 """Graphs, ranks that fail, and what equal results are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from louvain_um import Graph, api
-from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator
-from louvain_um.distributed.communicator import Array
+from louvain_um.distributed.carriers.threads import ThreadCommunicator
 from louvain_um.generators import geometric, lfr, rmat, stencil
-from louvain_um.results.communities import Communities
 
 METHODS = ("louvain", "leiden")
 GRAPHS: dict[str, Callable[[], Graph]] = {
@@ -25,16 +21,16 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 
 
 @cache
-def graph_named(name: str) -> Graph:
+def graph_named(name):
     return GRAPHS[name]()
 
 
 @cache
-def one_process(name: str, method: str, seed: int = 0) -> Communities:
+def one_process(name, method, seed=0):
     return getattr(api, method)(graph_named(name), device="cpu", seed=seed)  # type: ignore[no-any-return]
 
 
-def assert_equal(one: Communities, other: Communities) -> None:
+def assert_equal(one, other):
     """Every number of both results is the same, bit for bit."""
     assert np.array_equal(one.labels, other.labels)
     assert one.modularity == other.modularity
@@ -62,13 +58,11 @@ def assert_equal(one: Communities, other: Communities) -> None:
 class Counting(ThreadCommunicator):
     """Calls `act` before collective `at` of rank `victim`."""
 
-    def __init__(
-        self, meeting: Meeting, rank: int, victim: int, at: int, act: Callable[[], None]
-    ) -> None:
+    def __init__(self, meeting, rank, victim, at, act):
         super().__init__(meeting, rank)
         self.victim, self.at, self.act, self.calls = victim, at, act, 0
 
-    def exchange(self, arrays: list[Array]) -> list[Array]:
+    def exchange(self, arrays):
         if self.rank == self.victim and self.calls == self.at:
             self.act()
         self.calls += 1

@@ -1,14 +1,10 @@
 """Ranks on Dask workers: processes of their own, real connections, real deaths."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +27,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[[int], Any]]:
+def start():
     """Return what starts workers and returns their client; stop them in the end."""
     from contextlib import ExitStack
 
@@ -41,13 +37,7 @@ def start() -> Iterator[Callable[[int], Any]]:
         yield lambda workers: stack.enter_context(local_client(workers))
 
 
-def run(
-    client: Any,
-    method: str = "louvain",
-    checkpoint: Path | None = None,
-    observer: Any = ignore,
-    **values: Any,
-) -> Communities:
+def run(client, method="louvain", checkpoint=None, observer=ignore, **values):
     """Run with levels shared that are as small as those of the tests."""
     from louvain_um.distributed.carriers.dask_session import detect_with_client
 
@@ -59,15 +49,15 @@ def run(
     )  # fmt: skip
 
 
-def before_exchange(client: Any, worker: str, step: int, act: Callable[[], None]) -> None:
+def before_exchange(client, worker, step, act):
     """Make one worker act before a collective of its next session."""
 
-    def inject() -> None:
+    def inject():
         from louvain_um.distributed.carriers.dask_rank import DaskCommunicator
 
         exchange = DaskCommunicator.exchange
 
-        def acting(self: Any, arrays: Any) -> Any:
+        def acting(self, arrays):
             if self.step == step:
                 DaskCommunicator.exchange = exchange  # type: ignore[method-assign]
                 act()
@@ -78,10 +68,10 @@ def before_exchange(client: Any, worker: str, step: int, act: Callable[[], None]
     client.run(inject, workers=[worker])
 
 
-def kill_function() -> Callable[[], None]:
+def kill_function():
     """Return a function that kills its process; nested, so that workers need not import it."""
 
-    def kill() -> None:
+    def kill():
         import os
         import signal
 
@@ -90,12 +80,12 @@ def kill_function() -> Callable[[], None]:
     return kill
 
 
-def workers_of(client: Any) -> list[str]:
+def workers_of(client):
     return sorted(client.nthreads())
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_labels_are_those_of_one_process(start: Any, workers: int) -> None:
+def test_labels_are_those_of_one_process(start, workers):
     client, events = start(workers), list[Event]()
     for method in METHODS:
         assert_equal(run(client, method, observer=events.append), one_process("lfr", method))
@@ -105,12 +95,12 @@ def test_labels_are_those_of_one_process(start: Any, workers: int) -> None:
     assert {event.phase for event in events} >= {"move", "refine", "aggregate"}
 
 
-def test_workers_of_this_machine_are_started_and_stopped() -> None:
+def test_workers_of_this_machine_are_started_and_stopped():
     found = lu.louvain(graph_named("lfr"), cluster="local:2")
     assert_equal(found, one_process("lfr", "louvain"))
 
 
-def test_a_killed_worker_ends_in_one_line(start: Any, tmp_path: Path) -> None:
+def test_a_killed_worker_ends_in_one_line(start, tmp_path):
     client = start(4)
     victim = workers_of(client)[2]
     before_exchange(client, victim, 4, kill_function())
@@ -128,7 +118,7 @@ def test_a_killed_worker_ends_in_one_line(start: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("steps", [(3, 100, 200), (10, 150, 60), (90, 30, 120), (1,)])
-def test_killed_workers_are_done_without(start: Any, tmp_path: Path, steps: Any) -> None:
+def test_killed_workers_are_done_without(start, tmp_path, steps):
     client = start(len(steps) + 1)
     for step, worker in zip(steps, workers_of(client), strict=False):
         before_exchange(client, worker, step, kill_function())
@@ -139,10 +129,10 @@ def test_killed_workers_are_done_without(start: Any, tmp_path: Path, steps: Any)
         assert found.provenance["replayed"] > 0
 
 
-def test_an_exception_in_one_rank_stops_all(start: Any) -> None:
+def test_an_exception_in_one_rank_stops_all(start):
     client = start(3)
 
-    def fail() -> None:
+    def fail():
         raise ValueError("broken on purpose")
 
     before_exchange(client, workers_of(client)[1], 20, fail)
@@ -151,10 +141,10 @@ def test_an_exception_in_one_rank_stops_all(start: Any) -> None:
     assert_equal(run(client), one_process("lfr", "louvain"))  # the workers are free again
 
 
-def test_a_stalled_worker_ends_in_one_line(start: Any) -> None:
+def test_a_stalled_worker_ends_in_one_line(start):
     client = start(2)
 
-    def stall() -> None:
+    def stall():
         import time
 
         time.sleep(8)
@@ -164,15 +154,15 @@ def test_a_stalled_worker_ends_in_one_line(start: Any) -> None:
         run(client, patience=2.0)
 
 
-def test_a_full_disk_under_a_checkpoint_ends_in_one_line(start: Any, tmp_path: Path) -> None:
+def test_a_full_disk_under_a_checkpoint_ends_in_one_line(start, tmp_path):
     client = start(2)
 
-    def fill_disk() -> None:
+    def fill_disk():
         import errno
 
         from louvain_um.core import atomic_files
 
-        def full(path: Any) -> None:
+        def full(path):
             raise OSError(errno.ENOSPC, "No space left on device")
 
         atomic_files.flush = full
@@ -182,10 +172,10 @@ def test_a_full_disk_under_a_checkpoint_ends_in_one_line(start: Any, tmp_path: P
         run(client, checkpoint=tmp_path)
 
 
-def test_a_worker_of_another_version_is_refused(start: Any) -> None:
+def test_a_worker_of_another_version_is_refused(start):
     client = start(2)
 
-    def change() -> None:
+    def change():
         from louvain_um.distributed.carriers import dask_rank
 
         dask_rank.version_digest = lambda: "another"  # type: ignore[assignment]
@@ -195,7 +185,7 @@ def test_a_worker_of_another_version_is_refused(start: Any) -> None:
         run(client)
 
 
-def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: Any) -> None:
+def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):
     from louvain_um.distributed.carriers import dask_session
 
     monkeypatch.setattr(dask_session, "CONNECT_SECONDS", 1)
@@ -204,21 +194,21 @@ def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize("address", ["tls://127.0.0.1:9", "none://127.0.0.1:9"])
-def test_an_address_that_dask_cannot_use_is_an_error(address: str) -> None:
+def test_an_address_that_dask_cannot_use_is_an_error(address):
     with pytest.raises(LouvainUmError, match=r"^\w+://127.0.0.1:9: Dask cannot connect .*check"):
         lu.louvain(graph_named("lfr"), cluster=address)
 
 
-def test_a_rank_without_a_gpu_is_told_of(start: Any) -> None:
+def test_a_rank_without_a_gpu_is_told_of(start):
     with pytest.raises(DeviceUnavailableError, match=r"rank 0 of 2 \(on .*\) has no GPU: .*use"):
         lu.louvain(graph_named("lfr"), cluster="local:2", device="cuda")
 
 
-def test_a_refused_run_is_a_line_in_the_logs_of_workers() -> None:
+def test_a_refused_run_is_a_line_in_the_logs_of_workers():
     told = list[str]()
 
     class Kept(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
+        def emit(self, record):
             told.append(record.getMessage())
 
     log, handler = logging.getLogger("distributed.worker"), Kept()
@@ -241,7 +231,7 @@ def test_a_refused_run_is_a_line_in_the_logs_of_workers() -> None:
     assert divided[0].startswith("Compute Failed")  # of others, all is logged
 
 
-def test_the_command_line_leaves_a_pattern_to_the_ranks(tmp_path: Path) -> None:
+def test_the_command_line_leaves_a_pattern_to_the_ranks(tmp_path):
     graph = graph_named("lfr")
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     once = u < graph.targets
@@ -261,9 +251,7 @@ def test_the_command_line_leaves_a_pattern_to_the_ranks(tmp_path: Path) -> None:
     assert read_labels(output).communities.tolist() == one.labels.tolist()
 
 
-def test_ranks_write_labels_that_no_client_holds(
-    tmp_path: Path, start: Callable[[int], Any]
-) -> None:
+def test_ranks_write_labels_that_no_client_holds(tmp_path, start):
     client, graph = start(2), graph_named("lfr")
     found = lu.detect_partitioned(graph, tmp_path / "out", cluster=client, method="leiden")
     one = one_process("lfr", "leiden")
@@ -279,7 +267,7 @@ def test_ranks_write_labels_that_no_client_holds(
         lu.detect_partitioned(graph, tmp_path / "out" / "part-00000.parquet" / "x", cluster=client)
 
 
-def test_the_command_line_leaves_labels_to_ranks(tmp_path: Path) -> None:
+def test_the_command_line_leaves_labels_to_ranks(tmp_path):
     graph, folder = tmp_path / "graph.npz", tmp_path / "out"
     lu.write_graph(graph, graph_named("rmat"))
     arguments = ["detect", str(graph), "--labels-folder", str(folder)]
@@ -294,7 +282,7 @@ def test_the_command_line_leaves_labels_to_ranks(tmp_path: Path) -> None:
     assert pq.read_table(folder)["community"].to_pylist() == one.labels.tolist()
 
 
-def test_a_recording_says_what_each_rank_did() -> None:
+def test_a_recording_says_what_each_rank_did():
     from louvain_um.profiling.session.data import ranks_of
     from louvain_um.profiling.views.timeline import trace
 
@@ -308,7 +296,7 @@ def test_a_recording_says_what_each_rank_did() -> None:
     assert lanes >= {"rank 0", "rank 1"}
 
 
-def test_a_closed_client_and_a_dask_table_lead_on(start: Callable[[int], Any]) -> None:
+def test_a_closed_client_and_a_dask_table_lead_on(start):
     frame = pytest.importorskip("dask.dataframe").from_pandas(
         lu.read_graph("example:karate").to_pandas(), npartitions=2
     )

@@ -1,7 +1,5 @@
 """What several devices share, as far as it runs without one; `tests/gpu` has the rest."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import inspect
@@ -36,7 +34,7 @@ from tests.placement.fake_cuda import FakeCuda, install
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 5])
-def test_vertices_are_cut_by_arcs(ranks: int) -> None:
+def test_vertices_are_cut_by_arcs(ranks):
     graph = graph_named("weighted lfr")
     bounds, before = cut_evenly(graph.offsets, ranks)
     assert bounds[0] == before[0] == 0
@@ -46,7 +44,7 @@ def test_vertices_are_cut_by_arcs(ranks: int) -> None:
     assert max(np.diff(before)) <= graph.n_arcs / ranks + 2 * most
 
 
-def test_rows_follow_each_other_in_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_follow_each_other_in_whole_blocks(monkeypatch):
     graph = stencil((40, 40, 40)).graph  # 6 MB of targets
     fake = install(monkeypatch, FakeCuda())
     bounds, before = cut_evenly(graph.offsets, 3)
@@ -59,11 +57,11 @@ def test_rows_follow_each_other_in_whole_blocks(monkeypatch: pytest.MonkeyPatch)
     assert not fake.alive
 
 
-def created(fake: FakeCuda) -> list[tuple[str, str, int]]:
+def created(fake):
     return [entry for entry in fake.log if entry[0] == "cuMemCreate"]  # type: ignore[misc]
 
 
-def assigned(function: object) -> set[str]:
+def assigned(function):
     """Return the attributes of `self` that a method assigns."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # type: ignore[arg-type]
     return {
@@ -73,7 +71,7 @@ def assigned(function: object) -> set[str]:
     }
 
 
-def test_devices_begin_with_all_that_one_has() -> None:
+def test_devices_begin_with_all_that_one_has():
     # No device is here to miss an attribute that `GpuEngine.load` alone would set.
     begun = assigned(GpuEngine.load) | assigned(GpuEngine.begin)
     planned = {"plan", "blocks", "low_scratch", "reaggregates", "limits"}
@@ -86,18 +84,18 @@ def test_devices_begin_with_all_that_one_has() -> None:
     ("device", "several"),
     [("cuda:0,1", True), ("cuda:all", True), ("cuda:1", False), ("cpu", False)],
 )
-def test_options_name_one_device_or_several(device: str, several: bool) -> None:
+def test_options_name_one_device_or_several(device, several):
     assert is_several(device) is several
 
 
-def test_several_devices_are_for_detection() -> None:
+def test_several_devices_are_for_detection():
     with pytest.raises(DeviceUnavailableError, match="name one"):
         pick("cuda:0,1")
     with pytest.raises(OptionError, match="cuda:0,1"):
         lu.louvain(graph_named("lfr"), device="cuda:0,,1")
 
 
-def test_policies_and_budgets_are_refused() -> None:
+def test_policies_and_budgets_are_refused():
     with pytest.raises(OptionError, match="use one device"):
         lu.louvain(graph_named("lfr"), device="cuda:0,1", memory="base")
     with pytest.raises(OptionError, match="use one device"):
@@ -118,13 +116,11 @@ ONE = Visible(host="node7", devices=("17:00",))
         ([BOTH, Visible(host="node8", devices=BOTH.devices), BOTH], [0, 0, 1]),
     ],
 )
-def test_ranks_take_the_gpus_of_their_machine_in_turn(
-    seen: list[Visible], numbers: list[int]
-) -> None:
+def test_ranks_take_the_gpus_of_their_machine_in_turn(seen, numbers):
     assert [device_of(rank, seen, "host") for rank in range(len(seen))] == numbers
 
 
-def test_nccl_takes_a_gpu_for_each_rank() -> None:
+def test_nccl_takes_a_gpu_for_each_rank():
     assert [device_of(rank, [BOTH, BOTH], "nccl") for rank in (0, 1)] == [0, 1]
     for seen in ([ONE, ONE], [BOTH, BOTH, BOTH]):  # fewer GPUs than ranks
         with pytest.raises(
@@ -134,7 +130,7 @@ def test_nccl_takes_a_gpu_for_each_rank() -> None:
 
 
 @pytest.mark.parametrize("exchange", ["host", "nccl"])
-def test_all_ranks_tell_of_the_one_without_a_gpu(exchange: Any) -> None:
+def test_all_ranks_tell_of_the_one_without_a_gpu(exchange):
     reason = "CuPy is not installed; pip install 'louvain-um[cuda13]'"
     seen = [BOTH, Visible(host="node8", devices=(), problem=reason)]
     told = set()
@@ -145,26 +141,26 @@ def test_all_ranks_tell_of_the_one_without_a_gpu(exchange: Any) -> None:
     assert told == {f"rank 1 of 2 (on node8) has no GPU: {reason}"}
 
 
-def test_nccl_that_is_missing_is_told_of() -> None:
+def test_nccl_that_is_missing_is_told_of():
     seen = [BOTH, Visible(host="node8", devices=("17:00",), no_nccl="CuPy finds no NCCL (x)")]
     assert device_of(1, seen, "host") == 0
     with pytest.raises(DeviceUnavailableError, match=r"rank 1 of 2 \(on node8\).*nvidia-nccl-cu13"):
         device_of(0, seen, "nccl")
 
 
-def test_a_machine_without_cupy_has_no_nccl() -> None:
+def test_a_machine_without_cupy_has_no_nccl():
     if importlib.util.find_spec("cupy") is not None:
         pytest.skip("CuPy is installed")
     assert nccl_problem() == "CuPy finds no NCCL (No module named 'cupy')"
 
 
-def test_what_ranks_see_is_told_to_all() -> None:
+def test_what_ranks_see_is_told_to_all():
     here = [BOTH, Visible(host="node8", devices=(), problem="none — really")]
     found = run_threads(lambda ranks: gather_visible(ranks, here[ranks.rank]), 2)
     assert found == [here, here]
 
 
-def test_a_machine_without_a_gpu_says_why() -> None:
+def test_a_machine_without_a_gpu_says_why():
     try:
         from cupy.cuda import runtime
 
@@ -180,8 +176,8 @@ def test_a_machine_without_a_gpu_says_why() -> None:
         detect_in_threads(graph_named("lfr"), options, ranks=2)
 
 
-def test_a_rank_that_is_broken_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> Visible:
+def test_a_rank_that_is_broken_is_no_hang(monkeypatch):
+    def broken():
         raise LouvainUmError("broken on purpose")
 
     monkeypatch.setattr(visible, "visible_here", broken)
@@ -202,7 +198,7 @@ def test_a_rank_that_is_broken_is_no_hang(monkeypatch: pytest.MonkeyPatch) -> No
         ({"device": "cuda", "exchange": "nccl", "cluster": None}, "cluster='mpi'"),
     ],
 )
-def test_options_that_ranks_do_not_take(options: Any, message: str) -> None:
+def test_options_that_ranks_do_not_take(options, message):
     with pytest.raises(OptionError, match=message):
         lu.louvain(graph_named("lfr"), **{"cluster": "local:2", **options})
 
@@ -211,7 +207,7 @@ def test_options_that_ranks_do_not_take(options: Any, message: str) -> None:
     ("option", "value"),
     [("memory", "base"), ("device_budget", "50%"), ("peer_memory", "cuda:1"), ("ballast", "1GB")],
 )
-def test_what_several_devices_refuse_is_named(option: str, value: str) -> None:
+def test_what_several_devices_refuse_is_named(option, value):
     options: Any = {option: value}
     with pytest.raises(OptionError) as refused:
         refuse_policies(Options(device="cuda", **options))

@@ -1,12 +1,9 @@
 """Ranks that fail, stall or run out of disk: never a hang, never a wrong label."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import time
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -15,13 +12,11 @@ import pytest
 
 from louvain_um import Graph
 from louvain_um.core import atomic_files
-from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
+from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.checkpoint import RUN, write_json
-from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.run import detect_in_threads
 from louvain_um.errors import LouvainUmError, WorkerLostError
 from louvain_um.options import Options
-from louvain_um.results.communities import Communities
 from tests.distributed.runs import METHODS, Counting, assert_equal, graph_named, one_process
 
 
@@ -29,13 +24,11 @@ class BrokenRankError(Exception):
     """What a test breaks a rank with."""
 
 
-def fail() -> None:
+def fail():
     raise BrokenRankError("broken on purpose")
 
 
-def run(
-    method: str, folder: Path | None = None, *, ranks: int = 3, name: str = "lfr", **values: Any
-) -> Communities:
+def run(method, folder=None, *, ranks=3, name="lfr", **values):
     options = Options(method=method, device="cpu")
     graph = graph_named(name)
     return detect_in_threads(
@@ -43,11 +36,11 @@ def run(
     )
 
 
-def collectives_of(method: str, folder: Path) -> int:
+def collectives_of(method, folder):
     """Return the number of collectives of a run with checkpoints."""
     made: list[Counting] = []
 
-    def make(meeting: Meeting, rank: int) -> Counting:
+    def make(meeting, rank):
         made.append(Counting(meeting, rank, -1, 0, fail))
         return made[-1]
 
@@ -57,7 +50,7 @@ def collectives_of(method: str, folder: Path) -> int:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
-def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method: str, tmp_path: Path) -> None:
+def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method, tmp_path):
     total = collectives_of(method, tmp_path / "whole")
     assert total > 50
     replays = set()
@@ -72,12 +65,12 @@ def test_a_failure_at_any_collective_is_resumed_on_fewer_ranks(method: str, tmp_
     assert {0} < replays
 
 
-def test_ranks_of_one_process_do_not_parse_files_at_once(tmp_path: Path) -> None:
+def test_ranks_of_one_process_do_not_parse_files_at_once(tmp_path):
     """CPython 3.11 raises SystemError if they do."""
     run("louvain", tmp_path)
     load, inside, most = np.load, [0], [0]
 
-    def slow(*args: Any, **more: Any) -> Any:
+    def slow(*args, **more):
         inside[0] += 1
         most[0] = max(most[0], inside[0])
         time.sleep(0.002)
@@ -93,17 +86,17 @@ def test_ranks_of_one_process_do_not_parse_files_at_once(tmp_path: Path) -> None
     assert most == [1]
 
 
-def test_a_finished_run_is_replayed_on_more_ranks(tmp_path: Path) -> None:
+def test_a_finished_run_is_replayed_on_more_ranks(tmp_path):
     run("leiden", tmp_path)
     again = run("leiden", tmp_path, ranks=5)
     assert_equal(again, one_process("lfr", "leiden"))
     assert again.provenance["replayed"] >= len(again.levels)
 
 
-def test_other_ranks_learn_why() -> None:
+def test_other_ranks_learn_why():
     reasons = []
 
-    def task(ranks: Communicator) -> None:
+    def task(ranks):
         if ranks.rank == 2:
             fail()
         try:
@@ -117,7 +110,7 @@ def test_other_ranks_learn_why() -> None:
     assert reasons == ["rank 2 of 3 failed: broken on purpose"] * 2
 
 
-def test_a_stalled_rank_ends_in_an_error() -> None:
+def test_a_stalled_rank_ends_in_an_error():
     stalled = functools.partial(Counting, victim=1, at=20, act=lambda: time.sleep(2))
     since = time.monotonic()
     with pytest.raises(WorkerLostError, match=r"did not answer for 0\.5 s"):
@@ -125,8 +118,8 @@ def test_a_stalled_rank_ends_in_an_error() -> None:
     assert time.monotonic() - since < 30
 
 
-def test_nothing_is_exchanged_after_an_abort() -> None:
-    def task(ranks: ThreadCommunicator) -> None:
+def test_nothing_is_exchanged_after_an_abort():
+    def task(ranks):
         ranks.abort("enough")
         for _ in range(2):
             with pytest.raises(WorkerLostError, match="enough"):
@@ -138,7 +131,7 @@ def test_nothing_is_exchanged_after_an_abort() -> None:
 @pytest.mark.parametrize(
     "change", [lambda data: data[:-8], lambda data: data[:200] + b"\1" + data[201:]]
 )
-def test_a_damaged_checkpoint_is_computed_again(tmp_path: Path, change: Any) -> None:
+def test_a_damaged_checkpoint_is_computed_again(tmp_path, change):
     run("louvain", tmp_path)
     damaged = sorted(tmp_path.glob("move.0.0.*.npy"))[1]
     damaged.write_bytes(change(damaged.read_bytes()))
@@ -157,7 +150,7 @@ def test_a_damaged_checkpoint_is_computed_again(tmp_path: Path, change: Any) -> 
         lambda seal: b"{}",
     ],
 )
-def test_a_damaged_seal_does_not_count(tmp_path: Path, change: Any) -> None:
+def test_a_damaged_seal_does_not_count(tmp_path, change):
     run("louvain", tmp_path)
     for seal in tmp_path.glob("move.*.json"):
         damaged = change(seal.read_bytes())
@@ -168,14 +161,14 @@ def test_a_damaged_seal_does_not_count(tmp_path: Path, change: Any) -> None:
     assert_equal(again, one_process("lfr", "louvain"))
 
 
-def test_an_array_of_another_shape_does_not_count(tmp_path: Path) -> None:
+def test_an_array_of_another_shape_does_not_count(tmp_path):
     run("louvain", tmp_path)
     for file in tmp_path.glob("move.*.npy"):
         np.save(file, np.load(file).reshape(1, -1))
     assert_equal(run("louvain", tmp_path), one_process("lfr", "louvain"))
 
 
-def test_checkpoints_whose_run_is_unknown_do_not_count(tmp_path: Path) -> None:
+def test_checkpoints_whose_run_is_unknown_do_not_count(tmp_path):
     run("louvain", tmp_path)
     (tmp_path / RUN).write_text("damaged")
     found = run("leiden", tmp_path)
@@ -183,14 +176,14 @@ def test_checkpoints_whose_run_is_unknown_do_not_count(tmp_path: Path) -> None:
     assert_equal(found, one_process("lfr", "leiden"))
 
 
-def test_a_run_of_many_lines_is_refused_in_one(tmp_path: Path) -> None:
+def test_a_run_of_many_lines_is_refused_in_one(tmp_path):
     run("louvain", tmp_path)
     (tmp_path / RUN).write_text('{"vertices": "a\\nb"}')
     with pytest.raises(LouvainUmError, match=r"^[^\n]*another run[^\n]*$"):
         run("louvain", tmp_path)
 
 
-def test_an_unsealed_checkpoint_does_not_count(tmp_path: Path) -> None:
+def test_an_unsealed_checkpoint_does_not_count(tmp_path):
     run("louvain", tmp_path)
     for seal in tmp_path.glob("move.*.json"):
         seal.unlink()
@@ -200,13 +193,13 @@ def test_an_unsealed_checkpoint_does_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "method"), [("rmat", "louvain"), ("lfr", "leiden")])
-def test_checkpoints_of_another_run_are_refused(tmp_path: Path, name: str, method: str) -> None:
+def test_checkpoints_of_another_run_are_refused(tmp_path, name, method):
     run("louvain", tmp_path)
     with pytest.raises(LouvainUmError, match=r"another run.*name another folder"):
         run(method, tmp_path, name=name)
 
 
-def test_a_graph_that_differs_in_one_edge_is_another_run(tmp_path: Path) -> None:
+def test_a_graph_that_differs_in_one_edge_is_another_run(tmp_path):
     apart = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3])
     crossed = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0])
     assert np.array_equal(apart.degrees, crossed.degrees)
@@ -216,14 +209,14 @@ def test_a_graph_that_differs_in_one_edge_is_another_run(tmp_path: Path) -> None
         detect_in_threads(crossed, options, ranks=3, collapse_arcs=0, checkpoint=tmp_path)
 
 
-def test_checkpoints_of_another_version_are_refused(tmp_path: Path) -> None:
+def test_checkpoints_of_another_version_are_refused(tmp_path):
     write_json(tmp_path / RUN, {"version": "older"})
     with pytest.raises(LouvainUmError, match="another run"):
         run("louvain", tmp_path)
 
 
-def test_a_full_disk_ends_every_rank_in_one_line(tmp_path: Path) -> None:
-    def full(path: Path) -> None:
+def test_a_full_disk_ends_every_rank_in_one_line(tmp_path):
+    def full(path):
         if path.name.startswith(".move.0.0"):
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -237,10 +230,10 @@ def test_a_full_disk_ends_every_rank_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_a_failure_at_any_collective_leaves_all_files_or_none(tmp_path: Path) -> None:
+def test_a_failure_at_any_collective_leaves_all_files_or_none(tmp_path):
     made: list[Counting] = []
 
-    def counting(meeting: Meeting, rank: int) -> Counting:
+    def counting(meeting, rank):
         made.append(Counting(meeting, rank, -1, 0, fail))
         return made[-1]
 

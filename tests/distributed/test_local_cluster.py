@@ -1,7 +1,5 @@
 """What `cluster="local:N"` starts is out of everybody else's reach."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import os
@@ -10,9 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,7 +28,7 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def client(tmp_path_factory):
     """Workers that were started in a folder where somebody left a module."""
     folder = tmp_path_factory.mktemp("shared")
     for name in ("json", "distributed"):
@@ -41,13 +37,13 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield client
 
 
-def family() -> list[Any]:
+def family():
     """Return this process and all that it started."""
     this = psutil.Process()
     return [this, *this.children(recursive=True)]
 
 
-def listening(process: Any) -> list[tuple[str, int]]:
+def listening(process):
     """Return addresses and ports at which a process accepts connections or takes datagrams."""
     found = getattr(process, "net_connections", process.connections)(kind="inet")
     return [
@@ -57,7 +53,7 @@ def listening(process: Any) -> list[tuple[str, int]]:
     ]
 
 
-def test_only_this_machine_can_connect(client: Any) -> None:
+def test_only_this_machine_can_connect(client):
     assert_equal(lu.louvain(graph_named("lfr"), cluster=client), one_process("lfr", "louvain"))
     sockets = {process.pid: listening(process) for process in family()}
     outside = [
@@ -70,13 +66,13 @@ def test_only_this_machine_can_connect(client: Any) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "tls"])
-def test_only_the_client_of_the_run_can_connect(client: Any, protocol: str) -> None:
+def test_only_the_client_of_the_run_can_connect(client, protocol):
     addresses = [client.scheduler.address, *client.nthreads()]
     stranger = distributed.Security()
     if protocol == "tls":
         stranger = distributed.Security.temporary()
 
-    async def call(address: str) -> str:
+    async def call(address):
         from distributed.core import rpc
 
         arguments = stranger.get_connection_args("client")
@@ -93,13 +89,13 @@ def test_only_the_client_of_the_run_can_connect(client: Any, protocol: str) -> N
     assert not [text for text in answers if "answered" in text]
 
 
-def test_the_key_is_neither_shown_nor_on_disk(client: Any) -> None:
+def test_the_key_is_neither_shown_nor_on_disk(client):
     secret = client.security.tls_client_key.splitlines()[3]
     for process in family():
         assert not [text for text in process.cmdline() if secret in text or "PRIVATE" in text]
         assert not [text for text in process.environ().values() if secret in text]
 
-    def scratch(dask_worker: Any) -> str:
+    def scratch(dask_worker):
         return str(dask_worker.local_directory)
 
     for folder in client.run(scratch).values():
@@ -127,7 +123,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path: Path) -> None:
+def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
@@ -143,7 +139,7 @@ def test_a_lost_worker_is_one_line_and_a_killed_client_leaves_nothing(tmp_path: 
         time.sleep(0.1)
 
 
-def is_running(number: int) -> bool:
+def is_running(number):
     """Return whether a process has not ended; nobody may have asked for its status."""
     try:
         return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
@@ -151,7 +147,7 @@ def is_running(number: int) -> bool:
         return False
 
 
-def test_a_worker_that_cannot_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     path = list(sys.path)
     with pytest.raises(LouvainUmError, match="a worker ended while it started; check"):
@@ -159,12 +155,12 @@ def test_a_worker_that_cannot_start_is_not_waited_for(monkeypatch: pytest.Monkey
     assert sys.path == path  # without the folder of the run, which is gone
 
 
-def test_a_worker_lost_before_it_has_its_rows(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_lost_before_it_has_its_rows(client, monkeypatch):
     from louvain_um.distributed.carriers import dask_session
 
     victim = sorted(client.run(os.getpid).items())[1][1]
 
-    def killing(graph: lu.Graph, ranks: int) -> Any:
+    def killing(graph, ranks):
         os.kill(victim, signal.SIGKILL)
         return blocks_of(graph, ranks)
 

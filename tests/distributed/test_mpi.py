@@ -1,7 +1,5 @@
 """Ranks that mpiexec starts: two processes that run the same program."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -24,7 +22,7 @@ pytest.importorskip(
 )
 
 
-def launcher() -> str:
+def launcher():
     """Return the program that starts ranks; skip where none is beside Python or on the path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     # MPICH's second launcher is for one machine, and opens no port.
@@ -32,7 +30,7 @@ def launcher() -> str:
     return next(filter(None, programs), None) or pytest.skip("mpiexec is not installed")
 
 
-def mpiexec(*command: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
+def mpiexec(*command, ranks=2):
     """Run a command on ranks, which exchange data through shared memory."""
     environment = {
         **os.environ, "PYTHONPATH": str(ROOT), "LOUVAIN_UM_PATIENCE": "60", "UCX_TLS": "self,sm",
@@ -44,14 +42,14 @@ def mpiexec(*command: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     path = tmp_path / "graph.npz"
     lu.write_graph(path, graph_named("lfr"))
     return path
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_labels_are_those_of_one_process(tmp_path: Path, file: Path, method: str) -> None:
+def test_labels_are_those_of_one_process(tmp_path, file, method):
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, numpy as np, louvain_um as lu\n"
@@ -74,13 +72,13 @@ def test_labels_are_those_of_one_process(tmp_path: Path, file: Path, method: str
             assert found["value"] == one.modularity
 
 
-def test_the_command_line_prints_once(file: Path) -> None:
+def test_the_command_line_prints_once(file):
     done = mpiexec("-m", "louvain_um", "detect", str(file), "--cluster", "mpi", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["modularity"] == one_process("lfr", "louvain").modularity
 
 
-def test_a_file_that_is_not_there_ends_all_ranks(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_ends_all_ranks(tmp_path):
     missing = str(tmp_path / "missing.npz")
     done = mpiexec("-m", "louvain_um", "detect", missing, "--cluster", "mpi")
     assert done.returncode != 0
@@ -88,7 +86,7 @@ def test_a_file_that_is_not_there_ends_all_ranks(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_exception_in_one_rank_ends_all(tmp_path: Path) -> None:
+def test_an_exception_in_one_rank_ends_all(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from louvain_um.distributed.carriers import mpi\n"
@@ -111,7 +109,7 @@ def test_an_exception_in_one_rank_ends_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_every_process_writes_its_own_vertices(tmp_path: Path, file: Path, scheme: str) -> None:
+def test_every_process_writes_its_own_vertices(tmp_path, file, scheme):
     folder = f"{scheme}{tmp_path / 'labels'}"
     command = ("-m", "louvain_um", "detect", str(file), "--cluster", "mpi", "--json")
     done = mpiexec(*command, "--labels-folder", folder)
@@ -126,7 +124,7 @@ def test_every_process_writes_its_own_vertices(tmp_path: Path, file: Path, schem
     assert "Traceback" not in again.stderr
 
 
-def test_ranks_of_one_machine_open_no_ports(tmp_path: Path) -> None:
+def test_ranks_of_one_machine_open_no_ports(tmp_path):
     pytest.importorskip("psutil")
     if not launcher().endswith("gforker"):
         pytest.skip("MPICH for one machine is not installed")

@@ -1,7 +1,5 @@
 """What a plan of ranks predicts is what ranks take."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -9,7 +7,6 @@ from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.distributed.carriers.threads import run_threads
-from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.device_plan import LARGE, device_choices, most_speedup, plan_devices
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.plan import link_bytes, plan_ranks
@@ -21,12 +18,12 @@ from tests.paths import MEASURED, RESULTS
 
 
 @pytest.mark.parametrize("ranks", [4, 16])
-def test_bytes_are_predicted_within_a_fifth(ranks: int) -> None:
+def test_bytes_are_predicted_within_a_fifth(ranks):
     graph = lfr(1 << 16, seed=4).graph  # not the graph that the figures are from
     options = Options(device="cpu", threads=1)
     blocks = blocks_of(graph, ranks)
 
-    def task(own: Communicator) -> tuple[int, int]:
+    def task(own):
         found = detect_on_rank(own, blocks[own.rank], options, collapse_arcs=1 << 16)
         return own.traffic.received, sum(found.memory.values())
 
@@ -36,7 +33,7 @@ def test_bytes_are_predicted_within_a_fifth(ranks: int) -> None:
     assert plan.nbytes == pytest.approx(held, rel=0.2)
 
 
-def test_more_ranks_take_less_memory_and_more_messages() -> None:
+def test_more_ranks_take_less_memory_and_more_messages():
     few, many = (plan_ranks(10**8, 4 * 10**9, ranks=ranks) for ranks in (2, 16))
     assert many.nbytes < few.nbytes
     assert many.received_bytes > few.received_bytes
@@ -45,17 +42,17 @@ def test_more_ranks_take_less_memory_and_more_messages() -> None:
 
 
 @pytest.mark.parametrize("rate", ["", "fast", "0Gb", "-1Gb", "100"])
-def test_rates_that_are_none(rate: str) -> None:
+def test_rates_that_are_none(rate):
     with pytest.raises(OptionError, match="such as '100Gb'"):
         link_bytes(rate)
 
 
-def run(*arguments: str) -> tuple[int, str]:
+def run(*arguments):
     done = CliRunner().invoke(app, ["plan", *arguments])
     return done.exit_code, done.stdout
 
 
-def test_the_command_line_names_the_best_number_of_ranks() -> None:
+def test_the_command_line_names_the_best_number_of_ranks():
     size = ("ranks", "24", "--vertices", "1000000000", "--arcs", "40000000000")
     code, text = run(*size, "--link", "100Gb", "--rank-memory", "100GiB", "--json")
     assert code == 0
@@ -70,7 +67,7 @@ def test_the_command_line_names_the_best_number_of_ranks() -> None:
 
 
 @pytest.mark.parametrize(("vertices", "ranks"), [("1000000", "1000"), ("10000000", "64")])
-def test_what_limits_ranks_does_not_contradict_the_table(vertices: str, ranks: str) -> None:
+def test_what_limits_ranks_does_not_contradict_the_table(vertices, ranks):
     size = ("ranks", ranks, "--vertices", vertices, "--arcs", f"{vertices}0")
     found = json.loads(run(*size, "--json")[1])
     speeds = [plan["total_seconds"] for plan in found["plans"]]
@@ -79,7 +76,7 @@ def test_what_limits_ranks_does_not_contradict_the_table(vertices: str, ranks: s
     assert ("no number of ranks is as fast as one" in run(*size)[1]) == (not faster)
 
 
-def test_a_small_graph_is_fastest_on_one() -> None:
+def test_a_small_graph_is_fastest_on_one():
     size = ("--vertices", "100", "--arcs", "400")
     text = run("ranks", "4", *size)[1]
     assert "fastest: 1 rank\n" in text
@@ -90,14 +87,14 @@ def test_a_small_graph_is_fastest_on_one() -> None:
     assert "fitted" not in text
 
 
-def test_quiet_plans_of_programs_are_one_line() -> None:
+def test_quiet_plans_of_programs_are_one_line():
     code, text = run("program", "bfs", "example:les-miserables", "-q")
     assert code == 0
     assert text.count("\n") == 1
     assert "bfs under auto" in text
 
 
-def test_kinds_and_sizes_are_checked_alike() -> None:
+def test_kinds_and_sizes_are_checked_alike():
     for several in ("ranks", "devices"):
         for wrong in (["--kind", "tree"], ["--vertices", "-1"]):
             size = ["plan", several, "2", "--vertices", "100", "--arcs", "1000", *wrong]
@@ -107,7 +104,7 @@ def test_kinds_and_sizes_are_checked_alike() -> None:
 KINDS = {"lfr": "community_structured", "rma": "power_law", "ste": "mesh"}
 
 
-def measured() -> list[tuple[str, int, int, int, float]]:
+def measured():
     found = []
     alone = json.loads((MEASURED / "detection_h200.json").read_text())["results"]
     several = json.loads((RESULTS / "devices_h200.json").read_text())["devices"]["results"]
@@ -120,23 +117,21 @@ def measured() -> list[tuple[str, int, int, int, float]]:
 
 
 @pytest.mark.records
-def test_every_kind_was_measured_on_one_and_two() -> None:
+def test_every_kind_was_measured_on_one_and_two():
     seen = {(graph[:3], devices) for graph, _, _, devices, _ in measured()}
     assert seen >= {(kind, devices) for kind in KINDS for devices in (1, 2)}
 
 
 @pytest.mark.records
 @pytest.mark.parametrize(("graph", "vertices", "arcs", "devices", "seconds"), measured())
-def test_seconds_are_predicted_within_a_fifth(
-    graph: str, vertices: int, arcs: int, devices: int, seconds: float
-) -> None:
+def test_seconds_are_predicted_within_a_fifth(graph, vertices, arcs, devices, seconds):
     plan = plan_devices(vertices, arcs, devices=devices, kind=KINDS[graph[:3]])
     assert plan.total_seconds == pytest.approx(seconds, rel=0.2)
     assert plan.evidence == "fitted"
 
 
 @pytest.mark.records
-def test_what_is_reserved_covers_what_was_in_use() -> None:
+def test_what_is_reserved_covers_what_was_in_use():
     """By less than the factor that the command line names."""
     runs = json.loads((RESULTS / "devices_h200.json").read_text())["devices"]["results"]
     seen = [run for run in runs if run["arcs"] >= LARGE and "peak_bytes" in run]
@@ -149,7 +144,7 @@ def test_what_is_reserved_covers_what_was_in_use() -> None:
 
 @pytest.mark.records
 @pytest.mark.parametrize("kind", KINDS.values())
-def test_more_devices_are_faster_up_to_a_limit(kind: str) -> None:
+def test_more_devices_are_faster_up_to_a_limit(kind):
     plans = device_choices(10**9, 4 * 10**10, 16, kind=kind)
     seconds = [plan.total_seconds for plan in plans]
     assert seconds == sorted(seconds, reverse=True)
@@ -160,13 +155,13 @@ def test_more_devices_are_faster_up_to_a_limit(kind: str) -> None:
 
 @pytest.mark.records
 @pytest.mark.parametrize("values", [{"devices": 0}, {"devices": 65}, {"kind": "tree"}])
-def test_sizes_that_are_none(values: dict[str, object]) -> None:
+def test_sizes_that_are_none(values):
     with pytest.raises(OptionError):
         plan_devices(10, 20, **({"devices": 1} | values))  # type: ignore[arg-type]
 
 
 @pytest.mark.records
-def test_the_command_line_marks_what_is_modelled() -> None:
+def test_the_command_line_marks_what_is_modelled():
     size = ("plan", "devices", "4", "--vertices", "250000000", "--arcs", "10000000000")
     done = CliRunner().invoke(app, [*size, "--json"])
     assert done.exit_code == 0

@@ -1,16 +1,12 @@
 """Labels, levels and modularity do not depend on the number of ranks."""
 
-from __future__ import annotations
-
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from louvain_um import Graph, api
-from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
-from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.partition import blocks_of, join_blocks
 from louvain_um.distributed.run import detect_in_threads
 from louvain_um.errors import GraphError, WorkerLostError
@@ -22,7 +18,7 @@ from tests.paths import ROOT
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_odd_weights_inside_a_community_are_halved_once(ranks: int) -> None:
+def test_odd_weights_inside_a_community_are_halved_once(ranks):
     # Each rank holds an odd weight of a community's inner arcs: halves of the parts would
     # lose a unit each.
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3], [3, 5, 7, 9, 3, 5, 1])
@@ -30,13 +26,13 @@ def test_odd_weights_inside_a_community_are_halved_once(ranks: int) -> None:
     assert_equal(found, api.louvain(graph, device="cpu"))
 
 
-def test_threads_within_ranks_change_nothing() -> None:
+def test_threads_within_ranks_change_nothing():
     options = Options(method="leiden", device="cpu", threads=3)
     found = detect_in_threads(graph_named("rmat"), options, ranks=2, collapse_arcs=0)
     assert_equal(found, one_process("rmat", "leiden"))
 
 
-def test_a_rank_holds_its_own_rows_only() -> None:
+def test_a_rank_holds_its_own_rows_only():
     graph = graph_named("lfr")
     options = Options(device="cpu")
     whole = detect_in_threads(graph, options, ranks=1, collapse_arcs=0).memory["graph"]
@@ -44,17 +40,17 @@ def test_a_rank_holds_its_own_rows_only() -> None:
     assert part < 0.4 * whole
 
 
-def test_blocks_have_equal_shares_of_arcs() -> None:
+def test_blocks_have_equal_shares_of_arcs():
     graph = graph_named("rmat")
     heaviest = int(np.diff(graph.offsets).max())
     for block in blocks_of(graph, 5):
         assert abs(len(block.targets) - graph.n_arcs / 5) <= heaviest
 
 
-def test_blocks_that_do_not_belong_together_are_refused() -> None:
+def test_blocks_that_do_not_belong_together_are_refused():
     graph = graph_named("lfr")
 
-    def task(ranks: Communicator) -> None:
+    def task(ranks):
         join_blocks(ranks, blocks_of(graph, 2)[0])
 
     with pytest.raises(GraphError, match="divide it anew"):
@@ -62,14 +58,14 @@ def test_blocks_that_do_not_belong_together_are_refused() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_threads(size: int) -> None:
+def test_threads(size):
     assert len(set(run_threads(conforms, size, patience=60))) == 1
 
 
-def test_a_rank_that_waits_for_nothing_knows_of_an_abort() -> None:
+def test_a_rank_that_waits_for_nothing_knows_of_an_abort():
     aborted = threading.Event()
 
-    def task(ranks: ThreadCommunicator) -> None:
+    def task(ranks):
         if ranks.rank:
             ranks.abort("broken on purpose")
             aborted.set()
@@ -82,28 +78,28 @@ def test_a_rank_that_waits_for_nothing_knows_of_an_abort() -> None:
 
 
 @pytest.mark.system
-def test_processes() -> None:
+def test_processes():
     assert len(set(run_processes(conforms, 2))) == 1
     with pytest.raises(AssertionError, match=r"rank \d: Traceback(.|\n)*on purpose"):
         run_processes(broken, 2)
 
 
 @pytest.mark.system
-def test_processes_find_the_labels_of_one() -> None:
+def test_processes_find_the_labels_of_one():
     cases = [("weighted rmat", "leiden"), ("lfr", "louvain")]
     for found in run_processes(found_on, 2, cases, "cpu", "host"):
         for case, each in zip(cases, found, strict=True):
             assert_equal(each, one_process(*case))
 
 
-def broken(ranks: Communicator) -> None:
+def broken(ranks):
     if ranks.rank:
         raise ValueError("broken on purpose")
     ranks.allgatherv(ranks.sum_exact([1]))
 
 
 @pytest.mark.system
-def test_dask() -> None:
+def test_dask():
     pytest.importorskip("distributed.scheduler", reason="Dask is not installed")
     from louvain_um.distributed.carriers.dask_local import local_client
     from louvain_um.distributed.carriers.dask_rank import (
@@ -114,7 +110,7 @@ def test_dask() -> None:
     )
     from louvain_um.distributed.carriers.dask_session import workers_of
 
-    def task(session: Session, rank: int) -> int:
+    def task(session, rank):
         return conforms(DaskCommunicator(session, rank))
 
     with local_client(2) as client:
@@ -132,7 +128,7 @@ def test_dask() -> None:
 
 @pytest.mark.system
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_mpi(tmp_path: Path, ranks: int) -> None:
+def test_mpi(tmp_path, ranks):
     pytest.importorskip("mpi4py.MPI", exc_type=ImportError)
     from tests.distributed.test_mpi import mpiexec
 

@@ -1,9 +1,6 @@
 """Graphs that ranks read by themselves are those that one process reads."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +12,7 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um import Graph
 from louvain_um.distributed.carriers.threads import run_threads
-from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.files.reading import rows_of_edges
-from louvain_um.distributed.partition import RowBlock
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import GraphError, GraphFormatError, OptionError
 from louvain_um.options import Options
@@ -25,7 +20,7 @@ from tests.distributed.runs import assert_equal, graph_named
 from tests.graphs import edge_lists
 
 
-def joined(blocks: list[RowBlock]) -> Graph:
+def joined(blocks):
     """Return the graph of all ranks' rows."""
     ends = np.cumsum([0, *(len(block.targets) for block in blocks)])
     offsets = [block.offsets[:-1] + end for block, end in zip(blocks, ends[:-1], strict=True)]
@@ -42,12 +37,12 @@ def joined(blocks: list[RowBlock]) -> Graph:
     )
 
 
-def rows(block: RowBlock) -> list[np.ndarray]:
+def rows(block):
     empty = np.zeros(0, np.uint32)
     return [empty, *np.split(block.targets, block.offsets[1:-1])]
 
 
-def assert_same(one: Graph, other: Graph) -> None:
+def assert_same(one, other):
     assert np.array_equal(one.offsets, other.offsets)
     assert np.array_equal(one.targets, other.targets)
     assert np.array_equal(one.loops, other.loops)
@@ -61,10 +56,10 @@ def assert_same(one: Graph, other: Graph) -> None:
 @given(
     edges=edge_lists(), ranks=st.integers(1, 4), duplicates=st.sampled_from([None, "once", "sum"])
 )
-def test_rows_are_those_of_from_edges(edges: Any, ranks: int, duplicates: Any) -> None:
+def test_rows_are_those_of_from_edges(edges, ranks, duplicates):
     n, u, v, w = edges
 
-    def task(own: Communicator) -> RowBlock:
+    def task(own):
         part = np.array_split(np.arange(len(u)), ranks)[own.rank]
         weights = None if w is None else w[part]
         listed = [(np.asarray(u)[part], np.asarray(v)[part], weights)] if len(part) else []
@@ -77,7 +72,7 @@ def test_rows_are_those_of_from_edges(edges: Any, ranks: int, duplicates: Any) -
 
 
 @pytest.fixture
-def edges() -> pa.Table:
+def edges():
     rng = np.random.default_rng(3)
     u = rng.integers(0, 500, 4000) * 7 + 3
     v = u // 70 * 70 + rng.integers(0, 10, 4000) * 7 + 3
@@ -86,7 +81,7 @@ def edges() -> pa.Table:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("ranks", [1, 3, 5])
-def test_files_are_read_in_parts(tmp_path: Path, edges: pa.Table, kind: str, ranks: int) -> None:
+def test_files_are_read_in_parts(tmp_path, edges, kind, ranks):
     folder = tmp_path / "edges"
     folder.mkdir()
     for part in range(4):
@@ -104,7 +99,7 @@ def test_files_are_read_in_parts(tmp_path: Path, edges: pa.Table, kind: str, ran
     graph = lu.read_partitioned(folder / f"*.{kind}")
     assert len(graph.pieces) == (16 if kind == "parquet" else 4)
 
-    def task(own: Communicator) -> tuple[RowBlock, Any]:
+    def task(own):
         block = graph.rows(own)
         return block, detect_on_rank(own, block, Options(device="cpu", threads=1), collapse_arcs=0)
 
@@ -115,7 +110,7 @@ def test_files_are_read_in_parts(tmp_path: Path, edges: pa.Table, kind: str, ran
         assert np.array_equal(result.names, one.names)
 
 
-def test_a_graph_that_was_written_keeps_its_isolated_vertices(tmp_path: Path) -> None:
+def test_a_graph_that_was_written_keeps_its_isolated_vertices(tmp_path):
     one = Graph.from_edges([0, 3], [1, 1], n_vertices=9)
     lu.write_graph(tmp_path / "g.parquet", one)
     found = lu.read_partitioned(tmp_path / "g.parquet")
@@ -123,7 +118,7 @@ def test_a_graph_that_was_written_keeps_its_isolated_vertices(tmp_path: Path) ->
 
 
 @pytest.mark.system
-def test_dask_reads_on_its_workers(tmp_path: Path, edges: pa.Table) -> None:
+def test_dask_reads_on_its_workers(tmp_path, edges):
     pytest.importorskip("distributed", reason="Dask is not installed")
     from louvain_um.distributed.carriers.dask_local import local_client
 
@@ -139,7 +134,7 @@ def test_dask_reads_on_its_workers(tmp_path: Path, edges: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_what_spark_and_dask_leave_in_a_folder_holds_no_edges(tmp_path: Path, scheme: str) -> None:
+def test_what_spark_and_dask_leave_in_a_folder_holds_no_edges(tmp_path, scheme):
     if scheme:
         pytest.importorskip("fsspec")
     for name in ("_SUCCESS", "_metadata", ".part-0.csv.crc"):
@@ -150,13 +145,13 @@ def test_what_spark_and_dask_leave_in_a_folder_holds_no_edges(tmp_path: Path, sc
     assert [Path(piece.path).name for piece in pieces] == ["part-0.csv"]
 
 
-def test_a_partitioned_graph_needs_a_cluster(tmp_path: Path, edges: pa.Table) -> None:
+def test_a_partitioned_graph_needs_a_cluster(tmp_path, edges):
     pq.write_table(edges, tmp_path / "edges.parquet")
     with pytest.raises(OptionError, match="pass cluster='local:2'"):
         lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"))
 
 
-def test_remote_folders_of_folders_are_told_from_none() -> None:
+def test_remote_folders_of_folders_are_told_from_none():
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.pipe("/deep/year=2026/edges.csv", b"0,1\n")
     with pytest.raises(GraphFormatError, match="only folders there, and no files"):
@@ -166,12 +161,10 @@ def test_remote_folders_of_folders_are_told_from_none() -> None:
         lu.read_partitioned("memory://nowhere")
 
 
-def test_a_remote_path_without_its_package_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_remote_path_without_its_package_names_what_to_install(monkeypatch):
     core = pytest.importorskip("fsspec.core")
 
-    def lacking(path: str) -> None:
+    def lacking(path):
         raise ImportError("Install s3fs to access S3")
 
     monkeypatch.setattr(core, "url_to_fs", lacking)
@@ -185,13 +178,13 @@ def test_a_remote_path_without_its_package_names_what_to_install(
 @pytest.mark.parametrize(
     "wrong", [{"duplicates": "twice"}, {"n_vertices": "3"}, {"n_vertices": -1}, {"n_vertices": 1.5}]
 )
-def test_options_are_refused_before_ranks_read(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_options_are_refused_before_ranks_read(tmp_path, wrong):
     (tmp_path / "edges.csv").write_text("0,1\n")
     with pytest.raises(OptionError, match=f"{next(iter(wrong))} must be"):
         lu.read_partitioned(tmp_path / "edges.csv", **wrong)
 
 
-def test_errors_name_the_file(tmp_path: Path) -> None:
+def test_errors_name_the_file(tmp_path):
     with pytest.raises(GraphFormatError, match="no such file"):
         lu.read_partitioned(tmp_path / "*.parquet")
     with pytest.raises(GraphFormatError, match="is a folder without files"):
@@ -213,11 +206,11 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         run_threads(lu.read_partitioned(tmp_path / "negative.parquet").rows, 2)
 
 
-def test_more_ranks_than_vertices() -> None:
+def test_more_ranks_than_vertices():
     graph = graph_named("lfr")
     assert graph.n_vertices > 0
 
-    def task(own: Communicator) -> RowBlock:
+    def task(own):
         listed = [(np.array([5]), np.array([9]), None)] if own.rank == 2 else []
         return rows_of_edges(own, listed, n_vertices=None, duplicates=None)
 

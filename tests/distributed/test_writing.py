@@ -1,12 +1,9 @@
 """Labels in several files, local and remote, are those of the result."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,8 +11,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.distributed import run
-from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
-from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.files import part_folder, writing
 from louvain_um.distributed.files.edge_pieces import files_of
 from louvain_um.distributed.files.part_folder import UNFINISHED, PartFolder
@@ -30,12 +26,12 @@ from louvain_um.results.comparison import compare
 from tests.distributed.runs import assert_equal, graph_named, one_process
 
 
-def skip_without_fsspec(path: str) -> None:
+def skip_without_fsspec(path):
     if "://" in path:
         pytest.importorskip("fsspec")
 
 
-def read_all(files: list[str]) -> tuple[list[int], list[int]]:
+def read_all(files):
     """Return vertices and communities of all files, in order."""
     if "://" in files[0]:
         import fsspec
@@ -51,13 +47,13 @@ NAMES = ("vertex", "community")
 
 
 @pytest.fixture
-def result() -> Communities:
+def result():
     graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
     return lu.louvain(graph, device="cpu")
 
 
 @pytest.mark.parametrize("scheme", ["", "file://", "memory://"])
-def test_parts_are_the_labels(tmp_path: Path, result: Communities, scheme: str) -> None:
+def test_parts_are_the_labels(tmp_path, result, scheme):
     skip_without_fsspec(scheme)
     folder = f"{scheme}{tmp_path}/out"
     files = write_labels_partitioned(result, folder, parts=4)
@@ -68,16 +64,14 @@ def test_parts_are_the_labels(tmp_path: Path, result: Communities, scheme: str) 
     assert PartFolder(folder).names() == [Path(file).name for file in files]
 
 
-def test_a_folder_of_parts_is_read_as_one_label_file(tmp_path: Path, result: Communities) -> None:
+def test_a_folder_of_parts_is_read_as_one_label_file(tmp_path, result):
     write_labels_partitioned(result, tmp_path / "out", parts=4)
     found = read_labels(tmp_path / "out")
     assert found.vertices.tolist() == list(range(6))
     assert compare(found, result).identical
 
 
-def test_a_local_folder_needs_no_fsspec(
-    tmp_path: Path, result: Communities, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_folder_needs_no_fsspec(tmp_path, result, monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     files = write_labels_partitioned(result, tmp_path / "out", parts=2)
@@ -86,16 +80,14 @@ def test_a_local_folder_needs_no_fsspec(
         write_labels_partitioned(result, "memory://out")
 
 
-def test_a_remote_folder_without_fsspec_names_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_remote_folder_without_fsspec_names_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(LouvainUmError, match=r"needs fsspec; install it with .*\]'$"):
         PartFolder("memory://labels")
 
 
-def test_nothing_is_overwritten_unasked(tmp_path: Path, result: Communities) -> None:
+def test_nothing_is_overwritten_unasked(tmp_path, result):
     write_labels_partitioned(result, tmp_path / "out")
     with pytest.raises(LouvainUmError, match="pass --force"):
         write_labels_partitioned(result, tmp_path / "out")
@@ -112,9 +104,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path, result: Communities) -> 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("ranks", [1, 3, 16])
-def test_every_rank_writes_its_own_vertices(
-    tmp_path: Path, method: Any, ranks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_rank_writes_its_own_vertices(tmp_path, method, ranks, monkeypatch):
     monkeypatch.setattr(writing, "PART_VERTICES", 300)
     options = Options(method=method, device="cpu")
     graph = graph_named("lfr")
@@ -132,12 +122,10 @@ def test_every_rank_writes_its_own_vertices(
     assert len(list((tmp_path / "out").iterdir())) == len(again.provenance["files"])
 
 
-def test_files_get_their_names_when_all_are_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_get_their_names_when_all_are_whole(tmp_path, monkeypatch):
     write = PartFolder.write
 
-    def failing(self: PartFolder, part: int, columns: Any) -> None:
+    def failing(self, part, columns):
         if part == 2:
             raise OSError("the disk is full")
         write(self, part, columns)
@@ -153,7 +141,7 @@ def test_files_get_their_names_when_all_are_whole(
     assert len(list(tmp_path.iterdir())) == len(found.provenance["files"]) == 2
 
 
-def test_one_run_at_a_time_writes_to_a_local_folder(tmp_path: Path, result: Communities) -> None:
+def test_one_run_at_a_time_writes_to_a_local_folder(tmp_path, result):
     one = PartFolder(tmp_path)
     one.claim(force=False)
     one.write(0, {"vertex": np.arange(6), "community": result.labels})
@@ -171,9 +159,7 @@ def test_one_run_at_a_time_writes_to_a_local_folder(tmp_path: Path, result: Comm
     assert len(write_labels_partitioned(result, tmp_path, force=True)) == 1
 
 
-def test_a_rank_that_is_late_removes_only_its_own_files(
-    tmp_path: Path, result: Communities
-) -> None:
+def test_a_rank_that_is_late_removes_only_its_own_files(tmp_path, result):
     columns = {"vertex": np.arange(6), "community": result.labels}
     first, late, other = (PartFolder(tmp_path) for _ in range(3))
     first.claim(force=False)
@@ -191,7 +177,7 @@ def test_a_rank_that_is_late_removes_only_its_own_files(
     ]  # fmt: skip
 
 
-def test_a_file_that_is_gone_is_told(tmp_path: Path, result: Communities) -> None:
+def test_a_file_that_is_gone_is_told(tmp_path, result):
     one = PartFolder(tmp_path)
     one.claim(force=False)
     one.write(0, {"vertex": np.arange(6), "community": result.labels})
@@ -202,7 +188,7 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path, result: Communities) -> Non
     assert len(write_labels_partitioned(result, tmp_path)) == 1
 
 
-def test_addresses_of_local_folders_are_locked_too(tmp_path: Path, result: Communities) -> None:
+def test_addresses_of_local_folders_are_locked_too(tmp_path, result):
     one = PartFolder(f"file://{tmp_path}")
     one.claim(force=False)
     for folder in (tmp_path, f"file://{tmp_path}"):
@@ -214,10 +200,8 @@ def test_addresses_of_local_folders_are_locked_too(tmp_path: Path, result: Commu
     assert len(rows_in(tmp_path)) == 6
 
 
-def test_a_run_that_fails_lets_others_write(
-    tmp_path: Path, result: Communities, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(*_: Any, **__: Any) -> None:
+def test_a_run_that_fails_lets_others_write(tmp_path, result, monkeypatch):
+    def failing(*_, **__):
         raise LouvainUmError("broken on purpose")
 
     with monkeypatch.context() as patch:
@@ -229,12 +213,10 @@ def test_a_run_that_fails_lets_others_write(
     assert len(write_labels_partitioned(result, tmp_path)) == 1
 
 
-def test_files_are_on_the_disk_before_they_are_named(
-    tmp_path: Path, result: Communities, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_on_the_disk_before_they_are_named(tmp_path, result, monkeypatch):
     flushed = list[str]()
 
-    def flush(path: Path) -> None:
+    def flush(path):
         assert not list(tmp_path.glob("*.parquet"))
         flushed.append(path.name)
 
@@ -254,10 +236,10 @@ class KilledError(BaseException):
 class Mortal:
     """A file system of a process that is killed before one of its changes."""
 
-    def __init__(self, system: Any, changes: int) -> None:
+    def __init__(self, system, changes):
         self.system, self.left = system, changes
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name in ("move", "delete_file", "open_output_stream"):
             self.left -= 1
             if self.left < 0:
@@ -265,15 +247,13 @@ class Mortal:
         return getattr(self.system, name)
 
 
-def rows_in(folder: Path) -> list[tuple[int, int]]:
+def rows_in(folder):
     files = [str(file) for file in sorted(folder.glob("*.parquet"))]
     return list(zip(*read_all(files), strict=True)) if files else []
 
 
 @pytest.mark.parametrize("before", [0, 2, 5])
-def test_a_kill_at_any_time_leaves_no_parts_of_two_results(
-    tmp_path: Path, result: Communities, before: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_at_any_time_leaves_no_parts_of_two_results(tmp_path, result, before, monkeypatch):
     new = Communities.of(result.graph, np.arange(6))
     one, other = (list(enumerate(each.labels.tolist())) for each in (result, new))
     init, seen = PartFolder.__init__, []
@@ -285,7 +265,7 @@ def test_a_kill_at_any_time_leaves_no_parts_of_two_results(
         if before:
             write_labels_partitioned(result, folder, parts=before, force=True)
 
-        def mortal(self: PartFolder, path: Any, changes: int = changes) -> None:
+        def mortal(self, path, changes=changes):
             init(self, path)
             self.system = Mortal(self.system, changes)
 
@@ -310,7 +290,7 @@ def test_a_kill_at_any_time_leaves_no_parts_of_two_results(
 
 
 @pytest.mark.parametrize("scheme", ["file://", "memory://"])
-def test_ranks_read_remote_files(tmp_path: Path, scheme: str) -> None:
+def test_ranks_read_remote_files(tmp_path, scheme):
     fsspec = pytest.importorskip("fsspec")
     folder = f"{scheme}{tmp_path}/edges"
     system, path = fsspec.core.url_to_fs(folder)
@@ -324,7 +304,7 @@ def test_ranks_read_remote_files(tmp_path: Path, scheme: str) -> None:
     source = lu.read_partitioned(f"{folder}/*.csv")
     options = Options(device="cpu", threads=1)
 
-    def task(own: Communicator) -> Communities:
+    def task(own):
         return detect_on_rank(own, source.rows(own), options)
 
     one = lu.louvain(lu.as_graph((u, v)), device="cpu")
@@ -336,14 +316,14 @@ def test_ranks_read_remote_files(tmp_path: Path, scheme: str) -> None:
 @pytest.mark.parametrize(
     "names", [["ann", "bob", "cy", "dee", "eve"], np.arange(1, 6), [1, "b", 3, "d", 5]]
 )
-def test_vertices_keep_their_names(tmp_path: Path, names: Any) -> None:
+def test_vertices_keep_their_names(tmp_path, names):
     graph = replace(lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 4]), names=names)
     found = detect_in_threads(graph, Options(device="cpu"), ranks=2, labels=str(tmp_path / "out"))
     labels = read_labels(tmp_path / "out")
     assert [str(name) for name in labels.vertices] == [str(name) for name in names]
     assert labels.communities.tolist() == found.labels.tolist()
 
-    def rows(own: ThreadCommunicator) -> Any:
+    def rows(own):
         return deal(own, None if own.rank else graph)
 
     blocks = run_threads(rows, 2)

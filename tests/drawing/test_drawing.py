@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -21,13 +19,13 @@ from tests.graphs import graphs
 pytest.importorskip("matplotlib")
 
 
-def novel() -> Communities:
+def novel():
     return lu.louvain(lu.read_graph("example:les-miserables"), device="cpu")
 
 
 @settings(deadline=None, max_examples=30)
 @given(graphs())
-def test_every_vertex_and_edge_has_its_place(graph: lu.Graph) -> None:
+def test_every_vertex_and_edge_has_its_place(graph):
     result = lu.louvain(graph, device="cpu")
     drawing = draw_vertices(graph, result, 0)
     assert drawing.positions.shape == (graph.n_vertices, 2)
@@ -40,7 +38,7 @@ def test_every_vertex_and_edge_has_its_place(graph: lu.Graph) -> None:
     assert np.array_equal(whole.positions, again.positions)
 
 
-def test_circles_do_not_overlap() -> None:
+def test_circles_do_not_overlap():
     result = novel()
     drawing = draw_communities(result.require_graph(), result, 0)
     gaps = drawing.positions[:, None] - drawing.positions
@@ -48,7 +46,7 @@ def test_circles_do_not_overlap() -> None:
     assert (distance >= drawing.radii[:, None] + drawing.radii).all()
 
 
-def test_members_are_nearer_than_others() -> None:
+def test_members_are_nearer_than_others():
     result = novel()
     drawing = draw_vertices(result.require_graph(), result, 0)
     gaps = drawing.positions[:, None] - drawing.positions
@@ -57,7 +55,7 @@ def test_members_are_nearer_than_others() -> None:
     assert distance[same].mean() < 0.6 * distance[~same].mean()
 
 
-def test_parts_without_edges_between_them_stay_in_sight() -> None:
+def test_parts_without_edges_between_them_stay_in_sight():
     pairs = np.arange(40)
     graph = lu.Graph.from_edges(2 * pairs, 2 * pairs + 1, n_vertices=90)
     drawing = draw_vertices(graph, lu.louvain(graph, device="cpu"), 0)
@@ -67,7 +65,7 @@ def test_parts_without_edges_between_them_stay_in_sight() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("edges", [([0, 1, 2, 4], [1, 2, 0, 4]), ([], []), ([0], [0])])
-def test_every_kind_is_drawn_of_small_graphs(kind: str, edges: tuple[list[int], list[int]]) -> None:
+def test_every_kind_is_drawn_of_small_graphs(kind, edges):
     graph = lu.Graph.from_edges(*edges)
     drawn, axes = figure(kind)
     lu.louvain(graph, device="cpu").plot(kind, ax=axes)
@@ -75,7 +73,7 @@ def test_every_kind_is_drawn_of_small_graphs(kind: str, edges: tuple[list[int], 
     assert "modularity" in axes.get_title()
 
 
-def test_a_dendrogram_has_a_leaf_per_vertex_with_members_side_by_side() -> None:
+def test_a_dendrogram_has_a_leaf_per_vertex_with_members_side_by_side():
     result = novel()
     axes = figure("dendrogram")[1]
     result.plot("dendrogram", ax=axes)
@@ -85,20 +83,20 @@ def test_a_dendrogram_has_a_leaf_per_vertex_with_members_side_by_side() -> None:
     assert sum(a != b for a, b in pairwise(communities)) == 5
 
 
-def test_a_histogram_counts_every_community() -> None:
+def test_a_histogram_counts_every_community():
     axes = figure("sizes")[1]
     result = novel()
     result.plot("sizes", ax=axes)
     assert sum(bar.get_height() for bar in axes.patches) == result.n_communities
 
 
-def test_auto_draws_what_no_kind_draws() -> None:
+def test_auto_draws_what_no_kind_draws():
     axes = [novel().plot(*kind, ax=figure("graph")[1]) for kind in ((), ("auto",), ("graph",))]
     assert len({len(ax.texts) for ax in axes}) == 1
     assert axes[0].texts
 
 
-def test_kinds_are_checked_and_graphs_too_large_refused() -> None:
+def test_kinds_are_checked_and_graphs_too_large_refused():
     with pytest.raises(lu.OptionError, match="kind must be one of graph, communities"):
         novel().plot("tree")
     ring = lu.Graph.from_edges(np.arange(2000), (np.arange(2000) + 1) % 2000)
@@ -112,7 +110,7 @@ def test_kinds_are_checked_and_graphs_too_large_refused() -> None:
         Communities(graph=None, labels=np.zeros(2, np.uint32), modularity=0.0).plot()
 
 
-def test_names_that_would_cover_each_other_are_left_out() -> None:
+def test_names_that_would_cover_each_other_are_left_out():
     result = novel()
     drawing = draw_vertices(result.require_graph(), result, 0)
     places = named(drawing)
@@ -120,13 +118,13 @@ def test_names_that_would_cover_each_other_are_left_out() -> None:
     assert "Valjean" in [drawing.names[place] for place in places]
 
 
-def data_of(text: str) -> dict[str, dict[str, list[object]]]:
+def data_of(text):
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert found is not None
     return json.loads(found[1])
 
 
-def test_a_page_holds_both_views_and_needs_no_network() -> None:
+def test_a_page_holds_both_views_and_needs_no_network():
     result = novel()
     text = page(result, result.require_graph(), "les-miserables", 0)
     assert not re.search(r"(src|href)=|https?://|@import|url\(", text)
@@ -139,7 +137,7 @@ def test_a_page_holds_both_views_and_needs_no_network() -> None:
     assert text == page(result, result.require_graph(), "les-miserables", 0)
 
 
-def test_names_cannot_break_out_of_a_page() -> None:
+def test_names_cannot_break_out_of_a_page():
     evil = "</script><script>alert(1)</script>"
     graph = lu.as_graph(([evil, "b", "&<b>"], ["b", "&<b>", evil]))
     result = lu.louvain(graph, device="cpu")
@@ -149,7 +147,7 @@ def test_names_cannot_break_out_of_a_page() -> None:
     assert text.count("<script") == 2
 
 
-def test_a_page_of_a_large_graph_shows_communities_only() -> None:
+def test_a_page_of_a_large_graph_shows_communities_only():
     pairs = np.arange(3000)
     graph = lu.Graph.from_edges(2 * pairs, 2 * pairs + 1)
     text = page(lu.louvain(graph, device="cpu"), graph, "pairs", 0)
@@ -158,13 +156,13 @@ def test_a_page_of_a_large_graph_shows_communities_only() -> None:
     assert "2,940 smaller communities are not drawn" in text
 
 
-def test_more_communities_than_a_dendrogram_can_show_are_refused() -> None:
+def test_more_communities_than_a_dendrogram_can_show_are_refused():
     result = lu.louvain(lu.Graph.from_edges([0], [1], n_vertices=200), device="cpu")
     with pytest.raises(lu.LouvainUmError, match="199 communities are too many for a dendrogram"):
         result.plot("dendrogram")
 
 
-def test_sums_of_negative_weights_have_circles_and_places() -> None:
+def test_sums_of_negative_weights_have_circles_and_places():
     graph = lu.Graph.from_edges([0, 1], [1, 2], [-1, 4], kind="signed")
     result = lu.louvain(graph, objective="signed", device="cpu")
     for draw in (draw_vertices, draw_communities):
@@ -179,7 +177,7 @@ def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
         chart("Sizes", "", 3, lambda axes: None)
 
 
-def test_pictures_are_well_formed(tmp_path) -> None:
+def test_pictures_are_well_formed(tmp_path):
     from louvain_um.cli.commands.draw import save_figure
 
     for name in ("a.svg", "b.svg"):

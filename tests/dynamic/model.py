@@ -1,13 +1,11 @@
 """A changing graph as a dict of edges, and random batches for it: what stores are compared with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import strategies as st
 
-from louvain_um import DynamicGraph, Graph
+from louvain_um import Graph
 
 Edge = tuple[int, int]
 
@@ -21,9 +19,7 @@ class Model:
     edges: dict[Edge, int] = field(default_factory=dict)
     dead: set[int] = field(default_factory=set)
 
-    def apply(
-        self, insert, delete, decrease, duplicates
-    ) -> tuple[dict[Edge, tuple[int, int]], int]:
+    def apply(self, insert, delete, decrease, duplicates):
         """Apply a batch; return each changed edge's weights before and after, and the missing."""
         before, missing = dict(self.edges), set()
         gone = {(min(e), max(e)) for e in delete}
@@ -50,19 +46,19 @@ class Model:
         }
         return changed, len(missing)
 
-    def graph(self) -> Graph:
+    def graph(self):
         """Return the contents as a graph."""
         u, v = (np.array([e[k] for e in self.edges], np.int64) for k in (0, 1))
         w = np.array(list(self.edges.values()), np.int64) if self.weighted else None
         return Graph.from_edges(u, v, w, n_vertices=self.n, duplicates="once")
 
 
-def columns(edges: list[tuple[int, ...]], width: int) -> tuple[np.ndarray, ...]:
+def columns(edges, width):
     """Return a list of edges as arrays."""
     return tuple(np.array([e[k] for e in edges], np.int64) for k in range(width))
 
 
-def same_contents(g: DynamicGraph, model: Model) -> None:
+def same_contents(g, model):
     """Assert that a graph holds what its model does."""
     expected, found = model.graph(), g.host_snapshot()
     for name in ("offsets", "targets", "loops"):
@@ -79,7 +75,7 @@ WEIGHTS = st.one_of(st.integers(0, 9), st.integers(2**31, 2**33))
 
 
 @st.composite
-def batches(draw: st.DrawFn, model: Model) -> dict[str, list]:
+def batches(draw, model):
     """Return a batch for a model: inserts, deletes and decreases that it can take."""
     living = sorted(set(range(model.n)) - model.dead)
     if not living:
@@ -106,7 +102,7 @@ def batches(draw: st.DrawFn, model: Model) -> dict[str, list]:
     }
 
 
-def apply(g: DynamicGraph, batch: dict[str, list], order: np.random.Generator | None = None):
+def apply(g, batch, order=None):
     """Apply a batch, its edges in another order and direction if `order` is given."""
     given = {}
     for name in ("insert", "delete", "decrease"):
@@ -120,7 +116,7 @@ def apply(g: DynamicGraph, batch: dict[str, list], order: np.random.Generator | 
     return g.apply(**given, duplicates=batch["duplicates"])
 
 
-def follow(data: st.DataObject, g: DynamicGraph, model: Model) -> None:
+def follow(data, g, model):
     """Change a graph and its model a few times, in any way; they hold the same each time."""
     for _ in range(data.draw(st.integers(1, 6))):
         step = data.draw(st.sampled_from(["batch", "batch", "batch", "add", "remove", "compact"]))

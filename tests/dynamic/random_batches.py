@@ -1,8 +1,5 @@
 """Graphs and random batches for tests of communities that follow."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +7,7 @@ import numpy as np
 import louvain_um as lu
 
 
-def random_batch(rng: np.random.Generator, n: int, size: int, weighted: bool) -> dict[str, Any]:
+def random_batch(rng, n, size, weighted):
     """Return arguments of `apply`: insertions and deletions, denser inside four groups."""
     u, v = rng.integers(0, n, (2, size))
     near = rng.random(size) < 0.7
@@ -22,7 +19,7 @@ def random_batch(rng: np.random.Generator, n: int, size: int, weighted: bool) ->
     return {"insert": insert, "delete": (u[~keep], v[~keep])}
 
 
-def merging(seed: int) -> Iterator[dict[str, Any]]:
+def merging(seed):
     """Yield arguments of `apply`: 8 groups of 15 vertices, then few edges a batch between two."""
     rng = np.random.default_rng(seed)
     u, near = rng.integers(0, 120, 700), rng.random(700) < 0.95
@@ -34,7 +31,7 @@ def merging(seed: int) -> Iterator[dict[str, Any]]:
             yield {"insert": (u + group, v + group + 1)}
 
 
-def grown(n: int, edges: int, weighted: bool, seed: int) -> lu.DynamicGraph:
+def grown(n, edges, weighted, seed):
     """Return a graph with random edges."""
     graph = lu.DynamicGraph(n, weighted=weighted)
     batch = random_batch(np.random.default_rng(seed), n, edges, weighted)
@@ -42,7 +39,7 @@ def grown(n: int, edges: int, weighted: bool, seed: int) -> lu.DynamicGraph:
     return graph
 
 
-def batches_with_removals(graph: lu.DynamicGraph, seed: int) -> Iterator[tuple[str, Any]]:
+def batches_with_removals(graph, seed):
     """Yield names and arguments of methods: random batches, and two vertices to remove after each.
 
     With seed 86 one of these is in a community that it has no edge to.

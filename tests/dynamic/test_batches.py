@@ -1,7 +1,5 @@
 """What a batch means, and what is refused: in one line, with nothing changed."""
 
-from __future__ import annotations
-
 import re
 import signal
 
@@ -23,7 +21,7 @@ from louvain_um.errors import (
 )
 
 
-def small(**options) -> DynamicGraph:
+def small(**options):
     g = DynamicGraph(6, **options)
     g.apply(insert=([0, 1, 2, 4], [1, 2, 0, 4]))
     return g

@@ -1,7 +1,5 @@
 """What a changing graph tells of itself."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

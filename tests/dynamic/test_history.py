@@ -1,7 +1,5 @@
 """The history of a tracker reads as a list of dicts and takes little memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import pytest
@@ -12,7 +10,7 @@ from louvain_um.dynamic.tracking.history import BLOCK, ROW, History
 NAMES = ROW.names or ()
 
 
-def test_it_reads_as_the_list_of_dicts_that_it_stands_for() -> None:
+def test_it_reads_as_the_list_of_dicts_that_it_stands_for():
     rows = [
         {name: (ROW[i].type(n + i)).item() for i, name in enumerate(NAMES)}
         for n in range(2 * BLOCK + 3)
@@ -28,11 +26,11 @@ def test_it_reads_as_the_list_of_dicts_that_it_stands_for() -> None:
 
 
 @pytest.mark.deep
-def test_a_batch_of_a_long_stream_leaves_little_behind() -> None:
+def test_a_batch_of_a_long_stream_leaves_little_behind():
     graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
     tracker = lu.Tracker(graph, threads=1)
 
-    def follow(pairs: int) -> None:
+    def follow(pairs):
         for _ in range(pairs):
             tracker.update(graph.apply(insert=([2], [3])))
             tracker.update(graph.apply(delete=([2], [3])))

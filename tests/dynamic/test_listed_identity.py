@@ -1,9 +1,5 @@
 """What became of many communities at once is what became of them one by one."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,7 +7,7 @@ from louvain_um.dynamic.tracking.identity import Concerned, Overlaps, events_of,
 from louvain_um.dynamic.tracking.succession_of_many import overlaps_of_many, succession_of_many
 
 
-def shared(rng: np.random.Generator, after: int, before: int, vertices: int) -> dict[str, Any]:
+def shared(rng, after, before, vertices):
     """Return members that communities share: few weights, so that many are equal."""
     return {
         "news": rng.integers(0, after, vertices),
@@ -22,7 +18,7 @@ def shared(rng: np.random.Generator, after: int, before: int, vertices: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_many_communities_inherit_as_few_do(seed: int) -> None:
+def test_many_communities_inherit_as_few_do(seed):
     rng = np.random.default_rng(seed)
     after, before = rng.integers(1, 40, 2)
     members = shared(rng, after, before, rng.integers(1, 120))

@@ -1,7 +1,5 @@
 """Vertices by name, and edges in the forms that users have them in."""
 
-from __future__ import annotations
-
 import pickle
 
 import networkx as nx
@@ -15,7 +13,7 @@ from louvain_um.errors import GraphError, MemoryBudgetError
 from louvain_um.formats.labels import write_labels
 
 
-def friends() -> DynamicGraph:
+def friends():
     g = DynamicGraph(weighted=True)
     g.apply(insert=(["cid", "ann"], ["bob", "bob"]))
     return g

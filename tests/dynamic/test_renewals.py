@@ -1,9 +1,5 @@
 """Renewals and audits: what they find, when they are due, and what they leave connected."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,13 +11,11 @@ from tests.dynamic.random_batches import grown, merging, random_batch
 from tests.dynamic.tracker_oracle import Following, smallest
 
 
-def test_levels_that_keep_most_arcs_are_split_into_components_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_levels_that_keep_most_arcs_are_split_into_components_only(monkeypatch):
     whole = []
     components = CpuEngine.components
 
-    def counted(engine: CpuEngine, level: Any) -> None:
+    def counted(engine, level):
         components(engine, level)
         whole.append(level.number)
 
@@ -47,7 +41,7 @@ def test_levels_that_keep_most_arcs_are_split_into_components_only(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_communities_that_grow_together_are_joined_by_a_renewal(seed: int) -> None:
+def test_communities_that_grow_together_are_joined_by_a_renewal(seed):
     """Each is several vertices of a level by then, none of which gains by leaving the others."""
     first, *batches = merging(seed)
     graph = lu.DynamicGraph(120)
@@ -69,7 +63,7 @@ def test_communities_that_grow_together_are_joined_by_a_renewal(seed: int) -> No
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_a_renewal_goes_on_although_no_vertex_is_freed(method: Any) -> None:
+def test_a_renewal_goes_on_although_no_vertex_is_freed(method):
     """Loops kept the ends of edges apart. What turns of them counts at no vertex."""
     graph = lu.DynamicGraph(4, weighted=True)
     graph.apply(insert=([0, 2, 0, 1, 2, 3], [1, 3, 0, 1, 2, 3], [1, 1, 5, 5, 5, 5]))
@@ -82,7 +76,7 @@ def test_a_renewal_goes_on_although_no_vertex_is_freed(method: Any) -> None:
     assert slow.update(graph.snapshot()) == [0, 0, 2, 2]
 
 
-def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken() -> None:
+def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken():
     graph, rng = grown(40, 150, True, 32), np.random.default_rng(32)
     tracker = lu.Tracker(graph, renew=0.2, audit=None)
     for _ in range(4):
@@ -93,7 +87,7 @@ def test_no_community_is_disconnected_after_a_renewal_that_is_not_taken() -> Non
 
 
 @pytest.mark.parametrize("seed", [79, 58])
-def test_always_splits_what_a_run_of_louvain_leaves_disconnected(seed: int) -> None:
+def test_always_splits_what_a_run_of_louvain_leaves_disconnected(seed):
     """With seed 79 the first run does, with seed 58 an audit."""
     graph, rng = grown(200, 260, False, seed), np.random.default_rng(seed)
     tracker = lu.Tracker(graph, renew=0.05, audit=0.001, method="louvain", connected="always")
@@ -106,7 +100,7 @@ def test_always_splits_what_a_run_of_louvain_leaves_disconnected(seed: int) -> N
         tracker.update(graph.apply(**random_batch(rng, 200, 20, False)))
 
 
-def test_communities_hang_together_always() -> None:
+def test_communities_hang_together_always():
     graph = grown(150, 400, False, 3)
     tracker = lu.Tracker(graph, renew=1.0, audit=None, method="louvain", connected="always")
     rng = np.random.default_rng(4)
@@ -120,7 +114,7 @@ def test_communities_hang_together_always() -> None:
     assert split > 0
 
 
-def test_no_community_is_disconnected_after_a_renewal() -> None:
+def test_no_community_is_disconnected_after_a_renewal():
     graph = grown(150, 400, False, 5)
     tracker = lu.Tracker(graph, renew=0.01, audit=None)
     rng, renewals = np.random.default_rng(6), 0
@@ -134,7 +128,7 @@ def test_no_community_is_disconnected_after_a_renewal() -> None:
     assert renewals > 5
 
 
-def test_modularity_is_never_below_the_frontiers() -> None:
+def test_modularity_is_never_below_the_frontiers():
     graph = grown(200, 900, False, 9)
     rng = np.random.default_rng(10)
     for _ in range(20):
@@ -145,7 +139,7 @@ def test_modularity_is_never_below_the_frontiers() -> None:
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_no_audit_leaves_communities_behind_a_run_from_nothing(method: Any) -> None:
+def test_no_audit_leaves_communities_behind_a_run_from_nothing(method):
     rng = np.random.default_rng(6)
     group = rng.integers(0, 12, 240)
     graph = lu.DynamicGraph(lu.Graph.from_edges(*rng.integers(0, 240, (2, 900)), n_vertices=240))
@@ -170,7 +164,7 @@ def test_no_audit_leaves_communities_behind_a_run_from_nothing(method: Any) -> N
     assert not all(led)
 
 
-def test_an_audit_is_due_once_renewals_have_regained_much() -> None:
+def test_an_audit_is_due_once_renewals_have_regained_much():
     rng = np.random.default_rng(8)
     group = rng.integers(0, 12, 240)
     found = []
@@ -193,7 +187,7 @@ def test_an_audit_is_due_once_renewals_have_regained_much() -> None:
     assert emerging.idxmax() < 5
 
 
-def test_an_audit_is_due_once_as_much_weight_has_changed_as_there_is() -> None:
+def test_an_audit_is_due_once_as_much_weight_has_changed_as_there_is():
     clique = np.array([(u + k, v + k) for k in (0, 5) for u in range(5) for v in range(u)]).T
     ends, heavier = (*np.c_[clique, [0, 5]],), np.full(20, 4)
     graph = lu.DynamicGraph(lu.Graph.from_edges(*ends, np.ones(21)))

@@ -1,7 +1,5 @@
 """Generated streams: replayable, and what they say they are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What is particular to one store: footprints, reuse, queues."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import pickle
@@ -113,7 +111,7 @@ def test_a_deleted_edge_is_found_again_only_where_it_is():
         assert g.n_edges == 38
 
 
-def few_hubs(weighted: bool) -> Graph:
+def few_hubs(weighted):
     """Return a graph whose rows fill pages of many sizes, long ones past a chunk."""
     rng = np.random.default_rng(5)
     u, v = (4000 * rng.random((2, 12_000)) ** 4).astype(np.int64)

@@ -1,7 +1,5 @@
 """Timed edge lists: read from files, cut into windows, replayed."""
 
-from __future__ import annotations
-
 import gzip
 import warnings
 from collections import Counter
@@ -23,7 +21,7 @@ from louvain_um.errors import GraphError, GraphFormatError, GraphWarning, Option
 LINES = "1 2 10\n3 4 20\n1 2 20\n2 5 35\n"
 
 
-def same(one: EdgeStream, other: EdgeStream) -> None:
+def same(one, other):
     for name in ("u", "v", "times"):
         assert np.array_equal(getattr(one.edges, name), getattr(other.edges, name)), name
     assert one.edges.n_vertices == other.edges.n_vertices
@@ -128,7 +126,7 @@ def test_columns_of_one_name_are_refused(tmp_path):
     assert len(lu.read_stream(spare.to_pandas())) == 2
 
 
-def read(path, text: str) -> TimedEdges:
+def read(path, text):
     path.write_text(text, newline="")
     return lu.read_stream(path).edges
 
@@ -385,7 +383,7 @@ def test_a_first_line_without_numbers_is_an_edge_if_told(tmp_path):
 
 
 @pytest.mark.parametrize("first", [0.65659304851277, 0.1, 1e9 / 3, -7.3])
-def test_a_window_as_long_as_a_step_holds_the_edges_of_the_step(first: float) -> None:
+def test_a_window_as_long_as_a_step_holds_the_edges_of_the_step(first):
     ids, times = np.arange(6, dtype=np.uint32), first + np.array([0, 9.5, 60, 61, 120, 599])
     windows = Windows("1m", "1m")
     steps = [*windows.feed(EdgeBlock(u=ids, v=ids, times=times)), *windows.close()]

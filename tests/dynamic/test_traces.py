@@ -1,7 +1,5 @@
 """Random histories: every store holds what a dict does after every batch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,7 +45,7 @@ def test_the_order_of_a_batch_does_not_matter(data, seed, weighted):
     assert len({g.digest() for g in graphs}) == 1
 
 
-def random_edges(rng: np.random.Generator, n: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def random_edges(rng, n, count):
     return rng.integers(0, n, count), (n * rng.random(count) ** 3).astype(np.int64)
 
 

@@ -1,7 +1,5 @@
 """Communities that follow a changing graph: against the rule in plain Python, and its promises."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle
@@ -26,7 +24,7 @@ from tests.dynamic.tracker_oracle import Following, smallest
 @pytest.mark.parametrize("always", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_a_tracker_follows_the_rule(method: Any, weighted: bool, always: bool) -> None:
+def test_a_tracker_follows_the_rule(method, weighted, always):
     renewals = audits = 0
     for seed in range(2):
         graph = grown(60, 240, weighted, seed)
@@ -53,7 +51,7 @@ def test_a_tracker_follows_the_rule(method: Any, weighted: bool, always: bool) -
     assert audits >= 2
 
 
-def test_removed_vertices_are_alone() -> None:
+def test_removed_vertices_are_alone():
     graph = grown(60, 100, True, 86)
     tracker = lu.Tracker(graph, renew=1, audit=None)
     for method, arguments in batches_with_removals(graph, 86):
@@ -63,7 +61,7 @@ def test_removed_vertices_are_alone() -> None:
         assert found.n_communities == len(set(found.ids[graph.alive].tolist()))
 
 
-def test_the_change_of_a_copy_is_refused() -> None:
+def test_the_change_of_a_copy_is_refused():
     graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]))
     tracker, copied = lu.Tracker(graph), copy.deepcopy(graph)
     change = copied.apply(insert=([0], [5]))
@@ -76,9 +74,7 @@ def test_the_change_of_a_copy_is_refused() -> None:
 
 
 @pytest.mark.parametrize("mode", ["frontier", "screening", "naive"])
-def test_ways_to_compare_with_end_as_louvain_does(
-    monkeypatch: pytest.MonkeyPatch, mode: Any
-) -> None:
+def test_ways_to_compare_with_end_as_louvain_does(monkeypatch, mode):
     found = []
     for factor in (rules.RENEWAL_FACTOR, 1 << 40):
         monkeypatch.setattr(rules, "RENEWAL_FACTOR", factor)
@@ -90,7 +86,7 @@ def test_ways_to_compare_with_end_as_louvain_does(
     assert found[0] == found[1]
 
 
-def test_modularity_is_that_of_the_labels() -> None:
+def test_modularity_is_that_of_the_labels():
     graph = grown(200, 800, True, 1)
     tracker = lu.Tracker(graph, resolution=1.3)
     rng = np.random.default_rng(2)
@@ -100,7 +96,7 @@ def test_modularity_is_that_of_the_labels() -> None:
         assert found.modularity == pytest.approx(expected, abs=1e-12)
 
 
-def test_results_depend_on_neither_threads_nor_store_nor_the_order_within_a_batch() -> None:
+def test_results_depend_on_neither_threads_nor_store_nor_the_order_within_a_batch():
     rng = np.random.default_rng(7)
     batches = [random_batch(rng, 300, 40, True) for _ in range(25)]
     found = []
@@ -117,7 +113,7 @@ def test_results_depend_on_neither_threads_nor_store_nor_the_order_within_a_batc
     assert found[0] == found[1] == found[2]
 
 
-def test_everything_goes_and_comes_back() -> None:
+def test_everything_goes_and_comes_back():
     graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3]))
     tracker = lu.Tracker(graph)
     edges = ([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
@@ -130,7 +126,7 @@ def test_everything_goes_and_comes_back() -> None:
     assert full.modularity == pytest.approx(0.35714285714285715)
 
 
-def test_vertices_come_and_go() -> None:
+def test_vertices_come_and_go():
     graph = lu.DynamicGraph(lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3]))
     tracker = lu.Tracker(graph)
     graph.add_vertices(2)
@@ -143,7 +139,7 @@ def test_vertices_come_and_go() -> None:
     assert ("died", 1) in [(str(e["kind"]), int(e["id"])) for e in r.events]
 
 
-def test_a_vertex_alone_is_no_community_yet() -> None:
+def test_a_vertex_alone_is_no_community_yet():
     graph = lu.DynamicGraph(9)
     tracker = lu.Tracker(graph)
     triangle = [0, 1, 2], [1, 2, 0]
@@ -153,7 +149,7 @@ def test_a_vertex_alone_is_no_community_yet() -> None:
     assert [(str(e["kind"]), int(e["other"])) for e in told] == [("died", -1)]
 
 
-def test_ids_follow_the_weight_of_members() -> None:
+def test_ids_follow_the_weight_of_members():
     clique = [(a, b) for a in range(6) for b in range(a)]
     edges = [(u + 6 * k, v + 6 * k) for k in range(3) for u, v in clique] + [(0, 6), (6, 12)]
     graph = lu.DynamicGraph(lu.Graph.from_edges(*zip(*edges, strict=True)))
@@ -175,7 +171,7 @@ def test_ids_follow_the_weight_of_members() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**31), st.integers(1, 60))
-def test_ids_and_labels_are_one_partition(seed: int, size: int) -> None:
+def test_ids_and_labels_are_one_partition(seed, size):
     rng = np.random.default_rng(seed)
     graph = grown(80, 200, False, seed)
     tracker = lu.Tracker(graph)
@@ -193,11 +189,11 @@ def test_ids_and_labels_are_one_partition(seed: int, size: int) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("mode", ["follow", "static"])
-def test_sums_of_communities_are_carried_along(mode: Any, weighted: bool) -> None:
+def test_sums_of_communities_are_carried_along(mode, weighted):
     rng, graph = np.random.default_rng(5), grown(120, 400, weighted, 5)
     tracker, results = lu.Tracker(graph, mode=mode), []
 
-    def update(change: Any) -> None:
+    def update(change):
         before = tracker.communities
         results.append(tracker.update(change))
         known, alive = tracker.identity, graph.alive
@@ -226,7 +222,7 @@ def test_sums_of_communities_are_carried_along(mode: Any, weighted: bool) -> Non
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("mode", ["frontier", "screening", "naive", "static"])
-def test_published_ways_are_there_to_compare(mode: Any, method: Any) -> None:
+def test_published_ways_are_there_to_compare(mode, method):
     graph = grown(120, 600, False, 11)
     tracker = lu.Tracker(graph, mode=mode, method=method)
     rng = np.random.default_rng(12)
@@ -238,7 +234,7 @@ def test_published_ways_are_there_to_compare(mode: Any, method: Any) -> None:
         assert r.labels.tolist() == number_by_size(labels).tolist()
 
 
-def test_changes_out_of_order_are_refused() -> None:
+def test_changes_out_of_order_are_refused():
     graph = grown(30, 60, False, 13)
     tracker = lu.Tracker(graph)
     labels = tracker.communities.labels.tolist()
@@ -258,23 +254,21 @@ def test_changes_out_of_order_are_refused() -> None:
     [{"renew": -1}, {"renew": "x"}, {"renew": True}, {"audit": 2}, {"connected": "never"},
      {"mode": "slow"}, {"resolution": 0}, {"seed": -1}, {"method": "infomap"}],
 )  # fmt: skip
-def test_options_are_checked(options: dict[str, Any]) -> None:
+def test_options_are_checked(options):
     with pytest.raises(OptionError):
         lu.Tracker(lu.DynamicGraph(3), **options)
 
 
-def test_a_tracker_takes_a_dynamic_graph() -> None:
+def test_a_tracker_takes_a_dynamic_graph():
     with pytest.raises(OptionError, match="DynamicGraph"):
         lu.Tracker(lu.Graph.from_edges([0], [1]))  # type: ignore[arg-type]
 
 
-def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(monkeypatch):
     graph = grown(40, 120, False, 3)
     tracker, result = lu.Tracker(graph), lu.Tracker._result
 
-    def interrupted(*args: Any) -> Any:
+    def interrupted(*args):
         os.kill(os.getpid(), signal.SIGINT)
         return result(*args)
 
@@ -284,7 +278,7 @@ def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(
     assert tracker.communities.epoch == tracker.rows[-1]["epoch"] == tracker.epoch == 2
 
 
-def test_sessions_tell_the_phases_apart() -> None:
+def test_sessions_tell_the_phases_apart():
     from louvain_um.profiling import recording
 
     graph = grown(60, 240, False, 3)

@@ -1,9 +1,5 @@
 """Trackers that are saved and loaded go on as they would have."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,7 +9,7 @@ from louvain_um.errors import LouvainUmError
 from tests.dynamic.random_batches import grown, random_batch
 
 
-def test_files_with_removed_vertices_in_communities_are_loaded(tmp_path: Path) -> None:
+def test_files_with_removed_vertices_in_communities_are_loaded(tmp_path):
     graph = grown(60, 240, True, 3)
     tracker = lu.Tracker(graph, renew=1, audit=None)
     gone = [0, 20, 33]
@@ -40,7 +36,7 @@ def test_files_with_removed_vertices_in_communities_are_loaded(tmp_path: Path) -
     assert found[0].modularity == found[1].modularity
 
 
-def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path: Path) -> None:
+def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path):
     clique = np.array([(u + k, v + k) for k in (0, 5) for u in range(5) for v in range(u)]).T
     graph = lu.DynamicGraph(lu.Graph.from_edges(*np.c_[clique, [0, 5]], np.ones(21)))
     tracker = lu.Tracker(graph)
@@ -57,7 +53,7 @@ def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path: P
     assert not audit_due(state, tracker.options, graph.total_weight)
 
 
-def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path: Path) -> None:
+def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path):
     rng = np.random.default_rng(14)
     graph = grown(200, 900, True, 15)
     tracker, path = lu.Tracker(graph, seed=3), tmp_path / "state.npz"
@@ -85,7 +81,7 @@ def test_a_saved_tracker_goes_on_as_if_it_had_never_been_saved(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_vertices_added_since_the_last_batch_are_saved(tmp_path: Path, named: bool) -> None:
+def test_vertices_added_since_the_last_batch_are_saved(tmp_path, named):
     ends = ([0, 1, 2, 3, 4], [1, 2, 0, 4, 0])
     if named:
         graph = lu.DynamicGraph(0)
@@ -105,14 +101,14 @@ def test_vertices_added_since_the_last_batch_are_saved(tmp_path: Path, named: bo
     assert a.events.tolist() == b.events.tolist()
 
 
-def test_a_tracker_whose_options_are_numbers_of_numpy_is_saved(tmp_path: Path) -> None:
+def test_a_tracker_whose_options_are_numbers_of_numpy_is_saved(tmp_path):
     options = {"seed": np.int64(3), "renew": np.float32(0.25), "audit": np.float32(0.5)}
     tracker = lu.Tracker(lu.DynamicGraph(4), **options, resolution=np.float32(1.5))
     tracker.save(tmp_path / "state.npz")
     assert lu.Tracker.load(tmp_path / "state.npz").options == tracker.options
 
 
-def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
+def test_names_of_vertices_are_saved(tmp_path):
     graph = lu.DynamicGraph(0)
     graph.apply(insert=(["ann", "bob", "cid", "dan"], ["bob", "cid", "ann", "eve"]))
     tracker = lu.Tracker(graph)
@@ -128,7 +124,7 @@ def test_names_of_vertices_are_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["names", "touched", "ids", "alive", "head", "targets", "history"])
-def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
+def test_damaged_files_are_refused(tmp_path, name):
     tracker = lu.Tracker(grown(20, 40, False, 16))
     tracker.save(tmp_path / "state.npz")
     arrays = dict(np.load(tmp_path / "state.npz"))

@@ -1,19 +1,16 @@
 """The rule of a tracker once more, slowly: plain Python, each step from the whole graph."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import inf
 
 from louvain_um.core import rules
-from louvain_um.graph.graph import Graph
 from tests import oracle
 from tests.oracle import Aim, Net
 
 Edges = dict[tuple[int, int], int]
 
 
-def edges_of(net: Net) -> Edges:
+def edges_of(net):
     """Return the weight of each edge, smaller end first."""
     edges = {(v, v): loop for v, loop in enumerate(net.loops) if loop}
     for v in net.vertices:
@@ -21,11 +18,11 @@ def edges_of(net: Net) -> Edges:
     return edges
 
 
-def arcs_of(net: Net) -> int:
+def arcs_of(net):
     return sum(len(row) for row in net.neighbours)
 
 
-def smallest(labels: list[int]) -> list[int]:
+def smallest(labels):
     """Name each community after its smallest member."""
     first: dict[int, int] = {}
     return [first.setdefault(label, v) for v, label in enumerate(labels)]
@@ -50,18 +47,18 @@ class Following:
     regained: float = 0.0
     period: int = 1
 
-    def static(self, graph: Graph) -> list[int]:
+    def static(self, graph):
         labels, _ = oracle.detect(graph, self.method, resolution=self.resolution, seed=self.seed)
         return smallest(labels)
 
-    def quality(self, names: list[int]) -> float:
+    def quality(self, names):
         return oracle.value_of(self.net, names, self.aim) if self.aim.total else 0.0
 
-    def lead_of(self, other: list[int], own: list[int]) -> float:
+    def lead_of(self, other, own):
         quality = self.quality(other)
         return (quality - self.quality(own)) / abs(quality) if quality else 0.0
 
-    def update(self, graph: Graph) -> list[int]:
+    def update(self, graph):
         """Follow to the next graph; return communities named after their smallest members."""
         old, self.net = edges_of(self.net), oracle.net_of(graph)
         self.aim = oracle.aim_of(graph, self.net, "modularity", self.resolution, None, None, None)
@@ -125,9 +122,7 @@ class Following:
             self.changed = self.regained = 0.0
         return self.names
 
-    def split_loosened(
-        self, names: list[int], loose: set[int], removed: set[tuple[int, int]]
-    ) -> tuple[list[int], set[int]]:
+    def split_loosened(self, names, loose, removed):
         """Separate the parts with ends of removed edges, or all where a search cannot tell."""
         arcs, fell, fallen = self.net.neighbours, set[int](), set[int]()
         for end in {end for edge in removed if names[edge[0]] in loose for end in edge}:
@@ -161,11 +156,11 @@ class Following:
         renamed = {v for v in self.net.vertices if names[v] in fallen and whole[v] != names[v]}
         return whole, fell | renamed
 
-    def split(self, names: list[int], loose: set[int]) -> list[int]:
+    def split(self, names, loose):
         parts = oracle.split(self.net, names)
         return [parts[v] if name in loose else name for v, name in enumerate(names)]
 
-    def cycle(self, start: list[int], first: set[int] | None, *, levels: bool) -> list[int]:
+    def cycle(self, start, first, *, levels):
         """Move the first vertices and what they activate; with levels, go on as Leiden does.
 
         Without first vertices it is the first cycle of a run from single ones.

@@ -9,8 +9,6 @@ be whole or absent; nothing may stay open. Prints one line of JSON for each faul
 handled so, and a last one with the number of faults.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import gc
@@ -20,8 +18,6 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -42,7 +38,7 @@ NEVER = 1 << 40
 """A call that does not happen."""
 
 
-def command_line(words: list[str]) -> int:
+def command_line(words):
     """Run a command in this process; return its exit code."""
     sys.argv = ["louvain-um", *words]
     try:
@@ -52,7 +48,7 @@ def command_line(words: list[str]) -> int:
     return 0
 
 
-def start_threads() -> None:
+def start_threads():
     """Start the threads of a run: Python waits for ever for one that lacks memory to begin."""
     threads = parallel.default_threads()
     if threads > 1:
@@ -60,7 +56,7 @@ def start_threads() -> None:
         list(parallel.stream(abs, range(threads + 2), threads))
 
 
-def complaint_problem(text: str) -> str:
+def complaint_problem(text):
     """Return what is wrong about the stderr of a command that failed, "" if nothing is."""
     lines = [
         line
@@ -77,12 +73,12 @@ def complaint_problem(text: str) -> str:
 class Child:
     """What happens in a forked child: one run with one fault."""
 
-    def __init__(self, folder: Path, words: list[str], same: Callable[[Path], bool]) -> None:
+    def __init__(self, folder, words, same):
         self.folder, self.same = folder, same
         self.out = folder / "output" / next((w for w in words if w.startswith(OUTPUT)), OUTPUT)
         self.words = [str(self.out) if w.startswith(OUTPUT) else w for w in words]
 
-    def run(self, kind: int, k: int, stay: bool) -> dict[str, object]:
+    def run(self, kind, k, stay):
         library = ctypes.CDLL(None)
         library.fault_seen.argtypes = [ctypes.c_long]
         library.fault_seen.restype = library.fault_disarm.restype = ctypes.c_long
@@ -99,7 +95,7 @@ class Child:
             start_threads()
         entered = exit_codes.warnings_as_notes
 
-        def arm(*, quiet: bool) -> AbstractContextManager[None]:
+        def arm(*, quiet):
             library.fault_arm(kind, k, stay, LEAST_BYTES)
             return entered(quiet=quiet)
 
@@ -113,7 +109,7 @@ class Child:
         problem = self.problem(code, left)
         return {"k": k, "fired": fired, "seen": seen, "code": code, "problem": problem}
 
-    def problem(self, code: int, left: list[str]) -> str:
+    def problem(self, code, left):
         present = sorted(path.name for path in self.out.parent.iterdir())
         if any(name != self.out.name for name in present):
             return f"files left: {present}"
@@ -128,14 +124,14 @@ class Child:
         return complaint_problem((self.folder / "stderr").read_text())
 
 
-def _target(descriptor: str) -> str:
+def _target(descriptor):
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:
         return ""
 
 
-def in_child(work: Callable[[], dict[str, object]]) -> dict[str, object]:
+def in_child(work):
     """Return what a function returns in a forked child, or how the child ended."""
     near, far = os.pipe()
     child = os.fork()
@@ -156,9 +152,7 @@ def in_child(work: Callable[[], dict[str, object]]) -> dict[str, object]:
     return {"fired": 1, "problem": f"ended with status {status}"}
 
 
-def inject(
-    kinds: list[str], folder: Path, words: list[str], most: int | None, stay: bool
-) -> tuple[int, list[dict[str, object]]]:
+def inject(kinds, folder, words, most, stay):
     """Let every call of each kind fail, or `most`, spread evenly; return number and problems.
 
     The first runs, without a fault, compile and import what the command needs, and show what it
@@ -190,13 +184,13 @@ def inject(
     return faults, problems
 
 
-def _is_session(path: Path) -> bool:
+def _is_session(path):
     from louvain_um.profiling import load
 
     return bool(load(path).phases)
 
 
-def cli() -> int:
+def cli():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", help=f"of {', '.join(KINDS)}, separated by commas, or all")
     parser.add_argument("folder", type=Path)

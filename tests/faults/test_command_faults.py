@@ -1,7 +1,5 @@
 """Whatever the system refuses, a command ends as if nothing had failed, or with one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -36,7 +34,7 @@ COMMANDS = {
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory):
     """A folder with the library that makes calls fail, a graph and a session."""
     folder = tmp_path_factory.mktemp("faults")
     source = Path(__file__).with_name("fault.c")
@@ -52,7 +50,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("stay", [False, True], ids=["once", "from then on"])
-def test_faults(inputs: Path, tmp_path: Path, name: str, stay: bool) -> None:
+def test_faults(inputs, tmp_path, name, stay):
     places = {"GRAPH": str(inputs / "g.csv"), "SESSION": str(inputs / "session.npz")}
     # What has no memory left from some point on cannot be expected to say so.
     kinds = "read,write,flush,rename,thread" if stay else "all"

@@ -1,11 +1,6 @@
 """Every call of CUDA and of its compiler fails once: an error, and nothing stays allocated."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +22,7 @@ RELEASES = ("free", "freeHost", "hostUnregister", "cuMemUnmap", "cuMemRelease", 
 class Faults:
     """Makes the k-th call to a stand-in of CUDA fail, counting from 0."""
 
-    def __init__(self, cuda: FakeCuda, k: int) -> None:
+    def __init__(self, cuda, k):
         self.left = k
         for owner in (cuda.runtime, cuda.bindings, cuda.driver):
             for name, call in vars(owner).items():
@@ -35,8 +30,8 @@ class Faults:
                 if callable(call) and not records and name not in RELEASES:
                     setattr(owner, name, self.wrapped(call, owner is cuda.runtime))
 
-    def wrapped(self, call: Callable[..., Any], raises: bool) -> Callable[..., Any]:
-        def failing(*arguments: Any) -> Any:
+    def wrapped(self, call, raises):
+        def failing(*arguments):
             self.left -= 1
             if self.left != -1:
                 return call(*arguments)
@@ -47,11 +42,11 @@ class Faults:
         return failing
 
     @property
-    def failed(self) -> bool:
+    def failed(self):
         return self.left < 0
 
 
-def layout(kinds: tuple[str, ...], lenient: bool) -> tuple[ArenaSpec, ...]:
+def layout(kinds, lenient):
     groups = ("graph", "hash", "community", "scratch")
     return tuple(
         ArenaSpec(
@@ -72,7 +67,7 @@ LAYOUTS = {
 }
 
 
-def use(specs: tuple[ArenaSpec, ...]) -> None:
+def use(specs):
     """Do with an allocator what a run does, and close it."""
     memory = RunMemory(specs, 0)
     try:
@@ -87,7 +82,7 @@ def use(specs: tuple[ArenaSpec, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_calls_of_cuda(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_calls_of_cuda(monkeypatch, name):
     specs, free = LAYOUTS[name]
     for k in range(1000):
         cuda = install(monkeypatch, FakeCuda(free=free))
@@ -109,7 +104,7 @@ def test_calls_of_cuda(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     assert 10 < k < 1000
 
 
-def test_calls_of_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_calls_of_the_compiler(monkeypatch, tmp_path):
     try:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
@@ -122,7 +117,7 @@ def test_calls_of_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     for fails_at in range(100):
         counter = SimpleNamespace(left=fails_at)
 
-        def call(function: str, *arguments: Any, counter: Any = counter) -> Any:
+        def call(function, *arguments, counter=counter):
             counter.left -= 1
             if counter.left == -1:
                 raise KernelCompileError(f"{function}: NVRTC_ERROR_OUT_OF_MEMORY")

@@ -1,10 +1,6 @@
 """Change files at random, and read what comes out: a result or an error of one line."""
 
-from __future__ import annotations
-
-import random
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,12 +22,12 @@ PIECES = (
 )  # fmt: skip
 
 
-def files_of(corpus: Path) -> list[Path]:
+def files_of(corpus):
     """Return the graphs and labels of a corpus."""
     return sorted(path for name in FOLDERS for path in (corpus / name).rglob("*") if path.is_file())
 
 
-def changed_file(path: Path, chance: random.Random) -> bytes:
+def changed_file(path, chance):
     """Return what a file holds, changed as bytes, or inside its archive, JSON or table."""
     data = path.read_bytes()
     if chance.random() < 0.5:
@@ -40,7 +36,7 @@ def changed_file(path: Path, chance: random.Random) -> bytes:
     return changed(data, chance)
 
 
-def changed(data: bytes, chance: random.Random) -> bytes:
+def changed(data, chance):
     """Return bytes with some replaced, inserted, repeated or cut off."""
     out = bytearray(data)
     for _ in range(chance.randint(1, 4)):
@@ -57,7 +53,7 @@ def changed(data: bytes, chance: random.Random) -> bytes:
     return bytes(out)
 
 
-def read_all(path: Path, chance: random.Random | None = None) -> None:
+def read_all(path, chance=None):
     """Read a file as what its folder says, with options at random."""
     if path.parent.name == "labels":
         _read(path, lambda: read_labels(path))
@@ -86,7 +82,7 @@ def read_all(path: Path, chance: random.Random | None = None) -> None:
     _read(path, lambda: read_graph(path, **options))  # type: ignore[arg-type]
 
 
-def _read(path: Path, read: Callable[[], object]) -> None:
+def _read(path, read):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphWarning)  # doubts about a file that is read

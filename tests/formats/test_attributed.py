@@ -1,9 +1,6 @@
 """GEXF, GraphML and Cytoscape JSON: read back as written, with communities as attributes."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -20,7 +17,7 @@ SUFFIXES = ["gexf", "graphml", "cyjs", "gexf.gz", "graphml.gz", "cyjs.gz"]
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=40, deadline=None)
 @given(graph=graphs())
-def test_round_trip(tmp_path_factory, suffix: str, graph: lu.Graph) -> None:
+def test_round_trip(tmp_path_factory, suffix, graph):
     path = tmp_path_factory.mktemp("trip") / f"g.{suffix}"
     assert write_graph(path, graph) == ()
     back = read_graph(path)
@@ -30,13 +27,13 @@ def test_round_trip(tmp_path_factory, suffix: str, graph: lu.Graph) -> None:
     assert back.names is None
 
 
-def communities() -> lu.Communities:
+def communities():
     edges = (["ann", "bob", "<c&d>", "x", "y", "ümit"], ["bob", "<c&d>", "ann", "y", "ümit", "x"])
     return lu.louvain(lu.as_graph((*edges, [0.1, 2, 3, 1, 1, 1])), device="cpu")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_names_and_communities_are_attributes(tmp_path: Path, suffix: str) -> None:
+def test_names_and_communities_are_attributes(tmp_path, suffix):
     result = communities()
     path = tmp_path / f"g.{suffix}"
     write_graph(path, result)
@@ -56,7 +53,7 @@ def test_names_and_communities_are_attributes(tmp_path: Path, suffix: str) -> No
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_communities_are_read_back_as_labels(tmp_path: Path, suffix: str) -> None:
+def test_communities_are_read_back_as_labels(tmp_path, suffix):
     named = communities()
     numbered = lu.louvain(lu.Graph.from_edges([0, 1, 3], [1, 2, 4]), device="cpu")
     for result in (named, numbered):
@@ -70,7 +67,7 @@ def test_communities_are_read_back_as_labels(tmp_path: Path, suffix: str) -> Non
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_graph_without_communities_has_no_labels(tmp_path: Path, suffix: str) -> None:
+def test_a_graph_without_communities_has_no_labels(tmp_path, suffix):
     path = tmp_path / f"g.{suffix}"
     write_graph(path, communities().require_graph())
     with pytest.raises(lu.GraphFormatError, match="6 of 6 vertices have no"):
@@ -78,7 +75,7 @@ def test_a_graph_without_communities_has_no_labels(tmp_path: Path, suffix: str) 
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_same_graph_gives_the_same_bytes(tmp_path: Path, suffix: str, monkeypatch) -> None:
+def test_the_same_graph_gives_the_same_bytes(tmp_path, suffix, monkeypatch):
     import time
 
     result = communities()
@@ -88,14 +85,14 @@ def test_the_same_graph_gives_the_same_bytes(tmp_path: Path, suffix: str, monkey
     assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
 
 
-def test_edge_lists_have_no_place_for_communities(tmp_path: Path) -> None:
+def test_edge_lists_have_no_place_for_communities(tmp_path):
     with pytest.raises(lu.GraphError, match="no place for communities"):
         write_graph(tmp_path / "g.csv", communities())
     assert not (tmp_path / "g.csv").exists()
 
 
 @pytest.mark.parametrize("names", [[(1, 2), "a"], [7, "7x"], [None, 1.5]])
-def test_names_of_several_types_are_written_as_text(tmp_path: Path, names: list[object]) -> None:
+def test_names_of_several_types_are_written_as_text(tmp_path, names):
     array = np.empty(2, object)
     array[:] = names
     graph = lu.Graph.from_edges([0], [1], names=array)
@@ -109,7 +106,7 @@ def test_names_of_several_types_are_written_as_text(tmp_path: Path, names: list[
     [("gexf", "<gexf"), ("gexf", "<gexf></gexf>"), ("gexf", ""), ("cyjs", "{"), ("cyjs", "[]"),
      ("cyjs", '{"elements": 3}'), ("cyjs", '{"data": [], "elements": {"nodes": [{}]}}')],
 )  # fmt: skip
-def test_damaged_files_are_one_line(tmp_path: Path, suffix: str, text: str) -> None:
+def test_damaged_files_are_one_line(tmp_path, suffix, text):
     path = tmp_path / f"g.{suffix}"
     path.write_text(text)
     with pytest.raises(lu.GraphFormatError, match=r"write it again|empty") as caught:

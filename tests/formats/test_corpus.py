@@ -1,10 +1,7 @@
 """Files that readers once failed on, and random changes of them: never a raw exception."""
 
-from __future__ import annotations
-
 import random
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -15,12 +12,12 @@ FILES = files_of(CORPUS)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_known_files(path: Path) -> None:
+def test_known_files(path):
     read_all(path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_changed_files(path: Path, tmp_path: Path) -> None:
+def test_changed_files(path, tmp_path):
     chance = random.Random(path.name)
     (tmp_path / path.parent.name).mkdir()
     copy = tmp_path / path.parent.name / path.name
@@ -30,9 +27,8 @@ def test_changed_files(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["carriage_returns.csv", "no_namespace.graphml", "mark.mtx", "mark.graph", "mark.gml"],
+    "name", ["carriage_returns.csv", "no_namespace.graphml", "mark.mtx", "mark.graph", "mark.gml"]
 )
-def test_files_that_are_graphs(name: str, tmp_path: Path) -> None:
+def test_files_that_are_graphs(name, tmp_path):
     shutil.copy(CORPUS / "graphs" / name, tmp_path / name)
     assert read_graph(tmp_path / name).n_edges == (2 if name.endswith("csv") else 1)

@@ -1,7 +1,5 @@
 """Columns of types that few tables have: the right answer, or one line."""
 
-from __future__ import annotations
-
 import datetime
 import tempfile
 from collections.abc import Callable
@@ -58,7 +56,7 @@ ARROW = {
 }
 
 
-def polars_columns(polars: Any) -> dict[str, Any]:
+def polars_columns(polars):
     return {
         "object": polars.Series([object(), object(), object()], dtype=polars.Object),
         "category": polars.Series(["a", "b", "c"], dtype=polars.Categorical),
@@ -75,43 +73,43 @@ def polars_columns(polars: Any) -> dict[str, Any]:
 Table = Callable[..., Any]
 
 
-def as_ends(table: Table, column: Any, numbers: Any) -> Any:
+def as_ends(table, column, numbers):
     return lu.as_graph(table(source=column, target=column))
 
 
-def as_end(table: Table, column: Any, numbers: Any) -> Any:
+def as_end(table, column, numbers):
     return lu.as_graph(table(source=numbers, target=column))
 
 
-def as_weight(table: Table, column: Any, numbers: Any) -> Any:
+def as_weight(table, column, numbers):
     return lu.as_graph(table(source=numbers, target=numbers, weight=column))
 
 
-def as_time(table: Table, column: Any, numbers: Any) -> Any:
+def as_time(table, column, numbers):
     return lu.read_stream(table(source=numbers, target=numbers, time=column), sort=True)
 
 
-def as_end_of_a_stream(table: Table, column: Any, numbers: Any) -> Any:
+def as_end_of_a_stream(table, column, numbers):
     return lu.read_stream(table(source=column, target=numbers, time=numbers))
 
 
-def as_batch(table: Table, column: Any, numbers: Any) -> Any:
+def as_batch(table, column, numbers):
     return lu.DynamicGraph(0).apply(insert=table(source=column, target=column))
 
 
-def as_labels(table: Table, column: Any, numbers: Any) -> Any:
+def as_labels(table, column, numbers):
     return lu.modularity(lu.Graph.from_edges([0, 1], [1, 2]), column)
 
 
-def as_table_of_labels(table: Table, column: Any, numbers: Any) -> Any:
+def as_table_of_labels(table, column, numbers):
     return compare(table(vertex=numbers, community=column), {1: 0, 2: 1, 3: 1})
 
 
-def as_compared(table: Table, column: Any, numbers: Any) -> Any:
+def as_compared(table, column, numbers):
     return compare(column, [0, 1, 1])
 
 
-def as_written(table: Table, column: Any, numbers: Any) -> Any:
+def as_written(table, column, numbers):
     with tempfile.TemporaryDirectory() as folder:
         lu.write_labels(column, Path(folder, "a.csv"))
         return lu.read_labels(Path(folder, "a.csv"))
@@ -123,7 +121,7 @@ USES = (
 )  # fmt: skip
 
 
-def said(table: Table, column: Any, numbers: Any) -> dict[str, str]:
+def said(table, column, numbers):
     """Return what each use says, "" where it takes the column; anything but one line fails."""
     found = {}
     for use in USES:
@@ -142,7 +140,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::louvain_um.errors.GraphWarning"
 
 
 @pytest.mark.parametrize("kind", PANDAS)
-def test_columns_of_pandas(kind: str) -> None:
+def test_columns_of_pandas(kind):
     found = said(lambda **columns: pd.DataFrame(columns), PANDAS[kind], pd.Series([1, 2, 3]))
     if "missing" in kind or kind == "null":
         assert all(found.values()), found
@@ -154,7 +152,7 @@ def test_columns_of_pandas(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ARROW)
-def test_columns_of_arrow(kind: str) -> None:
+def test_columns_of_arrow(kind):
     found = said(lambda **columns: pa.table(columns), ARROW[kind], pa.array([1, 2, 3]))
     if "missing" in kind or kind == "null":
         assert all(found.values()), found
@@ -162,7 +160,7 @@ def test_columns_of_arrow(kind: str) -> None:
         assert {use for use, error in found.items() if not error} == TAKEN_TEXT
 
 
-def test_columns_of_polars() -> None:
+def test_columns_of_polars():
     polars = pytest.importorskip("polars")
     for kind, column in polars_columns(polars).items():
         numbers = polars.Series([1, 2, 3])
@@ -171,12 +169,12 @@ def test_columns_of_polars() -> None:
             assert all(found.values()), (kind, found)
 
 
-def test_truth_values_are_not_the_vertex_1() -> None:
+def test_truth_values_are_not_the_vertex_1():
     with pytest.raises(GraphError, match="truth values"):
         lu.as_graph(pd.DataFrame({"source": [1, 2], "target": [True, False]}))
 
 
-def test_integers_beyond_63_bits_are_written_as_they_are(tmp_path: Path) -> None:
+def test_integers_beyond_63_bits_are_written_as_they_are(tmp_path):
     large = np.array([1, 2**64 - 1], np.uint64)
     for number, labels in enumerate((large.tolist(), large, pd.Series(large))):
         lu.write_labels(labels, tmp_path / f"{number}.csv")
@@ -184,7 +182,7 @@ def test_integers_beyond_63_bits_are_written_as_they_are(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch], ids=["table", "batch"])
-def test_tables_of_arrow_are_batches_and_communities(kind: Any) -> None:
+def test_tables_of_arrow_are_batches_and_communities(kind):
     g = lu.DynamicGraph()
     g.apply(insert=kind.from_pydict({"source": ["ann", "bob"], "target": ["bob", "cid"]}))
     assert g.has_edges(["ann"], ["bob"]).tolist() == [True]

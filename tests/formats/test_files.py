@@ -1,7 +1,5 @@
 """What is wrong with a file as a whole: one line that names it and says what to do."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os
@@ -20,7 +18,7 @@ from louvain_um.formats.size_from_header import size_from_header
 ALL = ["g.txt", "g.csv", "g.mtx", "g.graph", "g.gml", "g.graphml", "g.npz", "g.parquet"]
 
 
-def complaint(path: Path, **options: object) -> str:
+def complaint(path, **options):
     with pytest.raises(GraphFormatError) as caught:
         read_graph(path, **options)  # type: ignore[arg-type]
     text = str(caught.value)
@@ -30,7 +28,7 @@ def complaint(path: Path, **options: object) -> str:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_missing_folder_empty_noise(tmp_path: Path, name: str) -> None:
+def test_missing_folder_empty_noise(tmp_path, name):
     path = tmp_path / name
     assert "no such file" in complaint(path)
     path.touch()
@@ -44,7 +42,7 @@ def test_missing_folder_empty_noise(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name + ".gz" for name in ALL])
-def test_gzip_that_ends_early_or_is_none(tmp_path: Path, name: str) -> None:
+def test_gzip_that_ends_early_or_is_none(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(random.Random(1).randbytes(5000))[:3000])
     assert "gzip" in complaint(path)
@@ -60,7 +58,7 @@ def test_gzip_that_ends_early_or_is_none(tmp_path: Path, name: str) -> None:
     assert "empty" in complaint(path)
 
 
-def test_unknown_suffix(tmp_path: Path) -> None:
+def test_unknown_suffix(tmp_path):
     path = tmp_path / "g.xyz"
     path.write_text("0 1\n")
     assert "'.xyz' is unknown" in complaint(path)
@@ -70,13 +68,13 @@ def test_unknown_suffix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".ods"])
-def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path: Path, suffix: str) -> None:
+def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path, suffix):
     assert "save it as CSV" in complaint(_with(tmp_path / f"book{suffix}", "PK"))
     with pytest.raises(GraphFormatError, match=r"is a spreadsheet; save it as CSV$"):
         lu.write_graph(lu.as_graph([(0, 1)]), tmp_path / f"new{suffix}")
 
 
-def test_what_is_no_path_or_elsewhere_is_told(tmp_path: Path) -> None:
+def test_what_is_no_path_or_elsewhere_is_told(tmp_path):
     for given in (None, 5, io.StringIO("a b")):
         with pytest.raises(lu.GraphError, match="as a path; pass one, or an object to as_graph"):
             read_graph(given)  # type: ignore[arg-type]
@@ -87,7 +85,7 @@ def test_what_is_no_path_or_elsewhere_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_text_in_utf_16_is_told_as_such(tmp_path: Path, encoding: str) -> None:
+def test_text_in_utf_16_is_told_as_such(tmp_path, encoding):
     path = tmp_path / "g.csv"
     path.write_bytes("\ufeffann;bob;1\r\n".encode(encoding))
     assert "is UTF-16 text; convert it" in complaint(path)
@@ -99,7 +97,7 @@ def test_text_in_utf_16_is_told_as_such(tmp_path: Path, encoding: str) -> None:
     "text", ["ann bob\n", "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n"],
     ids=["edges", "matrix"],
 )  # fmt: skip
-def test_the_format_of_a_pipe_without_a_suffix_is_that_of_its_content(text: str) -> None:
+def test_the_format_of_a_pipe_without_a_suffix_is_that_of_its_content(text):
     end, start = os.pipe()
     os.write(start, text.encode())
     os.close(start)
@@ -109,7 +107,7 @@ def test_the_format_of_a_pipe_without_a_suffix_is_that_of_its_content(text: str)
         os.close(end)
 
 
-def test_a_file_in_memory_is_no_pipe() -> None:
+def test_a_file_in_memory_is_no_pipe():
     assert is_stream("/dev/null")
     if not Path("/dev/shm").is_dir():
         pytest.skip("no /dev/shm")
@@ -121,13 +119,13 @@ def test_a_file_in_memory_is_no_pipe() -> None:
         assert size.vertices == 2
 
 
-def test_gzip_is_known_by_its_bytes(tmp_path: Path) -> None:
+def test_gzip_is_known_by_its_bytes(tmp_path):
     path = tmp_path / "g.txt"
     path.write_bytes(gzip.compress(b"0 1\n") + gzip.compress(b"1 2\n"))
     assert read_graph(path).n_edges == 2
 
 
-def test_other_formats_in_their_clothes(tmp_path: Path) -> None:
+def test_other_formats_in_their_clothes(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
     assert read_graph(path).n_edges == 1
@@ -137,6 +135,6 @@ def test_other_formats_in_their_clothes(tmp_path: Path) -> None:
     assert "GRAPHML" in complaint(_with(tmp_path / "g.graphml", "0 1\n"))
 
 
-def _with(path: Path, text: str) -> Path:
+def _with(path, text):
     path.write_text(text)
     return path

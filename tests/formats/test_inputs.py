@@ -1,17 +1,13 @@
 """Files as exporters and people write them: read as what was meant, or refused with a remedy."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
-from louvain_um.graph.graph import Graph
 
 FOLDER = Path(__file__).parents[1] / "corpus" / "inputs"
 
@@ -73,13 +69,13 @@ REFUSED = {
 """Errors, and what they advise."""
 
 
-def read(path: Path, **options: Any) -> Graph:
+def read(path, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return read_graph(path, **options)
 
 
-def found(graph: Graph) -> list[Any]:
+def found(graph):
     """Return vertices, edges, the sum of the weights and names, as `expected.json` has them."""
     edges = graph.to_pandas()
     weight = float(edges["weight"].sum()) if graph.weighted else float(len(edges))
@@ -87,7 +83,7 @@ def found(graph: Graph) -> list[Any]:
     return [graph.n_vertices, len(edges), weight, names]
 
 
-def test_every_file_has_its_answer() -> None:
+def test_every_file_has_its_answer():
     answered = {name for name, wanted in EXPECTED.items() if isinstance(wanted, list)}
     assert not answered & {*READ, *NOTED, *REFUSED}
     assert answered | {*READ, *NOTED, *REFUSED} == set(EXPECTED)
@@ -102,19 +98,19 @@ def test_every_file_has_its_answer() -> None:
     assert wrong == []
 
 
-def test_what_is_not_read_is_noted() -> None:
+def test_what_is_not_read_is_noted():
     for name, words in NOTED.items():
         assert any(words in note for note in read(FOLDER / name).notes), name
 
 
-def test_what_is_refused_has_a_remedy() -> None:
+def test_what_is_refused_has_a_remedy():
     for name, words in REFUSED.items():
         with pytest.raises(GraphFormatError) as caught:
             read(FOLDER / name)
         assert words in str(caught.value), name
 
 
-def test_advice_leads_to_the_right_graph() -> None:
+def test_advice_leads_to_the_right_graph():
     assert found(read(FOLDER / "gephi_matrix.csv", symmetrize=True))[:2] == [5, 5]
     assert found(read(FOLDER / "pajek_arcs_edges.net", symmetrize=True))[:3] == [4, 3, 6.5]
     clubs = read(FOLDER / "incidence.csv", format="incidence")

@@ -1,10 +1,5 @@
 """Directed and signed graphs from files and objects."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -17,7 +12,7 @@ from louvain_um.distributed.partition import blocks_of
 ARCS = [(0, 1), (1, 0), (1, 2), (2, 3), (3, 1), (3, 3), (3, 0), (0, 1)]
 
 
-def directed_forms(folder: Path) -> dict[str, Any]:
+def directed_forms(folder):
     """Return the same arcs in every form that keeps directions; the last is a repetition."""
     text = folder / "arcs.txt"
     text.write_text("".join(f"{a} {b}\n" for a, b in ARCS))
@@ -42,7 +37,7 @@ def directed_forms(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_every_form_keeps_directions(tmp_path: Path) -> None:
+def test_every_form_keeps_directions(tmp_path):
     for name, form in directed_forms(tmp_path).items():
         graph = lu.as_graph(form, directed=True)
         assert graph.kind == "directed", name
@@ -52,7 +47,7 @@ def test_every_form_keeps_directions(tmp_path: Path) -> None:
         assert graph.total_weight == 2 * 7
 
 
-def test_directed_objects_need_the_objective_or_the_option() -> None:
+def test_directed_objects_need_the_objective_or_the_option():
     cycle = nx.DiGraph([(0, 1), (1, 2), (2, 0)])
     assert lu.leiden(cycle, objective="directed", device="cpu").objective == "directed"
     with pytest.raises(lu.GraphError, match="objective='directed'"):
@@ -63,7 +58,7 @@ def test_directed_objects_need_the_objective_or_the_option() -> None:
         lu.as_graph(cycle, directed=True, signed=True)
 
 
-def test_weights_of_parallel_arcs_add_up() -> None:
+def test_weights_of_parallel_arcs_add_up():
     arcs = nx.MultiDiGraph()
     arcs.add_weighted_edges_from([(0, 1, 2.5), (0, 1, 1.0), (1, 0, 0.5)])
     graph = lu.as_graph(arcs, directed=True)
@@ -73,7 +68,7 @@ def test_weights_of_parallel_arcs_add_up() -> None:
 
 
 @pytest.mark.parametrize("text", ["0 1 -2\n1 2 3\n", "a b -2\nb c 3\n", "a,b,-2.0\nb,c,3.0\n"])
-def test_negative_weights_in_text(tmp_path: Path, text: str) -> None:
+def test_negative_weights_in_text(tmp_path, text):
     path = tmp_path / "signed.txt"
     path.write_text(text)
     with pytest.raises(lu.GraphFormatError, match=r"negative.*signed=True"):
@@ -84,7 +79,7 @@ def test_negative_weights_in_text(tmp_path: Path, text: str) -> None:
     assert (graph.absolute_degrees / graph.scale).tolist() == [2, 5, 3]
 
 
-def test_signed_objects_and_edges_that_cancel() -> None:
+def test_signed_objects_and_edges_that_cancel():
     graph = nx.Graph()
     graph.add_weighted_edges_from([(0, 1, -1.5), (1, 2, 2.0)])
     assert lu.louvain(graph, objective="signed", device="cpu").labels.tolist() == [1, 0, 0]
@@ -100,7 +95,7 @@ def test_signed_objects_and_edges_that_cancel() -> None:
     assert strongest.weights.tolist() == [-3, -3]
 
 
-def test_directed_graphs_are_not_written_as_undirected_ones(tmp_path: Path) -> None:
+def test_directed_graphs_are_not_written_as_undirected_ones(tmp_path):
     graph = lu.as_graph(nx.DiGraph([(0, 1), (1, 2)]), directed=True)
     for export in (graph.to_networkx, graph.to_igraph, graph.to_scipy, graph.to_pandas):
         with pytest.raises(lu.GraphError, match="sums of both directions only"):
@@ -111,7 +106,7 @@ def test_directed_graphs_are_not_written_as_undirected_ones(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["signed.csv", "signed.mtx", "signed.npz", "signed.graphml"])
-def test_signed_graphs_survive_a_round_trip(tmp_path: Path, name: str) -> None:
+def test_signed_graphs_survive_a_round_trip(tmp_path, name):
     graph = lu.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 2], [-0.1, 2.5, 0.3, -4], kind="signed")
     lu.write_graph(graph, tmp_path / name)
     again = lu.read_graph(tmp_path / name, signed=True)
@@ -121,7 +116,7 @@ def test_signed_graphs_survive_a_round_trip(tmp_path: Path, name: str) -> None:
     assert (again.loops / again.scale).tolist() == [0, 0, -4]
 
 
-def test_graphs_of_communities_keep_the_value() -> None:
+def test_graphs_of_communities_keep_the_value():
     random = nx.gnp_random_graph(40, 0.1, directed=True, seed=1)
     graph = lu.as_graph(random, directed=True)
     found = lu.louvain(graph, objective="directed", device="cpu")
@@ -137,7 +132,7 @@ def test_graphs_of_communities_keep_the_value() -> None:
 
 
 @pytest.mark.parametrize("kind", ["directed", "signed"])
-def test_kinds_are_not_lost_without_a_word(kind: Any) -> None:
+def test_kinds_are_not_lost_without_a_word(kind):
     graph = lu.Graph.from_edges([0, 1, 2], [1, 2, 0], [1, 2, 3], kind=kind)
     with pytest.raises(lu.GraphError, match=f"this one is {kind}"):
         lu.connected_components(graph, device="cpu")

@@ -2,12 +2,8 @@
 
 # ruff: noqa: E501
 
-from __future__ import annotations
-
 import re
 import warnings
-from pathlib import Path
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -16,7 +12,6 @@ import pytest
 
 from louvain_um.errors import GraphError, GraphFormatError, Taken
 from louvain_um.formats import as_graph, read_graph
-from louvain_um.graph.graph import Graph
 
 igraph = pytest.importorskip("igraph")
 
@@ -83,19 +78,19 @@ REFUSED: dict[str, tuple[str, str]] = {
 """File → its text, and what the error advises."""
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def written(folder, name, text):
     path = folder / name
     path.write_text(text)
     return path
 
 
-def read(path: Path, **options: Any) -> Graph:
+def read(path, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return read_graph(path, **options)
 
 
-def listed(graph: Graph) -> list[str]:
+def listed(graph):
     """Return the edges as ``a-b:weight``."""
     edges = graph.to_pandas()
     weights = edges["weight"] if graph.weighted else [1] * len(edges)
@@ -103,7 +98,7 @@ def listed(graph: Graph) -> list[str]:
     return sorted(f"{a}-{b}:{w:g}" for a, b, w in rows)
 
 
-def test_what_is_certain_is_read(tmp_path: Path) -> None:
+def test_what_is_certain_is_read(tmp_path):
     wrong = []
     for name, (text, wanted) in READ.items():
         found = listed(read(written(tmp_path, name, text)))
@@ -112,14 +107,14 @@ def test_what_is_certain_is_read(tmp_path: Path) -> None:
     assert wrong == []
 
 
-def test_what_is_ambiguous_is_refused_with_a_remedy(tmp_path: Path) -> None:
+def test_what_is_ambiguous_is_refused_with_a_remedy(tmp_path):
     for name, (text, advice) in REFUSED.items():
         with pytest.raises(GraphFormatError) as caught:
             read(written(tmp_path, name, text))
         assert advice in str(caught.value), name
 
 
-def test_a_weight_of_unknown_name_is_in_the_last_note(tmp_path: Path) -> None:
+def test_a_weight_of_unknown_name_is_in_the_last_note(tmp_path):
     path = written(tmp_path, "g.csv", "source,target,corr\na,b,0.5\nb,a,0.5\n")
     with pytest.warns(UserWarning, match="the only numeric one"):
         graph = read_graph(path)
@@ -133,7 +128,7 @@ def test_a_weight_of_unknown_name_is_in_the_last_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Weight", "WEIGHT", "value", "km"])
-def test_weights_of_objects_have_any_name(name: str) -> None:
+def test_weights_of_objects_have_any_name(name):
     network = nx.Graph()
     network.add_edge("b", "a", **{name: 2.5})
     network.add_edge("b", "c", **{name: 1.5})
@@ -146,7 +141,7 @@ def test_weights_of_objects_have_any_name(name: str) -> None:
         as_graph(nx.path_graph(3), weighted=True)
 
 
-def test_matrices_with_labels_are_read_from_frames() -> None:
+def test_matrices_with_labels_are_read_from_frames():
     frame = pd.DataFrame([[1, 0.5], [0.5, 1]], index=["b", "a"], columns=["b", "a"])
     graph = as_graph(frame)
     assert any("loops='drop'" in note for note in graph.notes)
@@ -154,7 +149,7 @@ def test_matrices_with_labels_are_read_from_frames() -> None:
     assert listed(as_graph(frame, loops="drop")) == ["a-b:0.5"]
 
 
-def test_cells_of_anndata(tmp_path: Path) -> None:
+def test_cells_of_anndata(tmp_path):
     anndata = pytest.importorskip("anndata")
     from scipy.sparse import csr_array
 

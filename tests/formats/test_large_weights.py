@@ -1,9 +1,5 @@
 """Integer weights beyond 2^52: kept exactly, or an error unless rounding is allowed."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -28,7 +24,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("weight", LARGE)
-def test_files_refuse_to_round(tmp_path: Path, name: str, weight: int) -> None:
+def test_files_refuse_to_round(tmp_path, name, weight):
     path = tmp_path / name
     path.write_text(FILES[name].replace("5", "5000000").format(weight))
     with pytest.raises(GraphFormatError, match=r"allow_rounding=True") as raised:
@@ -42,7 +38,7 @@ def test_files_refuse_to_round(tmp_path: Path, name: str, weight: int) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_keep_what_a_common_power_of_two_makes_exact(tmp_path: Path, name: str) -> None:
+def test_files_keep_what_a_common_power_of_two_makes_exact(tmp_path, name):
     path = tmp_path / name
     path.write_text(FILES[name].replace("5", f"{3 * 2**55}").format(2**60))
     graph = lu.read_graph(path)
@@ -53,7 +49,7 @@ def test_files_keep_what_a_common_power_of_two_makes_exact(tmp_path: Path, name:
     assert (again.weights / again.scale).tolist() == (graph.weights / graph.scale).tolist()
 
 
-def test_the_limit_itself(tmp_path: Path) -> None:
+def test_the_limit_itself(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text(f"0 1 {2**52 - 2}\n1 2 1\n")
     assert lu.read_graph(path).weights.max() == 2**52 - 2
@@ -62,7 +58,7 @@ def test_the_limit_itself(tmp_path: Path) -> None:
         lu.read_graph(path)
 
 
-def test_large_integers_beside_real_numbers_are_real(tmp_path: Path) -> None:
+def test_large_integers_beside_real_numbers_are_real(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text(f"0 1 0.5\n1 2 {2**53 + 1}\n")
     graph = lu.read_graph(path)
@@ -70,7 +66,7 @@ def test_large_integers_beside_real_numbers_are_real(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("weight", LARGE)
-def test_objects_refuse_to_round(weight: int) -> None:
+def test_objects_refuse_to_round(weight):
     network = nx.Graph()
     network.add_weighted_edges_from([(0, 1, 5_000_000), (1, 2, weight)])
     objects: list[object] = [network]
@@ -86,7 +82,7 @@ def test_objects_refuse_to_round(weight: int) -> None:
         assert graph.weights.max() / graph.scale == pytest.approx(weight, rel=2.0**-50)
 
 
-def test_arrays_keep_what_is_exact() -> None:
+def test_arrays_keep_what_is_exact():
     graph = Graph.from_edges([0, 1], [1, 2], np.array([2**60, 2**62 + 2**60]))
     assert (graph.weights / graph.scale).tolist() == [2.0**60, 2.0**60, 5 * 2.0**60, 5 * 2.0**60]
     assert not graph.notes

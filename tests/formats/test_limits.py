@@ -1,12 +1,8 @@
 """Files that are small on disk and huge in memory, and honest ones with long lines."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,14 +12,14 @@ from louvain_um.formats import graph_file, read_graph
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
 
 
-def seconds(work: Callable[[], object]) -> float:
+def seconds(work):
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
-def test_a_long_line_takes_linear_time() -> None:
-    def blocks(mebibytes: int) -> float:
+def test_a_long_line_takes_linear_time():
+    def blocks(mebibytes):
         file = GraphFile(io.BytesIO(b"1" * (mebibytes << 20)), "x", trusted=True)
         return seconds(lambda: sum(len(block) for block in file.blocks()))
 
@@ -31,8 +27,8 @@ def test_a_long_line_takes_linear_time() -> None:
     assert any(blocks(200) < 40 * max(blocks(20), 0.01) for _ in range(5))
 
 
-def test_a_stream_that_packs_well_takes_linear_time(tmp_path: Path) -> None:
-    def read(mebibytes: int) -> float:
+def test_a_stream_that_packs_well_takes_linear_time(tmp_path):
+    def read(mebibytes):
         path = tmp_path / f"{mebibytes}.txt.gz"
         path.write_bytes(gzip.compress(b"\n" * (mebibytes << 20), 1))
         with open_graph_file(str(path), trusted=True) as file:
@@ -41,7 +37,7 @@ def test_a_stream_that_packs_well_takes_linear_time(tmp_path: Path) -> None:
     assert any(read(160) < 40 * max(read(16), 0.02) for _ in range(5))
 
 
-def test_long_lines_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_lines_are_whole(monkeypatch):
     text = b"1" * 10 + b"\n" + b"2" * 25 + b"\n3\n4" + b"5" * 20
     for size in range(1, 40):
         file = GraphFile(io.BytesIO(text), "x")
@@ -50,7 +46,7 @@ def test_long_lines_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(block.endswith(b"\n") for block in blocks)
 
 
-def refused(path: Path, text: str) -> None:
+def refused(path, text):
     """Reading is refused in one line, unless the file is trusted."""
     with pytest.raises(GraphFormatError, match=text) as caught:
         read_graph(path)
@@ -61,7 +57,7 @@ def refused(path: Path, text: str) -> None:
     assert read_graph(path, trusted=True).n_edges == 1
 
 
-def test_line_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_length(tmp_path, monkeypatch):
     monkeypatch.setattr(graph_file, "LONGEST_LINE", 1 << 20)
     path = tmp_path / "g.txt"
     path.write_text("1 2" + " " * (3 << 20) + "\n")
@@ -69,7 +65,7 @@ def test_line_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["g.txt.gz", "g.npz"])
-def test_unpacked_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_unpacked_bytes(tmp_path, monkeypatch, name):
     monkeypatch.setattr(graph_file, "FREE_BYTES", 1 << 20)
     path = tmp_path / name
     if name == "g.npz":
@@ -89,9 +85,7 @@ def test_unpacked_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: s
         ("g.npz", ""),
     ],
 )
-def test_vertices_per_edge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
-) -> None:
+def test_vertices_per_edge(tmp_path, monkeypatch, name, text):
     monkeypatch.setattr(graph_file, "FREE_VERTICES", 1000)
     path = tmp_path / name
     path.write_text(text)
@@ -100,7 +94,7 @@ def test_vertices_per_edge(
     refused(path, "has 5,000 vertices for [12] edges")
 
 
-def test_one_based_ids_are_vertices_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_based_ids_are_vertices_too(tmp_path, monkeypatch):
     monkeypatch.setattr(graph_file, "FREE_VERTICES", 1000)
     (tmp_path / "g.txt").write_text("1 5000\n")
     assert read_graph(tmp_path / "g.txt").n_vertices == 2
@@ -108,7 +102,7 @@ def test_one_based_ids_are_vertices_too(tmp_path: Path, monkeypatch: pytest.Monk
         read_graph(tmp_path / "g.txt", one_based=True)
 
 
-def test_crafted_ids_take_no_longer(tmp_path: Path) -> None:
+def test_crafted_ids_take_no_longer(tmp_path):
     """Ids that all collided in a table whose hash everybody knows."""
     golden, n = 0x9E3779B97F4A7C15, 60_000
     back = pow(golden, -1, 2**64)
@@ -118,7 +112,7 @@ def test_crafted_ids_take_no_longer(tmp_path: Path) -> None:
     crafted = crafted[crafted < 10**18][:n].astype(np.int64)
     plain = np.random.default_rng(1).integers(0, 10**18, n)
 
-    def read(ids: np.ndarray, kind: str) -> float:
+    def read(ids, kind):
         path = tmp_path / "g.txt"
         np.savetxt(path, ids.reshape(-1, 2), "%d")
         return seconds(lambda: read_graph(path, ids=kind))

@@ -1,9 +1,5 @@
 """MatrixMarket and METIS: small files, and everything that can be wrong with them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,26 +9,25 @@ from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
 from louvain_um.formats.edge_list.edges import EdgeList
 from louvain_um.formats.matrices import matrix_of_entries, one_half
-from louvain_um.graph.graph import Graph
 
 
-def read(folder: Path, text: str, name: str, **options: object) -> Graph:
+def read(folder, text, name, **options):
     path = folder / name
     path.write_text(text)
     return read_graph(path, **options)  # type: ignore[arg-type]
 
 
-def mtx(folder: Path, kind: str, body: str, **options: object) -> Graph:
+def mtx(folder, kind, body, **options):
     return read(folder, f"%%MatrixMarket matrix coordinate {kind}\n{body}", "g.mtx", **options)
 
 
-def values(graph: Graph) -> list[float]:
+def values(graph):
     assert graph.weights is not None
     result: list[float] = (graph.weights / graph.scale).tolist()
     return result
 
 
-def test_matrixmarket_kinds(tmp_path: Path) -> None:
+def test_matrixmarket_kinds(tmp_path):
     g = mtx(tmp_path, "pattern symmetric", "% note\n\n4 4 3\n2 1\n3 2\n3 3\n")
     assert (g.n_vertices, g.n_edges, g.weighted, g.loops.tolist()) == (4, 3, False, [0, 0, 1, 0])
     g = mtx(tmp_path, "integer symmetric", "2 2 1\n2 1 7\n")
@@ -44,7 +39,7 @@ def test_matrixmarket_kinds(tmp_path: Path) -> None:
     assert mtx(tmp_path, "pattern symmetric", "0 0 0\n").n_vertices == 0
 
 
-def test_general_matrices_are_symmetric_or_directed(tmp_path: Path) -> None:
+def test_general_matrices_are_symmetric_or_directed(tmp_path):
     g = mtx(tmp_path, "pattern general", "3 3 5\n1 2\n2 1\n2 3\n3 2\n1 1\n")
     assert (g.n_edges, g.total_weight, g.loops[0]) == (3, 6, 1)
     g = mtx(tmp_path, "real general", "2 2 2\n1 2 .5\n2 1 .5\n")
@@ -78,14 +73,14 @@ def test_general_matrices_are_symmetric_or_directed(tmp_path: Path) -> None:
         ("%%MatrixMarket matrix coordinate real symmetric\n3 3 1\n2 1 INF\n", 3, "infinite"),
     ],
 )
-def test_faulty_matrixmarket(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_faulty_matrixmarket(tmp_path, text, line, words):
     with pytest.raises(GraphFormatError) as caught:
         read(tmp_path, text, "g.mtx")
     assert caught.value.line == line
     assert words in str(caught.value)
 
 
-def test_metis_kinds(tmp_path: Path) -> None:
+def test_metis_kinds(tmp_path):
     g = read(tmp_path, "% note\n4 2\n2 3\n1\n% note\n1\n\n", "g.graph")
     assert (g.n_vertices, g.n_edges, g.weighted) == (4, 2, False)
     assert g.names.tolist() == [1, 2, 3, 4]  # type: ignore[union-attr]
@@ -121,14 +116,14 @@ def test_metis_kinds(tmp_path: Path) -> None:
         ("3 2 011\n\n8 1 5\n8 1 6\n", 2, "fewer"),
     ],
 )
-def test_faulty_metis(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_faulty_metis(tmp_path, text, line, words):
     with pytest.raises(GraphFormatError) as caught:
         read(tmp_path, text, "g.graph")
     assert words in str(caught.value)
     assert caught.value.line == line
 
 
-def test_metis_one_way_lists_can_be_symmetrized(tmp_path: Path) -> None:
+def test_metis_one_way_lists_can_be_symmetrized(tmp_path):
     g = read(tmp_path, "3 2\n2 3\n\n\n", "g.graph", symmetrize=True)
     assert g.n_edges == 2
 
@@ -140,9 +135,7 @@ def test_metis_one_way_lists_can_be_symmetrized(tmp_path: Path) -> None:
     st.booleans(),
     st.booleans(),
 )
-def test_symmetry_agrees_with_a_dense_matrix(
-    n: int, entries: list[tuple[int, int, float]], weighted: bool, mirror: bool
-) -> None:
+def test_symmetry_agrees_with_a_dense_matrix(n, entries, weighted, mirror):
     entries = [(a % n, b % n, w) for a, b, w in entries]
     if mirror:
         entries += [(b, a, w) for a, b, w in entries if a != b]
@@ -151,7 +144,7 @@ def test_symmetry_agrees_with_a_dense_matrix(
     w = np.array([e[2] for e in entries])
     half = one_half(matrix_of_entries(u, v, w if weighted else None, n), weighted)
 
-    def listed(*, flip: bool) -> list[tuple[int, int, float]]:
+    def listed(*, flip):
         return sorted((b, a, w) if flip else (a, b, w) for a, b, w in seen)
 
     seen = [(a, b, w if weighted else 1.0) for a, b, w in entries]

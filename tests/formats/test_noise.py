@@ -1,10 +1,7 @@
 """Files with bytes changed at random: a graph or one line of complaint, never anything else."""
 
-from __future__ import annotations
-
 import gzip
 import warnings
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -22,7 +19,7 @@ NAMES = ["g.txt", "g.csv", "n.csv", "g.mtx", "g.graph", "g.npz", "s.npz", "g.par
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("noise")
     rng = np.random.default_rng(5)
     u, v = rng.integers(0, 9, 20), rng.integers(9, 20, 20)
@@ -41,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def check(path: Path) -> None:
+def check(path):
     """Read a file; it is a graph, or an error of one line that names it."""
     complaint = ""
     try:
@@ -56,7 +53,7 @@ def check(path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_changed_bytes(folder: Path, name: str, data: st.DataObject) -> None:
+def test_changed_bytes(folder, name, data):
     whole = bytearray((folder / name).read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(whole) - 1))
@@ -71,7 +68,7 @@ def test_changed_bytes(folder: Path, name: str, data: st.DataObject) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text('01 \t\n,;"#%/-.eanx', max_size=30), st.sampled_from(["g.txt", "g.txt.gz"]))
-def test_any_text(tmp_path_factory: pytest.TempPathFactory, text: str, name: str) -> None:
+def test_any_text(tmp_path_factory, text, name):
     path = tmp_path_factory.getbasetemp() / name
     raw = text.encode()
     path.write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)

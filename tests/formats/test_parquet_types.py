@@ -1,10 +1,6 @@
 """Types of the columns of a Parquet table."""
 
-from __future__ import annotations
-
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,13 +10,13 @@ import louvain_um as lu
 from louvain_um.errors import GraphFormatError
 
 
-def graph(folder: Path, u: Any, v: Any, **more: Any) -> lu.Graph:
+def graph(folder, u, v, **more):
     path = folder / "edges.parquet"
     pq.write_table(pa.table({"source": u, "target": v, **more}), path)
     return lu.read_graph(path)
 
 
-def test_bytes_and_decimals_are_text_and_numbers(tmp_path: Path) -> None:
+def test_bytes_and_decimals_are_text_and_numbers(tmp_path):
     found = graph(tmp_path, pa.array([b"ann", b"bob"]), pa.array([b"bob", b"cid"]))
     assert found.names is not None
     assert found.names.tolist() == ["ann", "bob", "cid"]
@@ -39,6 +35,6 @@ def test_bytes_and_decimals_are_text_and_numbers(tmp_path: Path) -> None:
         (pa.array([b"\xff", b"a"]), "column source holds bytes that are not UTF-8"),
     ],
 )
-def test_other_types_are_refused_by_name(tmp_path: Path, column: Any, told: str) -> None:
+def test_other_types_are_refused_by_name(tmp_path, column, told):
     with pytest.raises(GraphFormatError, match=told):
         graph(tmp_path, column, pa.array([1, 2]))

@@ -1,9 +1,5 @@
 """Real files, with the sizes that their README gives."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -33,7 +29,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_sizes(shared_data: Path, name: str) -> None:
+def test_sizes(shared_data, name):
     graph = read_graph(shared_data / name)
     vertices, edges = SIZES[name]
     assert graph.n_vertices == vertices
@@ -41,13 +37,13 @@ def test_sizes(shared_data: Path, name: str) -> None:
         assert graph.n_arcs == 2 * edges
 
 
-def test_a_header_of_words_is_passed_over_and_mentioned(shared_data: Path) -> None:
+def test_a_header_of_words_is_passed_over_and_mentioned(shared_data):
     (note,) = read_graph(shared_data / "facebook_combined.txt").notes
     assert "line 1" in note
     assert "header=False" in note
 
 
-def test_times_are_no_weights(shared_data: Path) -> None:
+def test_times_are_no_weights(shared_data):
     path = shared_data / "CollegeMsg.txt.gz"
     graph = read_graph(path)
     assert not graph.weighted
@@ -57,7 +53,7 @@ def test_times_are_no_weights(shared_data: Path) -> None:
     assert read_graph(path, weighted=True).weighted
 
 
-def test_ids_of_the_source_survive(shared_data: Path) -> None:
+def test_ids_of_the_source_survive(shared_data):
     votes = read_graph(shared_data / "wiki-Vote.txt")
     assert votes.names is not None
     assert votes.names[0] == 3
@@ -67,7 +63,7 @@ def test_ids_of_the_source_survive(shared_data: Path) -> None:
     assert np.array_equal(karate.names, np.arange(1, 35))  # type: ignore[arg-type]
 
 
-def test_weighted_triples(shared_data: Path) -> None:
+def test_weighted_triples(shared_data):
     graph = read_graph(shared_data / "simulated_blockmodel_graph_1000_nodes.tsv")
     assert graph.weighted
     assert graph.scale == 1.0

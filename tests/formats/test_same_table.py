@@ -1,12 +1,8 @@
 """The same edges through every writer, read back: same names, edges, weights and communities."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import networkx as nx
 import pandas as pd
@@ -18,7 +14,6 @@ from pyarrow import feather
 
 import louvain_um as lu
 from louvain_um.formats import as_graph, read_graph, write_graph
-from louvain_um.graph.graph import Graph
 
 igraph = pytest.importorskip("igraph")
 pl = pytest.importorskip("polars")
@@ -39,7 +34,7 @@ ID_KINDS: dict[str, Callable[[int], str]] = {
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> list[Edge]:
+def tables(draw):
     """Return edges between ids of one kind, some repeated, reversed or loops."""
     name = ID_KINDS[draw(st.sampled_from(sorted(ID_KINDS)))]
     pairs = draw(
@@ -54,14 +49,14 @@ def tables(draw: st.DrawFn) -> list[Edge]:
     return [*edges, (name(0), name(1), 2.5), *((b, a, w) for a, b, w in edges[:2])]
 
 
-def multigraph(edges: list[Edge]) -> Any:
+def multigraph(edges):
     graph = nx.MultiGraph()
     for a, b, w in edges:
         graph.add_edge(a, b, weight=w, colour="red")
     return graph
 
 
-def summed(edges: list[Edge]) -> Any:
+def summed(edges):
     total: Counter[tuple[str, str]] = Counter()
     for a, b, w in edges:
         total[min(a, b), max(a, b)] += w  # type: ignore[assignment]
@@ -70,7 +65,7 @@ def summed(edges: list[Edge]) -> Any:
     return graph
 
 
-def of_igraph(edges: list[Edge]) -> Any:
+def of_igraph(edges):
     names = sorted({end for edge in edges for end in edge[:2]}, reverse=True)
     place = {name: i for i, name in enumerate(names)}
     graph = igraph.Graph(len(names), [(place[a], place[b]) for a, b, _ in edges])
@@ -79,15 +74,15 @@ def of_igraph(edges: list[Edge]) -> Any:
     return graph
 
 
-def frame(edges: list[Edge]) -> pd.DataFrame:
+def frame(edges):
     return pd.DataFrame(edges, columns=["from", "to", "strength"])
 
 
-def written(folder: Path, edges: list[Edge]) -> Iterator[tuple[str, Path]]:
+def written(folder, edges):
     """Yield files of the same edges, and what wrote them."""
     blank = any(" " in end for edge in edges for end in edge[:2])
 
-    def path(name: str) -> Path:
+    def path(name):
         return folder / name
 
     multi, table, graph = multigraph(edges), frame(edges), of_igraph(edges)
@@ -128,7 +123,7 @@ def written(folder: Path, edges: list[Edge]) -> Iterator[tuple[str, Path]]:
         yield f"our.{suffix}", path(f"our.{suffix}")
 
 
-def objects(edges: list[Edge]) -> Iterator[tuple[str, Any]]:
+def objects(edges):
     table = frame(edges)
     yield "networkx", multigraph(edges)
     yield "pandas", table
@@ -138,7 +133,7 @@ def objects(edges: list[Edge]) -> Iterator[tuple[str, Any]]:
     yield "arrays", tuple(table[name].to_numpy() for name in table.columns)
 
 
-def contents(graph: Graph) -> tuple[list[str], list[tuple[str, str, float]]]:
+def contents(graph):
     """Return the names in the order of the vertices, and the edges by name."""
     names = [*map(str, range(graph.n_vertices) if graph.names is None else graph.names.tolist())]
     edges = graph.to_pandas()
@@ -149,7 +144,7 @@ def contents(graph: Graph) -> tuple[list[str], list[tuple[str, str, float]]]:
 
 @settings(max_examples=8, deadline=None)
 @given(edges=tables())
-def test_every_source_gives_the_same_graph(tmp_path_factory: Any, edges: list[Edge]) -> None:
+def test_every_source_gives_the_same_graph(tmp_path_factory, edges):
     folder = tmp_path_factory.mktemp("table")
     names = sorted({end for edge in edges for end in edge[:2]})
     if all(name.isdigit() and (name == "0" or name[0] != "0") for name in names):

@@ -1,12 +1,10 @@
 """Rows of a sparse matrix that become the graph's as they are: the same graph as by edges."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array
 
 from louvain_um import Graph, GraphError, as_graph
 from louvain_um.formats import matrices
@@ -30,7 +28,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
-def matrix(kind: str) -> csr_array:
+def matrix(kind):
     n, m = int(RNG.integers(1, 12)), int(RNG.integers(0, 20))
     ends = RNG.integers(0, n, m), RNG.integers(0, n, m)
     made = coo_array((VALUES[kind](m), ends), shape=(n, n)).tocsr()
@@ -40,7 +38,7 @@ def matrix(kind: str) -> csr_array:
     return made
 
 
-def outcome(given: csr_array, options: dict[str, Any]) -> Any:
+def outcome(given, options):
     try:
         g = as_graph(given.copy(), **options)
     except GraphError as error:
@@ -52,7 +50,7 @@ def outcome(given: csr_array, options: dict[str, Any]) -> Any:
 
 @pytest.mark.filterwarnings("ignore::louvain_um.GraphWarning")
 @pytest.mark.parametrize("kind", VALUES)
-def test_rows_give_the_same_graph_as_their_edges(kind: str, monkeypatch: Any) -> None:
+def test_rows_give_the_same_graph_as_their_edges(kind, monkeypatch):
     cases = [(matrix(kind), options) for options in OPTIONS for _ in range(12)]
     fast = [outcome(*case) for case in cases]
     monkeypatch.setattr(matrices, "rows_as_they_are", lambda *_: None)
@@ -60,7 +58,7 @@ def test_rows_give_the_same_graph_as_their_edges(kind: str, monkeypatch: Any) ->
     assert [i for i, (a, b) in enumerate(zip(fast, slow, strict=True)) if a != b] == []
 
 
-def test_rows_of_the_right_type_are_not_copied() -> None:
+def test_rows_of_the_right_type_are_not_copied():
     g = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     rows = g.to_scipy()
     rows.indices = rows.indices.astype(np.int32)
@@ -72,7 +70,7 @@ def test_rows_of_the_right_type_are_not_copied() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("indices", 4), ("indices", -1), ("indptr", 9), ("indptr", -1)]
 )
-def test_damaged_rows_are_refused(name: str, value: int) -> None:
+def test_damaged_rows_are_refused(name, value):
     rows = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0]).to_scipy()
     getattr(rows, name)[2] = value
     with pytest.raises(GraphError, match="damaged"):

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,7 +15,7 @@ NAMES = ["g.txt", "g.csv", "g.tsv.gz", "g.mtx", "g.mtx.gz", "g.graph", "g.npz", 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60, deadline=None)
 @given(graph=graphs())
-def test_round_trip(tmp_path_factory: pytest.TempPathFactory, name: str, graph: Graph) -> None:
+def test_round_trip(tmp_path_factory, name, graph):
     if "graph" in name:
         graph = Graph(graph.offsets, graph.targets, graph.weights, graph.loops * 0, graph.scale)
     path = tmp_path_factory.mktemp("trip") / name
@@ -35,12 +31,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, name: str, graph: 
     digits=st.lists(st.tuples(st.integers(1, 999_999), st.integers(0, 9)), min_size=1, max_size=9),
     power=st.sampled_from([0, -9, 15]),
 )
-def test_weights_are_written_as_they_were_read(
-    tmp_path_factory: pytest.TempPathFactory,
-    name: str,
-    digits: list[tuple[int, int]],
-    power: int,
-) -> None:
+def test_weights_are_written_as_they_were_read(tmp_path_factory, name, digits, power):
     words = [repr(float(f"{number}e{power - places}")) for number, places in digits]
     lines = [f"{place} {place + 1} {word}\n" for place, word in enumerate(words)]
     folder = tmp_path_factory.mktemp("weights")
@@ -59,7 +50,7 @@ def test_weights_are_written_as_they_were_read(
     assert np.allclose(written, short, rtol=0, atol=sum(short) * 2**-50)
 
 
-def test_a_tenth_stays_a_tenth(tmp_path: Path) -> None:
+def test_a_tenth_stays_a_tenth(tmp_path):
     text = "".join(f"{v} {v + 1} 0.{v % 9 + 1}\n" for v in range(1000))
     (tmp_path / "g.txt").write_text(text)
     write_graph(tmp_path / "g.csv", read_graph(tmp_path / "g.txt"))
@@ -68,14 +59,14 @@ def test_a_tenth_stays_a_tenth(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["g.txt", "g.csv", "g.tsv", "g.npz", "g.parquet"])
-def test_names_survive(tmp_path: Path, name: str) -> None:
+def test_names_survive(tmp_path, name):
     words = np.array(["# not", "a,b", 'say "x"', "Zoë", "tab\tbed", "7"])
     graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5], [1, 2, 3, 4, 0.5], names=words)
     write_graph(tmp_path / name, graph)
     back = read_graph(tmp_path / name)
     assert back.names is not None
 
-    def edges(g: Graph) -> set[tuple[str, str, float]]:
+    def edges(g):
         assert g.names is not None
         assert g.weights is not None
         rows = np.repeat(np.arange(g.n_vertices), np.diff(g.offsets))
@@ -97,9 +88,7 @@ def test_names_survive(tmp_path: Path, name: str) -> None:
         [1, "a", "b"],
     ],
 )
-def test_names_that_look_like_numbers_stay_apart(
-    tmp_path: Path, name: str, words: list[str]
-) -> None:
+def test_names_that_look_like_numbers_stay_apart(tmp_path, name, words):
     write_graph(tmp_path / name, Graph.from_edges([0, 1], [1, 2], names=words))
     back = read_graph(tmp_path / name).names
     assert back is not None
@@ -117,9 +106,7 @@ def test_names_that_look_like_numbers_stay_apart(
         ([7, "7", "x"], ["csv", "parquet", "graphml", "gexf", "cyjs"]),
     ],
 )
-def test_names_that_a_file_cannot_give_back_are_refused(
-    tmp_path: Path, names: list[str], suffixes: list[str]
-) -> None:
+def test_names_that_a_file_cannot_give_back_are_refused(tmp_path, names, suffixes):
     graph = Graph.from_edges([0, 1], [1, 2], names=names)
     for suffix in suffixes:
         with pytest.raises(LouvainUmError, match="rename"):
@@ -128,7 +115,7 @@ def test_names_that_a_file_cannot_give_back_are_refused(
     write_graph(tmp_path / "g.npz", graph)
 
 
-def test_ids_survive(tmp_path: Path) -> None:
+def test_ids_survive(tmp_path):
     sparse_ids = np.array([3, 50, 10**12])
     graph = Graph.from_edges([0, 1], [1, 2], names=sparse_ids)
     for name in ("g.txt", "g.csv", "g.npz", "g.parquet"):
@@ -145,7 +132,7 @@ def test_ids_survive(tmp_path: Path) -> None:
         assert read_graph(tmp_path / f"lonely{suffix}").n_vertices == 3
 
 
-def test_lists_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_longer_than_a_block(tmp_path, monkeypatch):
 
     from louvain_um.graph import export
 
@@ -158,9 +145,7 @@ def test_lists_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert same(read_graph(tmp_path / name), no_loops if "graph" in name else graph)
 
 
-def test_nothing_is_overwritten_or_half_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_overwritten_or_half_written(tmp_path, monkeypatch):
     graph = Graph.from_edges([0], [1])
     path = tmp_path / "g.txt"
     path.write_text("mine")
@@ -181,7 +166,7 @@ def test_nothing_is_overwritten_or_half_written(
 
     from louvain_um.formats import write
 
-    def full(*_: object) -> bytes:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(write, "digits", full)
@@ -190,19 +175,19 @@ def test_nothing_is_overwritten_or_half_written(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["g.txt"]
 
 
-def test_format_by_name(tmp_path: Path) -> None:
+def test_format_by_name(tmp_path):
     write_graph(tmp_path / "g.dat.1", Graph.from_edges([0], [1]), format="matrixmarket")
     assert read_graph(tmp_path / "g.dat.1", format="matrixmarket").n_edges == 1
 
 
-def test_the_same_graph_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_graph_gives_the_same_bytes(tmp_path):
     graph = Graph.from_edges([0], [1])
     write_graph(tmp_path / "a.txt.gz", graph)
     write_graph(tmp_path / "b.txt.gz", graph)
     assert (tmp_path / "a.txt.gz").read_bytes() == (tmp_path / "b.txt.gz").read_bytes()
 
 
-def test_isolated_vertices_counted_from_one_do_not_shift_the_others(tmp_path: Path) -> None:
+def test_isolated_vertices_counted_from_one_do_not_shift_the_others(tmp_path):
     source, target = tmp_path / "g.graph", tmp_path / "g.csv"
     source.write_text("4 1\n2\n1\n\n\n")
     notes = write_graph(target, read_graph(source))
@@ -210,7 +195,7 @@ def test_isolated_vertices_counted_from_one_do_not_shift_the_others(tmp_path: Pa
     assert np.array_equal(read_graph(target).names, [1, 2])
 
 
-def test_formats_that_count_from_one_say_so(tmp_path: Path) -> None:
+def test_formats_that_count_from_one_say_so(tmp_path):
     graph = Graph.from_edges([0, 1], [1, 2])
     assert write_graph(tmp_path / "g.mtx", graph) == (
         "MatrixMarket counts from 1: vertices 0 … 2 are written as 1 … 3",
@@ -230,7 +215,7 @@ def test_integers_are_written_as_integers(tmp_path, names, kind):
 
 
 @pytest.mark.parametrize("text", ["0 1\n1 2\n", "1 2 0.5\n2 3 4\n", "5 9\n9 7\n"])
-def test_csv_is_a_table_that_other_programs_read(tmp_path: Path, text: str) -> None:
+def test_csv_is_a_table_that_other_programs_read(tmp_path, text):
     (tmp_path / "g.txt").write_text(text)
     graph = read_graph(tmp_path / "g.txt")
     write_graph(graph, tmp_path / "g.csv")
@@ -243,7 +228,7 @@ def test_csv_is_a_table_that_other_programs_read(tmp_path: Path, text: str) -> N
 
 
 @pytest.mark.parametrize("name", ["g.graphml", "g.graphml.gz", "g.gexf", "g.gml.cyjs"])
-def test_carriage_returns_in_names_survive(tmp_path: Path, name: str) -> None:
+def test_carriage_returns_in_names_survive(tmp_path, name):
     pytest.importorskip("networkx")
     names = ["a\rb", "c", "d\r\ne"]
     write_graph(as_graph((names[:2], names[1:])), tmp_path / name)

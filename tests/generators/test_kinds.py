@@ -1,7 +1,5 @@
 """Every kind: its promises on sizes, shapes, seeds, threads and bad values."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys
@@ -14,8 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.generators import GENERATORS, Generated, base, hashing
-from louvain_um.graph.graph import Graph
+from louvain_um.generators import GENERATORS, base, hashing
 
 SMALL: dict[str, dict[str, Any]] = {
     "rmat": {"scale": 9, "edge_factor": 8},
@@ -49,17 +46,17 @@ DIGESTS = {
 SEEDED = sorted(set(SMALL) - {"stencil", "grid", "ring"})
 
 
-def rows_of(graph: Graph) -> np.ndarray:
+def rows_of(graph):
     return np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
 
 
-def edges_of(graph: Graph) -> set[tuple[int, int]]:
+def edges_of(graph):
     rows = rows_of(graph)
     keep = rows < graph.targets
     return set(zip(rows[keep].tolist(), graph.targets[keep].tolist(), strict=True))
 
 
-def same(a: Generated, b: Generated) -> bool:
+def same(a, b):
     equal = np.array_equal(a.graph.offsets, b.graph.offsets)
     equal = equal and np.array_equal(a.graph.targets, b.graph.targets)
     if a.graph.weights is not None:
@@ -67,15 +64,13 @@ def same(a: Generated, b: Generated) -> bool:
     return equal and (a.labels is None or np.array_equal(a.labels, b.labels))
 
 
-def test_every_registered_kind_is_tested() -> None:
+def test_every_registered_kind_is_tested():
     assert set(SMALL) == set(MEDIUM) == set(GENERATORS)
 
 
 @pytest.mark.parametrize("permute", [False, True])
 @pytest.mark.parametrize("kind", SMALL)
-def test_rows_are_ascending_symmetric_without_loops_and_edges_weigh_the_same_twice(
-    kind: str, permute: bool
-) -> None:
+def test_rows_are_ascending_symmetric_without_loops_and_edges_weigh_the_same_twice(kind, permute):
     made = GENERATORS[kind](**SMALL[kind], permute=permute, weights="uniform", seed=4)
     graph, n = made.graph, made.graph.n_vertices
     rows, targets = rows_of(graph), graph.targets.astype(np.int64)
@@ -97,7 +92,7 @@ def test_rows_are_ascending_symmetric_without_loops_and_edges_weigh_the_same_twi
 
 
 @pytest.mark.parametrize("kind", MEDIUM)
-def test_threads_do_not_change_a_graph(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_do_not_change_a_graph(kind, monkeypatch):
     made = []
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("LOUVAIN_UM_THREADS", threads)
@@ -107,7 +102,7 @@ def test_threads_do_not_change_a_graph(kind: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("kind", SMALL)
-def test_permuting_ids_keeps_the_degrees(kind: str) -> None:
+def test_permuting_ids_keeps_the_degrees(kind):
     plain = GENERATORS[kind](**SMALL[kind], permute=False, seed=2).graph
     moved = GENERATORS[kind](**SMALL[kind], permute=True, seed=2).graph
     assert np.array_equal(np.sort(plain.degrees), np.sort(moved.degrees))
@@ -115,7 +110,7 @@ def test_permuting_ids_keeps_the_degrees(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SMALL)
-def test_a_seed_gives_the_graph_it_always_gave(kind: str) -> None:
+def test_a_seed_gives_the_graph_it_always_gave(kind):
     graph = GENERATORS[kind](**SMALL[kind], permute=True, weights="uniform", seed=1).graph
     assert graph.weights is not None
     content = graph.targets.astype("<u4").tobytes() + graph.weights.astype("<u4").tobytes()
@@ -123,12 +118,12 @@ def test_a_seed_gives_the_graph_it_always_gave(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SEEDED)
-def test_seeds_matter(kind: str) -> None:
+def test_seeds_matter(kind):
     one, two = (GENERATORS[kind](**SMALL[kind], permute=False, seed=s) for s in (0, 1))
     assert not same(one, two)
 
 
-def test_rmat_edges_are_those_of_the_plain_rule() -> None:
+def test_rmat_edges_are_those_of_the_plain_rule():
     scale, factor, seed = 6, 3, 11
     key = int(base.stream_key(seed, 16))
     limits = [round(x * 2**32) for x in (0.57, 0.57 + 0.19, 0.57 + 0.19 + 0.19)]
@@ -146,13 +141,13 @@ def test_rmat_edges_are_those_of_the_plain_rule() -> None:
     assert edges_of(made.graph) == expected
 
 
-def test_rmat_quadrants_at_the_ends_of_their_range() -> None:
+def test_rmat_quadrants_at_the_ends_of_their_range():
     assert GENERATORS["rmat"](5, a=1.0, b=0.0, c=0.0).graph.n_arcs == 0
     assert GENERATORS["rmat"](5, a=0.0, b=1.0, c=0.0, permute=False).graph.n_edges == 1
     assert GENERATORS["rmat"](0).graph.n_vertices == 1
 
 
-def test_lfr_keeps_to_mixing_degrees_and_sizes() -> None:
+def test_lfr_keeps_to_mixing_degrees_and_sizes():
     made = GENERATORS["lfr"](
         20_000,
         min_degree=10,
@@ -182,7 +177,7 @@ def test_lfr_keeps_to_mixing_degrees_and_sizes() -> None:
 
 
 @pytest.mark.parametrize(("mixing", "low"), [(0.1, 0.975), (0.5, 0.93)])
-def test_louvain_finds_the_communities_of_lfr(mixing: float, low: float) -> None:
+def test_louvain_finds_the_communities_of_lfr(mixing, low):
     igraph = pytest.importorskip("igraph")
     made = GENERATORS["lfr"](
         10_000,
@@ -198,7 +193,7 @@ def test_louvain_finds_the_communities_of_lfr(mixing: float, low: float) -> None
 
 
 @pytest.mark.parametrize("mixing", [0.0, 1.0])
-def test_lfr_without_mixing_or_nothing_but(mixing: float) -> None:
+def test_lfr_without_mixing_or_nothing_but(mixing):
     made = GENERATORS["lfr"](**SMALL["lfr"], mixing=mixing)
     assert made.labels is not None
     outside = made.labels[rows_of(made.graph)] != made.labels[made.graph.targets]
@@ -207,7 +202,7 @@ def test_lfr_without_mixing_or_nothing_but(mixing: float) -> None:
 
 
 @pytest.mark.parametrize("n", [20, 25, 39, 41, 100])
-def test_lfr_of_few_vertices_has_exactly_as_many(n: int) -> None:
+def test_lfr_of_few_vertices_has_exactly_as_many(n):
     for seed in range(5):
         made = GENERATORS["lfr"](n, min_degree=3, seed=seed)
         assert made.graph.n_vertices == n
@@ -215,7 +210,7 @@ def test_lfr_of_few_vertices_has_exactly_as_many(n: int) -> None:
         assert np.bincount(made.labels).sum() == n
 
 
-def test_lfr_degrees_too_large_for_any_community_spill_outside() -> None:
+def test_lfr_degrees_too_large_for_any_community_spill_outside():
     made = GENERATORS["lfr"](
         2000, min_degree=60, max_degree=90, max_community=30, mixing=0.1, seed=3
     )
@@ -223,7 +218,7 @@ def test_lfr_degrees_too_large_for_any_community_spill_outside() -> None:
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 5, 13])
-def test_planted_numbers_of_edges_are_exact(blocks: int) -> None:
+def test_planted_numbers_of_edges_are_exact(blocks):
     n = 200
     out = 0 if blocks == 1 else 4
     made = GENERATORS["planted"](n, blocks=blocks, degree_in=8, degree_out=out, seed=blocks)
@@ -236,12 +231,12 @@ def test_planted_numbers_of_edges_are_exact(blocks: int) -> None:
     assert sizes.max() - sizes.min() <= 1
 
 
-def test_planted_to_the_brim_is_complete() -> None:
+def test_planted_to_the_brim_is_complete():
     made = GENERATORS["planted"](15, blocks=4, degree_in=2.8, degree_out=11.2)
     assert made.graph.n_edges == 15 * 14 // 2
 
 
-def brute_stencil(dims: tuple[int, ...], diagonals: bool, periodic: bool) -> set[tuple[int, int]]:
+def brute_stencil(dims, diagonals, periodic):
     points = [p[::-1] for p in np.ndindex(*dims[::-1])]
     edges = set()
     for i, p in enumerate(points):
@@ -268,26 +263,24 @@ def brute_stencil(dims: tuple[int, ...], diagonals: bool, periodic: bool) -> set
         ((4, 3), None, True),
     ],
 )
-def test_stencil_equals_brute_force(
-    dims: tuple[int, ...], points: int | None, diagonals: bool, periodic: bool
-) -> None:
+def test_stencil_equals_brute_force(dims, points, diagonals, periodic):
     made = GENERATORS["stencil"](dims, points=points, periodic=periodic)
     assert edges_of(made.graph) == brute_stencil(dims, diagonals, periodic)
 
 
-def test_thin_grids() -> None:
+def test_thin_grids():
     assert edges_of(GENERATORS["stencil"]((1, 1, 4)).graph) == {(0, 1), (1, 2), (2, 3)}
     assert GENERATORS["stencil"]((1, 1, 1)).graph.n_arcs == 0
     assert GENERATORS["grid"]((2, 2)).graph.n_edges == 4
 
 
-def test_stencil_150_would_have_the_arcs_of_the_benchmark() -> None:
+def test_stencil_150_would_have_the_arcs_of_the_benchmark():
     made = GENERATORS["stencil"]((15, 15, 15)).graph
     assert made.n_arcs == (3 * 15 - 2) ** 3 - 15**3
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.01, 0.3, 1.2, 1.5])
-def test_geometric_equals_brute_force(radius: float) -> None:
+def test_geometric_equals_brute_force(radius):
     from louvain_um.generators import hashing
     from louvain_um.generators.geometric import POINT_STREAM
     from louvain_um.generators.rows import place_points
@@ -305,17 +298,17 @@ def test_geometric_equals_brute_force(radius: float) -> None:
 
 
 @pytest.mark.parametrize("degree", [3, 15, 200])
-def test_geometric_meets_the_mean_degree(degree: float) -> None:
+def test_geometric_meets_the_mean_degree(degree):
     made = GENERATORS["geometric"](4000, degree=degree, seed=2)
     assert made.graph.n_arcs / 4000 == pytest.approx(degree, rel=0.05)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
-def test_geometric_of_hardly_any_vertices(n: int) -> None:
+def test_geometric_of_hardly_any_vertices(n):
     assert GENERATORS["geometric"](n).graph.n_vertices == n
 
 
-def test_ring_of_cliques_is_what_it_says() -> None:
+def test_ring_of_cliques_is_what_it_says():
     made = GENERATORS["ring"](4, size=3, permute=True, seed=5)
     labels = made.labels
     assert labels is not None
@@ -372,7 +365,7 @@ def test_ring_of_cliques_is_what_it_says() -> None:
         ("ring", {"size": 0}, "size"),
     ],
 )
-def test_bad_values_are_refused_in_one_line(kind: str, change: dict[str, Any], says: str) -> None:
+def test_bad_values_are_refused_in_one_line(kind, change, says):
     with pytest.raises(OptionError, match=says) as caught:
         GENERATORS[kind](**{**SMALL[kind], **change})
     assert "\n" not in str(caught.value)
@@ -386,17 +379,17 @@ def test_bad_values_are_refused_in_one_line(kind: str, change: dict[str, Any], s
         ("stencil", {"dims": (1600, 1600, 1600), "points": 26}),
     ],
 )
-def test_what_cannot_fit_is_refused_before_it_is_tried(kind: str, options: dict[str, Any]) -> None:
+def test_what_cannot_fit_is_refused_before_it_is_tried(kind, options):
     with pytest.raises(MemoryBudgetError, match="fewer vertices"):
         GENERATORS[kind](**options)
 
 
-def test_importing_the_generators_does_not_load_the_compiler() -> None:
+def test_importing_the_generators_does_not_load_the_compiler():
     code = "import sys, louvain_um.generators; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_compiled_finaliser_equals_the_plain_one_and_splitmix64() -> None:
+def test_compiled_finaliser_equals_the_plain_one_and_splitmix64():
     for x in (0, 1, 12345, 2**63, 2**64 - 1):
         assert int(hashing.mix64(np.uint64(x))) == base.mix64(x)
     # First output of splitmix64 seeded with 0, as published.
@@ -405,9 +398,7 @@ def test_compiled_finaliser_equals_the_plain_one_and_splitmix64() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1), st.booleans())
-def test_a_permutation_hits_everything_once_and_can_be_undone(
-    n: int, seed: int, wanted: bool
-) -> None:
+def test_a_permutation_hits_everything_once_and_can_be_undone(n, seed, wanted):
     p = hashing.permutation(base.stream_key(seed, 5), n, wanted)
     images = hashing.permute_all(p, n)
     assert np.array_equal(np.sort(images), np.arange(n))
@@ -416,7 +407,7 @@ def test_a_permutation_hits_everything_once_and_can_be_undone(
 
 
 @pytest.mark.parametrize("n", [2**31 + 11, 2**40 - 3, 2**62])
-def test_large_permutations_can_be_undone(n: int) -> None:
+def test_large_permutations_can_be_undone(n):
     p = hashing.permutation(base.stream_key(1, 2), n)
     for x in (0, 1, 2, n // 2, n - 1):
         y = hashing.permute(p, np.uint64(x))
@@ -425,7 +416,7 @@ def test_large_permutations_can_be_undone(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [7, 20, 64])
-def test_permutations_of_many_keys_spread_evenly_over_pairs(n: int) -> None:
+def test_permutations_of_many_keys_spread_evenly_over_pairs(n):
     """Neighbouring arguments, as stubs are paired, meet every other image equally often."""
     keys = 6000
     together = np.zeros((n, n))
@@ -439,7 +430,7 @@ def test_permutations_of_many_keys_spread_evenly_over_pairs(n: int) -> None:
     assert abs(chi - freedom) < 6 * np.sqrt(2 * freedom)
 
 
-def test_one_long_permutation_looks_random() -> None:
+def test_one_long_permutation_looks_random():
     n = 100_000
     images = hashing.permute_all(hashing.permutation(base.stream_key(3, 3), n), n).astype(float)
     steps = np.corrcoef(images[:-1], images[1:])[0, 1]
@@ -448,7 +439,7 @@ def test_one_long_permutation_looks_random() -> None:
     assert abs(order) < 0.02
 
 
-def test_thresholds_of_a_power_law_give_its_frequencies() -> None:
+def test_thresholds_of_a_power_law_give_its_frequencies():
     table = base.power_law(2, 10, 2.0)
     draws = hashing.draws(base.stream_key(0, 0), 0, 200_000)
     values = 2 + np.minimum(np.searchsorted(table, draws, side="right"), 8)
@@ -457,6 +448,6 @@ def test_thresholds_of_a_power_law_give_its_frequencies() -> None:
     assert np.abs(seen - weights / weights.sum()).max() < 0.005
 
 
-def test_streams_of_one_seed_and_seeds_of_one_stream_differ() -> None:
+def test_streams_of_one_seed_and_seeds_of_one_stream_differ():
     keys = {int(base.stream_key(s, k)) for s in range(50) for k in range(50)}
     assert len(keys) == 2500

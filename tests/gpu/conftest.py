@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -13,7 +10,7 @@ import pytest
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime import images
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.device import Choice, capabilities, pick
+from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.gpu.runtime.kernel_list import together
 from tests.gpu_host.compiled_units import UNITS
 
@@ -22,7 +19,7 @@ MANY: Final = 100
 
 
 @pytest.fixture(scope="session")
-def gpu(request: pytest.FixtureRequest) -> Choice:
+def gpu(request):
     """Return the CUDA device; a test that needs it is skipped where there is none."""
     try:
         chosen = pick("cuda")
@@ -34,7 +31,7 @@ def gpu(request: pytest.FixtureRequest) -> Choice:
     return chosen
 
 
-def compile_once(target: str) -> None:
+def compile_once(target):
     """Let one of several processes compile all kernels, on all cores, and the others wait."""
     jobs = [(source, together(source, types), target) for source, types in UNITS]
     with open(Path(tempfile.gettempdir()) / "louvain-um-compile.lock", "w") as file:
@@ -45,13 +42,13 @@ def compile_once(target: str) -> None:
                 pass
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Put tests behind the others that wait for all other processes: none waits behind them."""
     items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
 
 
 @pytest.fixture(autouse=True)
-def turn(request: pytest.FixtureRequest) -> Iterator[None]:
+def turn(request):
     """Let a test marked `alone` have the device to itself, where several processes share it."""
     alone = request.node.get_closest_marker("alone") is not None
     with open(Path(tempfile.gettempdir()) / "louvain-um-device.lock", "w") as file:
@@ -60,7 +57,7 @@ def turn(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def probes(gpu: Choice) -> Kernels:
+def probes(gpu):
     """Kernels of this folder."""
     return Kernels(Path(__file__).parent, lambda source, types: PROBES[source])
 

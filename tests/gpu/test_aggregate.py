@@ -1,11 +1,8 @@
 """Aggregation on a device: ranges of rows, and levels made from the input."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +15,6 @@ from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits, aggregate
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.memory.short_weights import widened
 from louvain_um.gpu.relabel import relabel
@@ -40,7 +36,7 @@ WAYS = {
 """How a level is aggregated; weights are bytes where that saves, or never."""
 
 
-def star(weights: bool) -> Graph:
+def star(weights):
     # A hub, a far larger one than any table, and leaves that know each other.
     n = 60_000
     rng = np.random.default_rng(1)
@@ -51,7 +47,7 @@ def star(weights: bool) -> Graph:
     return Graph.from_edges(u, v, w)
 
 
-def weighted(graph: Graph, top: int) -> Graph:
+def weighted(graph, top):
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     keep = u <= graph.targets
     rng = np.random.default_rng(2)
@@ -59,7 +55,7 @@ def weighted(graph: Graph, top: int) -> Graph:
     return Graph.from_edges(u[keep], graph.targets[keep], w, n_vertices=graph.n_vertices)
 
 
-def looped(graph: Graph) -> Graph:
+def looped(graph):
     return replace(graph, loops=np.arange(graph.n_vertices, dtype=np.int64) % 3)
 
 
@@ -75,7 +71,7 @@ GRAPHS = {
 }
 
 
-def partitions(n: int) -> dict[str, np.ndarray]:
+def partitions(n):
     rng = np.random.default_rng(3)
     few = rng.integers(0, 3, n) * (n // 3)
     return {
@@ -87,13 +83,13 @@ def partitions(n: int) -> dict[str, np.ndarray]:
     }
 
 
-def rows(offsets: Any, targets: Any, weights: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rows(offsets, targets, weights):
     source = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((targets, source))
     return source, targets[order], weights[order].astype(np.int64)
 
 
-def arcs_of(level: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def arcs_of(level):
     """The rows of a level on the device."""
     short = level.weights.dtype.itemsize < 4
     weights = widened(level.weights) if short else level.weights.get()
@@ -101,13 +97,13 @@ def arcs_of(level: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(params=GRAPHS, scope="module")
-def graph(request: pytest.FixtureRequest) -> Graph:
+def graph(request):
     made: Graph = GRAPHS[request.param]()
     return made
 
 
 @pytest.mark.parametrize("limits", WAYS.values(), ids=WAYS)
-def test_levels_are_those_of_the_cpu(graph: Graph, limits: Limits) -> None:
+def test_levels_are_those_of_the_cpu(graph, limits):
     for name, labels in partitions(graph.n_vertices).items():
         cpu = CpuEngine(Options(threads=1), ignore)
         expected_level = cpu.load(graph)
@@ -143,7 +139,7 @@ def test_levels_are_those_of_the_cpu(graph: Graph, limits: Limits) -> None:
                 expected_level.labels = rng.integers(0, max(k // 3, 1), k).astype(np.uint32)
 
 
-def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None:
+def test_communities_are_carried_summed_split_and_numbered(graph):
     import cupy
 
     n = graph.n_vertices
@@ -166,12 +162,12 @@ def test_communities_are_carried_summed_split_and_numbered(graph: Graph) -> None
 
 
 @pytest.mark.parametrize("count", [1, 1_000, 1_000_000, 10_000_000])
-def test_sorting_takes_no_more_than_is_declared(count: int) -> None:
+def test_sorting_takes_no_more_than_is_declared(count):
     import cupy
 
     pool, taken = cupy.cuda.MemoryPool(), list[int]()
 
-    def take(nbytes: int) -> Any:
+    def take(nbytes):
         taken.append(nbytes)
         return pool.malloc(nbytes)
 
@@ -183,7 +179,7 @@ def test_sorting_takes_no_more_than_is_declared(count: int) -> None:
     assert sum(taken) <= 9 * count + SORTING
 
 
-def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
+def test_parts_start_in_the_community_of_their_members(graph):
     import cupy
 
     n = graph.n_vertices
@@ -209,7 +205,7 @@ def test_parts_start_in_the_community_of_their_members(graph: Graph) -> None:
             assert np.array_equal(out.get(), coarse.start[expected.numbers]), name
 
 
-def test_a_heavy_arc_among_light_ones_keeps_its_weight() -> None:
+def test_a_heavy_arc_among_light_ones_keeps_its_weight():
     # Two halves of a clique-like graph joined by many edges, between a ring of pairs.
     rng = np.random.default_rng(4)
     n, m = 4_000, 200_000
@@ -246,18 +242,18 @@ CASES = [
 
 
 @cache
-def graph_of(kind: str) -> Graph:
+def graph_of(kind):
     return GRAPHS[kind]()
 
 
-def found_of(level: Any, coarse: Any) -> tuple[list[Any], tuple[int, ...]]:
+def found_of(level, coarse):
     """Return the arrays and the numbers of an aggregated level."""
     arrays = [x.get() for x in (coarse.offsets, level.numbers, coarse.loops, coarse.degrees)]
     sums = coarse.inside, coarse.squares, coarse.max_degree, coarse.arcs, coarse.vertices
     return [*arrays, *arcs_of(coarse)], sums
 
 
-def with_labels(gpu: GpuEngine, graph: Graph, labels: Any) -> Any:
+def with_labels(gpu, graph, labels):
     """Return level 0 with these communities."""
     level = gpu.load(graph)
     level.labels = gpu.memory.empty("labels.0.0", "community", level.vertices, "u4")
@@ -266,7 +262,7 @@ def with_labels(gpu: GpuEngine, graph: Graph, labels: Any) -> Any:
 
 
 @cache
-def at_once(kind: str) -> dict[str, tuple[list[Any], tuple[int, ...]]]:
+def at_once(kind):
     """Return what a graph is aggregated to, by partition."""
     found = {}
     for name, labels in partitions(graph_of(kind).n_vertices).items():
@@ -277,7 +273,7 @@ def at_once(kind: str) -> dict[str, tuple[list[Any], tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize(("kind", "pieces", "kept"), CASES)
-def test_reading_in_ranges_changes_nothing(kind: str, pieces: int, kept: str) -> None:
+def test_reading_in_ranges_changes_nothing(kind, pieces, kept):
     graph = graph_of(kind)
     n = graph.n_vertices
     ranges = list(pairwise(n * i // pieces for i in range(pieces + 1)))
@@ -306,16 +302,14 @@ def test_reading_in_ranges_changes_nothing(kind: str, pieces: int, kept: str) ->
             assert set(gpu.memory.live) == live, where
 
 
-def with_limits(limits: Limits, *args: Any) -> Any:
+def with_limits(limits, *args):
     kernels, memory, level, _, *where = args
     return aggregate(kernels, memory, level, limits, *where)
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("kind", ["rmat", "lfr", "rmat u32", "rmat u64"])
-def test_labels_do_not_depend_on_how_levels_are_stored(
-    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_do_not_depend_on_how_levels_are_stored(kind, method, monkeypatch):
     graph = GRAPHS[kind]()
     expected = getattr(api, method)(graph, device="cpu")
     for limits in WAYS.values():
@@ -328,14 +322,14 @@ def test_labels_do_not_depend_on_how_levels_are_stored(
 
 
 @pytest.fixture(params=[LIMITS, CHUNKED], ids=["chunk", "chunks"])
-def always(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def always(request, monkeypatch):
     """However small level 1 is, and whatever it keeps, level 2 takes its place."""
     limits: Limits = replace(request.param, small=0)
     monkeypatch.setattr(engine, "LIMITS", limits)
     monkeypatch.setattr(reaggregate, "wanted", lambda first, level, *_: level.number == 1)
 
 
-def state_of(level: GpuLevel) -> list[np.ndarray]:
+def state_of(level):
     offsets = level.offsets.get()
     short = level.weights.dtype.itemsize < 4
     weights = widened(level.weights) if short else level.weights.get()
@@ -346,7 +340,7 @@ def state_of(level: GpuLevel) -> list[np.ndarray]:
 
 
 @pytest.mark.usefixtures("always")
-def test_labels_are_the_same(graph: Graph) -> None:
+def test_labels_are_the_same(graph):
     expected = api.leiden(graph, device="cpu")
     found = api.leiden(graph, device="cuda")
     assert np.array_equal(found.labels, expected.labels)
@@ -357,7 +351,7 @@ def test_labels_are_the_same(graph: Graph) -> None:
 
 
 @pytest.mark.usefixtures("always")
-def test_levels_are_those_of_the_cpu_and_come_back(graph: Graph) -> None:
+def test_levels_are_those_of_the_cpu_and_come_back(graph):
     options = Options(method="leiden")
     cpu = CpuEngine(options, ignore)
     with GpuEngine(options, ignore) as gpu:

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.sparse import coo_array
@@ -11,14 +7,13 @@ from louvain_um import Graph, as_graph
 from louvain_um.gpu.building import objects
 from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.dynamic.cuda import Cuda
-from louvain_um.gpu.runtime.device import Choice
 from tests.gpu_emulated.test_emulated_build import IDS, WEIGHTS
 
 pytestmark = pytest.mark.gpu
 RNG = np.random.default_rng(7)
 
 
-def same(made: Any, right: Graph) -> bool:
+def same(made, right):
     here = made.to_host()
     pairs = [(getattr(here, a), getattr(right, a)) for a in ("offsets", "targets", "loops")]
     if here.weights is None or right.weights is None:
@@ -32,9 +27,7 @@ def same(made: Any, right: Graph) -> bool:
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 @pytest.mark.parametrize("size", [(50, 200), (3000, 200_000), (1, 1000), (200_000, 1_500_000)])
-def test_edges_on_the_device_make_the_graph_of_the_host(
-    gpu: Choice, kind: str, size: tuple[int, int]
-) -> None:
+def test_edges_on_the_device_make_the_graph_of_the_host(gpu, kind, size):
     import cupy
 
     n, m = size
@@ -54,7 +47,7 @@ def test_edges_on_the_device_make_the_graph_of_the_host(
 
 
 @pytest.mark.parametrize("kind", ["ones", "bytes", "large", "real", "float32"])
-def test_matrices_on_the_device_give_the_labels_of_the_host(gpu: Choice, kind: str) -> None:
+def test_matrices_on_the_device_give_the_labels_of_the_host(gpu, kind):
     import cupyx
 
     n, m = 5000, 60_000
@@ -71,7 +64,7 @@ def test_matrices_on_the_device_give_the_labels_of_the_host(gpu: Choice, kind: s
     assert np.array_equal(here.labels, far.labels)
 
 
-def test_arrays_by_dlpack_and_bad_ids(gpu: Choice) -> None:
+def test_arrays_by_dlpack_and_bad_ids(gpu):
     import cupy
 
     u, v = cupy.asarray([0, 1, 2, 3]), cupy.asarray([1, 2, 0, 3])
@@ -79,13 +72,13 @@ def test_arrays_by_dlpack_and_bad_ids(gpu: Choice) -> None:
     class Packed:
         """An array that only DLPack knows."""
 
-        def __init__(self, array: Any) -> None:
+        def __init__(self, array):
             self.array = array
 
-        def __dlpack__(self, **options: Any) -> Any:
+        def __dlpack__(self, **options):
             return self.array.__dlpack__(**options)
 
-        def __dlpack_device__(self) -> Any:
+        def __dlpack_device__(self):
             return self.array.__dlpack_device__()
 
     found = lu.louvain((Packed(u), Packed(v)), device=str(gpu))

@@ -1,9 +1,6 @@
 """Compiled kernels on a device: the rule's arithmetic, and the cache."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from louvain_um.core import rules
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.events import Event
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.device import Choice, pick
+from louvain_um.gpu.runtime.device import pick
 
 pytestmark = pytest.mark.gpu
 
@@ -29,13 +26,13 @@ __global__ void add(Pair pair, u32* out, Barrier* barrier) {
 
 
 @pytest.fixture
-def folder(gpu: Choice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(gpu, tmp_path, monkeypatch):
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path / "cache"))
     (tmp_path / "add.cu").write_text(SOURCE)
     return tmp_path
 
 
-def test_kernels_are_compiled_once_and_launched_as_one_grid(folder: Path) -> None:
+def test_kernels_are_compiled_once_and_launched_as_one_grid(folder):
     import cupy
 
     for expected in (["start", "end"], []):
@@ -51,13 +48,13 @@ def test_kernels_are_compiled_once_and_launched_as_one_grid(folder: Path) -> Non
         assert out.get().tolist() == [2 * blocks] + [2 * blocks + 7] * blocks
 
 
-def test_a_kernel_that_does_not_compile(folder: Path) -> None:
+def test_a_kernel_that_does_not_compile(folder):
     (folder / "bad.cu").write_text("__global__ void bad() { nothing; }\n")
     with pytest.raises(KernelCompileError, match=r"bad\.cu\(1\)"):
         Kernels(folder, lambda source, types: ["bad"]).get("bad", "bad")
 
 
-def test_the_device_before_is_current_again(gpu: Choice) -> None:
+def test_the_device_before_is_current_again(gpu):
     from cupy.cuda.runtime import getDevice, getDeviceCount
 
     before = getDevice()
@@ -73,7 +70,7 @@ SEED = 20
 
 
 @pytest.fixture(scope="module")
-def numbers() -> tuple[np.ndarray, np.ndarray]:
+def numbers():
     rng = np.random.default_rng(SEED)
     edges = np.array([0, 1, 2, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1], np.uint32)
     a = np.concatenate((edges, rng.integers(0, 2**32, 2000, np.uint32)))
@@ -81,9 +78,7 @@ def numbers() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("sub_rounds", [1, 2, 8])
-def test_mixing_buckets_and_tie_breaks_match_the_rule(
-    probes: Kernels, numbers: tuple[np.ndarray, np.ndarray], sub_rounds: int
-) -> None:
+def test_mixing_buckets_and_tie_breaks_match_the_rule(probes, numbers, sub_rounds):
     import cupy
 
     a, b = (cupy.asarray(x) for x in numbers)
@@ -104,7 +99,7 @@ def test_mixing_buckets_and_tie_breaks_match_the_rule(
     assert first.get().astype(bool).tolist() == order
 
 
-def test_scores_round_each_operation_on_its_own(probes: Kernels) -> None:
+def test_scores_round_each_operation_on_its_own(probes):
     import cupy
 
     rng = np.random.default_rng(SEED)

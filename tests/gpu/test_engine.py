@@ -1,11 +1,7 @@
 """What the CUDA engine does beyond the contract suite (`tests/test_contract.py`)."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,15 +13,13 @@ from louvain_um.generators import lfr, ring_of_cliques, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.memory.packed import sorts
 from louvain_um.gpu.runtime import launch
-from louvain_um.gpu.runtime.device import Choice
-from louvain_um.results.communities import Communities
 from tests.distributed.runs import assert_equal
 from tests.graphs import of_kind
 
 METHODS = ("louvain", "leiden")
 
 
-def same(graph: Graph, method: str, **options: Any) -> Communities:
+def same(graph, method, **options):
     """Return what the GPU finds, which is what the CPU finds."""
     cpu, gpu = (getattr(api, method)(graph, device=device, **options) for device in ("cpu", "cuda"))
     assert_equal(gpu, cpu)
@@ -36,15 +30,13 @@ def same(graph: Graph, method: str, **options: Any) -> Communities:
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["karate.mtx", "cond-mat-2005.npz", "email-Enron.txt.gz"])
-def test_labels_of_real_graphs(gpu: Choice, shared_data: Path, name: str, method: str) -> None:
+def test_labels_of_real_graphs(gpu, shared_data, name, method):
     same(read_graph(shared_data / name), method)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
-def test_many_hubs_in_small_batches(
-    gpu: Choice, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_hubs_in_small_batches(gpu, method, monkeypatch):
     rng = np.random.default_rng(0)
     hubs = np.repeat(np.arange(300), 3000)
     graph = Graph.from_edges(hubs, rng.integers(300, 30_000, len(hubs)))
@@ -56,7 +48,7 @@ def test_many_hubs_in_small_batches(
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("objective", ["cpm", "directed", "bipartite", "signed"])
-def test_objectives_with_arrays_in_host_memory(gpu: Choice, method: str, objective: Any) -> None:
+def test_objectives_with_arrays_in_host_memory(gpu, method, objective):
     graph = of_kind("undirected" if objective == "cpm" else objective, 12)
     resolution = 0.02 if objective == "cpm" else 1.0
     same(graph, method, objective=objective, resolution=resolution, memory="zero_copy")
@@ -65,7 +57,7 @@ def test_objectives_with_arrays_in_host_memory(gpu: Choice, method: str, objecti
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weights", ["none", "uniform"])
-def test_constraints_of_larger_graphs(gpu: Choice, method: str, weights: Any) -> None:
+def test_constraints_of_larger_graphs(gpu, method, weights):
     graph = lfr(1 << 13, max_degree=400, max_community=800, weights=weights).graph
     initial = np.arange(graph.n_vertices) // 16
     same(graph, method, max_size=60)
@@ -75,13 +67,13 @@ def test_constraints_of_larger_graphs(gpu: Choice, method: str, weights: Any) ->
 
 
 @pytest.mark.gpu
-def test_large_levels_with_other_objectives_take_more_than_one_launch(gpu: Choice) -> None:
+def test_large_levels_with_other_objectives_take_more_than_one_launch(gpu):
     same(lfr(1 << 17).graph, "leiden", objective="cpm", resolution=0.01)
     same(of_kind("signed", 16), "louvain", objective="signed")
 
 
 @pytest.mark.gpu
-def test_a_graph_on_the_device_takes_other_objectives(gpu: Choice) -> None:
+def test_a_graph_on_the_device_takes_other_objectives(gpu):
     graph = lfr(1 << 12).graph
     found = api.leiden(DeviceGraph.from_host(graph), objective="cpm", resolution=0.02)
     here = api.leiden(graph, device="cpu", objective="cpm", resolution=0.02)
@@ -91,7 +83,7 @@ def test_a_graph_on_the_device_takes_other_objectives(gpu: Choice) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.alone
-def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
+def test_peak_memory_is_reported_and_given_back(gpu):
     import cupy
 
     graph = lfr(1 << 14, max_degree=400).graph
@@ -105,7 +97,7 @@ def test_peak_memory_is_reported_and_given_back(gpu: Choice) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("weights", ["none", "uniform"])
-def test_a_graph_on_the_device_gives_the_same_labels(gpu: Choice, weights: str) -> None:
+def test_a_graph_on_the_device_gives_the_same_labels(gpu, weights):
     plain = lfr(1 << 12, max_degree=400, weights=weights).graph
     loops = np.arange(plain.n_vertices) % 3
     for graph in (plain, dataclasses.replace(plain, loops=loops)):
@@ -116,7 +108,7 @@ def test_a_graph_on_the_device_gives_the_same_labels(gpu: Choice, weights: str) 
 
 
 @pytest.mark.gpu
-def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu: Choice) -> None:
+def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu):
     graph = lfr(1 << 13, max_degree=400).graph
     with pytest.raises(MemoryBudgetError, match=r"needs .* MiB .*largest: .*targets\.0"):
         api.louvain(graph, device="cuda", memory="device", device_budget=graph.nbytes + 100_000)
@@ -124,7 +116,7 @@ def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu:
 
 
 @pytest.mark.gpu
-def test_the_current_device_is_restored(gpu: Choice) -> None:
+def test_the_current_device_is_restored(gpu):
     import cupy
 
     before = cupy.cuda.runtime.getDevice()
@@ -134,7 +126,7 @@ def test_the_current_device_is_restored(gpu: Choice) -> None:
         api.louvain(ring_of_cliques(5, size=4).graph, device="cuda:99")
 
 
-def stars(leaves: int) -> Graph:
+def stars(leaves):
     """Return a graph of vertices of every degree class whose leaves are tied to each other."""
     hubs = [3, 6, 12, 24, 90, 700, 5000, leaves]
     n = len(hubs) + leaves
@@ -146,7 +138,7 @@ def stars(leaves: int) -> Graph:
     )
 
 
-def weighted(largest: int) -> Graph:
+def weighted(largest):
     """Return a graph whose weights are between 1 and a largest one, which some arc has."""
     plain = lfr(20_000, seed=5).graph
     u = np.repeat(np.arange(plain.n_vertices), np.diff(plain.offsets))
@@ -171,7 +163,7 @@ GRAPHS = {
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_labels_with_packed_targets(gpu: Choice, name: str, method: str) -> None:
+def test_labels_with_packed_targets(gpu, name, method):
     graph = GRAPHS[name]()
     detect = getattr(lu, method)
     want = detect(graph, device="cpu")
@@ -188,7 +180,7 @@ def test_labels_with_packed_targets(gpu: Choice, name: str, method: str) -> None
 
 @pytest.mark.gpu
 @pytest.mark.usefixtures("gpu")
-def test_rows_are_sorted_by_length_or_keep_their_order(gpu: Choice) -> None:
+def test_rows_are_sorted_by_length_or_keep_their_order(gpu):
     for reach, n in ((20, 60_000), (20, 1 << 24), (1, (1 << 24) + 1)):
         # Numbers of vertices take up to four bytes, packed ones but where the ring closes one.
         ring = n - 1 - np.arange(60_000)
@@ -206,7 +198,7 @@ def test_rows_are_sorted_by_length_or_keep_their_order(gpu: Choice) -> None:
 @pytest.mark.gpu
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("wide", [False, True])
-def test_weights_take_16_bits_up_to_the_largest(gpu: Choice, wide: bool) -> None:
+def test_weights_take_16_bits_up_to_the_largest(gpu, wide):
     for largest, packs in ((65_535, True), (65_536, False)):
         graph = weighted(largest)
         assert graph.weights is not None

@@ -1,7 +1,5 @@
 """What goes wrong in the middle of a run ends it in a word, and leaves the device usable."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -12,9 +10,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.events import Event
 from louvain_um.generators import lfr
-from louvain_um.gpu.runtime.device import Choice
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.gpu
@@ -22,7 +18,7 @@ pytestmark = pytest.mark.gpu
 HOUSE = ROOT
 
 
-def child(code: str) -> subprocess.Popen[str]:
+def child(code):
     """Start a process that runs some lines of Python with the package at hand."""
     return subprocess.Popen(
         [sys.executable, "-c", code],
@@ -38,19 +34,17 @@ def child(code: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("phase", "kind"), [("move", "start"), ("move", "end"), ("fetch", "start")]
 )
-def test_an_interrupted_run_gives_everything_back(
-    gpu: Choice, memory: str, phase: str, kind: str
-) -> None:
+def test_an_interrupted_run_gives_everything_back(gpu, memory, phase, kind):
     import cupy
 
     graph = lfr(1 << 14, max_degree=400, seed=3).graph
     want = lu.louvain(graph, device="cuda", memory=memory).labels
 
-    def interrupt(event: Event) -> None:
+    def interrupt(event):
         if (event.phase, event.kind) == (phase, kind):
             raise KeyboardInterrupt
 
-    def lost() -> int:
+    def lost():
         free = cupy.cuda.runtime.memGetInfo()[0]
         for _ in range(3):
             with pytest.raises(KeyboardInterrupt):
@@ -75,7 +69,7 @@ while True:
 """
 
 
-def test_ctrl_c_ends_a_run_at_once(gpu: Choice) -> None:
+def test_ctrl_c_ends_a_run_at_once(gpu):
     process = child(AGAIN_AND_AGAIN)
     assert process.stdout is not None
     try:
@@ -112,7 +106,7 @@ except LouvainUmError as error:
 """
 
 
-def test_a_device_lost_in_the_middle_is_told_in_a_line(gpu: Choice) -> None:
+def test_a_device_lost_in_the_middle_is_told_in_a_line(gpu):
     process = child(LOST)
     try:
         told, _ = process.communicate(timeout=120)

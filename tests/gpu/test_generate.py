@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -7,7 +5,6 @@ import pytest
 
 from louvain_um import Graph, generators
 from louvain_um.gpu.generate import generate
-from louvain_um.gpu.runtime.device import Choice
 
 pytestmark = pytest.mark.gpu
 
@@ -30,7 +27,7 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-def same(a: Graph, b: Graph) -> bool:
+def same(a, b):
     arrays = zip((a.offsets, a.targets, a.loops), (b.offsets, b.targets, b.loops), strict=True)
     if a.weights is None or b.weights is None:
         weights = a.weights is b.weights
@@ -40,9 +37,7 @@ def same(a: Graph, b: Graph) -> bool:
 
 
 @pytest.mark.parametrize(("kind", "size", "options"), CASES)
-def test_the_device_makes_the_same_graph(
-    gpu: Choice, kind: str, size: Any, options: dict[str, Any]
-) -> None:
+def test_the_device_makes_the_same_graph(gpu, kind, size, options):
     there = getattr(generate, kind)(size, **options)
     here = generators.GENERATORS[kind](size, **options)
     assert same(there.graph.to_host(), here.graph)
@@ -50,14 +45,14 @@ def test_the_device_makes_the_same_graph(
         assert np.array_equal(there.labels, here.labels)
 
 
-def test_rows_are_sorted_in_stretches(gpu: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_sorted_in_stretches(gpu, monkeypatch):
     monkeypatch.setattr(generate, "ARCS", 500)
     monkeypatch.setattr(generate, "EDGES", 300)
     made = generate.rmat(9, seed=8).graph
     assert same(made.to_host(), generators.rmat(9, seed=8).graph)
 
 
-def test_the_way_to_the_host_and_back_changes_nothing(gpu: Choice) -> None:
+def test_the_way_to_the_host_and_back_changes_nothing(gpu):
     from louvain_um.gpu.graph import DeviceGraph
 
     rng = np.random.default_rng(5)

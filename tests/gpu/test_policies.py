@@ -1,10 +1,7 @@
 """Labels depend neither on placements nor on budgets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +10,6 @@ import louvain_um as lu
 from louvain_um.api import run
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.generators import lfr, rmat
-from louvain_um.gpu.runtime.device import Choice
-from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import MARGIN, guard
@@ -35,7 +30,7 @@ CASES = [
 
 
 @cache
-def graph(name: str, smaller: int = 0) -> Graph:
+def graph(name, smaller=0):
     """Return a graph whose arcs take several of the driver's blocks, or a smaller one."""
     made = {
         "lfr": lambda: lfr(1 << 17 - smaller, seed=3),
@@ -46,12 +41,12 @@ def graph(name: str, smaller: int = 0) -> Graph:
 
 
 @cache
-def expected(name: str, method: str, smaller: int = 0) -> Any:
+def expected(name, method, smaller=0):
     """Return what the CPU engine finds."""
     return getattr(lu, method)(graph(name, smaller), device="cpu")
 
 
-def attempt(graph: Graph, method: str, policy: str, budget: str | None) -> tuple[Any, Any]:
+def attempt(graph, method, policy, budget):
     """Return what was found, or why the run was refused."""
     try:
         found = getattr(lu, method)(graph, device="cuda", memory=policy, device_budget=budget)
@@ -61,9 +56,7 @@ def attempt(graph: Graph, method: str, policy: str, budget: str | None) -> tuple
 
 
 @pytest.mark.parametrize(("name", "method", "policy", "budget"), CASES)
-def test_labels_under_every_policy_and_budget(
-    gpu: Choice, name: str, method: str, policy: str, budget: str | None
-) -> None:
+def test_labels_under_every_policy_and_budget(gpu, name, method, policy, budget):
     # Tables read and written over the bus take many times as long.
     smaller = 3 if policy == "adv1" else 0
     want = expected(name, method, smaller)
@@ -80,7 +73,7 @@ def test_labels_under_every_policy_and_budget(
         assert found.provenance["budget_bytes"] > 0
 
 
-def test_a_run_takes_the_pages_of_the_one_before(gpu: Choice) -> None:
+def test_a_run_takes_the_pages_of_the_one_before(gpu):
     release_kept()
     for name in ("lfr", "weighted", "lfr"):
         found, refused = attempt(graph(name), "leiden", "auto", "50%")
@@ -96,7 +89,7 @@ def test_a_run_takes_the_pages_of_the_one_before(gpu: Choice) -> None:
 
 
 @pytest.mark.parametrize("kind", ["prefetched", "pinned", "managed"])
-def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
+def test_labels_when_blocks_come_and_go(gpu, kind):
     blocks = Policy(
         name=f"blocks-{kind}",
         placements=dict.fromkeys(("hash", "community", "scratch"), Placement("device"))
@@ -116,16 +109,14 @@ def test_labels_when_blocks_come_and_go(gpu: Choice, kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "method"), [("lfr", "louvain"), ("weighted", "louvain"), ("rmat", "leiden")]
 )
-def test_auto_on_a_device_that_is_really_too_small(
-    gpu: Choice, monkeypatch: pytest.MonkeyPatch, name: str, method: str, percent: int
-) -> None:
+def test_auto_on_a_device_that_is_really_too_small(gpu, monkeypatch, name, method, percent):
     """Without a budget: what is free is all there is, and managed memory would exceed it."""
     made = graph(name)
     whole = lu.plan(made, method=method, machine="h200").device_in_core
     total = cuda_calls.free_memory()[1]
     monkeypatch.setattr(cuda_calls, "free_memory", lambda: (MARGIN + whole * percent // 100, total))
 
-    def never(name: str, nbytes: int, device: int) -> int:
+    def never(name, nbytes, device):
         raise MemoryBudgetError(nbytes, 0, [(name, nbytes)])
 
     monkeypatch.setattr(guard, "managed", never)
@@ -138,7 +129,7 @@ def test_auto_on_a_device_that_is_really_too_small(
 
 @pytest.mark.alone
 @pytest.mark.parametrize("policy", ["base", "adv7"])
-def test_ballast_that_would_make_the_driver_evict_is_refused(gpu: Choice, policy: str) -> None:
+def test_ballast_that_would_make_the_driver_evict_is_refused(gpu, policy):
     import cupy
 
     free, _ = cupy.cuda.runtime.memGetInfo()

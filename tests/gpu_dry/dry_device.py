@@ -1,26 +1,19 @@
 """A stand-in for a device: arrays are addresses, kernels those of `dry_kernels`."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from louvain_um.core.hierarchy import detect
-from louvain_um.events import Event, Observer
 from louvain_um.gpu import engine
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.runtime.compile import using
-from louvain_um.options import Options
 from louvain_um.placement.memory import run_memory
 from tests.gpu_dry.dry_kernels import DryKernels
-from tests.gpu_dry.dry_script import Script
 from tests.placement.fake_cuda import FakeCuda, install
 
 ALLOCATORS: list[Any] = []
@@ -28,7 +21,7 @@ ALLOCATORS: list[Any] = []
 
 
 @contextmanager
-def using_allocator(take: Any) -> Iterator[None]:
+def using_allocator(take):
     ALLOCATORS.append(take)
     try:
         yield
@@ -42,7 +35,7 @@ H200_FREE = 139 << 30
 class Sized:
     """Stands for a CuPy array: an address and a length, and the values written to it, if any."""
 
-    def __init__(self, values: dict[int, Any], base: int, at: int, size: int, dtype: Any) -> None:
+    def __init__(self, values, base, at, size, dtype):
         self.values, self.base, self.at = values, base, at
         self.size, self.dtype = size, np.dtype(dtype)
         self.itemsize = self.dtype.itemsize
@@ -52,25 +45,25 @@ class Sized:
             ptr=base + at * self.itemsize, memset_async=nothing, copy_from_device_async=nothing
         )
 
-    def __len__(self) -> int:
+    def __len__(self):
         return self.size
 
-    def __getitem__(self, part: slice) -> Sized:
+    def __getitem__(self, part):
         first, last, _ = part.indices(self.size)
         return Sized(self.values, self.base, self.at + first, max(last - first, 0), self.dtype)
 
-    def get(self) -> Any:
+    def get(self):
         if self.base in self.values:
             return self.values[self.base][self.at : self.at + self.size]
         return np.zeros(self.size, self.dtype)
 
-    def fill(self, value: int) -> None:
+    def fill(self, value):
         pass
 
-    def set(self, values: Any) -> None:
+    def set(self, values):
         assert len(values) == self.size
 
-    def sort(self) -> None:
+    def sort(self):
         """Allocate the scratch memory of CuPy's sort: a second array, and tables."""
         for nbytes in (self.nbytes, self.size + SORTING // 2):
             ALLOCATORS[-1](nbytes)
@@ -79,14 +72,14 @@ class Sized:
 class Watched(run_memory.RunMemory):
     """The allocator, recording every request."""
 
-    def __init__(self, *args: Any, **more: Any) -> None:
+    def __init__(self, *args, **more):
         super().__init__(*args, **more)
         self.asked = dict[tuple[str, str], int]()
         self.most = dict[str, dict[str, int]]()
         self.fullest = (0, dict[str, int]())
         self.spilled = dict[str, int]()
 
-    def empty(self, name: str, group: Any, shape: int, dtype: Any, **more: Any) -> Any:
+    def empty(self, name, group, shape, dtype, **more):
         peaks, total = self.ledger.peak_bytes.get(group, 0), self.ledger.peak_total
         array = super().empty(name, group, shape, dtype, **more)
         nbytes = array.nbytes
@@ -100,29 +93,22 @@ class Watched(run_memory.RunMemory):
             self.spilled[name] = max(nbytes, self.spilled.get(name, 0))
         return array
 
-    def close(self) -> None:
+    def close(self):
         self.late = self.mover.room.pool.late if self.mover else 0
         self.filled = {a.spec.name: (a.peak, a.nbytes) for a in self.arenas}
         super().close()
 
 
 @contextmanager
-def dry_engine(
-    patch: pytest.MonkeyPatch,
-    graph: Any,
-    script: Script,
-    options: Options,
-    observer: Observer,
-    kernels: type[DryKernels] = DryKernels,
-) -> Iterator[engine.GpuEngine]:
+def dry_engine(patch, graph, script, options, observer, kernels=DryKernels):
     """Pose as a device for an engine that is to run on a graph."""
     values: dict[int, Any] = {}
 
-    def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Sized:
+    def view(address, shape, dtype, arena, owner=None):
         values.pop(address, None)
         return Sized(values, address, 0, shape, dtype)
 
-    def fill(sides: Any, source: Any, device: int) -> None:
+    def fill(sides, source, device):
         values.update({sides[0][0]: source} if source is graph.offsets else {})
 
     with patch.context() as patch:
@@ -142,13 +128,11 @@ def dry_engine(
             yield run
 
 
-def run_dry(
-    monkeypatch: pytest.MonkeyPatch, graph: Any, script: Script, options: Options
-) -> tuple[Any, Watched]:
+def run_dry(monkeypatch, graph, script, options):
     """Run the engine on a graph; return its plan and what it asked of its allocator."""
     plans: list[Any] = []
 
-    def observe(event: Event) -> None:
+    def observe(event):
         if event.kind == "plan":
             plans.append(event.plan)
 
@@ -163,7 +147,7 @@ def run_dry(
         return dry.plan, memory
 
 
-def _pose_as_cupy(patch: pytest.MonkeyPatch) -> None:
+def _pose_as_cupy(patch):
     cupy: Any = ModuleType("cupy")
     runtime = SimpleNamespace(getDevice=lambda: 0, getDeviceProperties=lambda _: {"name": b"none"})
     cupy.cuda = SimpleNamespace(

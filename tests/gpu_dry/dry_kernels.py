@@ -1,7 +1,5 @@
 """Kernels that do nothing but return what a script says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ from louvain_um.gpu.move.structs import SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import VERTEX_BLOCKS
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
 from louvain_um.gpu.runtime.launch import CONTROL
-from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 
 LOW = 2**32 - 1
 
@@ -20,7 +17,7 @@ LOW = 2**32 - 1
 class DryKernels:
     """Kernels that do nothing but return what a script says."""
 
-    def __init__(self, script: Script, values: dict[int, Any]) -> None:
+    def __init__(self, script, values):
         self.script, self.values = script, values
         # Whether labels were numbered for the current aggregation; the last aggregation of level 0.
         self.numbered = False
@@ -32,13 +29,13 @@ class DryKernels:
         # Whether sums of the level at work take 64 bits.
         self.wide = False
 
-    def prepare(self, units: Any, observer: Any = None) -> None:
+    def prepare(self, units, observer=None):
         pass
 
-    def resident_blocks(self, kernel: Any, threads: int, shared: int = 0) -> int:
+    def resident_blocks(self, kernel, threads, shared=0):
         return 5 * 132
 
-    def get(self, source: str, kernel: str, types: str = "", observer: Any = None) -> Any:
+    def get(self, source, kernel, types="", observer=None):
         answer = (
             getattr(self, kernel, None)
             if source != "vertex_blocks" or kernel == "begin_sweep"
@@ -47,13 +44,13 @@ class DryKernels:
         self.wide = types.endswith("u64")
         return lambda grid, block, args: answer(*args) if answer else None
 
-    def move(self, *args: Any) -> None:
+    def move(self, *args):
         moved, self.goes_on = self.script.next_move()
         control = self.leave(pointer(args[2], SWEEPS, "control"), CONTROL)
         control["iterations"], control["visited"] = moved.iterations, moved.arcs_visited
         control["total_moves"], control["total_gain"] = moved.moves, moved.gain
 
-    def begin_sweep(self, rule: Any, shared: Any) -> None:
+    def begin_sweep(self, rule, shared):
         """Return the result of a sweep in vertex blocks, which is the last: it gains little."""
         moved, self.goes_on = self.script.next_move()
         control = self.leave(pointer(shared, VERTEX_BLOCKS, "control"), CONTROL)
@@ -61,34 +58,34 @@ class DryKernels:
         # As much as a last sweep may gain: the level is worth aggregating.
         control["gain"] = (min(moved.gain, 1 << 38), 0)
 
-    def refine(self, *args: Any) -> None:
+    def refine(self, *args):
         self.summed = not isinstance(args[-1], np.uint64)
 
-    def relabel_communities(self, *args: Any) -> None:
+    def relabel_communities(self, *args):
         if self.summed and self.goes_on:
             self.sum_communities(*args)
         self.summed = False
 
-    def sum_communities(self, *args: Any) -> None:
+    def sum_communities(self, *args):
         sums = self.script.sums.pop(0)
         result = self.leave(args[-1], RELABEL_RESULT)
         result["inside"], result["communities"] = sums.inside, sums.communities
         result["squares"] = parts(sums.squares)
 
-    def rank_communities(self, *args: Any) -> None:
+    def rank_communities(self, *args):
         self.leave(args[-1], RELABEL_RESULT)["communities"] = self.script.communities
 
-    def sum_level(self, args: Any) -> None:
+    def sum_level(self, args):
         state = self.state(fields(args))
         state["inside"], state["max_degree"] = self.script.inside, self.script.max_degree
         state["squares"] = parts(self.script.squares)
 
     @property
-    def step(self) -> Any:
+    def step(self):
         """The current aggregation: the script's, or level 0's again."""
         return self.script.step if self.numbered else self.first
 
-    def aggregate_small(self, args: Any) -> None:
+    def aggregate_small(self, args):
         if not self.goes_on:
             return
         step, self.numbered = self.script.step, True
@@ -96,27 +93,27 @@ class DryKernels:
         state["vertices"], state["arcs"] = step.communities, step.kept
         self.done(state, fields(args))
 
-    def number_labels(self, args: Any) -> None:
+    def number_labels(self, args):
         args, self.numbered = fields(args), True
         state = self.state(args)
         state["vertices"] = len(self.part(args).rows.arcs) if args["partial"] else self.step_size()
 
-    def step_size(self) -> int:
+    def step_size(self):
         return int(self.script.step.communities)
 
-    def sum_members(self, args: Any) -> None:
+    def sum_members(self, args):
         state, step = self.state(fields(args)), self.step
         state["squares"], state["total"] = parts(step.squares), step.total
         state["nonempty"] = np.count_nonzero(step.rows.arcs)
 
-    def sample_rows(self, args: Any) -> None:
+    def sample_rows(self, args):
         args = fields(args)
         rows, state = self.rows(args), self.state(args)
         self.bound(args, rows, state)
         arcs, kept = int(rows.arcs.sum()), int(rows.kept(partial=False).sum())
         state["kept"] = kept * SHARE_UNITS // max(arcs, 1) * min(arcs, SAMPLED)
 
-    def lay_out(self, args: Any) -> None:
+    def lay_out(self, args):
         args = fields(args)
         rows, state = self.rows(args), self.state(args)
         ends, chunk = self.bound(args, rows, state), args["chunk_arcs"]
@@ -125,7 +122,7 @@ class DryKernels:
         state["room_at"] = np.append(0, ends)[state["bounds"].astype(np.int64)]
         state["chunk_room"] = np.diff(state["room_at"].astype(np.int64)).max()
 
-    def bound(self, args: dict[str, int], rows: CommunityArcs, state: Any) -> Any:
+    def bound(self, args, rows, state):
         """Set the most arcs that rows can have; return those of all rows up to each."""
         assert len(rows.arcs) == args["k"]
         distinct = int(state["nonempty"]) or args["neighbour_bound"]
@@ -133,7 +130,7 @@ class DryKernels:
         state["room"], state["max_arcs"] = ends[-1] if len(ends) else 0, rows.arcs.max(initial=0)
         return ends
 
-    def sum_arcs(self, args: Any) -> None:
+    def sum_arcs(self, args):
         args = fields(args)
         state, rows = self.state(args), self.rows(args)
         bounds = state["bounds"].astype(np.int64)
@@ -156,7 +153,7 @@ class DryKernels:
         else:
             self.script.step.merge()
 
-    def done(self, state: Any, args: dict[str, int]) -> None:
+    def done(self, state, args):
         """Finish a level's aggregation."""
         step = self.step
         if self.numbered:
@@ -168,22 +165,22 @@ class DryKernels:
         state["squares"] = parts(step.squares)
         step.forget()
 
-    def rows(self, args: dict[str, int]) -> CommunityArcs:
+    def rows(self, args):
         """Return the rows that an aggregation sums: a level's, a range's, or partial ones."""
         if args["partial"] and args["map"]:
             return self.part(args).rows
         return self.step.merged() if not args["map"] else self.step.rows
 
-    def part(self, args: dict[str, int]) -> RangeStep:
+    def part(self, args):
         """Return the range that an aggregation is about, by where its offsets begin."""
         base = next(a for a in self.values if a <= args["offsets"] <= a + 8 * self.script.vertices)
         first = (args["offsets"] - base) // 8
         return self.script.step.part(first, first + args["n"])
 
-    def state(self, args: dict[str, int]) -> Any:
+    def state(self, args):
         return self.leave(args["state"], STATE)
 
-    def leave(self, where: Any, kind: Any) -> Any:
+    def leave(self, where, kind):
         """Return the memory of a kernel's results, to write to."""
         address = where if isinstance(where, int) else where.data.ptr
         if address not in self.values:
@@ -191,17 +188,17 @@ class DryKernels:
         return self.values[address].view(kind)[0]
 
 
-def fields(args: Any) -> dict[str, int]:
+def fields(args):
     """Return the arguments of an aggregation's kernel by name."""
     record = np.frombuffer(args.tobytes(), ARGUMENTS)[0]
     return {name: int(record[name]) for name in ARGUMENTS.names}
 
 
-def pointer(struct: Any, layout: Any, name: str) -> int:
+def pointer(struct, layout, name):
     """Return a pointer in a structure that a kernel takes."""
     return int(np.frombuffer(struct.tobytes(), layout)[0][name])
 
 
-def parts(number: int) -> list[int]:
+def parts(number):
     """Return a 128-bit sum as the three parts that kernels sum."""
     return [number & LOW, number >> 32 & LOW, number >> 64]

@@ -1,14 +1,11 @@
 """Scripts of runs larger than any here: made up from levels that runs on a device had."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pytest
 
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objectives.objective import Sums
@@ -97,13 +94,13 @@ class Guess:
     joined: float = 0.0
 
     @property
-    def max_degree(self) -> int:
+    def max_degree(self):
         """Largest degree of the next level."""
         k = self.communities - self.isolated
         return int(min(k - 1, self.rows.outer.max(initial=0)))
 
     @cached_property
-    def rows(self) -> CommunityArcs:
+    def rows(self):
         """Arcs of each community; at most one is left for each other community."""
         k = self.communities
         rank = np.random.default_rng(0).permutation(k) + 1.0
@@ -113,7 +110,7 @@ class Guess:
         outer = np.minimum(spread(room, self.kept), room)
         return CommunityArcs(arcs, outer, np.minimum(outer + 1, arcs))
 
-    def part(self, first: int, last: int) -> RangeStep:
+    def part(self, first, last):
         """Return a range's rows, with as many pairs as its arcs would join at random."""
         count = min(last - first, self.communities)
         arcs = self.arcs * (last - first) // self.vertices
@@ -123,15 +120,15 @@ class Guess:
             names, CommunityArcs(spread(even, arcs), sizes, sizes), int(self.hit(arcs))
         )
 
-    def hit(self, arcs: float) -> float:
+    def hit(self, arcs):
         """Return how many pairs of communities so many random arcs join."""
         whole = self.kept + self.communities
         return min(arcs, whole * -np.expm1(-arcs / whole))
 
-    def append(self, part: RangeStep) -> None:
+    def append(self, part):
         self.joined += part.pairs
 
-    def merged(self) -> CommunityArcs:
+    def merged(self):
         even = np.ones(self.communities)
         return CommunityArcs(
             spread(even, int(self.joined)),
@@ -139,20 +136,20 @@ class Guess:
             spread(even, int(self.hit(self.joined))),
         )
 
-    def merge(self) -> None:
+    def merge(self):
         self.joined = self.hit(self.joined)
 
-    def forget(self) -> None:
+    def forget(self):
         self.__dict__.pop("rows", None)
 
 
-def spread(weights: Any, total: int) -> Any:
+def spread(weights, total):
     """Return whole numbers of so much together, in proportion to weights."""
     ends = np.cumsum(weights, dtype=np.float64)
     return np.diff(np.floor(ends * (total / max(ends[-1], 1))), prepend=0).astype(np.int64)
 
 
-def levels_of(name: str, method: str) -> list[dict[str, int]]:
+def levels_of(name, method):
     """Return the levels of a measured run."""
     if (name, method) in LARGE:
         names = ("cycle", "vertices", "arcs", "communities")
@@ -169,7 +166,7 @@ def levels_of(name: str, method: str) -> list[dict[str, int]]:
     return levels
 
 
-def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
+def made_up(name, method, shrink=1):
     """Return a graph of the sizes of one measured, or that much smaller, and its script."""
     kind = name.rstrip("0123456789")
     levels = [
@@ -187,7 +184,7 @@ def made_up(name: str, method: str, shrink: int = 1) -> tuple[Graph, Script]:
     return made_of(levels, method, degrees, UNEVEN[kind])
 
 
-def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
+def scale(monkeypatch, shrink):
     """Make pages, chunks and queues so many times smaller, for graphs that are."""
     page = pages.LEAST_PAGE // shrink
     for module in (pages, auto):
@@ -207,14 +204,14 @@ def scale(monkeypatch: pytest.MonkeyPatch, shrink: int) -> None:
         monkeypatch.setattr(launch, name, getattr(launch, name) // shrink)
 
 
-def recorded_kinds() -> list[dict[str, Any]]:
+def recorded_kinds():
     """Return the recorded runs of twenty kinds of graph."""
     record = json.loads((RESULTS / "graph_kinds_h200.json").read_text())
     found: list[dict[str, Any]] = record["results"]
     return found
 
 
-def kind_run(kind: str, method: str, shrink: int) -> tuple[Graph, Script]:
+def kind_run(kind, method, shrink):
     """Return a kind of graph with so many times fewer vertices and arcs, and its script."""
     wanted = kind, method, None
     run = next(r for r in recorded_kinds() if (r["kind"], r["method"], r["budget"]) == wanted)
@@ -240,14 +237,7 @@ def kind_run(kind: str, method: str, shrink: int) -> tuple[Graph, Script]:
     return made_of(levels, method, degrees, 0.9 if known["skew"] > 10 else 0.3, weighted=weighted)
 
 
-def made_of(
-    levels: list[dict[str, int]],
-    method: str,
-    degrees: DegreeStats,
-    uneven: float,
-    *,
-    weighted: bool = False,
-) -> tuple[Graph, Script]:
+def made_of(levels, method, degrees, uneven, *, weighted=False):
     """Return a graph of the sizes of a run's levels, and the script of the run."""
     n, arcs = levels[0]["vertices"], levels[0]["arcs"]
     total = arcs * (MEAN_WEIGHT if weighted else 1)
@@ -280,16 +270,6 @@ def made_of(
     return Graph(ends, targets, weights, np.zeros(n, np.int64), check=False), script
 
 
-def _add(
-    script: Script,
-    n: int,
-    arcs: int,
-    k: int,
-    kept: int,
-    inside: int,
-    total: int,
-    uneven: float,
-    isolated: int,
-) -> None:
+def _add(script, n, arcs, k, kept, inside, total, uneven, isolated):
     script.moves.append(MoveStats(4, n, 4 * arcs, 1 << 48))
     script.steps.append(Guess(n, arcs, k, kept, inside, total, uneven, isolated))

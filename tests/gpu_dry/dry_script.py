@@ -1,7 +1,5 @@
 """What the kernels of a run would return to the host, recorded from the CPU engine."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +10,7 @@ from louvain_um.core.hierarchy import MoveStats, detect
 from louvain_um.core.objectives.community_sums import sum_of_squares
 from louvain_um.core.objectives.objective import Sums
 from louvain_um.cpu.engine import CpuEngine
-from louvain_um.cpu.level import CpuLevel
 from louvain_um.gpu.memory.graph_stats import DegreeStats
-from louvain_um.graph.graph import Graph
-from louvain_um.options import Options
 
 I64 = NDArray[np.int64]
 
@@ -28,7 +23,7 @@ class CommunityArcs:
     outer: I64
     whole: I64
 
-    def kept(self, partial: bool) -> I64:
+    def kept(self, partial):
         """Return the arcs of each community after aggregation."""
         return self.whole if partial else self.outer
 
@@ -57,7 +52,7 @@ class Step:
     offsets: Any = None
     so_far: list[RangeStep] = field(default_factory=list)
 
-    def part(self, first: int, last: int) -> RangeStep:
+    def part(self, first, last):
         """Return the rows of a range of vertices."""
         k, (sources, targets) = self.communities, self.pairs
         low, high = self.offsets[first], self.offsets[last]
@@ -69,15 +64,15 @@ class Step:
         return RangeStep(names, CommunityArcs(arcs, sizes, sizes), joined)
 
     @property
-    def numbers(self) -> Any:
+    def numbers(self):
         """uint32[n]: community of each vertex."""
         return self._numbers
 
-    def append(self, part: RangeStep) -> None:
+    def append(self, part):
         """Add the rows of a range to those so far."""
         self.so_far.append(part)
 
-    def merged(self) -> CommunityArcs:
+    def merged(self):
         """Return the rows so far, by community."""
         k, arcs = self.communities, np.zeros(self.communities, np.int64)
         for part in self.so_far:
@@ -87,17 +82,17 @@ class Step:
         whole = np.bincount(joined // k, minlength=k)
         return CommunityArcs(arcs, np.bincount(joined[~inner] // k, minlength=k), whole)
 
-    def joined(self) -> Any:
+    def joined(self):
         """Return the pairs of communities that the rows so far join, each once."""
         pairs = [part.pairs for part in self.so_far]
         return np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
 
-    def merge(self) -> None:
+    def merge(self):
         """Merge the rows into one per community."""
         rows, joined = self.merged(), self.joined()
         self.so_far = [RangeStep(np.arange(self.communities), rows, joined)]
 
-    def forget(self) -> None:
+    def forget(self):
         """Free what only this step needs."""
         self.so_far, self.pairs = [], None
 
@@ -120,12 +115,12 @@ class Script:
     steps: list[Any] = field(default_factory=list)
     sums: list[Sums] = field(default_factory=list)
 
-    def next_move(self) -> tuple[MoveStats, bool]:
+    def next_move(self):
         """Return what moving on a level brings, and whether the level is aggregated."""
         return self.moves.pop(0), self.goes_on.pop(0) if self.goes_on else True
 
     @property
-    def step(self) -> Any:
+    def step(self):
         """The current aggregation."""
         return self.steps[0]
 
@@ -135,19 +130,19 @@ class Recorder(CpuEngine):
 
     script: Script
 
-    def load(self, graph: Graph) -> CpuLevel:
+    def load(self, graph):
         level = super().load(graph)
         self.script.inside = 2 * int(level.loops.sum())
         self.script.squares = sum_of_squares(level.degrees)
         self.script.max_degree = level.max_degree
         return level
 
-    def move(self, level: CpuLevel) -> MoveStats:
+    def move(self, level):
         self.script.moves.append(super().move(level))
         self.script.goes_on.append(False)
         return self.script.moves[-1]
 
-    def aggregate(self, level: CpuLevel) -> CpuLevel:
+    def aggregate(self, level):
         offsets, targets = level.offsets, level.targets
         coarse = super().aggregate(level)
         self.script.goes_on[-1] = True
@@ -171,14 +166,14 @@ class Recorder(CpuEngine):
         self.script.steps.append(step)
         return coarse
 
-    def sums(self, level: CpuLevel) -> Sums:
+    def sums(self, level):
         sums = super().sums(level)
         if level.start is not None:
             self.script.sums.append(sums)
         return sums
 
 
-def recorded(graph: Graph, options: Options) -> Script:
+def recorded(graph, options):
     """Return the script of a run on the CPU."""
     cpu = Recorder(options, lambda event: None)
     cpu.script = Script(graph.n_vertices)

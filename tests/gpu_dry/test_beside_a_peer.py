@@ -1,7 +1,5 @@
 """What a run does whose arrays lie on two devices: they stay where the plan put them."""
 
-from __future__ import annotations
-
 import pytest
 
 from louvain_um.options import Options

@@ -4,8 +4,6 @@ The real engine runs on arrays that are addresses and kernels that do nothing; w
 is recorded from the CPU engine, or made up from the levels of measured runs.
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from functools import cache
@@ -159,7 +157,7 @@ def test_a_level_whose_place_was_taken_in_vain_is_made_once_more(monkeypatch):
     monkeypatch.setattr(Watched, "empty", note)
     plan, memory = run_dry(monkeypatch, graph, script, options)
     assert [name for name in made if name.startswith("targets.")] == [
-        *("targets.0", "targets.1", "targets.1.2", "targets.1"),
+        *("targets.0", "targets.1", "targets.1.2", "targets.1")
     ]
     assert not memory.spilled
     check_declared(plan, memory)

@@ -1,9 +1,6 @@
 """How often the host launches kernels, clears memory and waits for a device in a run in core."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -16,26 +13,26 @@ pytestmark = pytest.mark.deep
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def calls(monkeypatch):
     """Count what runs ask of the device."""
     counted: Counter[str] = Counter()
     kernel_of, read, begin = DryKernels.get, Sized.get, Sized.__init__
 
-    def get(self: DryKernels, *names: Any, **more: Any) -> Any:
+    def get(self, *names, **more):
         kernel = kernel_of(self, *names, **more)
 
-        def launch(*args: Any) -> Any:
+        def launch(*args):
             counted["launches"] += 1
             counted["levels"] += names[1] == "move"
             return kernel(*args)
 
         return launch
 
-    def fetched(self: Sized) -> Any:
+    def fetched(self):
         counted["waits"] += 1
         return read(self)
 
-    def made(self: Sized, *args: Any) -> None:
+    def made(self, *args):
         begin(self, *args)
         self.data.memset_async = lambda *_: counted.update(["clears"])
 

@@ -1,7 +1,5 @@
 """Bytes read in place follow from arcs visited and placements; without a device."""
 
-from __future__ import annotations
-
 import pytest
 
 from louvain_um.options import Options

@@ -1,7 +1,5 @@
 """Which arcs are on the device at each level of a run with too little memory; without a device."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field, replace
 
@@ -250,10 +248,7 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(monkeypatch, kin
     for percent in (50, 30):
         budget = whole.ledger.peak_total * percent // 100
         _, memory = run_dry(
-            monkeypatch,
-            graph,
-            copy.deepcopy(script),
-            Options(method=method, device_budget=budget),
+            monkeypatch, graph, copy.deepcopy(script), Options(method=method, device_budget=budget)
         )
         assert not memory.overflowed
         assert memory.late == 0

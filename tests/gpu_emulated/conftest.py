@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import pytest
 
-from tests.gpu_emulated.libraries import Libraries, libraries
+from tests.gpu_emulated.libraries import libraries
 
 
 @pytest.fixture(scope="session")
-def emulated() -> Libraries:
+def emulated():
     """Kernels compiled for the CPU."""
     return libraries()

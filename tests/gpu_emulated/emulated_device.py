@@ -1,7 +1,5 @@
 """A device for stores of changing graphs: NumPy's arrays, and kernels emulated on the CPU."""
 
-from __future__ import annotations
-
 import ctypes
 import weakref
 from contextlib import nullcontext
@@ -9,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um import DynamicGraph
 from louvain_um.dynamic.stores import device_store
 from louvain_um.gpu.dynamic.pool import Copied
 from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.placement.memory.vmm import GrowingRange
-from tests.gpu_emulated.libraries import Libraries
 
 KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
 KINDS |= {name: kind for kind, name in enumerate(kernel_list.HEAPS)}
@@ -30,14 +26,14 @@ class Emulated:
 
     xp = np
 
-    def __init__(self, libraries: Libraries, blocks: int, *, maps: bool = False) -> None:
+    def __init__(self, libraries, blocks, *, maps=False):
         self.libraries, self.blocks, self.maps = libraries, blocks, maps
         self.landing = np.empty(8192, np.uint8)
 
-    def threads(self, source: str, kernel: str, types: str = "") -> int:
+    def threads(self, source, kernel, types=""):
         return 256 * self.blocks
 
-    def launch(self, source: str, kernel: str, types: str, items: int, *args: Any) -> None:
+    def launch(self, source, kernel, types, items, *args):
         assert types in kernel_list.CATALOGUE[source][kernel]
         given: list[Any] = [ctypes.c_int(self.blocks), ctypes.c_int(KINDS[types])]
         for arg in args:
@@ -57,14 +53,14 @@ class Emulated:
                 given.append(ctypes.c_int64(int(arg)))
         getattr(self.libraries[IN.get(source, source)], f"{kernel}_as")(*given)
 
-    def address(self, array: Any) -> int:
+    def address(self, array):
         return 0 if array is None else array.ctypes.data
 
-    def room(self, name: str, most: int | None) -> Any:
+    def room(self, name, most):
         """Return memory that grows: mapped by an emulated driver, or copied."""
         return GrowingRange(name, most or 1 << 30, 0) if self.maps else Copied(np)
 
-    def array_in(self, room: Any, places: int, dtype: Any) -> Any:
+    def array_in(self, room, places, dtype):
         kind = np.dtype(dtype)
         if isinstance(room, Copied):
             return room.bytes[: places * kind.itemsize].view(kind)
@@ -74,21 +70,21 @@ class Emulated:
         held.owner = room
         return np.frombuffer(held, kind)
 
-    def free_cached(self) -> None:
+    def free_cached(self):
         pass
 
-    def clear(self, array: Any) -> None:
+    def clear(self, array):
         array.fill(0)
 
-    def get(self, array: Any) -> Any:
+    def get(self, array):
         return array.copy()
 
-    def read(self, array: Any) -> Any:
+    def read(self, array):
         landed = self.landing[: array.nbytes]  # as on a device, valid until the next call
         landed[:] = array
         return landed
 
-    def errors(self) -> Any:
+    def errors(self):
         return nullcontext()
 
 
@@ -97,13 +93,13 @@ class DeviceArray(np.ndarray[Any, Any]):
 
     live = peak = 0
 
-    def __array_finalize__(self, other: object) -> None:
+    def __array_finalize__(self, other):
         if self.base is None and self.flags.owndata:
             DeviceArray.hold(self.nbytes)
             weakref.finalize(self, DeviceArray.hold, -self.nbytes)
 
     @classmethod
-    def hold(cls, nbytes: int) -> None:
+    def hold(cls, nbytes):
         """Count bytes that come, or go."""
         DeviceArray.live += nbytes
         DeviceArray.peak = max(DeviceArray.peak, DeviceArray.live)
@@ -112,13 +108,13 @@ class DeviceArray(np.ndarray[Any, Any]):
 class Counted:
     """NumPy, whose new arrays count their bytes."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(np, name)
 
-    def empty(self, shape: Any, dtype: Any = float) -> Any:
+    def empty(self, shape, dtype=float):
         return np.ndarray.__new__(DeviceArray, shape, dtype)
 
-    def zeros(self, shape: Any, dtype: Any = float) -> Any:
+    def zeros(self, shape, dtype=float):
         made = self.empty(shape, dtype)
         made.fill(0)
         return made
@@ -129,17 +125,11 @@ class Counting(Emulated):
 
     xp: Any = Counted()
 
-    def get(self, array: Any) -> Any:
+    def get(self, array):
         return np.array(array)
 
 
-def on_device(
-    g: DynamicGraph,
-    device: Emulated,
-    store: str,
-    budget: int | None = None,
-    share: float | None = None,
-) -> None:
+def on_device(g, device, store, budget=None, share=None):
     """Move the rows of a graph to an emulated device."""
     rows = g._store.compressed()
     g._store = device_store(store)(rows, 1, budget, device, share=share)

@@ -1,19 +1,15 @@
 """The whole engine without a device: kernels run emulated, memory is the host's."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import cycle
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from louvain_um.gpu.ranks import loading
 from louvain_um.gpu.runtime.compile import using
@@ -21,7 +17,7 @@ from louvain_um.gpu.runtime.kernel_list import expression
 from louvain_um.placement.memory import copies, cuda_calls, run_memory
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.migration import pages, span
-from louvain_um.placement.migration.mappings import Mappings, Page
+from louvain_um.placement.migration.mappings import Mappings
 
 SHARED, ANONYMOUS = 0x11, 0x32
 """MAP_SHARED | MAP_FIXED; MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED."""
@@ -36,7 +32,7 @@ BLOCKS = 2
 ROOM = 1 << 33
 
 
-def map_at(address: int, nbytes: int, flags: int, file: int) -> int:
+def map_at(address, nbytes, flags, file):
     """Map a file, or fresh memory, at an address that is in use already."""
     return int(libc.mmap(address, nbytes, 3, flags, file, 0))
 
@@ -44,14 +40,14 @@ def map_at(address: int, nbytes: int, flags: int, file: int) -> int:
 class Hidden(Mappings):
     """Pages that stay mapped, except that who reads them there finds nothing."""
 
-    def map(self, address: int, pages: Sequence[Page]) -> None:
+    def map(self, address, pages):
         for number, page in enumerate(pages):
             at = address + number * self.size
             if self.stale.get(at) == page:
                 map_at(at, self.size, SHARED, page.handle)
         super().map(address, pages)
 
-    def unmap(self, address: int, count: int) -> None:
+    def unmap(self, address, count):
         super().unmap(address, count)
         for at in range(address, address + count * self.size, self.size):
             if at in self.stale:
@@ -62,47 +58,47 @@ class HostArray(np.ndarray):
     """An array of the host with what the engine uses of CuPy's."""
 
     @property
-    def data(self) -> Any:
+    def data(self):
         own = np.ndarray.__getattribute__(self, "ctypes").data
 
-        def memset(value: int, nbytes: int) -> None:
+        def memset(value, nbytes):
             cuda_calls.cupy_runtime().end_copies(0)
             ctypes.memset(own, value, nbytes)
 
-        def copy(source: Any, nbytes: int) -> None:
+        def copy(source, nbytes):
             cuda_calls.cupy_runtime().end_copies(0)
             ctypes.memmove(own, source.ptr, nbytes)
 
         return SimpleNamespace(ptr=own, memset_async=memset, copy_from_device_async=copy)
 
-    def get(self) -> Any:
+    def get(self):
         return np.array(self)
 
-    def set(self, values: Any) -> None:
+    def set(self, values):
         self[:] = values
 
 
 class EmulatedKernels:
     """Kernels that libraries compiled for the CPU run."""
 
-    def __init__(self, emulated: dict[str, ctypes.CDLL], runtime: HostRuntime) -> None:
+    def __init__(self, emulated, runtime):
         self.runtime = runtime
         self.emulated = emulated
         self.launched = list[tuple[int, str]]()
         self.turn = threading.Lock()  # the emulator runs one kernel at a time
 
-    def prepare(self, units: Any, observer: Any = None) -> None:
+    def prepare(self, units, observer=None):
         pass
 
-    def resident_blocks(self, kernel: Any, threads: int, shared: int = 0) -> int:
+    def resident_blocks(self, kernel, threads, shared=0):
         return BLOCKS
 
-    def get(self, source: str, kernel: str, types: str = "", observer: Any = None) -> Any:
+    def get(self, source, kernel, types="", observer=None):
         name = expression(kernel, types)
         which = "any" if types in PLAIN_TYPES else "packed"
         library = self.emulated[f"{which}_{LIBRARIES.get(source, 'aggregating')}"]
 
-        def launch(grid: Any, block: Any, args: Any, shared: int = 0) -> None:
+        def launch(grid, block, args, shared=0):
             self.launched.append((cuda_calls.cupy_runtime().getDevice(), kernel))
             self.runtime.end_copies(0)
             held = [held_bytes(value) for value in args]
@@ -113,7 +109,7 @@ class EmulatedKernels:
         return launch
 
 
-def held_bytes(value: Any) -> Any:
+def held_bytes(value):
     """Return memory that holds an argument: a scalar, a structure, or an array's address."""
     if isinstance(value, HostArray):
         return np.array(value.data.ptr, np.uint64)
@@ -123,7 +119,7 @@ def held_bytes(value: Any) -> Any:
 class HostRuntime(SimpleNamespace):
     """Memory and devices of CUDA's runtime and driver, on the host."""
 
-    def __init__(self, devices: int) -> None:
+    def __init__(self, devices):
         own = threading.local()  # as CUDA has it
         nothing = lambda *_: None  # noqa: E731
         super().__init__(
@@ -152,47 +148,47 @@ class HostRuntime(SimpleNamespace):
             memcpyAsync=lambda to, at, nbytes, kind, stream: ctypes.memmove(to, at, nbytes),
         )
 
-    def end_copies(self, *streams: int) -> None:
+    def end_copies(self, *streams):
         """End late copies between pages: of these streams, or all."""
         ended = [copy for copy in self.waiting if not streams or copy[0] in streams]
         self.waiting[:] = [copy for copy in self.waiting if copy not in ended]
         for _, to, at, nbytes in ended:
             ctypes.memmove(to, at, nbytes)
 
-    def plain(self, nbytes: int) -> int:
+    def plain(self, nbytes):
         self.taken[self.getDevice()] += nbytes
         return self.take(nbytes)
 
-    def take(self, nbytes: int, aligned: int = 256) -> int:
+    def take(self, nbytes, aligned=256):
         buffer = np.empty(nbytes + 2 * aligned, np.uint8)
         buffer[: 1 << 22] = 0xA5
         address = -(-buffer.ctypes.data // aligned) * aligned
         self.held[address] = buffer
         return address
 
-    def give(self, address: int) -> None:
+    def give(self, address):
         del self.held[address]
 
 
-def driver_of(runtime: HostRuntime) -> Any:
+def driver_of(runtime):
     """Return the functions of the driver that map memory."""
     named = SimpleNamespace(type=None, location=SimpleNamespace(type=None, id=None))
 
-    def create(nbytes: int, wanted: Any, flags: int) -> tuple[int, int]:
+    def create(nbytes, wanted, flags):
         file = os.memfd_create("page")
         os.ftruncate(file, nbytes)
         runtime.created.append((wanted.location.type, wanted.location.id, nbytes))
         runtime.files.add(file)
         return 0, file
 
-    def release(file: int) -> tuple[int]:
+    def release(file):
         runtime.files.remove(file)
         os.close(file)
         return (0,)
 
     mapped = dict[int, int]()
 
-    def covers(address: int, nbytes: int) -> list[int]:
+    def covers(address, nbytes):
         """Return the mappings that a range consists of; a driver takes no other ranges."""
         found, end = list[int](), address + nbytes
         while address < end and address in mapped:
@@ -200,19 +196,19 @@ def driver_of(runtime: HostRuntime) -> Any:
             address += mapped[address]
         return found if address == end else []
 
-    def place(address: int, nbytes: int, offset: int, file: int, flags: int) -> tuple[int]:
+    def place(address, nbytes, offset, file, flags):
         assert address not in mapped
         mapped[address] = nbytes
         return (0 if map_at(address, nbytes, SHARED, file) == address else 1,)
 
-    def remove(address: int, nbytes: int) -> tuple[int]:
+    def remove(address, nbytes):
         found = covers(address, nbytes)
         assert found
         for part in found:
             del mapped[part]
         return (0 if map_at(address, nbytes, ANONYMOUS, -1) == address else 1,)
 
-    def open_to(address: int, nbytes: int, *_: Any) -> tuple[int]:
+    def open_to(address, nbytes, *_):
         assert covers(address, nbytes)
         return (0,)
 
@@ -235,20 +231,14 @@ def driver_of(runtime: HostRuntime) -> Any:
 
 
 @contextmanager
-def emulated_devices(
-    monkeypatch: pytest.MonkeyPatch,
-    emulated: dict[str, ctypes.CDLL],
-    devices: int,
-    *,
-    late: bool = False,
-) -> Iterator[EmulatedKernels]:
+def emulated_devices(monkeypatch, emulated, devices, *, late=False):
     """Let the engine run on so many emulated devices; all memory is freed at the end.
 
     With `late`, copies between pages end no sooner than something waits for their stream.
     """
     runtime = HostRuntime(devices)
 
-    def copy_pages(to: int, at: int, nbytes: int, page: int, stream: int = 0) -> None:
+    def copy_pages(to, at, nbytes, page, stream=0):
         runtime.waiting.append((stream, to, at, nbytes))
         if not late:
             runtime.end_copies()
@@ -276,20 +266,20 @@ def emulated_devices(
     assert not runtime.files
 
 
-def view(address: int, shape: int, dtype: Any, arena: Any, owner: Any = None) -> Any:
+def view(address, shape, dtype, arena, owner=None):
     kind = np.dtype(dtype)
     whole = (ctypes.c_uint8 * max(shape * kind.itemsize, 1)).from_address(address)
     return np.frombuffer(whole, kind, shape).view(HostArray)
 
 
-def fill(parts: Any, source: Any, device: int) -> None:
+def fill(parts, source, device):
     done = 0
     for address, nbytes, _ in parts:
         ctypes.memmove(address, source.ctypes.data + done, nbytes)
         done += nbytes
 
 
-def cupy_of(runtime: HostRuntime) -> Any:
+def cupy_of(runtime):
     """Return what the engine imports as CuPy."""
     cupy: Any = ModuleType("cupy")
     nothing = lambda *_: None  # noqa: E731

@@ -1,7 +1,5 @@
 """CUDA kernels compiled for the CPU: one library for each C++ file of this folder."""
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import functools
@@ -39,13 +37,13 @@ OPTIONS: Final = (
 class Libraries(dict[str, ctypes.CDLL]):
     """Libraries by name; each is compiled, or taken from the cache, when first asked for."""
 
-    def __missing__(self, name: str) -> ctypes.CDLL:
+    def __missing__(self, name):
         self[name] = library = ctypes.CDLL(str(compiled(name)))
         return library
 
 
 @functools.cache
-def libraries() -> Libraries:
+def libraries():
     """Return the libraries; a test that needs them is skipped where there is no compiler."""
     if shutil.which("g++") is None:
         pytest.skip("no g++ here")
@@ -53,7 +51,7 @@ def libraries() -> Libraries:
 
 
 @functools.cache
-def sources() -> dict[str, str]:
+def sources():
     """Return the text of every kernel, and of the C++ files here, by the file's name."""
     files = [BLOCKED, *FOLDER.rglob("*.cu"), *FOLDER.rglob("*.cuh"), *HERE.glob("*.[ch]*")]
     texts = {file.name: file.read_text() for file in files}
@@ -63,7 +61,7 @@ def sources() -> dict[str, str]:
     return texts
 
 
-def compiled(name: str) -> Path:
+def compiled(name):
     """Return the library of a C++ file: one of several processes compiles, the others wait."""
     with tempfile.TemporaryDirectory() as at:
         for file, text in sources().items():
@@ -84,7 +82,7 @@ def compiled(name: str) -> Path:
     return library
 
 
-def run(command: list[str]) -> str:
+def run(command):
     """Return what a command prints."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -1,10 +1,7 @@
 """The algorithms' CUDA kernels, emulated on the CPU, give what the CPU gives, bit for bit."""
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +34,7 @@ SMALL = settings(
 )
 
 
-def address(array: Any) -> Any:
+def address(array):
     return ctypes.c_void_p(None if array is None else array.ctypes.data)
 
 
@@ -50,7 +47,7 @@ class Emulated:
     blocks: int
     pages: int = 0
 
-    def __call__(self, name: str, *arguments: Any) -> int:
+    def __call__(self, name, *arguments):
         rows, function = self.rows, getattr(self.library, f"run_{name}")
         function.restype = ctypes.c_int64
         # The device keeps wide weights without a sign.
@@ -65,7 +62,7 @@ class Emulated:
         )  # fmt: skip
 
 
-def check(device: Emulated, source: int) -> None:
+def check(device, source):
     """Compare all algorithms with the CPU's."""
     check_by_kind(device, source)
     rows, n = device.rows, device.rows.n_vertices
@@ -89,7 +86,7 @@ def check(device: Emulated, source: int) -> None:
     same((counts,), (triangles.triangles(rows, 1, lambda *_: None),))
 
 
-def check_by_kind(device: Emulated, source: int) -> None:
+def check_by_kind(device, source):
     """Compare those whose kernels know rows in host memory."""
     rows, n = device.rows, device.rows.n_vertices
     distances, parents = np.zeros(n, np.int32), np.zeros(n, np.int64)
@@ -115,7 +112,7 @@ def check_by_kind(device: Emulated, source: int) -> None:
     same((y,), (spmv.spmv(rows, x, 4.0, 1),))
 
 
-def same(found: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
+def same(found, expected):
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
         assert ours.tobytes() == theirs.tobytes()
@@ -123,9 +120,7 @@ def same(found: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
 
 @SMALL
 @given(graphs(), st.sampled_from([1, 3]), st.booleans(), st.data())
-def test_small_graphs(
-    emulated: dict[str, ctypes.CDLL], graph: Graph, blocks: int, gapped: bool, data: st.DataObject
-) -> None:
+def test_small_graphs(emulated, graph, blocks, gapped, data):
     assume(graph.n_vertices)
     rows = Gapped(graph).view() if gapped else RowView.of(graph)
     source = data.draw(st.integers(0, graph.n_vertices - 1))
@@ -147,7 +142,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_larger_graphs(emulated: dict[str, ctypes.CDLL], name: str, blocks: int) -> None:
+def test_larger_graphs(emulated, name, blocks):
     graph = GRAPHS[name]()
     for source in (int(np.argmax(np.diff(graph.offsets))), graph.n_vertices - 1):
         check(Emulated(emulated["algorithms"], RowView.of(graph), blocks), source)

@@ -1,7 +1,5 @@
 """Stores on a device, their kernels emulated on the CPU, hold what stores on the host do."""
 
-from __future__ import annotations
-
 import signal
 
 import numpy as np
@@ -20,7 +18,6 @@ from tests.dynamic.model import Model, follow
 from tests.dynamic.test_batches import REFUSED
 from tests.dynamic.test_stores import few_hubs
 from tests.gpu_emulated.emulated_device import Emulated, on_device
-from tests.gpu_emulated.libraries import Libraries
 
 pytestmark = pytest.mark.deep
 
@@ -28,7 +25,7 @@ OURO = tuple(name for name in DEVICE_STORES if name.startswith("ouro-"))
 
 
 @pytest.fixture(scope="module")
-def library(emulated: Libraries) -> Libraries:
+def library(emulated):
     return emulated
 
 

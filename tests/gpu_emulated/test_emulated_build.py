@@ -1,8 +1,5 @@
 """Graphs built by emulated kernels: those that the host builds, bit for bit."""
 
-from __future__ import annotations
-
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -11,7 +8,6 @@ from scipy.sparse import coo_array
 
 from louvain_um import Graph, as_graph
 from louvain_um.gpu.building.build import Builder, Ends
-from louvain_um.gpu.graph import DeviceGraph
 from tests.gpu_emulated.emulated_device import Emulated
 
 RNG = np.random.default_rng(5)
@@ -32,7 +28,7 @@ WEIGHTS: dict[str, Any] = {
 IDS = (np.uint32, np.int32, np.int64, np.uint64, np.uint8)
 
 
-def differences(made: DeviceGraph | None, right: Graph) -> list[str]:
+def differences(made, right):
     """Return which parts of a graph on the emulated device differ from the host's."""
     if made is None:
         return ["nothing made"]
@@ -55,7 +51,7 @@ def differences(made: DeviceGraph | None, right: Graph) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_edges_make_the_graph_of_the_host(emulated: dict[str, ctypes.CDLL], kind: str) -> None:
+def test_edges_make_the_graph_of_the_host(emulated, kind):
     for number in range(8):
         builder = Builder(Emulated(emulated, 2), (7, 1 << 20)[number % 2])
         n, m = int(RNG.integers(1, 40)), int(RNG.integers(0, 90))
@@ -75,7 +71,7 @@ def test_edges_make_the_graph_of_the_host(emulated: dict[str, ctypes.CDLL], kind
         assert differences(made, right) == [], (kind, options)
 
 
-def test_what_is_no_graph_is_left_to_the_host(emulated: dict[str, ctypes.CDLL]) -> None:
+def test_what_is_no_graph_is_left_to_the_host(emulated):
     builder = Builder(Emulated(emulated, 2))
     for u, v in (
         ([0, -1], [1, 1]), ([0, 2**33], [1, 1]), ([0.5, 1.0], [1, 1]), ([0, 1], [1]),
@@ -86,9 +82,7 @@ def test_what_is_no_graph_is_left_to_the_host(emulated: dict[str, ctypes.CDLL]) 
 
 
 @pytest.mark.parametrize("kind", ["ones", "bytes", "large", "even", "real", "float32"])
-def test_rows_of_a_matrix_make_the_graph_of_the_host(
-    emulated: dict[str, ctypes.CDLL], kind: str
-) -> None:
+def test_rows_of_a_matrix_make_the_graph_of_the_host(emulated, kind):
     builder = Builder(Emulated(emulated, 3))
     made_here = 0
     for number in range(8):
@@ -108,7 +102,7 @@ def test_rows_of_a_matrix_make_the_graph_of_the_host(
     assert made_here >= 3
 
 
-def test_edges_may_come_in_pieces(emulated: dict[str, ctypes.CDLL]) -> None:
+def test_edges_may_come_in_pieces(emulated):
     u, v = (RNG.integers(0, 30, 200).astype(np.uint32) for _ in range(2))
     pieces = [Ends(u[i : i + 64], v[i : i + 64]) for i in range(0, 200, 64)]
     made = Builder(Emulated(emulated, 2), 50).rows(

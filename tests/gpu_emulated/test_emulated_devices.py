@@ -1,8 +1,5 @@
 """Several emulated devices find the labels of the CPU: the whole engine, without a device."""
 
-from __future__ import annotations
-
-import ctypes
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -28,9 +25,7 @@ from tests.graphs import KINDS
 pytestmark = pytest.mark.deep
 
 
-def test_events_and_spans_are_those_of_each_device(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_events_and_spans_are_those_of_each_device(monkeypatch, emulated):
     graph = KINDS["weighted"]()
     options: Any = Options(method="leiden", seed=3)
     seen = list[Event]()
@@ -48,9 +43,7 @@ def test_events_and_spans_are_those_of_each_device(
 
 
 @pytest.mark.parametrize("kind", ["rmat", "weighted"])
-def test_a_shared_level_is_split_into_whole_communities(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str
-) -> None:
+def test_a_shared_level_is_split_into_whole_communities(monkeypatch, emulated, kind):
     monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
     monkeypatch.setattr(devices, "SHARED_ARCS", 1)
     graph = KINDS[kind]()
@@ -69,12 +62,10 @@ def test_a_shared_level_is_split_into_whole_communities(
     assert launched.count("split_communities") > len({level.cycle for level in one.levels})
 
 
-def test_memory_is_freed_where_a_device_has_too_little(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_memory_is_freed_where_a_device_has_too_little(monkeypatch, emulated):
     graph, taken = KINDS["lfr"](), loading.RunMemory.empty
 
-    def empty(self: Any, name: str, *arguments: Any, **more: Any) -> Any:
+    def empty(self, name, *arguments, **more):
         if self.device == 1 and name == "degrees.0":
             raise MemoryBudgetError(2, 1, [(name, 2)])
         return taken(self, name, *arguments, **more)
@@ -88,9 +79,7 @@ def test_memory_is_freed_where_a_device_has_too_little(
         engine.load(graph)
 
 
-def test_a_store_refuses_kernels_on_another_device(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_a_store_refuses_kernels_on_another_device(monkeypatch, emulated):
     with emulated_devices(monkeypatch, emulated, 2):
         there = Cuda()
         cuda_calls.bind(1)
@@ -117,9 +106,9 @@ class OutOfMemoryError(MemoryError):
     ],
 )
 def test_what_fails_on_a_device_of_a_store_is_told_in_a_line(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], raised: Exception,
-    error: type[Exception], message: str,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, raised,
+    error, message,
+):  # fmt: skip
     with emulated_devices(monkeypatch, emulated, 1):
         cuda = sys.modules["cupy.cuda"]
         for module, name, kind in (

@@ -1,7 +1,5 @@
 """The extended rule's kernels, emulated on the CPU, give the results of the CPU engine."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from typing import Any
@@ -38,20 +36,20 @@ class Input(ctypes.Structure):
     )  # fmt: skip
 
 
-def address(array: Any) -> Any:
+def address(array):
     return None if array is None or len(array) == 0 else array.ctypes.data
 
 
-def ends(graph: Graph) -> tuple[Any, Any]:
+def ends(graph):
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     upper = u < graph.targets
     return u[upper], graph.targets[upper].astype(np.int64)
 
 
-def of_kind(kind: Any) -> Callable[[], Graph]:
+def of_kind(kind):
     """Return what makes a graph with hubs, of a kind."""
 
-    def made() -> Graph:
+    def made():
         u, v = ends(rmat(10, edge_factor=10, seed=SEED).graph)
         random, n = np.random.default_rng(SEED), 1024
         hub = random.choice(np.arange(1, n), 1000, replace=False)
@@ -68,7 +66,7 @@ def of_kind(kind: Any) -> Callable[[], Graph]:
     return made
 
 
-def communities() -> Graph:
+def communities():
     return lfr(900, max_degree=200, min_community=20, max_community=200, seed=SEED).graph
 
 
@@ -97,15 +95,13 @@ CASES: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
 }
 
 
-def as_u64(array: Any) -> Any:
+def as_u64(array):
     return array.astype(np.int64).view(np.uint64) if len(array) else None
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("name", CASES)
-def test_moving_and_refining_on_three_levels(
-    emulated: dict[str, ctypes.CDLL], name: str, blocks: int
-) -> None:
+def test_moving_and_refining_on_three_levels(emulated, name, blocks):
     make, options = CASES[name]
     engine = CpuEngine(Options(method="leiden", seed=SEED, **options), ignore)
     level = engine.load(make())
@@ -115,7 +111,7 @@ def test_moving_and_refining_on_three_levels(
         level = engine.aggregate(level)
 
 
-def check_level(library: ctypes.CDLL, engine: CpuEngine, level: Any, blocks: int) -> None:
+def check_level(library, engine, level, blocks):
     """Compare moving and refining on a level, which the CPU engine does, too."""
     n, objective = level.vertices, engine.problem.objective
     weights = as_u64(level.weights)

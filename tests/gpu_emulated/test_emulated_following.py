@@ -1,7 +1,5 @@
 """Following on a device, its kernels emulated on the CPU, gives what following on the host does."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import os
@@ -25,13 +23,7 @@ from louvain_um.gpu.runtime import launch
 from tests import oracle
 from tests.dynamic.random_batches import batches_with_removals, grown, random_batch
 from tests.dynamic.tracker_oracle import Following
-from tests.gpu_emulated.emulated_device import (
-    Counting,
-    DeviceArray,
-    Emulated,
-    on_device,
-)
-from tests.gpu_emulated.libraries import Libraries
+from tests.gpu_emulated.emulated_device import Counting, DeviceArray, Emulated, on_device
 
 pytestmark = pytest.mark.deep
 
@@ -39,10 +31,10 @@ pytestmark = pytest.mark.deep
 class HostRuns:
     """Runs of the engine on the CPU, in place of those on a device."""
 
-    def detect(self, graph: Any, options: Any, work: Any) -> Any:
+    def detect(self, graph, options, work):
         return steps.detect(graph.view(), options, work).names
 
-    def cycle(self, graph: Any, start: Any, awake: Any, options: Any, work: Any) -> Any:
+    def cycle(self, graph, start, awake, options, work):
         marks = None if awake is None else np.array(awake, np.bool_)
         start = None if start is None else np.array(start)
         run = options, work, steps.RELEASED
@@ -53,19 +45,19 @@ class HostRuns:
 class Libraried:
     """NumPy under another name, so that what is asked of a device's library is told apart."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         return getattr(np, name)
 
 
 class ApartRuns(HostRuns):
     """Runs whose own memory, which is declared apart, is not counted."""
 
-    def detect(self, *args: Any) -> Any:
+    def detect(self, *args):
         peak, found = DeviceArray.peak, super().detect(*args)
         DeviceArray.peak = peak
         return found
 
-    def cycle(self, *args: Any) -> Any:
+    def cycle(self, *args):
         peak, found = DeviceArray.peak, super().cycle(*args)
         DeviceArray.peak = peak
         return found
@@ -74,35 +66,35 @@ class ApartRuns(HostRuns):
 class Recorded(Emulated):
     """A device that records what the host asks of it."""
 
-    def __init__(self, libraries: Libraries, blocks: int) -> None:
+    def __init__(self, libraries, blocks):
         super().__init__(libraries, blocks)
         self.launched: list[str] = []
         self.others: list[str] = []
         self.xp: Any = self
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name in {"empty", "zeros"}:
             self.others.append("allocate")
         return getattr(np, name)
 
-    def launch(self, source: str, kernel: str, *args: Any) -> None:
+    def launch(self, source, kernel, *args):
         self.launched.append(kernel)
         super().launch(source, kernel, *args)
 
-    def clear(self, array: Any) -> None:
+    def clear(self, array):
         self.others.append("clear")
         super().clear(array)
 
-    def get(self, array: Any) -> Any:
+    def get(self, array):
         self.others.append("copy")
         return super().get(array)
 
-    def read(self, array: Any) -> Any:
+    def read(self, array):
         self.others.append("read")
         return super().read(array)
 
 
-def there(graph: lu.DynamicGraph, libraries: Libraries, blocks: int, **options: Any) -> Tracker:
+def there(graph, libraries, blocks, **options):
     """Return a tracker of a copy of a graph on an emulated device."""
     copy = lu.DynamicGraph(graph.snapshot())
     on_device(copy, Emulated(libraries, blocks), "rows")
@@ -111,7 +103,7 @@ def there(graph: lu.DynamicGraph, libraries: Libraries, blocks: int, **options: 
     return tracker
 
 
-def same(here: Tracker, other: Tracker, *, seen: bool) -> None:
+def same(here, other, *, seen):
     """Assert that two trackers agree; without `seen`, on what the host knows without asking."""
     assert other.state.partition.inside == here.state.partition.inside
     assert other.state.partition.squares == here.state.partition.squares
@@ -192,10 +184,10 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
         monkeypatch.setattr(module, name, value)
     looked, grouped, ran = [], [], []
 
-    def noting(name: str, *, on_host: bool) -> None:
+    def noting(name, *, on_host):
         real = getattr(listed_identity, name)
 
-        def concerned(entries: Any, *args: Any, **kwargs: Any) -> Any:
+        def concerned(entries, *args, **kwargs):
             looked.append((len(entries), on_host))
             return real(entries, *args, **kwargs)
 
@@ -207,16 +199,16 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     class Device(Emulated):
         xp: Any = Libraried()
 
-        def launch(self, source: str, kernel: str, *args: Any) -> None:
+        def launch(self, source, kernel, *args):
             grouped.append(kernel)
             super().launch(source, kernel, *args)
 
     class Budgeted(HostRuns):
-        def detect(self, graph: Any, options: Any, work: Any) -> Any:
+        def detect(self, graph, options, work):
             ran.append(options.device_budget)
             return super().detect(graph, replace(options, device_budget=None), work)
 
-        def cycle(self, graph: Any, start: Any, awake: Any, options: Any, work: Any) -> Any:
+        def cycle(self, graph, start, awake, options, work):
             ran.append(options.device_budget)
             return super().cycle(graph, start, awake, replace(options, device_budget=None), work)
 
@@ -294,11 +286,7 @@ def test_everything_deleted_and_refilled(emulated):
     here, other = Tracker(graph), there(graph, emulated, 2)
     rows = graph.snapshot()
     u = np.repeat(np.arange(40), np.diff(rows.offsets))
-    for batch in (
-        {"delete": (u, rows.targets)},
-        {},
-        {"insert": (u, rows.targets, rows.weights)},
-    ):
+    for batch in ({"delete": (u, rows.targets)}, {}, {"insert": (u, rows.targets, rows.weights)}):
         for tracker in (here, other):
             tracker.update(tracker.graph.apply(**batch))
         same(here, other, seen=True)
@@ -309,7 +297,7 @@ def test_interrupts_wait_until_a_batch_is_followed(emulated, monkeypatch):
     here, other = Tracker(graph, seed=2), there(graph, emulated, 2, seed=2)
     real = device_following.DeviceFollower.follow
 
-    def follow(follower: Any, change: Any) -> Any:
+    def follow(follower, change):
         os.kill(os.getpid(), signal.SIGINT)
         found = real(follower, change)
         os.kill(os.getpid(), signal.SIGINT)
@@ -375,7 +363,7 @@ def test_hubs_decide_and_fall_apart(emulated):
         same(here, other, seen=True)
 
 
-def parts_in_one(n: int) -> tuple[list[int], list[int], list[tuple[int, int]]]:
+def parts_in_one(n):
     """Return edges of a community around hub n, and those that hold pieces to it."""
     u, v, holding = [], [], []
     paths = [[0], [2, 1, 3], [*range(4, 36)], [*range(36, 69)], [*range(69, 75)]]
@@ -478,7 +466,7 @@ def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
     on_device(copy, Counting(emulated, 2), "rows")
     store, rng = copy.device_store, np.random.default_rng(2)
 
-    def batch() -> Any:
+    def batch():
         change = copy.apply(insert=random_batch(rng, 1200, 90, True)["insert"])
         return change.to_host()  # the change belongs to the graph
 
@@ -559,7 +547,7 @@ def test_after_an_error_a_batch_can_be_followed_again(emulated, monkeypatch, fai
     expected = here.update(here.graph.apply(**batches[2]))
     change = other.graph.apply(**batches[2])
 
-    def refused(*_: object, **__: object) -> None:
+    def refused(*_, **__):
         raise MemoryError
 
     with monkeypatch.context() as patched:

@@ -4,8 +4,6 @@
 and its speed are tested on a device (`tests/gpu`).
 """
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,18 +43,18 @@ class Device:
     read_again: int = 0
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self):
         """Blocks, kind, vertices and arrays."""
         numbers = ctypes.c_int(self.blocks), ctypes.c_int(self.kind)
         arrays = self.offsets, self.targets, self.weights, self.degrees
         return *numbers, ctypes.c_int64(self.graph.n_vertices), *map(address, arrays)
 
 
-def address(array: Any) -> Any:
+def address(array):
     return ctypes.c_void_p(None if array is None else array.ctypes.data)
 
 
-def hubs(weighted: bool) -> Graph:
+def hubs(weighted):
     """Return a graph with vertices of every degree class, two hubs among them."""
     graph = lfr(2600, max_degree=1500, min_community=40, max_community=400, seed=SEED).graph
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
@@ -73,7 +71,7 @@ def hubs(weighted: bool) -> Graph:
 
 
 @pytest.fixture(scope="module", params=[(kind, b) for kind in KINDS for b in (1, 3)], ids=str)
-def device(request: pytest.FixtureRequest) -> Device:
+def device(request):
     name, blocks = request.param
     found = device_of(hubs(weighted=name.startswith("weighted")), KINDS[name], blocks)
     if blocks == 3:
@@ -81,7 +79,7 @@ def device(request: pytest.FixtureRequest) -> Device:
     return found
 
 
-def device_of(graph: Graph, kind: int, blocks: int) -> Device:
+def device_of(graph, kind, blocks):
     offsets, targets, weights, kept = graph.offsets, graph.targets, None, None
     if kind in (1, 3, 4):
         packed = Packer(graph).pack(sort=kind != 3)
@@ -96,12 +94,12 @@ def device_of(graph: Graph, kind: int, blocks: int) -> Device:
     return Device(blocks, kind, graph, offsets, targets, weights, degrees, kept)
 
 
-def on_cpu(graph: Graph) -> tuple[CpuEngine, Any]:
+def on_cpu(graph):
     engine = CpuEngine(Options(method="leiden", seed=SEED), ignore)
     return engine, engine.load(graph)
 
 
-def test_moving_refining_and_aggregating(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+def test_moving_refining_and_aggregating(emulated, device):
     assert check_a_level(emulated, device) < device.graph.n_vertices // 4
 
 
@@ -124,7 +122,7 @@ SMALL = {
         if (name == "weighted") == kind.startswith("weighted")
     ],
 )
-def test_small_graphs(emulated: dict[str, ctypes.CDLL], name: str, kind: str, queued: int) -> None:
+def test_small_graphs(emulated, name, kind, queued):
     graph = SMALL[name]().graph
     assert graph.weighted == kind.startswith("weighted")
     device = device_of(graph, KINDS[kind], blocks=2)
@@ -133,7 +131,7 @@ def test_small_graphs(emulated: dict[str, ctypes.CDLL], name: str, kind: str, qu
 
 
 @pytest.mark.parametrize("kind", ["unweighted", "weighted"])
-def test_hubs_of_several_partitions(emulated: dict[str, ctypes.CDLL], kind: str) -> None:
+def test_hubs_of_several_partitions(emulated, kind):
     n, random = 24_000, np.random.default_rng(SEED)
     leaves = [3 + random.choice(n - 3, count, replace=False) for count in (9000, 5000, 2100)]
     u = np.concatenate([np.arange(n - 1), *(np.full(len(x), i) for i, x in enumerate(leaves))])
@@ -143,7 +141,7 @@ def test_hubs_of_several_partitions(emulated: dict[str, ctypes.CDLL], kind: str)
     assert check_a_level(emulated, device_of(graph, KINDS[kind], blocks=3)) > 5000
 
 
-def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
+def check_a_level(emulated, device):
     """Compare what becomes of level 0; return its communities."""
     graph, n = device.graph, device.graph.n_vertices
     engine, level = on_cpu(graph)
@@ -178,9 +176,7 @@ def check_a_level(emulated: dict[str, ctypes.CDLL], device: Device) -> int:
     return len(np.unique(labels))
 
 
-def moved_by(
-    library: ctypes.CDLL, device: Device, start: Any = None, cycle: int = 0
-) -> tuple[Any, Any, list[int]]:
+def moved_by(library, device, start=None, cycle=0):
     """Return labels, totals, and the kernel's counts."""
     n, counts = device.graph.n_vertices, np.zeros(5, np.uint64)
     labels, totals = (np.zeros(n, np.uint32) for _ in range(2))
@@ -198,15 +194,7 @@ def moved_by(
     return labels, totals, counts[:4].tolist()
 
 
-def check_aggregated(
-    library: ctypes.CDLL,
-    device: Device,
-    numbers: Any,
-    chunk: int,
-    sampled: bool,
-    level: Any,
-    coarse: Any,
-) -> int:
+def check_aggregated(library, device, numbers, chunk, sampled, level, coarse):
     """Check aggregation in chunks of so many arcs; return how many there are."""
     n, arcs = device.graph.n_vertices, device.graph.n_arcs
     offsets, counts = np.zeros(n + 1, np.int64), np.array([arcs, sampled, 0, 0, 0, 0], np.uint64)
@@ -232,7 +220,7 @@ def check_aggregated(
     return int(counts[5])
 
 
-def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+def test_moving_on_from_communities(emulated, device):
     engine, level = on_cpu(device.graph)
     level.cycle = 1
     level.start = (np.arange(device.graph.n_vertices, dtype=np.uint32) // 20) * 20
@@ -245,9 +233,7 @@ def test_moving_on_from_communities(emulated: dict[str, ctypes.CDLL], device: De
 
 @pytest.mark.parametrize("kind", ["packed", "offsets32"])
 @pytest.mark.parametrize("members", [256, 257, 258, 513])
-def test_sizes_in_bytes_tell_one_vertex_from_one_more_than_256(
-    emulated: dict[str, ctypes.CDLL], kind: str, members: int
-) -> None:
+def test_sizes_in_bytes_tell_one_vertex_from_one_more_than_256(emulated, kind, members):
     """A vertex alone joins a community of higher number, unless that is one vertex, too."""
     leaves = np.arange(members)
     ring = leaves + members
@@ -264,9 +250,7 @@ def test_sizes_in_bytes_tell_one_vertex_from_one_more_than_256(
 
 
 @pytest.mark.parametrize("low", [1, -3, -200, 100])
-def test_bytes_that_many_add_to_take_few_accesses(
-    emulated: dict[str, ctypes.CDLL], low: int
-) -> None:
+def test_bytes_that_many_add_to_take_few_accesses(emulated, low):
     """However many threads add to the same bytes: each is done after four at most."""
     random, n = np.random.default_rng(SEED), 20_000
     at = random.integers(0, 8, n, dtype=np.uint32)
@@ -285,7 +269,7 @@ def test_bytes_that_many_add_to_take_few_accesses(
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_arcs_read_once_more_are_counted(emulated: dict[str, ctypes.CDLL], blocks: int) -> None:
+def test_arcs_read_once_more_are_counted(emulated, blocks):
     """Of every vertex that moved, where all sweeps prune: here each has 26 neighbours."""
     graph = stencil((9, 9, 9), periodic=True).graph
     assert set(np.diff(graph.offsets)) == {26}
@@ -296,7 +280,7 @@ def test_arcs_read_once_more_are_counted(emulated: dict[str, ctypes.CDLL], block
     assert 0 < device.read_again < visited
 
 
-def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: Device) -> None:
+def test_communities_between_levels(emulated, device):
     graph, n = device.graph, device.graph.n_vertices
     engine, level = on_cpu(graph)
     level.start = (np.arange(n, dtype=np.uint32) // 60) * 60
@@ -318,7 +302,7 @@ def test_communities_between_levels(emulated: dict[str, ctypes.CDLL], device: De
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
-def test_masses_of_communities(emulated: dict[str, ctypes.CDLL], blocks: int) -> None:
+def test_masses_of_communities(emulated, blocks):
     n = 3000
     random = np.random.default_rng(SEED)
     masses = random.integers(-9, 2**40, n)
@@ -332,9 +316,7 @@ def test_masses_of_communities(emulated: dict[str, ctypes.CDLL], blocks: int) ->
 
 
 @pytest.mark.parametrize("item_bytes", [4, 12])
-def test_blocked_loops_visit_each_element_once_and_each_page_by_one_warp(
-    emulated: dict[str, ctypes.CDLL], item_bytes: int
-) -> None:
+def test_blocked_loops_visit_each_element_once_and_each_page_by_one_warp(emulated, item_bytes):
     blocks, threads = 2, 256
     for count in (0, 1, 31, 1024, 1025, 100_003):
         for pages in (1, 3, 10):

@@ -1,8 +1,5 @@
 """How the engine takes levels on the way to the CPU's labels, without a device."""
 
-from __future__ import annotations
-
-import ctypes
 import sys
 from dataclasses import replace
 from typing import Any
@@ -23,7 +20,6 @@ from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import coarse_bytes, coarse_memory, shape
 from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
 from louvain_um.gpu.relabel import relabel
@@ -37,8 +33,8 @@ pytestmark = pytest.mark.deep
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str
-) -> None:
+    monkeypatch, emulated, method
+):
     graph = rmat(12, edge_factor=4, seed=3).graph
     small = replace(engine.LIMITS, small=1 << 10)
     isolated = np.count_nonzero(np.diff(graph.offsets) == 0)
@@ -47,10 +43,7 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
         monkeypatch.setattr(module, "LIMITS", small)
     options: Any = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    with (
-        emulated_devices(monkeypatch, emulated, 1) as kernels,
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
     assert np.array_equal(found.labels, one.labels)
     assert found.modularity == one.modularity
@@ -62,9 +55,7 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
     assert launched.count("number_labels") >= len(few) - sum(few) > 0
 
 
-def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, emulated):
     graph = rmat(12, edge_factor=4, seed=3).graph
     small = replace(engine.LIMITS, small=1 << 10)
     for module in (engine, coarse_bytes, coarse_memory, shape):
@@ -74,7 +65,7 @@ def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(
         monkeypatch.setattr(reaggregate, name, 0)
     made, real = list[int](), reaggregate.from_input
 
-    def watching(*given: Any) -> Any:
+    def watching(*given):
         made.append(given[3].arcs)
         return real(*given)
 
@@ -88,16 +79,11 @@ def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_small_levels_are_launched_without_waiting_for_what_moved(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str
-) -> None:
+def test_small_levels_are_launched_without_waiting_for_what_moved(monkeypatch, emulated, method):
     graph = rmat(8, seed=3).graph
     options: Any = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    with (
-        emulated_devices(monkeypatch, emulated, 1) as kernels,
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert set(run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
     assert np.array_equal(found.labels, one.labels)
@@ -114,8 +100,8 @@ def test_small_levels_are_launched_without_waiting_for_what_moved(
 @pytest.mark.parametrize("ahead", [1 << 22, 600])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_larger_levels_are_begun_without_waiting_for_what_moved(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, ahead: int
-) -> None:
+    monkeypatch, emulated, method, ahead
+):
     """Leiden reads nothing for nothing that takes long: the input, or levels of many arcs."""
     graph = stencil((50, 50)).graph
     options: Any = Options(method=method, seed=3, device="cuda:0")
@@ -124,7 +110,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
         monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=1, ahead=ahead))
     begun, wanted, real = list[list[str]](), list[bool](), GpuEngine.go_ahead
 
-    def going(run: GpuEngine, level: GpuLevel) -> None:
+    def going(run, level):
         before = len(kernels.launched)
         real(run, level)
         begun.append([kernel for _, kernel in kernels.launched[before:]])
@@ -132,10 +118,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
         wanted.append(method == "louvain" or certain or (level.number > 0 and few))
 
     monkeypatch.setattr(GpuEngine, "go_ahead", going)
-    with (
-        emulated_devices(monkeypatch, emulated, 1) as kernels,
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert set(run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
         assert not run.memory.overflowed
@@ -149,7 +132,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
     assert launched.count("number_labels") > launched.count("group_members") == len(found.levels)
 
 
-def renewed(engine: Any, graph: Graph, start: Any, **awake: Any) -> tuple[Any, list[Any]]:
+def renewed(engine, graph, start, **awake):
     """Return the labels and the levels of a renewal."""
     run = Run(engine, engine.options, Stopwatch(ignore), renews=True)
     run.best = partition.RELEASED
@@ -160,9 +143,7 @@ def renewed(engine: Any, graph: Graph, start: Any, **awake: Any) -> tuple[Any, l
     return engine.labels(path), [replace(level, seconds=0.0) for level in run.levels]
 
 
-def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(monkeypatch, emulated):
     monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
     monkeypatch.setattr(rules, "RENEWAL_FACTOR", 1)
     rng = np.random.default_rng(5)
@@ -190,12 +171,7 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(
 
 @pytest.mark.parametrize("small", [1 << 19, 1])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_a_renewal_goes_on_although_no_single_vertex_moves(
-    monkeypatch: pytest.MonkeyPatch,
-    emulated: dict[str, ctypes.CDLL],
-    method: Any,
-    small: int,
-) -> None:
+def test_a_renewal_goes_on_although_no_single_vertex_moves(monkeypatch, emulated, method, small):
     for module in (engine, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=small))
     # Four cliques in halves, and no vertex is to move.
@@ -214,16 +190,14 @@ def test_a_renewal_goes_on_although_no_single_vertex_moves(
 
 
 @pytest.mark.parametrize("small", [1 << 19, 256, 1])
-def test_renewals_that_join_whole_communities_find_those_of_the_cpu(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], small: int
-) -> None:
+def test_renewals_that_join_whole_communities_find_those_of_the_cpu(monkeypatch, emulated, small):
     """Also where the next level has been made of parts before it was known that they stay."""
     for module in (engine, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=small))
     starts = list[tuple[Graph, Any, Any]]()
     real = partition.run_cycle
 
-    def noting(view: Any, start: Any, marks: Any, *given: Any, **renews: Any) -> Any:
+    def noting(view, start, marks, *given, **renews):
         starts.append((dynamic.snapshot(), start.copy(), marks.copy()))
         return real(view, start, marks, *given, **renews)
 
@@ -239,11 +213,11 @@ def test_renewals_that_join_whole_communities_find_those_of_the_cpu(
     joined, discarded, most = list[int](), list[Begun](), 0
     components, discard = relabel.components, Begun.discard
 
-    def joining(kernels: Any, memory: Any, level: Any) -> None:
+    def joining(kernels, memory, level):
         joined.append(level.arcs)
         components(kernels, memory, level)
 
-    def discarding(ahead: Begun) -> None:
+    def discarding(ahead):
         discarded.append(ahead)
         discard(ahead)
 
@@ -274,10 +248,8 @@ def test_renewals_that_join_whole_communities_find_those_of_the_cpu(
     ],
     ids=["rmat", "stencil", "edge", "nothing"],
 )
-def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], graph: Graph
-) -> None:
-    def there(values: Any) -> Any:
+def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(monkeypatch, emulated, graph):
+    def there(values):
         return np.array(values).view(HostArray)
 
     with emulated_devices(monkeypatch, emulated, 1) as kernels:

@@ -1,7 +1,5 @@
 """The operators of users as CUDA: expressions and kernels, emulated, give what NumPy gives."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess
@@ -97,7 +95,7 @@ GRAPHS = {
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def library(tmp_path_factory):
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("no g++ here")
@@ -121,11 +119,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return ctypes.CDLL(str(folder / "operators.so"))
 
 
-def place(array: Any) -> ctypes.c_void_p:
+def place(array):
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def view_of(rows: Any) -> Any:
+def view_of(rows):
     """Return the bytes of `RowView` of row_view.cuh."""
     weights = 0 if rows.weights is None else rows.weights.ctypes.data
     fields = [rows.n_vertices, *(a.ctypes.data for a in (rows.begins, rows.ends, rows.targets))]
@@ -133,7 +131,7 @@ def view_of(rows: Any) -> Any:
 
 
 @pytest.mark.parametrize("k", range(len(TEXTS)), ids=lambda k: TEXTS[k])
-def test_expressions(library: ctypes.CDLL, k: int) -> None:
+def test_expressions(library, k):
     rng = np.random.default_rng(k)
     ends = np.iinfo(np.int64)
     pool = np.array([ends.min, ends.max, -7, -1, 1, 2, 3, 5, 40, 41, 10**12])
@@ -147,9 +145,7 @@ def test_expressions(library: ctypes.CDLL, k: int) -> None:
 
 
 @pytest.mark.parametrize("k", [TEXTS.index("y // x if x else -1"), TEXTS.index("x // 7 + y % 5")])
-def test_a_divisor_of_zero_is_told_though_its_quotient_is_not_used(
-    library: ctypes.CDLL, k: int
-) -> None:
+def test_a_divisor_of_zero_is_told_though_its_quotient_is_not_used(library, k):
     x, out = np.array([3, 0, 4]), np.zeros(3, np.int64)
     function = getattr(library, f"expression_{k}")
     function.restype = ctypes.c_bool
@@ -160,7 +156,7 @@ def test_a_divisor_of_zero_is_told_though_its_quotient_is_not_used(
 @pytest.mark.parametrize("gapped", [False, True])
 @pytest.mark.parametrize("combine", WAYS)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_advance(library: ctypes.CDLL, name: str, combine: str, gapped: bool) -> None:
+def test_advance(library, name, combine, gapped):
     graph = GRAPHS[name]
     rows: Any = Gapped(graph).view() if gapped else RowView.of(graph)
     rng, n = np.random.default_rng(1), graph.n_vertices
@@ -178,7 +174,7 @@ def test_advance(library: ctypes.CDLL, name: str, combine: str, gapped: bool) ->
     assert state[1] == 0
 
 
-def test_filter(library: ctypes.CDLL) -> None:
+def test_filter(library):
     rng = np.random.default_rng(2)
     frontier = np.arange(0, 100, 3, dtype=np.uint32)
     a, b = rng.integers(0, 9, 100), rng.integers(0, 3, 100)
@@ -191,7 +187,7 @@ def test_filter(library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_intersect(library: ctypes.CDLL, name: str) -> None:
+def test_intersect(library, name):
     graph = GRAPHS[name]
     rng, n = np.random.default_rng(3), graph.n_vertices
     pairs = rng.integers(0, n, (300, 2)).astype(np.uint32)

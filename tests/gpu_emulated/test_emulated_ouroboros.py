@@ -1,7 +1,5 @@
 """Ouroboros on the CPU: every interleaving of a few threads, and random traces of many."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

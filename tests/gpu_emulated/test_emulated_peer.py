@@ -1,8 +1,5 @@
 """A neighbour's memory in the place of the host's: the engine's labels, and where its bytes are."""
 
-from __future__ import annotations
-
-import ctypes
 from dataclasses import replace
 from typing import Any
 
@@ -29,9 +26,9 @@ pytestmark = pytest.mark.deep
 @pytest.mark.parametrize("way", ["small", "still", "in pages"])
 @pytest.mark.parametrize(("method", "budget"), [("louvain", "40%"), ("leiden", "40%")])
 def test_what_does_not_fit_lies_on_the_peer(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, budget: str,
-    way: str,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, method, budget,
+    way,
+):  # fmt: skip
     graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
     plain: Any = Options(method=method, seed=3)
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
@@ -48,10 +45,7 @@ def test_what_does_not_fit_lies_on_the_peer(
         monkeypatch.setattr(cost, "WAITING", 0)
     if way == "still":
         monkeypatch.setattr(auto, "LEAST_PAGES", 1 << 30)
-    with (
-        emulated_devices(monkeypatch, emulated, 2) as kernels,
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         plan, taken = run.plan, kernels.runtime.taken
         made = {place for kind, place, _ in kernels.runtime.created if kind == 1}
@@ -67,15 +61,13 @@ def test_what_does_not_fit_lies_on_the_peer(
         assert taken[1] >= plan.host_bytes > 0
 
 
-def test_a_peer_that_is_full_is_left_to_itself(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_a_peer_that_is_full_is_left_to_itself(monkeypatch, emulated):
     graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
     options = Options(device="cuda:0", peer_memory="cuda:1", device_budget="60%")
     monkeypatch.setattr(engine, "peer_room", lambda peer: 0)
     chosen = list[Any]()
 
-    def stop(layout: Any, *_: Any, **__: Any) -> Any:
+    def stop(layout, *_, **__):
         chosen.extend(layout)
         raise MemoryError
 
@@ -100,6 +92,6 @@ def test_a_peer_that_is_full_is_left_to_itself(
         ("cuda:0", 1, "such as 'cuda:1'"),
     ],
 )
-def test_options_that_name_no_neighbour(device: str, peer: Any, message: str) -> None:
+def test_options_that_name_no_neighbour(device, peer, message):
     with pytest.raises(OptionError, match=message):
         Options(device=device, peer_memory=peer)

@@ -1,7 +1,5 @@
 """Targets of few bytes hold what they held, however kernels read them."""
 
-from __future__ import annotations
-
 import ctypes
 from types import SimpleNamespace
 
@@ -15,16 +13,14 @@ from tests.gpu_emulated.test_emulated_kernels import SEED, address
 pytestmark = pytest.mark.deep
 
 
-def ends_of(n: int) -> list[tuple[int, int]]:
+def ends_of(n):
     """Return ends of rows of n arcs: all, and short ones in one block of 128 arcs or in two."""
     pairs = ((0, n), (n // 3, n), (3, 40), (100, 150), (97, 224), (96, 224), (127, 256))
     return [(low, high) for low, high in pairs if high <= n]
 
 
 @pytest.mark.parametrize("stretch", [1, 2, 3, 31, 32, 33, 61, 64, 1024])
-def test_warps_write_targets_of_24_bits_beside_each_other(
-    emulated: dict[str, ctypes.CDLL], stretch: int
-) -> None:
+def test_warps_write_targets_of_24_bits_beside_each_other(emulated, stretch):
     random = np.random.default_rng(SEED)
     given = random.integers(0, MOST_VERTICES, 3001, dtype=np.uint32)
     bytes_of = given.view(np.uint8).reshape(-1, 4)[:, :3].ravel()
@@ -45,9 +41,7 @@ def test_warps_write_targets_of_24_bits_beside_each_other(
 
 @pytest.mark.parametrize("most", [1, 1 << 8, 1 << 16, 1 << 24, 1 << 32])
 @pytest.mark.parametrize("alike", [False, True])
-def test_packed_targets_are_read_as_they_were(
-    emulated: dict[str, ctypes.CDLL], most: int, alike: bool
-) -> None:
+def test_packed_targets_are_read_as_they_were(emulated, most, alike):
     random = np.random.default_rng(SEED)
     for n in (1, 5, 31, 127, 128, 129, 3001):
         # Blocks begin anywhere, and some are narrower than others.

@@ -7,8 +7,6 @@ options and the compiler's version. `compiled.txt` keeps a digest of them for ea
 architecture, so that only what has changed since is compiled. Without the file, everything is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys
@@ -33,7 +31,7 @@ UNITS: Final = [
 NOTES: Final = Path(__file__).with_name("compiled.txt")
 
 
-def note(source: str, architecture: int) -> str:
+def note(source, architecture):
     """Return a line for what compiling all units of a source would make."""
     target, total = images.target(architecture), hashlib.sha256()
     for name, types in UNITS:
@@ -43,7 +41,7 @@ def note(source: str, architecture: int) -> str:
     return f"{source} {architecture} {total.hexdigest()[:40]}"
 
 
-def compile_unit(job: tuple[str, str, int]) -> None:
+def compile_unit(job):
     """Compile the kernels of a source with these types, unless their image is cached."""
     source, types, architecture = job
     names = kernel_list.together(source, types)
@@ -52,12 +50,12 @@ def compile_unit(job: tuple[str, str, int]) -> None:
     assert sorted(image.names) == sorted(names)
 
 
-def noted() -> set[str]:
+def noted():
     """Return the notes of what has been compiled."""
     return set(NOTES.read_text().splitlines()) if NOTES.exists() else set()
 
 
-def main() -> None:
+def main():
     """Compile what is not noted, on all processors, and note it."""
     known = noted()
     notes = {(s, a): note(s, a) for s in kernel_list.CATALOGUE for a in ARCHITECTURES}

@@ -1,7 +1,5 @@
 """Kinds of the benchmarks are graphs, whichever library makes them; their triangles are sampled."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

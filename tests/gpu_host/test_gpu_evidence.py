@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path
@@ -14,7 +12,7 @@ from tests.gpu_evidence import EVIDENCE, device_sources, source_digest
 
 
 @pytest.mark.records
-def test_the_device_tests_ran_on_these_sources() -> None:
+def test_the_device_tests_ran_on_these_sources():
     """After a change of the CUDA engine: ``pytest -m gpu`` on a device, or say why not yet."""
     evidence = json.loads(EVIDENCE.read_text(encoding="utf-8"))
     if evidence.get("pending"):
@@ -27,21 +25,21 @@ def test_the_device_tests_ran_on_these_sources() -> None:
     )
 
 
-def test_every_kernel_counts_and_every_header_that_it_may_include() -> None:
+def test_every_kernel_counts_and_every_header_that_it_may_include():
     counted = {file.name for file in device_sources()}
     assert counted >= images.sources().keys()
     assert counted >= {"blocked.cuh", "probes.cu", "device_backend.py", "test_placer_arrays.py"}
 
 
-def ran(failed: int = 0, **more: str) -> dict[str, Any]:
+def ran(failed=0, **more):
     return {"name": "H", "passed": 9, "failed": failed, "skipped": 1, **more}
 
 
-def test_parts_of_a_run_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_a_run_add_up(tmp_path, monkeypatch):
     file = tmp_path / "evidence.json"
     monkeypatch.setattr(gpu_evidence, "EVIDENCE", file)
 
-    def after(name: str, entry: dict[str, Any], sources: str = "one") -> dict[str, Any]:
+    def after(name, entry, sources="one"):
         gpu_evidence.save({name: entry}, sources)
         found: dict[str, Any] = json.loads(file.read_text())
         return found
@@ -60,7 +58,7 @@ def test_parts_of_a_run_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_each_file_is_in_one_part(count: int) -> None:
+def test_each_file_is_in_one_part(count):
     sizes = {"a": 40, "b": 9, "c": 9, "d": 5, "e": 1}
     every = [
         SimpleNamespace(path=Path(name), name=f"{name}{i}", get_closest_marker=lambda _: True)

@@ -1,9 +1,5 @@
 """What a plan leaves on the host is compared with the host's memory before it is allocated."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from louvain_um.core import headroom
@@ -15,9 +11,7 @@ from louvain_um.placement.policy.policy import Placement
 
 
 @pytest.mark.parametrize("kind", ["host_mapped", "pinned", "split"])
-def test_a_host_that_is_too_small(
-    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_host_that_is_too_small(kind, monkeypatch, tmp_path):
     info = tmp_path / "meminfo"
     info.write_text(f"MemAvailable: {4 << 20} kB\n")
     monkeypatch.setattr(headroom, "MEMORY_INFO", info)

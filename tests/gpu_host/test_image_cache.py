@@ -1,10 +1,6 @@
 """Compiled kernels on disk: found again, never trusted blindly, never the reason for a failure."""
 
-from __future__ import annotations
-
 import ctypes
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +11,7 @@ IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json", b'{"sha256": "0", "names": {}}\nx'])
-def test_a_damaged_image_is_a_miss(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_image_is_a_miss(tmp_path, damage):
     file = tmp_path / "deep" / "one.image"
     assert image_cache.load(file) is None
     image_cache.save(file, IMAGE)
@@ -25,7 +21,7 @@ def test_a_damaged_image_is_a_miss(tmp_path: Path, damage: bytes) -> None:
     assert image_cache.load(file) is None
 
 
-def test_a_closed_cache_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_cache_is_no_error(tmp_path):
     (tmp_path / "file").touch()
     closed = tmp_path / "file" / "one.image"
     image_cache.save(closed, IMAGE)
@@ -33,13 +29,13 @@ def test_a_closed_cache_is_no_error(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_cache_goes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_goes_where_it_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path))
     assert image_cache.cache_folder() == tmp_path / "kernels"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """A folder of sources, with a cache of its own."""
     try:
         nvrtc.compiler()
@@ -52,8 +48,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_digests_follow_sources_types_and_architecture(folder: Path) -> None:
-    def digest(name: str = "k", architecture: str = "sm_75") -> str:
+def test_digests_follow_sources_types_and_architecture(folder):
+    def digest(name="k", architecture="sm_75"):
         images.sources.cache_clear()
         return images.digest("one", [name], architecture, folder)
 
@@ -70,23 +66,21 @@ def test_digests_follow_sources_types_and_architecture(folder: Path) -> None:
     assert digest() not in (first, second)
 
 
-def test_what_was_compiled_once_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_compiled_once_is_read(folder, monkeypatch):
     first = images.cached_image("one", ["k"], images.target(75), folder)
     monkeypatch.setattr(images, "build", None)
     assert images.cached_image("one", ["k"], images.target(75), folder) == first
 
 
-def test_the_cpu_is_always_there() -> None:
+def test_the_cpu_is_always_there():
     choice = device.pick("cpu")
     assert (str(choice), choice.index) == ("cpu", -1)
     with choice.current():
         pass
 
 
-def test_without_a_driver_auto_is_the_cpu_and_cuda_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def missing(name: str) -> None:
+def test_without_a_driver_auto_is_the_cpu_and_cuda_an_error(monkeypatch):
+    def missing(name):
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
@@ -101,18 +95,18 @@ def test_without_a_driver_auto_is_the_cpu_and_cuda_an_error(
 class Driver:
     """Stands for libcuda with devices of given compute capabilities."""
 
-    def __init__(self, *found: tuple[int, int], status: int = 0) -> None:
+    def __init__(self, *found, status=0):
         self.found = found
         self.status = status
 
-    def cuInit(self, flags: int) -> int:  # noqa: N802
+    def cuInit(self, flags):  # noqa: N802
         return self.status
 
-    def cuDeviceGetCount(self, count: Any) -> int:  # noqa: N802
+    def cuDeviceGetCount(self, count):  # noqa: N802
         count._obj.value = len(self.found)
         return 0
 
-    def cuDeviceGetAttribute(self, value: Any, attribute: int, index: int) -> int:  # noqa: N802
+    def cuDeviceGetAttribute(self, value, attribute, index):  # noqa: N802
         value._obj.value = self.found[index][device.CAPABILITY.index(attribute)]
         return 0
 
@@ -127,22 +121,20 @@ class Driver:
         (Driver((9, 0), (9, 0)), "cuda:2", "cuda:0 … cuda:1"),
     ],
 )
-def test_a_device_that_is_not_there(
-    monkeypatch: pytest.MonkeyPatch, driver: Driver, asked: str, reason: str
-) -> None:
+def test_a_device_that_is_not_there(monkeypatch, driver, asked, reason):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: driver)
     with pytest.raises(DeviceUnavailableError, match=reason):
         device.pick(asked)
 
 
-def test_a_device_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_too_old(monkeypatch):
     pytest.importorskip("cupy")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver((7, 0)))
     with pytest.raises(DeviceUnavailableError, match=r"compute capability 7\.0, less than 7\.5"):
         device.pick("cuda:0")
 
 
-def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cupy(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver((9, 0)))
     monkeypatch.setattr(device.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DeviceUnavailableError, match=r"louvain-um\[cuda13\]"):

@@ -5,27 +5,16 @@ for all four, and notes it. Images go through the engine's own cache on disk. Ea
 own, so that pytest-xdist compiles side by side.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from louvain_um.algorithms.expressions import Expression
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.runtime import images, kernel_list, nvrtc
-from tests.gpu_host.compiled_units import (
-    ARCHITECTURES,
-    TESTED,
-    UNITS,
-    compile_unit,
-    note,
-    noted,
-)
+from tests.gpu_host.compiled_units import ARCHITECTURES, TESTED, UNITS, compile_unit, note, noted
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _compiler() -> None:
+def _compiler():
     try:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
@@ -33,13 +22,13 @@ def _compiler() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
-def test_kernels_compile(unit: tuple[str, str]) -> None:
+def test_kernels_compile(unit):
     if note(unit[0], TESTED) not in noted():
         compile_unit((*unit, TESTED))
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_expressions_of_users_compile(architecture: int) -> None:
+def test_expressions_of_users_compile(architecture):
     along = Expression("min(x // max(w, 1), y % 7) if u != v else -x", tuple("uvwxy"), "along")
     condition = Expression("not a or 3 < a <= v", ("a", "v"), "condition")
     target = images.target(architecture)
@@ -51,7 +40,7 @@ def test_expressions_of_users_compile(architecture: int) -> None:
         assert list(image.names) == [name]
 
 
-def test_units_cover_every_kernel() -> None:
+def test_units_cover_every_kernel():
     for source in kernel_list.CATALOGUE:
         compiled = [
             name
@@ -62,7 +51,7 @@ def test_units_cover_every_kernel() -> None:
         assert sorted(compiled) == sorted(kernel_list.everything(source))
 
 
-def test_a_note_is_of_all_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_is_of_all_that_is_compiled(monkeypatch):
     before = note("bfs", 80), note("move", 80)
     assert note("bfs", 75) != before[0]
     files = {**images.sources(), "grid.cuh": images.sources()["grid.cuh"] + "// changed\n"}
@@ -79,17 +68,17 @@ def test_a_note_is_of_all_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> N
         assert note("bfs", 80) == before[0]
 
 
-def test_every_source_is_in_the_catalogue() -> None:
+def test_every_source_is_in_the_catalogue():
     assert {file.stem for file in images.FOLDER.rglob("*.cu")} == set(kernel_list.CATALOGUE)
 
 
-def test_an_error_names_file_and_line(tmp_path: Path) -> None:
+def test_an_error_names_file_and_line(tmp_path):
     (tmp_path / "bad.cu").write_text('#include "rules.cuh"\n__global__ void bad() { nothing; }\n')
     with pytest.raises(KernelCompileError, match=r"bad\.cu\(2\).*nothing"):
         images.build("bad", ["bad"], images.target(75), tmp_path)
 
 
-def test_a_younger_device_gets_code_of_its_generation_or_ptx() -> None:
+def test_a_younger_device_gets_code_of_its_generation_or_ptx():
     assert images.target(91) == "--gpu-architecture=sm_90"
     assert images.target(999).startswith("--gpu-architecture=compute_")
     with pytest.raises(DeviceUnavailableError, match=r"compute capability 2\.0"):

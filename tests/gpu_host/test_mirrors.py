@@ -1,9 +1,5 @@
 """What Python and CUDA both write down is the same: structures, field by field, and constants."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -107,14 +103,11 @@ CONSTANTS = {
         },
     },
     FOLLOWING: {"MOST_PART": rules.MOST_PART, "MOST_PART_ARCS": rules.MOST_PART_ARCS},
-    ALGORITHMS: {
-        "THREADS": algorithms.THREADS,
-        "STATE_BYTES": 8 * algorithms.STATE_WORDS,
-    },
+    ALGORITHMS: {"THREADS": algorithms.THREADS, "STATE_BYTES": 8 * algorithms.STATE_WORDS},
 }
 
 
-def compile_checks(folder: Path, sources: tuple[str, ...], checks: list[str]) -> None:
+def compile_checks(folder, sources, checks):
     """Compile assertions behind the sources that define what they are about."""
     try:
         nvrtc.compiler()
@@ -128,7 +121,7 @@ def compile_checks(folder: Path, sources: tuple[str, ...], checks: list[str]) ->
     images.build("mirrors", ["none"], images.target(90), folder)
 
 
-def checks_of(sources: tuple[str, ...]) -> list[str]:
+def checks_of(sources):
     """Return assertions that structures are laid out as NumPy would, and constants are the same."""
     found = [f"static_assert({k} == {v}u);" for k, v in CONSTANTS.get(sources, {}).items()]
     for number, (where, struct) in enumerate(STRUCTS):
@@ -144,13 +137,11 @@ def checks_of(sources: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize(
     "sources", sorted({where for where, _ in STRUCTS} | set(CONSTANTS)), ids="-".join
 )
-def test_structures_and_constants_are_those_that_python_fills(
-    tmp_path: Path, sources: tuple[str, ...]
-) -> None:
+def test_structures_and_constants_are_those_that_python_fills(tmp_path, sources):
     compile_checks(tmp_path, sources, checks_of(sources))
 
 
-def test_a_structure_takes_every_field_once() -> None:
+def test_a_structure_takes_every_field_once():
     pair = layout(seed=np.uint32, rate=np.float64)
     struct = Struct(pair, seed=3, rate=0.5)
     struct.set(seed=7)

@@ -1,7 +1,5 @@
 """Packed graphs hold what they held, short rows first."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +12,6 @@ from louvain_um.gpu.memory.packed import (
     HEADER,
     PACKED_ARCS,
     START_BITS,
-    Packed,
     Packer,
     most_bytes,
     whole_arcs,
@@ -23,16 +20,14 @@ from louvain_um.gpu.memory.packed import (
 ARCS = (0, 1, 2, 3, 4, 5, 15, 16, 127, 128, 129)
 
 
-def graph_of(
-    lengths: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, n: int = 1 << 32
-):
+def graph_of(lengths, targets, weights=None, n=1 << 32):
     """Return rows of a graph of n vertices, most of which have none."""
     offsets = np.append(0, np.cumsum(lengths))
     arrays = {"offsets": offsets, "targets": targets.astype(np.uint32), "weights": weights}
     return SimpleNamespace(**arrays, n_arcs=len(targets), n_vertices=n)
 
 
-def heads_of(packed: Packed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def heads_of(packed):
     """Return each block's smallest target, bytes a target, and first byte."""
     if packed.heads[0]:
         lines = np.asarray(packed.lines, np.uint64)
@@ -48,7 +43,7 @@ def heads_of(packed: Packed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def unpacked(packed: Packed, arcs: int) -> np.ndarray:
+def unpacked(packed, arcs):
     bases, widths, lines = heads_of(packed)
     found = np.empty(arcs, np.int64)
     data = packed.targets.view(np.uint8)
@@ -61,7 +56,7 @@ def unpacked(packed: Packed, arcs: int) -> np.ndarray:
     return found
 
 
-def row(packed: Packed, values: np.ndarray, v: int) -> np.ndarray:
+def row(packed, values, v):
     entry = int(packed.offsets[v].view(np.uint64))
     start, arcs = entry & (1 << START_BITS) - 1, entry >> START_BITS
     return values[start : start + arcs]

@@ -1,7 +1,5 @@
 """Runs on a GPU: on which device, what is refused, what errors say; on a machine without one."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
@@ -30,26 +28,26 @@ class OutOfMemoryError(MemoryError):
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+def broken(monkeypatch):
     """A GPU whose engine raises what is put into the list."""
     raised: list[BaseException] = []
 
     class Engine:
         plan: Any = lu.plan(TRIANGLE, machine="h200")
 
-        def __init__(self, *_: object) -> None: ...
+        def __init__(self, *_): ...
 
-        def __enter__(self) -> Engine:
+        def __enter__(self):
             return self
 
-        def __exit__(self, *_: object) -> None: ...
+        def __exit__(self, *_): ...
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             raise raised[0]
 
     class Choice(device.Choice):
         @contextmanager
-        def current(self) -> Any:
+        def current(self):
             yield
 
     cuda = SimpleNamespace(
@@ -83,7 +81,7 @@ def test_a_kernel_that_does_not_compile_says_what_to_do(broken):
             lu.louvain(TRIANGLE, device="cuda")
 
 
-def placed(number: int) -> DeviceGraph:
+def placed(number):
     offsets: Any = SimpleNamespace(device=SimpleNamespace(id=number))
     return DeviceGraph(offsets, offsets)
 

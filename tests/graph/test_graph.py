@@ -1,16 +1,12 @@
 """Graphs: rows of compressed storage, checks, and exports."""
 
-from __future__ import annotations
-
 import builtins
 from collections import defaultdict
-from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from numpy.typing import NDArray
 
 import louvain_um as lu
 from louvain_um.core import parallel
@@ -20,9 +16,7 @@ from louvain_um.graph.graph import Graph
 from tests.graphs import graphs
 
 
-def plainly(
-    u: NDArray[np.uint32], v: NDArray[np.uint32], w: NDArray[np.int64] | None, summing: bool
-) -> tuple[dict[tuple[int, int], int], int]:
+def plainly(u, v, w, summing):
     """Return the weight of each edge, 0 included, and how many edges repeat another."""
     found: dict[tuple[int, int], list[int]] = defaultdict(list)
     weights = np.ones(len(u), np.int64) if w is None else w
@@ -39,9 +33,7 @@ def plainly(
     [(1, 3, 0.0), (5, 40, 0.0), (300, 0, 0.0), (1 << 20, 500, 0.0), (400, 30000, 0.0),
      (90_000, 120_000, 0.5)],
 )  # fmt: skip
-def test_rows_as_the_plain_way_gives_them(
-    n: int, edges: int, hub: float, threads: int, weighted: bool
-) -> None:
+def test_rows_as_the_plain_way_gives_them(n, edges, hub, threads, weighted):
     rng = np.random.default_rng(n + edges)
     u, v = (rng.integers(0, n, edges).astype(np.uint32) for _ in range(2))
     u[rng.random(edges) < hub] = n // 3
@@ -64,14 +56,14 @@ def test_rows_as_the_plain_way_gives_them(
     assert {int(a): int(made.loops[a]) for a in np.flatnonzero(made.loops)} == loops
 
 
-def test_the_largest_weight_counts_where_they_do_not_add_up() -> None:
+def test_the_largest_weight_counts_where_they_do_not_add_up():
     graph = Graph.from_edges([0, 1, 2, 2], [1, 0, 2, 2], [3, 7, 5, 4], duplicates="once")
     assert graph.weights is not None
     assert graph.weights.tolist() == [7, 7]
     assert graph.loops.tolist() == [0, 0, 5]
 
 
-def test_repeats_and_loops_are_told() -> None:
+def test_repeats_and_loops_are_told():
     twice = Graph.from_edges([0, 1, 1, 2, 2], [1, 0, 2, 2, 2])
     assert twice.notes[0].startswith("2 of 5 edges repeat one listed before")
     assert "counts once" in twice.notes[0]
@@ -82,10 +74,10 @@ def test_repeats_and_loops_are_told() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_a_stream_keeps_the_order(threads: int) -> None:
+def test_a_stream_keeps_the_order(threads):
     fetched = []
 
-    def items() -> object:
+    def items():
         for i in range(20):
             fetched.append(i)
             yield i
@@ -98,20 +90,20 @@ def test_a_stream_keeps_the_order(threads: int) -> None:
 
 
 @pytest.mark.parametrize("number", [np.int64(9), np.uint8(9), np.array(9), 9])
-def test_a_number_of_vertices_may_be_numpys(number: Any) -> None:
+def test_a_number_of_vertices_may_be_numpys(number):
     assert Graph.from_edges([0, 1], [1, 2], n_vertices=number).n_vertices == 9
 
 
 @pytest.mark.parametrize("number", [-1, 2.5, True, "9", np.array([9])])
-def test_what_is_no_number_of_vertices_is_refused(number: Any) -> None:
+def test_what_is_no_number_of_vertices_is_refused(number):
     with pytest.raises(GraphError, match="n_vertices must be a whole number"):
         Graph.from_edges([0], [1], n_vertices=number)
 
 
-def same(a: lu.Graph, b: lu.Graph) -> bool:
+def same(a, b):
     """Equal to the last bit of every weight."""
 
-    def real(graph: lu.Graph) -> list[float]:
+    def real(graph):
         ones = np.ones(graph.n_arcs) if graph.weights is None else graph.weights
         return [*(ones / graph.scale), *(graph.loops / graph.scale)]
 
@@ -124,12 +116,12 @@ def same(a: lu.Graph, b: lu.Graph) -> bool:
 
 @settings(deadline=None)
 @given(graphs())
-def test_objects_turn_back_into_the_same_graph(graph: lu.Graph) -> None:
+def test_objects_turn_back_into_the_same_graph(graph):
     for back in (graph.to_networkx(), graph.to_igraph(), graph.to_scipy()):
         assert same(lu.as_graph(back), graph)
 
 
-def test_a_frame_lists_each_edge_once_by_name() -> None:
+def test_a_frame_lists_each_edge_once_by_name():
     graph = lu.as_graph((["a", "b", "b", "b"], ["b", "c", "b", "a"], [0.1, 2, 0.5, 0.2]))
     frame = graph.to_pandas()
     assert frame.to_dict("list") == {
@@ -141,7 +133,7 @@ def test_a_frame_lists_each_edge_once_by_name() -> None:
     assert list(lu.Graph.from_edges([0], [1]).to_pandas()) == ["source", "target"]
 
 
-def test_results_carry_their_communities() -> None:
+def test_results_carry_their_communities():
     graph = lu.as_graph((["a", "b", "c", "x", "y", "z"], ["b", "c", "a", "y", "z", "x"]))
     result = lu.louvain(graph, device="cpu")
     found = result.to_networkx()
@@ -151,7 +143,7 @@ def test_results_carry_their_communities() -> None:
     assert other.modularity(other.vs["community"]) == pytest.approx(result.modularity)
 
 
-def test_attributes_have_one_value_per_vertex() -> None:
+def test_attributes_have_one_value_per_vertex():
     graph = lu.Graph.from_edges([0], [1])
     with pytest.raises(lu.GraphError, match="one value for each of the 2 vertices"):
         graph.to_networkx({"kind": np.zeros(3)})
@@ -159,16 +151,16 @@ def test_attributes_have_one_value_per_vertex() -> None:
         graph.to_igraph({"kind": np.zeros((2, 1))})
 
 
-def test_equal_names_cannot_be_nodes() -> None:
+def test_equal_names_cannot_be_nodes():
     graph = lu.Graph.from_edges([0], [1], names=np.array(["a", "a"]))
     with pytest.raises(lu.GraphError, match="same name"):
         graph.to_networkx()
 
 
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_named(monkeypatch):
     import importlib
 
-    def refuse(name: str) -> object:
+    def refuse(name):
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", refuse)
@@ -179,7 +171,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert builtins.len(graph.to_scipy().toarray()) == 2  # SciPy is always there
 
 
-def test_one_edge_is_not_called_edges() -> None:
+def test_one_edge_is_not_called_edges():
     assert repr(lu.Graph.from_edges([0], [1])) == "Graph(2 vertices, 1 edge, unweighted)"
     alone = lu.Graph.from_edges([], [], n_vertices=1)
     assert repr(alone) == "Graph(1 vertex, 0 edges, unweighted)"
@@ -201,9 +193,7 @@ def test_one_edge_is_not_called_edges() -> None:
         ([0, 1, 2], [1, 0], [3, 4], "the edge of vertices 0 and 1 has two weights"),
     ],
 )
-def test_faults(
-    offsets: list[int], targets: list[int], weights: list[int] | None, text: str
-) -> None:
+def test_faults(offsets, targets, weights, text):
     for dtype in (np.uint32, np.int64):
         rows = (
             np.array(offsets),
@@ -219,19 +209,19 @@ def test_faults(
             unchecked.validate()
 
 
-def test_negative_loops_are_refused() -> None:
+def test_negative_loops_are_refused():
     with pytest.raises(GraphError, match="loop of vertex 1 is negative"):
         Graph(np.zeros(3, np.int64), np.zeros(0, np.uint32), None, np.array([0, -1]))
 
 
 @settings(max_examples=60, deadline=None)
 @given(graph=graphs())
-def test_what_is_built_is_valid(graph: Graph) -> None:
+def test_what_is_built_is_valid(graph):
     graph.validate()
     lu.louvain(graph, device="cpu").induced_graph().validate()
 
 
-def test_names_may_be_listed() -> None:
+def test_names_may_be_listed():
     for names in (["a", "b", "c"], ("a", "b", "c"), [("a", 1), ("b", 2), ("c", 3)]):
         found = lu.louvain(lu.Graph.from_edges([0, 1], [1, 2], names=names))
         assert sorted(found.to_dict()) == sorted(names)

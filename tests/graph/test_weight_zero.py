@@ -1,11 +1,5 @@
 """An edge of weight 0 connects nothing: no graph has one, however it is made."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +15,7 @@ SOURCE, TARGET, WEIGHTS = [0, 1, 2, 2, 0], [1, 2, 3, 2, 3], [2, 0, 3, 0, 0]
 NOTE = "weight 0 connects nothing"
 
 
-def same(one: Graph, other: Graph) -> bool:
+def same(one, other):
     assert one.weights is not None
     assert other.weights is not None
     return all(
@@ -35,11 +29,11 @@ def same(one: Graph, other: Graph) -> bool:
     )
 
 
-def positive() -> Graph:
+def positive():
     return Graph.from_edges([0, 2], [1, 3], [2, 3])
 
 
-def from_networkx() -> Graph:
+def from_networkx():
     nx = pytest.importorskip("networkx")
     graph = nx.Graph()
     graph.add_nodes_from(range(4))
@@ -47,24 +41,24 @@ def from_networkx() -> Graph:
     return lu.as_graph(graph)
 
 
-def from_igraph() -> Graph:
+def from_igraph():
     ig = pytest.importorskip("igraph")
     graph = ig.Graph(n=4, edges=list(zip(SOURCE, TARGET, strict=True)))
     graph.es["weight"] = WEIGHTS
     return lu.as_graph(graph)
 
 
-def from_stored_zeros() -> Graph:
+def from_stored_zeros():
     u, v = SOURCE + TARGET, TARGET + SOURCE
     return lu.as_graph(csr_array((WEIGHTS * 2, (u, v)), shape=(4, 4)))
 
 
-def from_frame() -> Graph:
+def from_frame():
     pandas = pytest.importorskip("pandas")
     return lu.as_graph(pandas.DataFrame({"source": SOURCE, "target": TARGET, "weight": WEIGHTS}))
 
 
-def from_arrays() -> Graph:
+def from_arrays():
     """Use the constructor with rows that hold zeros."""
     return Graph(
         np.array([0, 2, 4, 6, 8]),
@@ -88,7 +82,7 @@ def from_arrays() -> Graph:
         from_arrays,
     ],
 )
-def test_edges_of_weight_0_are_left_out_and_told(make: Callable[[], Graph]) -> None:
+def test_edges_of_weight_0_are_left_out_and_told(make):
     graph = make()
     assert same(graph, positive())
     assert (graph.n_vertices, graph.n_edges, graph.n_arcs) == (4, 2, 4)
@@ -107,7 +101,7 @@ def test_edges_of_weight_0_are_left_out_and_told(make: Callable[[], Graph]) -> N
         ("lists.graph", "4 4 001\n2 2 4 0\n1 2 3 0\n2 0 4 3\n1 0 3 3\n"),
     ],
 )  # fmt: skip
-def test_every_reader_leaves_them_out(tmp_path: Path, name: str, text: str) -> None:
+def test_every_reader_leaves_them_out(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text)
     graph = lu.read_graph(path)
@@ -116,7 +110,7 @@ def test_every_reader_leaves_them_out(tmp_path: Path, name: str, text: str) -> N
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.mtx", "a.graph", "a.npz", "a.parquet"])
-def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
+def test_what_is_written_is_read_again(tmp_path, name):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     graph = Graph.from_edges([*SOURCE, 3], [*TARGET, 4], [*WEIGHTS, 0], n_vertices=6)
@@ -127,8 +121,8 @@ def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
     assert not any(NOTE in note for note in again.notes)
 
 
-def test_notes_count_edges() -> None:
-    def notes(weights: list[float]) -> str:
+def test_notes_count_edges():
+    def notes(weights):
         graph = Graph.from_edges([0, 1, 1, 3], [1, 0, 2, 3], weights)
         return " ".join(note for note in graph.notes if NOTE in note)
 
@@ -139,7 +133,7 @@ def test_notes_count_edges() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float64, np.bool_])
-def test_stored_zeros_are_like_zeros_that_are_not_stored(dtype: Any) -> None:
+def test_stored_zeros_are_like_zeros_that_are_not_stored(dtype):
     dense = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]], dtype)
     entries = np.array([1, 1, 1, 1, 0], dtype), ([0, 1, 0, 2, 1], [1, 0, 2, 0, 2])
     matrix = csr_array(entries, shape=(3, 3))
@@ -152,7 +146,7 @@ def test_stored_zeros_are_like_zeros_that_are_not_stored(dtype: Any) -> None:
     assert any("1 entry of the matrix is 0" in note for note in graph.notes)
 
 
-def test_negative_weights_of_rows_are_refused() -> None:
+def test_negative_weights_of_rows_are_refused():
     with pytest.raises(GraphError, match=r"arc 0 is negative \(-1\)"):
         Graph(
             np.array([0, 1, 2]), np.array([1, 0], np.uint32), np.array([-1, -1]), np.zeros(2, int)
@@ -161,7 +155,7 @@ def test_negative_weights_of_rows_are_refused() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), resolution=st.sampled_from([0.3, 1.0]))
-def test_communities_hang_together_by_positive_weights(seed: int, resolution: float) -> None:
+def test_communities_hang_together_by_positive_weights(seed, resolution):
     random = np.random.default_rng(seed)
     n = int(random.integers(2, 40))
     u, v = random.integers(0, n, (2, int(random.integers(0, 4 * n))))
@@ -180,7 +174,7 @@ def test_communities_hang_together_by_positive_weights(seed: int, resolution: fl
     assert connected_components(edges, directed=False)[0] == found.n_communities
 
 
-def test_modularity_is_that_of_networkx_which_keeps_them() -> None:
+def test_modularity_is_that_of_networkx_which_keeps_them():
     nx = pytest.importorskip("networkx")
     graph = nx.Graph()
     graph.add_weighted_edges_from(zip(SOURCE, TARGET, WEIGHTS, strict=True))

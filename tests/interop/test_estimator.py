@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import inspect
 import pickle
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ BLOCKS[0, 4] = BLOCKS[4, 0] = BLOCKS[4, 8] = BLOCKS[8, 4] = 1.0
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.coo_matrix, np.ndarray.tolist])
-def test_finds_blocks(method: Any, kind: Any) -> None:
+def test_finds_blocks(method, kind):
     model = lu.Louvain(method=method, device="cpu")
     assert model.fit_predict(kind(BLOCKS)).tolist() == np.repeat([0, 1, 2], 4).tolist()
     assert model.n_communities_ == 3
@@ -34,14 +31,14 @@ def test_finds_blocks(method: Any, kind: Any) -> None:
     assert model.modularity_ == pytest.approx(lu.modularity(graph, model.labels_))
 
 
-def test_labels_are_those_of_the_function() -> None:
+def test_labels_are_those_of_the_function():
     graph = lu.as_graph(sp.csr_array(BLOCKS))
     model = lu.Louvain(resolution=3.0, seed=7, device="cpu").fit(graph)
     expected = lu.louvain(graph, resolution=3.0, seed=7, device="cpu").labels
     assert model.labels_.tolist() == expected.tolist()
 
 
-def test_parameters_are_the_options() -> None:
+def test_parameters_are_the_options():
     defaults = lu.Louvain().get_params()
     assert defaults.pop("symmetrize") is False
     names = dict(inspect.signature(Options).parameters)
@@ -50,7 +47,7 @@ def test_parameters_are_the_options() -> None:
     assert defaults == {name: p.default for name, p in names.items()}
 
 
-def test_scikit_learn_conventions() -> None:
+def test_scikit_learn_conventions():
     model = lu.Louvain(resolution=0.5, method="leiden")
     copy = clone(model)
     assert copy is not model
@@ -70,30 +67,30 @@ def test_scikit_learn_conventions() -> None:
     assert again.labels_.tolist() == fitted.labels_.tolist()
 
 
-def test_in_a_pipeline() -> None:
+def test_in_a_pipeline():
     pipeline = make_pipeline(FunctionTransformer(np.abs), lu.Louvain(device="cpu"))
     assert len(set(pipeline.fit_predict(-BLOCKS))) == 3
 
 
-def test_bad_parameters_show_when_fitting() -> None:
+def test_bad_parameters_show_when_fitting():
     with pytest.raises(lu.OptionError, match="resolution"):
         lu.Louvain(resolution=0).fit(BLOCKS)
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (2, 2, 2)])
-def test_only_square_matrices(shape: tuple[int, ...]) -> None:
+def test_only_square_matrices(shape):
     with pytest.raises(lu.OptionError, match="square"):
         lu.Louvain(device="cpu").fit(np.ones(shape))
 
 
-def test_directed_matrices_take_symmetrize() -> None:
+def test_directed_matrices_take_symmetrize():
     upper = np.triu(BLOCKS)
     with pytest.raises(lu.GraphError, match="symmetrize"):
         lu.Louvain(device="cpu").fit(upper)
     assert lu.Louvain(device="cpu", symmetrize=True).fit(upper).n_communities_ == 3
 
 
-def test_objectives_of_directed_and_signed_matrices() -> None:
+def test_objectives_of_directed_and_signed_matrices():
     upper = np.triu(BLOCKS)
     found = lu.Louvain(device="cpu", objective="directed").fit(upper)
     assert found.n_communities_ == 3
@@ -104,18 +101,18 @@ def test_objectives_of_directed_and_signed_matrices() -> None:
     assert found.n_communities_ == 3
 
 
-def test_negative_weights_are_an_error() -> None:
+def test_negative_weights_are_an_error():
     with pytest.raises(lu.GraphError, match="negative"):
         lu.Louvain(device="cpu").fit(-BLOCKS)
 
 
-def test_scikit_learn_is_not_imported() -> None:
+def test_scikit_learn_is_not_imported():
     code = "import louvain_um, sys; louvain_um.Louvain(); sys.exit('sklearn' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.filterwarnings("ignore:Estimator Louvain does not inherit:UserWarning")
-def test_scikit_learn_checks_pass() -> None:
+def test_scikit_learn_checks_pass():
     pytest.importorskip("sklearn", minversion="1.6")  # returns results from then on
     # Skipped by scikit-learn itself: the array API, which is off unless SCIPY_ARRAY_API is set.
     results = check_estimator(lu.Louvain(device="cpu"), on_skip=None)
@@ -124,7 +121,7 @@ def test_scikit_learn_checks_pass() -> None:
     assert skipped <= {"check_array_api_input"}
 
 
-def test_rounding_is_no_asymmetry() -> None:
+def test_rounding_is_no_asymmetry():
     exact = BLOCKS / 3
     rounded = exact.copy()
     rounded[0, 1] *= 1 + 1e-12
@@ -137,7 +134,7 @@ def test_rounding_is_no_asymmetry() -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(np.nan, "NaN"), (np.inf, "infinity"), (1j, "omplex")])
-def test_values_that_are_no_weights(value: complex, text: str) -> None:
+def test_values_that_are_no_weights(value, text):
     damaged = BLOCKS.astype(type(value))
     damaged[0, 1] = damaged[1, 0] = value
     for kind in (np.asarray, sp.csr_array):

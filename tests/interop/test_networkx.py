@@ -1,7 +1,5 @@
 """The backend of networkx: its own tests, algorithms, and errors."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os
@@ -9,8 +7,6 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -27,7 +23,7 @@ HERE = {"backend": "louvain_um"}
 
 
 @pytest.fixture(autouse=True)
-def _no_cache_warning() -> Iterator[None]:
+def _no_cache_warning():
     before = set(nx.config.warnings_to_ignore)
     nx.config.warnings_to_ignore = before | {"cache"}
     yield
@@ -35,19 +31,19 @@ def _no_cache_warning() -> Iterator[None]:
 
 
 @pytest.fixture
-def karate() -> nx.Graph:
+def karate():
     graph = nx.karate_club_graph()
     return nx.relabel_nodes(graph, {v: f"v{v}" if v % 2 else (v, v) for v in graph})
 
 
-def test_is_known_to_networkx() -> None:
+def test_is_known_to_networkx():
     info = nx.utils.backends.backend_info["louvain_um"]
     assert info["package"] == "louvain_um"
     for name in info["functions"]:
         assert "louvain_um" in getattr(nx, name, getattr(nx.community, name, None)).backends
 
 
-def test_signatures_are_networkx_own() -> None:
+def test_signatures_are_networkx_own():
     import inspect
 
     for name in backend.ABOUT:
@@ -58,7 +54,7 @@ def test_signatures_are_networkx_own() -> None:
 
 @pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities"])
 @pytest.mark.parametrize("weight", ["weight", None])
-def test_partitions_are_good(karate: nx.Graph, name: str, weight: str | None) -> None:
+def test_partitions_are_good(karate, name, weight):
     parts = getattr(community, name)(karate, weight=weight, seed=1, **HERE)
     assert community.is_partition(karate, parts)
     assert [len(p) for p in parts] == sorted(map(len, parts), reverse=True)
@@ -73,9 +69,7 @@ def test_partitions_are_good(karate: nx.Graph, name: str, weight: str | None) ->
 
 @pytest.mark.parametrize("weight", ["weight", "missing", None])
 @pytest.mark.parametrize("resolution", [0.3, 1, 2.5])
-def test_modularity_is_networkx_own(
-    karate: nx.Graph, weight: str | None, resolution: float
-) -> None:
+def test_modularity_is_networkx_own(karate, weight, resolution):
     karate.add_edge("v1", "v1", weight=2.5)
     parts = community.label_propagation_communities(karate)
     expected = community.modularity(karate, parts, weight, resolution)
@@ -83,14 +77,14 @@ def test_modularity_is_networkx_own(
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_cached_weighted_graph_serves_an_unweighted_call(karate: nx.Graph) -> None:
+def test_a_cached_weighted_graph_serves_an_unweighted_call(karate):
     parts = [set(list(karate)[:17]), set(list(karate)[17:])]
     for weight in ("weight", None, "weight"):
         found = community.modularity(karate, parts, weight=weight, **HERE)
         assert found == pytest.approx(community.modularity(karate, parts, weight=weight))
 
 
-def test_resolution_and_levels_reach_the_run(karate: nx.Graph) -> None:
+def test_resolution_and_levels_reach_the_run(karate):
     counts = [
         len(community.louvain_communities(karate, resolution=r, seed=1, **HERE))
         for r in (0.2, 1, 5)
@@ -107,7 +101,7 @@ def test_resolution_and_levels_reach_the_run(karate: nx.Graph) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_partitions_are_a_dendrogram_cut_by_max_level(seed: int) -> None:
+def test_partitions_are_a_dendrogram_cut_by_max_level(seed):
     """What networkx's own tests ask of its functions."""
     graph = nx.connected_watts_strogatz_graph(600, 8, 0.1, seed=seed)
     parts = list(community.louvain_partitions(graph, seed=seed, **HERE))
@@ -127,14 +121,14 @@ def test_partitions_are_a_dendrogram_cut_by_max_level(seed: int) -> None:
     "make", [lambda: 5, lambda: random.Random(5), lambda: np.random.RandomState(5),
              lambda: np.random.default_rng(5)]
 )  # fmt: skip
-def test_a_seed_repeats(make: Any) -> None:
+def test_a_seed_repeats(make):
     graph = nx.gnm_random_graph(60, 150, seed=1)
     first, second = (community.louvain_communities(graph, seed=make(), **HERE) for _ in "ab")
     assert first == second
     assert 0 <= backend._seed(make()) < 2**32
 
 
-def test_without_a_seed_runs_are_the_same() -> None:
+def test_without_a_seed_runs_are_the_same():
     graph = nx.gnm_random_graph(60, 150, seed=1)
     given = community.louvain_communities(graph, seed=None, **HERE)
     random.seed(7)
@@ -145,14 +139,14 @@ def test_without_a_seed_runs_are_the_same() -> None:
     assert backend._seed(None) == 0
 
 
-def test_no_edges() -> None:
+def test_no_edges():
     graph = nx.empty_graph(3)
     assert community.louvain_communities(graph, **HERE) == [{0}, {1}, {2}]
     assert list(community.louvain_partitions(graph, **HERE)) == [[{0}, {1}, {2}]]
     assert community.leiden_communities(nx.Graph(), **HERE) == []
 
 
-def refused() -> dict[str, tuple[str, nx.Graph, dict[str, Any], str]]:
+def refused():
     path = nx.path_graph(3)
     return {
         "multigraph": ("leiden_communities", nx.MultiGraph(path), {}, "multigraph"),
@@ -163,7 +157,7 @@ def refused() -> dict[str, tuple[str, nx.Graph, dict[str, Any], str]]:
 
 
 @pytest.mark.parametrize("case", refused())
-def test_declines_with_the_reason(case: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_declines_with_the_reason(case, caplog):
     name, graph, options, reason = refused()[case]
     answer = backend.can_run(name, (graph,), options)
     assert isinstance(answer, str)
@@ -174,7 +168,7 @@ def test_declines_with_the_reason(case: str, caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), "heavy", None, 2**70, [1]])
-def test_declines_weights_it_cannot_take(value: Any) -> None:
+def test_declines_weights_it_cannot_take(value):
     graph = nx.path_graph(3)
     graph.add_edge(0, 1, weight=value)
     with pytest.raises(NotImplementedError):
@@ -184,7 +178,7 @@ def test_declines_weights_it_cannot_take(value: Any) -> None:
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])
-def test_directed_graphs(weight: str | None) -> None:
+def test_directed_graphs(weight):
     graph = nx.gnp_random_graph(80, 0.06, seed=2, directed=True)
     for place, (_, _, data) in enumerate(graph.edges(data=True)):
         data["weight"] = place % 3 + 0.5
@@ -198,7 +192,7 @@ def test_directed_graphs(weight: str | None) -> None:
     assert "directed" in str(backend.can_run("triangles", (graph,), {}))
 
 
-def test_what_it_declines_falls_back_to_networkx() -> None:
+def test_what_it_declines_falls_back_to_networkx():
     small, directed = nx.karate_club_graph(), nx.DiGraph([(0, 1), (1, 0), (2, 3)])
     with nx.config(backend_priority=["louvain_um"]):
         for graph in (small, directed):
@@ -210,7 +204,7 @@ def test_what_it_declines_falls_back_to_networkx() -> None:
         assert len(community.leiden_communities(small, seed=1)) > 1
 
 
-def test_large_graphs_are_taken(caplog: pytest.LogCaptureFixture) -> None:
+def test_large_graphs_are_taken(caplog):
     assert backend.should_run("louvain_communities", (nx.karate_club_graph(),), {}) != True  # noqa: E712
     graph = nx.gnm_random_graph(500, 3000, seed=1)
     assert backend.should_run("louvain_communities", (graph,), {}) is True
@@ -222,12 +216,12 @@ def test_large_graphs_are_taken(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("parts", [[{0, 1}], [{0, 1, 2}, {2}], [{0, 1, 2, 9}], [[0, 0, 1], [2]]])
-def test_modularity_wants_a_partition(parts: list[Any]) -> None:
+def test_modularity_wants_a_partition(parts):
     with pytest.raises(nx.NetworkXError, match="not a valid partition"):
         community.modularity(nx.path_graph(3), parts, **HERE)
 
 
-def test_converting_there_and_back(karate: nx.Graph) -> None:
+def test_converting_there_and_back(karate):
     converted = backend.convert_from_nx(karate, edge_attrs={"weight": 1})
     again = backend.convert_to_nx(converted)
     assert list(again) == list(karate)
@@ -235,7 +229,7 @@ def test_converting_there_and_back(karate: nx.Graph) -> None:
     assert community.is_partition(karate, community.louvain_communities(converted))
 
 
-def test_importing_networkx_stays_cheap() -> None:
+def test_importing_networkx_stays_cheap():
     code = (
         "import networkx, sys; assert networkx.utils.backends.backend_info['louvain_um'];"
         "sys.exit(any(m in sys.modules for m in ('numba', 'numpy', 'louvain_um.graph.graph')))"
@@ -247,7 +241,7 @@ OURS: dict[str, Any] = {"backend": "louvain_um"}
 
 
 @st.composite
-def given_graphs(draw: st.DrawFn) -> nx.Graph:
+def given_graphs(draw):
     """Return graphs with nodes of any name, loops, isolated nodes and whole weights."""
     n = draw(st.integers(1, 25))
     graph = nx.Graph()
@@ -262,7 +256,7 @@ def given_graphs(draw: st.DrawFn) -> nx.Graph:
 @pytest.mark.filterwarnings("ignore:Note. conversions:UserWarning")
 @settings(max_examples=100, deadline=None, database=None)
 @given(given_graphs())
-def test_answers_are_those_of_networkx(graph: nx.Graph) -> None:
+def test_answers_are_those_of_networkx(graph):
     source = next(iter(graph))
     assert list(nx.connected_components(graph, **OURS)) == list(nx.connected_components(graph))
     expected = nx.number_connected_components(graph)
@@ -279,7 +273,7 @@ def test_answers_are_those_of_networkx(graph: nx.Graph) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Note. conversions:UserWarning")
-def test_failures_are_those_of_networkx() -> None:
+def test_failures_are_those_of_networkx():
     graph = nx.path_graph(5)
     with pytest.raises(nx.NodeNotFound):
         nx.single_source_shortest_path_length(graph, "x", **OURS)
@@ -300,7 +294,7 @@ def test_failures_are_those_of_networkx() -> None:
         ("minimum_spanning_edges", {}),
     ],
 )
-def test_declined_calls_say_why(name: str, arguments: dict[str, Any]) -> None:
+def test_declined_calls_say_why(name, arguments):
     reason = backend.can_run(name, (nx.path_graph(3),), arguments)
     assert isinstance(reason, str)
     assert reason
@@ -308,7 +302,7 @@ def test_declined_calls_say_why(name: str, arguments: dict[str, Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore:Note. conversions:UserWarning")
 @pytest.mark.parametrize("length", [0, 0.5, -1])
-def test_lengths_that_a_graph_cannot_keep(length: float) -> None:
+def test_lengths_that_a_graph_cannot_keep(length):
     graph = nx.Graph()
     graph.add_edge(0, 1, weight=length)
     graph.add_edge(1, 2, weight=1)
@@ -317,7 +311,7 @@ def test_lengths_that_a_graph_cannot_keep(length: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Note. conversions:UserWarning")
-def test_cheap_calls_wait_for_a_converted_graph() -> None:
+def test_cheap_calls_wait_for_a_converted_graph():
     graph = nx.gnm_random_graph(500, 3000, seed=1)
     assert isinstance(backend.should_run("connected_components", (graph,), {}), str)
     assert backend.should_run("triangles", (graph,), {}) is True
@@ -339,7 +333,7 @@ MODULES = (
 
 @pytest.mark.system
 @pytest.mark.parametrize("fall_back", ["", "1"])
-def test_networkx_tests_pass(tmp_path: Path, fall_back: str) -> None:
+def test_networkx_tests_pass(tmp_path, fall_back):
     # Its conftest documents the variables; without a fallback, what is not ours is expected to
     # fail. An empty folder and configuration keep the settings of this repository away.
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 import pytest
 from fake_cuda import FakeCuda, install
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
+def cuda(monkeypatch):
     return install(monkeypatch, FakeCuda())

@@ -1,7 +1,5 @@
 """Arrays as an engine might declare them, few, with every way of being used; and their plans."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from louvain_um.core.array_names import identity
@@ -15,7 +13,7 @@ VISITED = 4.0
 FACTS = frozenset(field.name for field in fields(Facts))
 
 
-def arrays(low_scratch: bool = False, *, arcs: int = 100_000_000, degree: int = 40) -> tuple:
+def arrays(low_scratch=False, *, arcs=100_000_000, degree=40):
     """Return the arrays of a graph of so many arcs; by default about a gigabyte."""
     n = arcs // degree
     room = arcs // (16 if low_scratch else 4)

@@ -1,13 +1,10 @@
 """A stand-in for the CUDA runtime: hands out addresses, keeps advice, records every call."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from louvain_um.placement.memory import arena, cuda_calls, run_memory
 from louvain_um.placement.memory.guard import guard
@@ -29,7 +26,7 @@ RANGE = {
 class FakeError(RuntimeError):
     """What CuPy raises: a text that begins with the name, and the number."""
 
-    def __init__(self, name: str, status: int) -> None:
+    def __init__(self, name, status):
         super().__init__(f"{name}: something is wrong")
         self.status = status
 
@@ -50,7 +47,7 @@ class Location:
 class FakeCuda:
     """One device of 8 GiB. `log` holds what was called, `alive` what is allocated."""
 
-    def __init__(self, *, toolkit: int = 13, free: int = 8 * GIB) -> None:
+    def __init__(self, *, toolkit=13, free=8 * GIB):
         self.free_bytes = free
         self.attributes = {83: 1, 89: 1, 91: 1, 100: 0}
         self.alive: dict[int, tuple[str, int]] = {}
@@ -89,10 +86,10 @@ class FakeCuda:
             streamDestroy=lambda stream: None,
         )
 
-    def _set_device(self, device: int) -> None:
+    def _set_device(self, device):
         self.device = device
 
-    def _allocate(self, kind: str, nbytes: int) -> int:
+    def _allocate(self, kind, nbytes):
         self._may_fail()
         if kind == "malloc":
             if nbytes > self.free_bytes:
@@ -104,25 +101,25 @@ class FakeCuda:
         self.log.append((kind, nbytes))
         return address
 
-    def _register(self, address: int, nbytes: int) -> None:
+    def _register(self, address, nbytes):
         self._may_fail()
         self.alive[address] = ("registered", nbytes)
         self.log.append(("hostRegister", nbytes))
 
-    def _may_fail(self) -> None:
+    def _may_fail(self):
         if self.fail_after is not None:
             if self.fail_after == 0:
                 raise FakeError("cudaErrorMemoryAllocation", 2)
             self.fail_after -= 1
 
-    def _free(self, kinds: tuple[str, ...], address: int) -> None:
+    def _free(self, kinds, address):
         kind, nbytes = self.alive.pop(address)
         assert kind in kinds
         if kind == "malloc":
             self.free_bytes += nbytes
         self.told = {a: t for a, t in self.told.items() if not 0 <= a - address < nbytes}
 
-    def _bindings(self, toolkit: int) -> SimpleNamespace:
+    def _bindings(self, toolkit):
         newer = "_v2" if toolkit == 12 else ""
         module = SimpleNamespace(
             cudaMemoryAdvise=SimpleNamespace(**ADVICE),
@@ -141,7 +138,7 @@ class FakeCuda:
             module.cudaMemAdvise = module.cudaMemPrefetchAsync = None  # they take numbers
         return module
 
-    def _driver(self) -> SimpleNamespace:
+    def _driver(self):
         kinds = SimpleNamespace(
             CU_MEM_LOCATION_TYPE_DEVICE="device", CU_MEM_LOCATION_TYPE_HOST_NUMA="host"
         )
@@ -162,21 +159,21 @@ class FakeCuda:
             cuMemAddressFree=self._step("cuMemAddressFree", lambda at, n: self.alive_pop(at)),
         )
 
-    def _step(self, name: str, work: Any) -> Any:
-        def call(*args: Any) -> tuple[Any, ...]:
+    def _step(self, name, work):
+        def call(*args):
             return (Status(1),) if self.reject == name else (Status(0), work(*args))
 
         return call
 
-    def alive_pop(self, address: int) -> None:
+    def alive_pop(self, address):
         self.alive.pop(address)
 
-    def _reserve(self, nbytes: int, *_: int) -> int:
+    def _reserve(self, nbytes, *_):
         address, self.next = self.next, self.next + 64 * GIB
         self.alive[address] = ("reserved", nbytes)
         return address
 
-    def _create(self, nbytes: int, wanted: Any, flags: int) -> int:
+    def _create(self, nbytes, wanted, flags):
         if wanted.location.type == "device":
             self.free_bytes -= nbytes
             assert self.free_bytes >= 0
@@ -185,13 +182,13 @@ class FakeCuda:
         self.log.append(("cuMemCreate", wanted.location.type, nbytes))
         return self.handles
 
-    def _open(self, address: int, nbytes: int, access: list[Any], count: int) -> None:
+    def _open(self, address, nbytes, access, count):
         start = max(
             a for a, (kind, _) in list(self.alive.items()) if kind == "reserved" and a <= address
         )
         self.log.append(("cuMemSetAccess", access[0].location.type, address - start, nbytes))
 
-    def _advise(self, address: int, nbytes: int, advice: str, where: Location) -> tuple[Status]:
+    def _advise(self, address, nbytes, advice, where):
         place = -1 if where.type == "host" else where.id
         self.log.append((advice, address, nbytes, place))
         if advice == self.reject:
@@ -209,9 +206,7 @@ class FakeCuda:
             range_[what] = [-2] * 8 if unset else [place, *[-2] * 7]
         return (Status(0),)
 
-    def _prefetch(
-        self, address: int, nbytes: int, where: Location, flags: int, stream: int
-    ) -> tuple[Status]:
+    def _prefetch(self, address, nbytes, where, flags, stream):
         place = -1 if where.type == "host" else where.id
         self.log.append(("prefetch", address, nbytes, place))
         if self.reject == "prefetch":
@@ -221,10 +216,10 @@ class FakeCuda:
             self.free_bytes -= nbytes
         return (Status(0),)
 
-    def _say(self, size: int, what: str, address: int, nbytes: int) -> tuple[Status, Any]:
+    def _say(self, size, what, address, nbytes):
         return Status(0), self._range(address)[what]
 
-    def _range(self, address: int) -> dict[str, Any]:
+    def _range(self, address):
         nothing = {
             "ReadMostly": 0,
             "PreferredLocation": -2,
@@ -234,7 +229,7 @@ class FakeCuda:
         return self.told.setdefault(address, nothing)
 
 
-def install(monkeypatch: pytest.MonkeyPatch, fake: FakeCuda) -> FakeCuda:
+def install(monkeypatch, fake):
     """Let all calls go to the fake; arrays are only addresses then."""
     monkeypatch.setattr(cuda_calls, "bindings", lambda: fake.bindings)
     monkeypatch.setattr(cuda_calls, "driver", lambda: fake.driver)

@@ -1,7 +1,5 @@
 """Placement decides by an array's role and level: no array's name appears in it."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

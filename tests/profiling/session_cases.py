@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from louvain_um.profiling import Session
@@ -8,21 +6,21 @@ from louvain_um.profiling.session.attribution import with_phases
 from louvain_um.profiling.session.events import EventTable, Kind
 
 
-def life(name: str, address: int, nbytes: int, start: int, end: int) -> Lifetime:
+def life(name, address, nbytes, start, end):
     return Lifetime(
         name=name, group="graph", address=address, nbytes=nbytes, start_ns=start, end_ns=end
     )
 
 
-def at(time: int, address: int, nbytes: int = 4096) -> dict[str, int]:
+def at(time, address, nbytes=4096):
     return {"time": time, "address": address, "bytes": nbytes, "kind": Kind.HTOD}
 
 
-def table(rows: list[dict[str, int]]) -> EventTable:
+def table(rows):
     return EventTable({name: [row[name] for row in rows] for name in rows[0]})
 
 
-def a_session() -> Session:
+def a_session():
     events = EventTable(
         {
             "time": [10, 20, 30],

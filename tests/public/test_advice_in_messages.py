@@ -1,14 +1,11 @@
 """What messages advise can be done: arguments, functions and options that they name exist."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
 import re
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -61,7 +58,7 @@ DOTTED = re.compile(r"\blouvain_um(?:\.\w+)+")
 
 
 @cache
-def messages() -> list[tuple[str, str]]:
+def messages():
     """Return place and text of every string that is no docstring, f-strings whole."""
     found = []
     for path in SOURCES:
@@ -84,7 +81,7 @@ def messages() -> list[tuple[str, str]]:
     return found
 
 
-def flags() -> set[str]:
+def flags():
     """Return every option of every command and of the notebook's magic."""
     command = typer.main.get_command(app)
     found, left = set(re.findall(r"--[\w-]+", inspect.getsource(jupyter))), [command]
@@ -97,7 +94,7 @@ def flags() -> set[str]:
     return found | {"--help"} | {text for _, text in messages() if FLAG.fullmatch(text)}
 
 
-def test_arguments_in_messages_exist_and_have_options() -> None:
+def test_arguments_in_messages_exist_and_have_options():
     known = {name for function in FUNCTIONS for name in inspect.signature(function).parameters}
     seen = set()
     for where, text in messages():
@@ -109,7 +106,7 @@ def test_arguments_in_messages_exist_and_have_options() -> None:
     assert {"symmetrize", "weighted", "device", "memory", "force", "format"} <= seen
 
 
-def test_options_in_messages_exist() -> None:
+def test_options_in_messages_exist():
     known = flags() | OTHER_TOOLS
     shown = [(where, flag) for where, text in messages() for flag in FLAG.findall(with_flags(text))]
     assert len(shown) > 50
@@ -117,14 +114,14 @@ def test_options_in_messages_exist() -> None:
         assert flag in known or flag.startswith(OTHER_PREFIXES), f"{where}: {flag}"
 
 
-def test_functions_in_messages_exist() -> None:
+def test_functions_in_messages_exist():
     for where, text in messages():
         for name in DOTTED.findall(text):
             module, _, attribute = name.rpartition(".")
             assert exists(module, attribute), f"{where}: {name}"
 
 
-def exists(module: str, attribute: str) -> bool:
+def exists(module, attribute):
     try:
         return hasattr(importlib.import_module(module), attribute) or bool(
             importlib.import_module(f"{module}.{attribute}")
@@ -133,7 +130,7 @@ def exists(module: str, attribute: str) -> bool:
         return module.count(".") > 0 and exists(*module.rpartition(".")[::2])
 
 
-def directed_inputs(folder: Path) -> dict[str, Any]:
+def directed_inputs(folder):
     (folder / "d.csv").write_text("Source,Target,Type\na,b,Directed\nb,c,Directed\n")
     (folder / "d.gml").write_text(
         "graph [ directed 1 node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 ] ]"
@@ -169,7 +166,7 @@ NAMES = ("d.csv", "d.gml", "d.mtx", "d.graph", "networkx", "matrix", "sparse")
     ("call", "name"),
     [(call, name) for call in CALLS for name in NAMES if call != "profile" or name == "sparse"],
 )
-def test_advice_on_directed_graphs_works(call: str, name: str, tmp_path: Path) -> None:
+def test_advice_on_directed_graphs_works(call, name, tmp_path):
     graph = directed_inputs(tmp_path)[name]
     with pytest.raises(lu.GraphError) as caught:
         CALLS[call](graph)
@@ -185,14 +182,14 @@ def test_advice_on_directed_graphs_works(call: str, name: str, tmp_path: Path) -
     ],
 )
 @pytest.mark.parametrize("call", ["louvain", "plan", "as_graph", "fit"])
-def test_advice_on_files_works(call: str, name: str, text: str, tmp_path: Path) -> None:
+def test_advice_on_files_works(call, name, text, tmp_path):
     (tmp_path / name).write_text(text)
     with pytest.raises(lu.GraphError) as caught:
         CALLS[call](tmp_path / name)
     follow(str(caught.value), CALLS[call], tmp_path / name)
 
 
-def follow(message: str, call: Callable[[Any], Any], graph: Any) -> None:
+def follow(message, call, graph):
     """Do what a message advises."""
     assert "\n" not in message
     advice = re.search(r"(as_graph|read_graph)\(…, (\w+)=([^)]+)\)", message)
@@ -210,7 +207,7 @@ def follow(message: str, call: Callable[[Any], Any], graph: Any) -> None:
         lu.as_graph(graph, **{found[1]: True})
 
 
-def test_options_of_reading_are_not_options_of_a_run() -> None:
+def test_options_of_reading_are_not_options_of_a_run():
     for call in (lu.louvain, lu.leiden):
         with pytest.raises(TypeError, match=r"'symmetrize'; pass as_graph\(…, symmetrize=…\)$"):
             call(nx.DiGraph([(0, 1)]), symmetrize=True)
@@ -234,15 +231,13 @@ def test_options_of_reading_are_not_options_of_a_run() -> None:
         ("max_levels", 1, "max_level"),
     ],
 )
-def test_names_of_other_libraries_and_typos_lead_to_options(
-    name: str, value: Any, advice: str
-) -> None:
+def test_names_of_other_libraries_and_typos_lead_to_options(name, value, advice):
     with pytest.raises(TypeError, match=f"'{name}'; pass {advice}=…$"):
         lu.leiden(nx.karate_club_graph(), **{name: value})
     lu.leiden(nx.karate_club_graph(), device="cpu", **{advice: value})
 
 
-def test_options_by_position_and_lists_of_weights_are_answered() -> None:
+def test_options_by_position_and_lists_of_weights_are_answered():
     louvain: Any = lu.louvain
     with pytest.raises(TypeError, match=r"pass options by name, as in resolution=…$"):
         louvain(nx.karate_club_graph(), 1.2)
@@ -254,7 +249,7 @@ def test_options_by_position_and_lists_of_weights_are_answered() -> None:
         louvain(nx.karate_club_graph(), n_clusters=3)
 
 
-def test_advice_on_saving_works(tmp_path: Path) -> None:
+def test_advice_on_saving_works(tmp_path):
     result = lu.louvain(nx.karate_club_graph(), device="cpu")
     with pytest.raises(lu.LouvainUmError) as caught:
         result.save(tmp_path / "labels.csv")
@@ -272,7 +267,7 @@ def test_advice_on_saving_works(tmp_path: Path) -> None:
         (("detect", "g.csv", "--duplicates", "x"), "'x' is not one of 'once', 'sum'"),
     ],
 )
-def test_wrong_choices_list_the_right_ones(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_choices_list_the_right_ones(arguments, message):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert message in result.stderr

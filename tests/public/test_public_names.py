@@ -1,13 +1,10 @@
 """Public names: documented, with examples that run, and types that are checked."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,18 +21,18 @@ print(*(name for name in dir(lu) if not name.startswith("__")))
 """
 
 
-def test_completion_offers_public_names_only() -> None:
+def test_completion_offers_public_names_only():
     done = subprocess.run([sys.executable, "-c", PUBLIC], capture_output=True, text=True)
     assert done.stdout.split() == sorted(lu.__all__), done.stderr
 
 
-def test_every_public_name_is_there_and_documented() -> None:
+def test_every_public_name_is_there_and_documented():
     assert "__version__" in dir(lu)
     for name in lu.__all__:
         assert getattr(lu, name).__doc__, name
 
 
-def test_packages_that_the_guide_names_need_no_import_of_their_own() -> None:
+def test_packages_that_the_guide_names_need_no_import_of_their_own():
     code = (
         "import louvain_um as lu; print(lu.dynamic.ouroboros.VARIANTS[0], lu.generators.__name__)"
     )
@@ -52,12 +49,12 @@ MODULES = [
 ]
 
 
-def test_every_package_has_examples() -> None:
+def test_every_package_has_examples():
     assert {"placement", "profiling", "formats"} <= {name.split(".")[1] for name in MODULES}
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(name, tmp_path, monkeypatch):
     module = importlib.import_module(name)
     monkeypatch.chdir(tmp_path)
     failed, tried = doctest.testmod(
@@ -72,7 +69,7 @@ GRAPH = lu.Graph.from_edges(*EDGE)
 
 
 @pytest.mark.parametrize("kind", ["no", None, 1, ["signed"], np.arange(2)])
-def test_a_kind_that_no_graph_has(kind: Any) -> None:
+def test_a_kind_that_no_graph_has(kind):
     with pytest.raises(GraphError, match="kind must be one of 'undirected'"):
         lu.Graph.from_edges(*EDGE, kind=kind)
     rows = GRAPH.offsets, GRAPH.targets, GRAPH.weights, GRAPH.loops
@@ -81,13 +78,13 @@ def test_a_kind_that_no_graph_has(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("fixed", [3, 1.5, "0", b"0", True, object()])
-def test_fixed_vertices_are_a_list(fixed: Any) -> None:
+def test_fixed_vertices_are_a_list(fixed):
     with pytest.raises(OptionError, match="fixed must be a list of vertices"):
         lu.louvain(GRAPH, fixed=fixed, device="cpu")
 
 
 @pytest.mark.parametrize("value", ["no", "", 2, [], np.arange(2)])
-def test_switches_are_true_or_false(value: Any) -> None:
+def test_switches_are_true_or_false(value):
     found = lu.louvain(GRAPH, device="cpu")
     for call in (
         lambda: lu.Graph.from_edges(*EDGE, allow_rounding=value),
@@ -103,7 +100,7 @@ def test_switches_are_true_or_false(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["no", "", None, 0.5, [1], np.arange(2), 2**70])
-def test_numbers_that_a_result_takes(value: Any) -> None:
+def test_numbers_that_a_result_takes(value):
     found = lu.louvain(GRAPH, device="cpu")
     with pytest.raises(OptionError, match="this result has levels 0"):
         found.at_level(value)
@@ -114,7 +111,7 @@ def test_numbers_that_a_result_takes(value: Any) -> None:
             found.quality(value)
 
 
-def test_a_change_of_another_graph_is_refused() -> None:
+def test_a_change_of_another_graph_is_refused():
     one, other = (lu.DynamicGraph(GRAPH) for _ in range(2))
     tracker = lu.Tracker(one)
     one.add_vertices(2)

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
 import itertools
 import json
 import sys
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -19,7 +16,7 @@ from louvain_um.results.quality import modularity
 TRIANGLES = ([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
 
 
-def level(**changes: object) -> Level:
+def level(**changes):
     fields = {
         "vertices": 6,
         "arcs": 14,
@@ -32,7 +29,7 @@ def level(**changes: object) -> Level:
     return Level(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def two_levels(names: np.ndarray | None = None) -> Communities:
+def two_levels(names=None):
     graph = lu.Graph.from_edges(*TRIANGLES, names=names)
     return Communities(
         graph=graph,
@@ -50,19 +47,19 @@ def two_levels(names: np.ndarray | None = None) -> Communities:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(-3, 12)))
-def test_numbering_is_by_size_then_smallest_member(labels: list[int]) -> None:
+def test_numbering_is_by_size_then_smallest_member(labels):
     numbered = number_by_size(labels).tolist()
     order = sorted(set(labels), key=lambda c: (-labels.count(c), labels.index(c)))
     assert numbered == [order.index(c) for c in labels]
 
 
 @pytest.mark.parametrize("labels", [[0.5, 1.0], [[0, 1]], ["a"]])
-def test_numbering_refuses_what_is_no_labels(labels: list[object]) -> None:
+def test_numbering_refuses_what_is_no_labels(labels):
     with pytest.raises(lu.GraphError):
         number_by_size(labels)
 
 
-def test_levels_cut_the_dendrogram() -> None:
+def test_levels_cut_the_dendrogram():
     result = two_levels()
     assert result.at_level(0).tolist() == [1, 1, 2, 0, 0, 0]
     assert result.at_level(1).tolist() == result.labels.tolist()
@@ -74,7 +71,7 @@ def test_levels_cut_the_dendrogram() -> None:
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_cuts_of_a_real_run_have_the_modularity_of_their_level(method: str) -> None:
+def test_cuts_of_a_real_run_have_the_modularity_of_their_level(method):
     rng = np.random.default_rng(5)
     u = rng.integers(0, 300, 900)
     graph = lu.Graph.from_edges(u, (u + rng.integers(1, 12, 900)) % 300)
@@ -87,7 +84,7 @@ def test_cuts_of_a_real_run_have_the_modularity_of_their_level(method: str) -> N
     assert result.at_level(-1).tolist() == result.labels.tolist()
 
 
-def ring_with_chords(seed: int) -> lu.Graph:
+def ring_with_chords(seed):
     rng = np.random.default_rng(seed)
     u = rng.integers(0, 1000, 3000)
     return lu.Graph.from_edges(u, (u + rng.integers(1, 30, 3000)) % 1000)
@@ -96,9 +93,7 @@ def ring_with_chords(seed: int) -> lu.Graph:
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("max_level", [None, 1, 4])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_hierarchy_nests_and_ends_with_the_communities(
-    method: str, max_level: int | None, seed: int
-) -> None:
+def test_a_hierarchy_nests_and_ends_with_the_communities(method, max_level, seed):
     graph = ring_with_chords(seed)
     result = getattr(lu, method)(graph, device="cpu", seed=seed, max_level=max_level)
     nested = result.hierarchy()
@@ -112,7 +107,7 @@ def test_a_hierarchy_nests_and_ends_with_the_communities(
         assert result.levels[-1].cycle > 0  # so that levels alone do not nest
 
 
-def test_a_hierarchy_of_one_cycle_of_louvain_is_its_levels() -> None:
+def test_a_hierarchy_of_one_cycle_of_louvain_is_its_levels():
     result = two_levels()
     assert [part.tolist() for part in result.hierarchy()] == [
         result.at_level(0).tolist(),
@@ -124,14 +119,14 @@ def test_a_hierarchy_of_one_cycle_of_louvain_is_its_levels() -> None:
     assert [part.tolist() for part in empty.hierarchy()] == [[]]
 
 
-def test_a_loaded_result_has_the_same_hierarchy(tmp_path: Path) -> None:
+def test_a_loaded_result_has_the_same_hierarchy(tmp_path):
     result = lu.leiden(ring_with_chords(0), device="cpu")
     result.save(tmp_path / "r.npz")
     again = Communities.load(tmp_path / "r.npz").hierarchy()
     assert [part.tolist() for part in again] == [part.tolist() for part in result.hierarchy()]
 
 
-def test_members_and_sizes() -> None:
+def test_members_and_sizes():
     result = two_levels()
     assert [c.tolist() for c in result.communities()] == [[2, 3, 4, 5], [0, 1]]
     assert result.sizes.tolist() == [4, 2]
@@ -140,7 +135,7 @@ def test_members_and_sizes() -> None:
     assert [c.tolist() for c in named.communities()] == [["c", "d", "e", "f"], ["a", "b"]]
 
 
-def test_results_are_iterated_and_indexed_by_community() -> None:
+def test_results_are_iterated_and_indexed_by_community():
     for names in (None, np.array(list("abcdef"), object)):
         result = two_levels(names)
         listed = [members.tolist() for members in result.communities()]
@@ -160,7 +155,7 @@ def test_results_are_iterated_and_indexed_by_community() -> None:
             result[0:1]  # type: ignore[index]
 
 
-def test_no_vertices() -> None:
+def test_no_vertices():
     result = Communities.of(lu.Graph.from_edges([], []), [])
     assert result.communities() == []
     assert result.n_communities == 0
@@ -175,9 +170,7 @@ def test_no_vertices() -> None:
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2**34)), max_size=40),
     st.lists(st.integers(0, 3), min_size=10, max_size=10),
 )
-def test_induced_graph_keeps_weight_and_modularity(
-    edges: list[tuple[int, int, int]], labels: list[int]
-) -> None:
+def test_induced_graph_keeps_weight_and_modularity(edges, labels):
     u, v, w = ([e[i] for e in edges] for i in range(3))
     graph = lu.Graph.from_edges(u, v, np.array(w, np.int64), n_vertices=10)
     result = Communities.of(graph, labels)
@@ -197,14 +190,14 @@ def test_induced_graph_keeps_weight_and_modularity(
         assert dense[c, c] == 2 * small.loops[c]
 
 
-def test_frame() -> None:
+def test_frame():
     frame = two_levels(np.array(list("abcdef"), object)).to_frame(levels=True)
     assert frame.columns.tolist() == ["vertex", "community", "level_0", "level_1"]
     assert frame["vertex"].tolist() == list("abcdef")
     assert frame["level_0"].tolist() == [1, 1, 2, 0, 0, 0]
 
 
-def test_a_frame_names_the_cycle_of_a_level() -> None:
+def test_a_frame_names_the_cycle_of_a_level():
     result = lu.louvain(ring_with_chords(0), device="cpu")
     frame = result.to_frame(levels=True)
     columns = frame.columns.tolist()[2:]
@@ -215,13 +208,13 @@ def test_a_frame_names_the_cycle_of_a_level() -> None:
     assert columns[-1].endswith("_cycle_1")
 
 
-def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_without_pandas_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(lu.LouvainUmError, match=r"needs pandas.*louvain-um\[formats\]"):
         two_levels().to_frame()
 
 
-def test_one_is_no_plural() -> None:
+def test_one_is_no_plural():
     result = Communities.of(lu.Graph.from_edges([], [], n_vertices=1), [0])
     assert repr(result).startswith("Communities(1 vertex in 1 community, ")
 
@@ -236,7 +229,7 @@ def test_one_is_no_plural() -> None:
         np.array([1, "b", 2.5, "d", "e", "f"], object),
     ],
 )
-def test_saving_and_loading_return_the_same(tmp_path: Path, names: np.ndarray | None) -> None:
+def test_saving_and_loading_return_the_same(tmp_path, names):
     result = two_levels(names)
     result.save(tmp_path / "r.npz")
     for graph in (result.graph, None):
@@ -255,7 +248,7 @@ def test_saving_and_loading_return_the_same(tmp_path: Path, names: np.ndarray | 
     assert "\n" not in str(caught.value)
 
 
-def test_a_real_run_survives_saving(tmp_path: Path) -> None:
+def test_a_real_run_survives_saving(tmp_path):
     result = lu.leiden(lu.Graph.from_edges(*TRIANGLES), device="cpu")
     result.save(tmp_path / "r.npz")
     again = Communities.load(tmp_path / "r.npz", result.graph)
@@ -264,7 +257,7 @@ def test_a_real_run_survives_saving(tmp_path: Path) -> None:
     assert repr(again) == repr(result)
 
 
-def test_saving_refuses_to_overwrite_and_leaves_no_half(tmp_path: Path) -> None:
+def test_saving_refuses_to_overwrite_and_leaves_no_half(tmp_path):
     target = tmp_path / "r.npz"
     target.write_text("mine")
     with pytest.raises(lu.LouvainUmError, match="exists already"):
@@ -279,7 +272,7 @@ def test_saving_refuses_to_overwrite_and_leaves_no_half(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["r.npz"]
 
 
-def test_loading_refuses_foreign_files(tmp_path: Path) -> None:
+def test_loading_refuses_foreign_files(tmp_path):
     result = two_levels()
     result.save(tmp_path / "r.npz")
     arrays = dict(np.load(tmp_path / "r.npz"))
@@ -308,7 +301,7 @@ def test_loading_refuses_foreign_files(tmp_path: Path) -> None:
         Communities.load(tmp_path / "r.npz", lu.Graph.from_edges([0], [1], n_vertices=6))
 
 
-def test_views() -> None:
+def test_views():
     import rich.console
 
     names = np.array(["<b>", "[red]x", "c", "d", "e", "f"], object)
@@ -327,14 +320,14 @@ def test_views() -> None:
     assert "modularity 0.2500" in text
 
 
-def test_views_count_what_they_leave_out() -> None:
+def test_views_count_what_they_leave_out():
     graph = lu.Graph.from_edges([], [], n_vertices=100)
     html = Communities.of(graph, np.arange(100)).__rich__()
     assert html is not None
     assert "92 others" in Communities.of(graph, np.arange(100))._repr_html_()
 
 
-def test_labels_must_fit_the_graph() -> None:
+def test_labels_must_fit_the_graph():
     graph = lu.Graph.from_edges([0], [1])
     with pytest.raises(lu.GraphError, match="3 labels for a graph of 2"):
         Communities(graph=graph, labels=np.zeros(3, np.uint32), modularity=0.0)
@@ -352,7 +345,7 @@ def test_labels_are_wrapped_with_graphs_of_other_libraries():
         Communities.of(club, {0: 1})
 
 
-def test_names_with_commas_are_quoted_in_lists() -> None:
+def test_names_with_commas_are_quoted_in_lists():
     assert listable(["Smith, J.", "Bob", 7]) == ['"Smith, J."', "Bob", "7"]
     graph = lu.as_graph((["Smith, J.", "Bob"], ["Bob", "Cid"]))
     assert size_rows(lu.louvain(graph, device="cpu"))[0][2] == 'Bob, Cid, "Smith, J."'

@@ -1,9 +1,6 @@
 """Comparison of partitions, whatever holds their labels."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -24,7 +21,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, ma
 
 @settings(deadline=None)
 @given(PAIRS)
-def test_measures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
+def test_measures_are_scikit_learns(pairs):
     a, b = np.array(pairs).T
     found = compare(a, b)
     assert found.nmi == pytest.approx(metrics.normalized_mutual_info_score(a, b))
@@ -36,7 +33,7 @@ def test_measures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
 
 @settings(deadline=None)
 @given(PAIRS)
-def test_labels_names_and_order_of_arguments_do_not_matter(pairs: list[tuple[int, int]]) -> None:
+def test_labels_names_and_order_of_arguments_do_not_matter(pairs):
     a, b = np.array(pairs).T
     renamed = np.array([f"c{9 - c}" for c in a], object)
     one, other = compare(a, b), compare(b, renamed)
@@ -46,7 +43,7 @@ def test_labels_names_and_order_of_arguments_do_not_matter(pairs: list[tuple[int
     assert compare(a, renamed).identical
 
 
-def test_vertices_are_matched_by_name() -> None:
+def test_vertices_are_matched_by_name():
     graph = lu.Graph.from_edges([0, 2], [1, 3], names=np.array(["a", "b", "c", "d"], object))
     result = Communities.of(graph, [0, 0, 1, 1])
     truth = Labels(np.array(["d", "b", "a", "z"], object), np.array(["y", "x", "x", "y"], object))
@@ -58,34 +55,31 @@ def test_vertices_are_matched_by_name() -> None:
     assert compare(truth, result).unmatched == (1, 1)
 
 
-def test_numbers_match_numbers_written_as_text() -> None:
+def test_numbers_match_numbers_written_as_text():
     a = Labels(np.array([10, 2, 1]), np.array([0, 1, 1]))
     b = Labels(np.array(["1", "2", "10"], object), np.array([5, 5, 6]))
     assert compare(a, b).identical
 
 
-def test_bare_arrays_are_in_vertex_order() -> None:
+def test_bare_arrays_are_in_vertex_order():
     graph = lu.Graph.from_edges([0, 2], [1, 3], names=np.array([7, 5, 3, 1]))
     assert Communities.of(graph, [0, 0, 1, 1]).compare([4, 4, 2, 2]).identical
 
 
-def test_refusals() -> None:
+def test_refusals():
     with pytest.raises(lu.GraphError, match="2 labels against 3"):
         compare([0, 1], [0, 1, 2])
     with pytest.raises(lu.GraphError, match="no vertex in common"):
-        compare(
-            Labels(np.array(["a"]), np.array([0])),
-            Labels(np.array(["b"]), np.array([0])),
-        )
+        compare(Labels(np.array(["a"]), np.array([0])), Labels(np.array(["b"]), np.array([0])))
     with pytest.raises(lu.GraphError, match="one-dimensional"):
         compare([[0]], [0])
 
 
-def test_nothing_to_compare() -> None:
+def test_nothing_to_compare():
     assert compare(np.zeros(0, int), np.zeros(0, int)).identical
 
 
-def test_ami_is_left_out_where_it_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ami_is_left_out_where_it_would_take_too_long(monkeypatch):
     a, b = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 1, 1])
     steps = sum(min(x, y) for x in (2, 2, 1) for y in (1, 4))
     assert comparison._ami_steps(np.bincount(a), np.bincount(b)) == steps
@@ -94,7 +88,7 @@ def test_ami_is_left_out_where_it_would_take_too_long(monkeypatch: pytest.Monkey
     assert compare(a, b).nmi > 0
 
 
-def test_ids_that_are_one_apart_are_told_at_the_callers_line() -> None:
+def test_ids_that_are_one_apart_are_told_at_the_callers_line():
     ids, of = np.arange(4), np.array([0, 0, 1, 1])
     zero, one = (Labels(vertices=ids + base, communities=of) for base in (0, 1))
     for call in (lambda: compare(zero, one), lambda: compare(one, zero)):
@@ -109,7 +103,7 @@ TUPLES = nx.relabel_nodes(nx.path_graph(6), {v: (v, "x") for v in range(6)})
 
 
 @pytest.mark.parametrize("graph", [NUMBERED, NAMED, TUPLES], ids=["ids", "names", "tuples"])
-def test_forms_agree_with_networkx(graph: nx.Graph) -> None:
+def test_forms_agree_with_networkx(graph):
     parts = nx.community.greedy_modularity_communities(graph)
     expected = pytest.approx(nx.community.modularity(graph, parts), abs=1e-12)
     by_vertex = {vertex: c for c, part in enumerate(parts) for vertex in part}
@@ -144,7 +138,7 @@ def test_forms_agree_with_networkx(graph: nx.Graph) -> None:
     assert quality(own, by_vertex).modularity == expected
 
 
-def test_a_result_of_a_shuffled_graph_is_matched_by_name() -> None:
+def test_a_result_of_a_shuffled_graph_is_matched_by_name():
     shuffled = nx.Graph()
     shuffled.add_nodes_from(reversed(list(NAMED)))
     shuffled.add_edges_from(NAMED.edges(data=True))
@@ -152,7 +146,7 @@ def test_a_result_of_a_shuffled_graph_is_matched_by_name() -> None:
     assert lu.modularity(NAMED, result) == pytest.approx(result.modularity)
 
 
-def test_labels_in_order_are_those_of_the_vertices() -> None:
+def test_labels_in_order_are_those_of_the_vertices():
     assert compare({2: "b", 0: "a", 1: "a"}, [0, 0, 1]).identical
     assert compare([0, 0, 1], {2: "b", 0: "a", 1: "a"}).identical
     assert compare([{2}, {0, 1}], {0: 1, 1: 1, 2: 0}).identical
@@ -171,7 +165,7 @@ def test_labels_in_order_are_those_of_the_vertices() -> None:
         (np.zeros((2, 3)), "got ndarray; pass"),
     ],
 )
-def test_what_fits_no_form_is_refused_in_one_line(each: Any, message: str) -> None:
+def test_what_fits_no_form_is_refused_in_one_line(each, message):
     for ask in (lu.modularity, quality, lu.Communities.of):
         with pytest.raises(lu.GraphError) as caught:
             ask(lu.as_graph(nx.path_graph(6)), each)
@@ -187,11 +181,11 @@ SHUFFLED.add_edges_from(nx.karate_club_graph().edges)
 
 
 @pytest.fixture(params=[NAMED, SHUFFLED, nx.karate_club_graph()], ids=["text", "numbers", "none"])
-def found(request: pytest.FixtureRequest) -> lu.Communities:
+def found(request):
     return lu.louvain(lu.as_graph(request.param, weighted=False), device="cpu")
 
 
-def test_rows_in_any_order_mean_the_same_communities(found: lu.Communities) -> None:
+def test_rows_in_any_order_mean_the_same_communities(found):
     frame = found.to_frame()
     mixed = frame.sample(frac=1, random_state=3)
     for each in (
@@ -213,7 +207,7 @@ def test_rows_in_any_order_mean_the_same_communities(found: lu.Communities) -> N
         assert lu.louvain(found.graph, initial=each, device="cpu").modularity >= found.modularity
 
 
-def test_cells_of_a_graph_without_names_are_taken_in_order() -> None:
+def test_cells_of_a_graph_without_names_are_taken_in_order():
     graph = lu.as_graph(nx.karate_club_graph(), weighted=False)
     found = lu.leiden(graph, device="cpu")
     cells = pd.Series(found.labels.astype(str), index=[f"cell{k}" for k in range(34)])
@@ -231,18 +225,18 @@ def test_cells_of_a_graph_without_names_are_taken_in_order() -> None:
         (["a", None, "b"] + 74 * ["c"], "the label at index 1 is missing"),
     ],
 )
-def test_labels_of_other_vertices_are_refused(each: Any, message: str) -> None:
+def test_labels_of_other_vertices_are_refused(each, message):
     with pytest.raises(lu.GraphError, match=message):
         lu.modularity(lu.as_graph(NAMED), each)
 
 
-def test_a_vertex_in_two_sets_is_no_partition() -> None:
+def test_a_vertex_in_two_sets_is_no_partition():
     found = lu.louvain(nx.path_graph(3), device="cpu")
     with pytest.raises(lu.GraphError, match="communities overlap"):
         found.compare([{0, 1}, {1, 2}])
 
 
-def test_a_dendrogram_of_igraph_is_cut_where_it_says() -> None:
+def test_a_dendrogram_of_igraph_is_cut_where_it_says():
     graph = igraph.Graph.Famous("Zachary")
     tree = graph.community_fastgreedy()
     assert lu.modularity(graph, tree) == pytest.approx(tree.as_clustering().modularity)
@@ -251,11 +245,11 @@ def test_a_dendrogram_of_igraph_is_cut_where_it_says() -> None:
 KARATE = nx.karate_club_graph()
 
 
-def as_igraph() -> Any:
+def as_igraph():
     return igraph.Graph.from_networkx(KARATE, vertex_attr_hashable="name")
 
 
-def check(found: object, members: list[set[int]], graph: lu.Graph) -> None:
+def check(found, members, graph):
     """A result says the same as its members as sets."""
     assert compare(found, members).identical
     assert lu.modularity(graph, found) == pytest.approx(lu.modularity(graph, members))
@@ -264,7 +258,7 @@ def check(found: object, members: list[set[int]], graph: lu.Graph) -> None:
     assert wrapped.compare(found).identical
 
 
-def test_igraph() -> None:
+def test_igraph():
     other = as_igraph()
     found = other.community_multilevel(weights="weight")
     names = np.array(other.vs["name"])
@@ -274,14 +268,14 @@ def test_igraph() -> None:
     assert lu.modularity(graph, found) == pytest.approx(found.modularity)
 
 
-def test_igraph_by_name() -> None:
+def test_igraph_by_name():
     other = igraph.Graph.TupleList([("b", "a"), ("a", "c"), ("x", "y")])
     found = other.connected_components()
     graph = lu.as_graph((["a", "a", "x"], ["b", "c", "y"]))
     assert lu.louvain(graph, device="cpu").compare(found).identical
 
 
-def test_leidenalg() -> None:
+def test_leidenalg():
     leidenalg = pytest.importorskip("leidenalg")
     other = as_igraph()
     found = leidenalg.find_partition(other, leidenalg.ModularityVertexPartition, seed=1)
@@ -289,7 +283,7 @@ def test_leidenalg() -> None:
     check(found, [set(names[list(part)].tolist()) for part in found], lu.as_graph(KARATE))
 
 
-def test_infomap() -> None:
+def test_infomap():
     infomap = pytest.importorskip("infomap")
     found = infomap.Infomap("--two-level --silent --seed 1")
     for u, v in KARATE.edges:
@@ -305,11 +299,11 @@ def test_infomap() -> None:
 class NodeClustering:
     """The attributes of cdlib's class of this name, whose package needs many others."""
 
-    def __init__(self, communities: list[list[int]], *, overlap: bool = False) -> None:
+    def __init__(self, communities, *, overlap=False):
         self.communities, self.overlap = communities, overlap
 
 
-def test_cdlib() -> None:
+def test_cdlib():
     halves = [list(range(17)), list(range(17, 34))]
     check(NodeClustering(halves), [set(part) for part in halves], lu.as_graph(KARATE))
 
@@ -319,7 +313,7 @@ def test_cdlib() -> None:
     [NodeClustering([[0, 1], [1, 2]], overlap=True),
      igraph.VertexCover(igraph.Graph.Full(3), [[0, 1], [1, 2]])],
 )  # fmt: skip
-def test_overlapping_communities_are_told(found: object) -> None:
+def test_overlapping_communities_are_told(found):
     with pytest.raises(lu.GraphError, match="communities overlap"):
         compare(found, [0, 0, 1])
     with pytest.raises(lu.GraphError, match="communities overlap"):

@@ -1,9 +1,6 @@
 """Quality of communities, and tables of them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -22,7 +19,7 @@ EDGES = st.lists(
 LABELS = st.lists(st.integers(0, 4), min_size=12, max_size=12)
 
 
-def both(edges: list[tuple[int, int, int]]) -> tuple[nx.Graph, lu.Graph]:
+def both(edges):
     reference = nx.Graph()
     reference.add_nodes_from(range(12))
     for u, v, w in edges:
@@ -32,15 +29,13 @@ def both(edges: list[tuple[int, int, int]]) -> tuple[nx.Graph, lu.Graph]:
     return reference, lu.Graph.from_edges(u, v, w, n_vertices=12)
 
 
-def sets(labels: list[int]) -> list[set[int]]:
+def sets(labels):
     return [{v for v, c in enumerate(labels) if c == k} for k in sorted(set(labels))]
 
 
 @settings(deadline=None)
 @given(EDGES, LABELS, st.sampled_from([0.25, 1.0, 3.0]))
-def test_agrees_with_networkx(
-    edges: list[tuple[int, int, int]], labels: list[int], gamma: float
-) -> None:
+def test_agrees_with_networkx(edges, labels, gamma):
     reference, graph = both(edges)
     parts = sets(labels)
     dense = [sorted(set(labels)).index(c) for c in labels]
@@ -69,7 +64,7 @@ def test_agrees_with_networkx(
     )
 
 
-def test_coverage_of_an_unweighted_graph_is_networkx_coverage() -> None:
+def test_coverage_of_an_unweighted_graph_is_networkx_coverage():
     reference = nx.karate_club_graph()
     graph = lu.Graph.from_edges(*np.array(reference.edges()).T)
     labels = [int(reference.nodes[v]["club"] == "Officer") for v in reference]
@@ -79,15 +74,13 @@ def test_coverage_of_an_unweighted_graph_is_networkx_coverage() -> None:
 
 @settings(deadline=None)
 @given(EDGES, LABELS, st.permutations(range(5)))
-def test_modularity_does_not_depend_on_the_labels_names(
-    edges: list[tuple[int, int, int]], labels: list[int], names: list[int]
-) -> None:
+def test_modularity_does_not_depend_on_the_labels_names(edges, labels, names):
     _, graph = both(edges)
     expected = modularity(graph, labels)
     assert modularity(graph, [10**12 * names[c] - 7 for c in labels]) == expected
 
 
-def test_modularity_is_exact_for_heavy_weights() -> None:
+def test_modularity_is_exact_for_heavy_weights():
     weights = np.array([2**49 - 1, 2**48 + 1, 3], np.int64)
     graph = lu.Graph.from_edges([0, 1, 2], [1, 2, 0], weights)
     total = 2 * int(weights.sum())
@@ -97,7 +90,7 @@ def test_modularity_is_exact_for_heavy_weights() -> None:
     assert modularity(graph, [0, 0, 1]) == pytest.approx(float(expected), rel=1e-15)
 
 
-def test_long_paths_are_one_piece() -> None:
+def test_long_paths_are_one_piece():
     n = 2000
     order = np.random.default_rng(1).permutation(n)
     graph = lu.Graph.from_edges(order[:-1], order[1:])
@@ -109,7 +102,7 @@ def test_long_paths_are_one_piece() -> None:
 
 
 @pytest.mark.parametrize("labels", [[0], [0, 1, 2], [0.5, 0.5], ["a", None]])
-def test_labels_that_do_not_fit(labels: list[Any]) -> None:
+def test_labels_that_do_not_fit(labels):
     with pytest.raises(lu.GraphError):
         modularity(lu.Graph.from_edges([0], [1]), labels)
 
@@ -119,7 +112,7 @@ EDGES_OF_TABLES = st.lists(
 )
 
 
-def graph_of(edges: list[tuple[int, int, int]], scale: float = 1.0) -> lu.Graph:
+def graph_of(edges, scale=1.0):
     u, v, w = np.array(edges).T
     return lu.Graph.from_edges(u, v, w * scale, n_vertices=12)
 

@@ -1,10 +1,6 @@
 """Folders in which an interrupted run goes on, and tables of other programs: for the fuzz."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,20 +25,20 @@ GRAPH = lfr(120, seed=1).graph
 OPTIONS = Options(method="leiden", device="cpu")
 
 
-def resume_ranks(folder: Path) -> None:
+def resume_ranks(folder):
     """Go on with what two ranks left; the labels are those of a run without checkpoints."""
     found = detect_in_threads(GRAPH, OPTIONS, ranks=2, collapse_arcs=300, checkpoint=folder)
     assert np.array_equal(found.labels, lu.leiden(GRAPH, device="cpu").labels), "other labels"
 
 
-def edges() -> EdgeStream:
+def edges():
     """Timed edges of a ring with chords."""
     at = np.arange(60)
     u, v = (at % 12).astype(np.uint32), ((at * 7 + 1) % 12).astype(np.uint32)
     return EdgeStream(TimedEdges(u=u, v=v, times=at, weights=None, n_vertices=12, names=None))
 
 
-def resume_stream(folder: Path, batches: int | None = None) -> None:
+def resume_stream(folder, batches=None):
     """Follow a stream from where its folder is; stop after some batches."""
     stream = edges()
     followed = StreamFolder(folder, {"every": 10})
@@ -59,12 +55,12 @@ def resume_stream(folder: Path, batches: int | None = None) -> None:
         followed.close()
 
 
-def draw_stream(folder: Path) -> None:
+def draw_stream(folder):
     """Write the page of a followed stream."""
     write_report(folder, "title", force=True)
 
 
-def resume_profile(folder: Path) -> None:
+def resume_profile(folder):
     """Go on with a search over resolutions."""
     with ProfileStore(folder, {"seed": 0}) as store:
         found = resolution_profile(
@@ -73,26 +69,26 @@ def resume_profile(folder: Path) -> None:
         store.write(found)
 
 
-def resume_comparison(folder: Path) -> None:
+def resume_comparison(folder):
     """Go on with a comparison of stores."""
     settings = Comparison(stores=("csr",), batches=(10,), steps=1)
     compare_stores([("g", GRAPH)], settings, folder)
 
 
-def read_partitions(path: Path) -> None:
+def read_partitions(path):
     """Let two ranks read a list of edges."""
     graph = lu.read_partitioned(path)
     run_threads(graph.rows, 2)
 
 
-def read_table_of_addresses(path: Path) -> None:
+def read_table_of_addresses(path):
     """Read addresses as a trace."""
     trace = path.with_suffix(".npz")
     read_addresses(path).save(trace, force=True)
     read_recording(trace)
 
 
-def tables(folder: Path) -> Iterator[Saved]:
+def tables(folder):
     """Yield tables of edges for ranks, of addresses, and of NVIDIA's profiler."""
     for name in ("edges.csv", "edges.parquet"):
         lu.write_graph(folder / name, GRAPH)
@@ -106,7 +102,7 @@ def tables(folder: Path) -> Iterator[Saved]:
     yield Saved("nsys", path, path, read_report)
 
 
-def continued(folder: Path) -> Iterator[Saved]:
+def continued(folder):
     """Yield one of each kind, for each of its files."""
     for name, write in (
         ("checkpoint", resume_ranks), ("followed", lambda path: resume_stream(path, 3)),

@@ -1,17 +1,12 @@
 """Seeded damage to saved files: to their bytes, arrays, JSON and text."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gzip
 import io
 import json
-import random
 import sqlite3
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +25,7 @@ PARQUET_VALUES: tuple[Any, ...] = (
 TYPES = (np.int8, np.uint8, np.int16, np.int64, np.uint64, np.float64, np.bool_, "S3", "U2")
 
 
-def nodes(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def nodes(value, at=()):
     """Return the paths of all values inside JSON data."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     found = []
@@ -41,12 +36,12 @@ def nodes(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-def any_value(rng: random.Random) -> Any:
+def any_value(rng):
     """Return a value that files seldom hold."""
     return copy.deepcopy(rng.choice(VALUES))
 
 
-def in_json(rng: random.Random, value: Any) -> Any:
+def in_json(rng, value):
     """Return JSON data with a value replaced, removed, added or repeated."""
     value = json.loads(json.dumps(value))
     for _ in range(rng.choice((1, 1, 1, 3))):
@@ -69,13 +64,13 @@ def in_json(rng: random.Random, value: Any) -> Any:
     return value
 
 
-def dumped(value: Any) -> str:
+def dumped(value):
     """Return JSON as text, with nests as deep as they stand for."""
     deep = "[" * 100_000 + "]" * 100_000
     return json.dumps(value).replace(json.dumps(DEEP), deep)
 
 
-def in_bytes(rng: random.Random, data: bytes) -> bytes:
+def in_bytes(rng, data):
     """Return bytes cut, flipped, overwritten, repeated or removed."""
     whole = bytearray(data)
     at = rng.randrange(len(whole))
@@ -95,7 +90,7 @@ def in_bytes(rng: random.Random, data: bytes) -> bytes:
     return bytes(whole)
 
 
-def in_array(rng: random.Random, array: Any) -> Any:
+def in_array(rng, array):
     """Return an array of other length, shape, type or values; of a table, in one column."""
     what = rng.randrange(6)
     if array.dtype.names and what in (3, 5):
@@ -127,7 +122,7 @@ def in_array(rng: random.Random, array: Any) -> Any:
     return array
 
 
-def in_archive(rng: random.Random, data: bytes) -> bytes:
+def in_archive(rng, data):
     """Return an archive with a member, its header of JSON or a claimed shape changed."""
     with np.load(io.BytesIO(data)) as found:
         arrays = dict(found)
@@ -148,7 +143,7 @@ def in_archive(rng: random.Random, data: bytes) -> bytes:
     return out.getvalue()
 
 
-def _is_json(array: Any) -> bool:
+def _is_json(array):
     """Return whether bytes are JSON with values inside."""
     try:
         return bool(json.loads(array.tobytes()))
@@ -156,7 +151,7 @@ def _is_json(array: Any) -> bool:
         return False
 
 
-def claiming(rng: random.Random, data: bytes) -> bytes:
+def claiming(rng, data):
     """Return an archive in which an array claims to be huge."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
@@ -172,7 +167,7 @@ def claiming(rng: random.Random, data: bytes) -> bytes:
     return out.getvalue()
 
 
-def in_text(rng: random.Random, data: bytes) -> bytes:
+def in_text(rng, data):
     """Return text with words and lines replaced, removed and repeated."""
     words = data.decode().replace("=", " = ").replace(",", " , ").split(" ")
     lines = data.decode().split("\n")
@@ -186,7 +181,7 @@ def in_text(rng: random.Random, data: bytes) -> bytes:
     return data.replace(word.encode(), dumped(value).encode()[:6000], rng.choice((1, 1, -1)))
 
 
-def in_lines(rng: random.Random, data: bytes) -> bytes:
+def in_lines(rng, data):
     """Return lines of JSON, one of them changed."""
     lines = data.decode().splitlines()
     at = rng.randrange(len(lines))
@@ -194,19 +189,19 @@ def in_lines(rng: random.Random, data: bytes) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def in_whole_json(rng: random.Random, data: bytes) -> bytes:
+def in_whole_json(rng, data):
     """Return a file of JSON, changed."""
     return dumped(in_json(rng, json.loads(data))).encode()
 
 
-def in_numpy(rng: random.Random, data: bytes) -> bytes:
+def in_numpy(rng, data):
     """Return a file of one array, changed."""
     out = io.BytesIO()
     np.save(out, in_array(rng, np.load(io.BytesIO(data))))
     return out.getvalue()
 
 
-def in_parquet(rng: random.Random, data: bytes) -> bytes:
+def in_parquet(rng, data):
     """Return a table with a column or its metadata changed."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -240,12 +235,12 @@ def in_parquet(rng: random.Random, data: bytes) -> bytes:
     return out.getvalue()
 
 
-def in_gzip(rng: random.Random, data: bytes) -> bytes:
+def in_gzip(rng, data):
     """Return a packed file, its text changed."""
     return gzip.compress(in_bytes(rng, gzip.decompress(data)), 1)
 
 
-def in_database(rng: random.Random, data: bytes) -> bytes:
+def in_database(rng, data):
     """Return a SQLite database with a value, a column or a table changed."""
     base = sqlite3.connect(":memory:")
     base.deserialize(data)
@@ -270,7 +265,7 @@ def in_database(rng: random.Random, data: bytes) -> bytes:
     return base.serialize()
 
 
-def ways_of(path: Path) -> tuple[Callable[[random.Random, bytes], bytes], ...]:
+def ways_of(path):
     """Return how a file can be damaged, by its name."""
     ways = {
         ".npz": in_archive, ".toml": in_text, ".csv": in_text, ".txt": in_text,
@@ -281,6 +276,6 @@ def ways_of(path: Path) -> tuple[Callable[[random.Random, bytes], bytes], ...]:
     return (way, way, way, in_bytes) if way else (in_bytes,)
 
 
-def damage(rng: random.Random, path: Path) -> bytes:
+def damage(rng, path):
     """Return what a file holds, damaged."""
     return rng.choice(ways_of(path))(rng, path.read_bytes())

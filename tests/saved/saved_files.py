@@ -1,12 +1,10 @@
 """Files that the package saves, and what reads each: for the fuzz of saved files."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +49,7 @@ class Saved:
     read: Callable[[Path], None]
 
 
-def a_trace() -> Trace:
+def a_trace():
     arrays = (
         Array(name="targets.0", group="graph", nbytes=5 << 20),
         Array(name="labels", group="community", nbytes=1 << 20, starts="nowhere"),
@@ -68,7 +66,7 @@ def a_trace() -> Trace:
     return Trace(arrays, steps)
 
 
-def a_session() -> Session:
+def a_session():
     arrays = [
         Lifetime(name=name, group="graph", address=4096 + (number << 22), nbytes=1 << 20,
                  start_ns=0, end_ns=40)
@@ -102,7 +100,7 @@ def a_session() -> Session:
                    maps=maps, notes=("a note",), energy=energy)  # fmt: skip
 
 
-def read_recording(path: Path) -> None:
+def read_recording(path):
     """Do what ``simulate`` does."""
     trace = recording_in(path)
     if trace is None:
@@ -113,7 +111,7 @@ def read_recording(path: Path) -> None:
         replay(trace, Point(graph="g", policy=policy, oversubscription=30.0, gpu="p4000"), machine)
 
 
-def read_report(path: Path) -> None:
+def read_report(path):
     """Do what ``report`` does."""
     from louvain_um.cli.commands.report import write_report
 
@@ -125,30 +123,30 @@ def read_report(path: Path) -> None:
         report.show()
 
 
-def read_policy(path: Path) -> None:
+def read_policy(path):
     policy = find_policy(str(path))
     with contextlib.suppress(LouvainUmError):
         simulate(a_trace(), "p4000", policy=policy)
 
 
-def read_machine(path: Path) -> None:
+def read_machine(path):
     machine = load_machine(path)
     simulate(a_trace(), machine, policy="base", capacity=8 << 20)
     replay(a_trace(), Point(graph="g", policy="auto", oversubscription=30.0, gpu="x"), machine)
 
 
-def read_tracker(path: Path) -> None:
+def read_tracker(path):
     """Go on with a saved tracker."""
     tracker = lu.Tracker.load(path)
     tracker.update(tracker.graph.apply(insert=([0, 1], [5, 7])))
 
 
-def read_timed_edges(path: Path) -> None:
+def read_timed_edges(path):
     """Read a stream of timed edges."""
     lu.read_stream(path, sort=True)
 
 
-def saved_files(folder: Path) -> Iterator[Saved]:
+def saved_files(folder):
     """Yield one of each kind, written to a folder."""
     graph = lfr(300, seed=1).graph
     a_trace().save(folder / "trace.npz")
@@ -183,7 +181,7 @@ def saved_files(folder: Path) -> Iterator[Saved]:
         yield Saved(f"machine {name}", folder / name, folder / name, read_machine)
 
 
-def damaged(saved: Saved, seed: int, folder: Path) -> Path:
+def damaged(saved, seed, folder):
     """Return a copy of a saved file, damaged as the seed says."""
     rng = random.Random(f"{saved.name} {seed}")
     copy = folder / saved.whole.name
@@ -203,7 +201,7 @@ def damaged(saved: Saved, seed: int, folder: Path) -> Path:
     return copy
 
 
-def failure_of(saved: Saved, seed: int, folder: Path) -> str | None:
+def failure_of(saved, seed, folder):
     """Return what was wrong about reading a damaged copy; None if nothing was."""
     path = damaged(saved, seed, folder)
     try:

@@ -1,10 +1,7 @@
 """Damaged saved files give an error in one line, or a valid result; never anything else."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +17,6 @@ from tests.saved.continued import (
     resume_stream,
 )
 from tests.saved.saved_files import (
-    Saved,
     failure_of,
     read_machine,
     read_policy,
@@ -41,12 +37,12 @@ CORPUS = ROOT / "tests" / "corpus" / "saved"
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[Saved]:
+def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
     return [*saved_files(folder), *continued(folder)]
 
 
-def test_whole_files_are_read(files: list[Saved], tmp_path: Path):
+def test_whole_files_are_read(files, tmp_path):
     for saved in files:
         copy = tmp_path / saved.whole.name
         if not copy.exists():
@@ -54,14 +50,14 @@ def test_whole_files_are_read(files: list[Saved], tmp_path: Path):
         saved.read(copy)
 
 
-def test_damaged_files_give_one_line_or_a_result(files: list[Saved], tmp_path: Path):
+def test_damaged_files_give_one_line_or_a_result(files, tmp_path):
     for seed in range(ROUNDS):
         for saved in files:
             assert (saved.name, seed, failure_of(saved, seed, tmp_path)) == (saved.name, seed, None)
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
-def test_files_that_once_failed_are_refused_or_read(path: Path, tmp_path: Path):
+def test_files_that_once_failed_are_refused_or_read(path, tmp_path):
     copy = tmp_path / path.name
     (shutil.copytree if path.is_dir() else shutil.copy)(path, copy)
     readers = {

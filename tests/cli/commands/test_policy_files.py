@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 from louvain_um.placement.machine.profiles import load_machine

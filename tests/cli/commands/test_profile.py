@@ -1,17 +1,13 @@
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
 from louvain_um.profiling import load
 from louvain_um.profiling.sweep.store import KEY
-from tests.cli.conftest import Run
 from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
 
 
-def test_a_run_is_recorded(run: Run, two_triangles: Path, tmp_path: Path):
+def test_a_run_is_recorded(run, two_triangles, tmp_path):
     session = tmp_path / "run.npz"
     out = run("profile", two_triangles, "-o", session, "--device", "cpu")
     assert (out.code, " arcs/s\n" in out.out) == (0, True)
@@ -21,7 +17,7 @@ def test_a_run_is_recorded(run: Run, two_triangles: Path, tmp_path: Path):
     assert about["complete"]
 
 
-def test_json_is_one_object(run: Run, two_triangles: Path, tmp_path: Path):
+def test_json_is_one_object(run, two_triangles, tmp_path):
     session = tmp_path / "run.parquet"
     out = run("profile", two_triangles, "-o", session, "--device", "cpu", "--json", "-q")
     found = out.json
@@ -34,7 +30,7 @@ def test_json_is_one_object(run: Run, two_triangles: Path, tmp_path: Path):
     assert set(found["peak_bytes"]) == {"graph", "hash", "community", "scratch"}
 
 
-def test_another_algorithm_is_recorded(run: Run, two_triangles: Path, tmp_path: Path):
+def test_another_algorithm_is_recorded(run, two_triangles, tmp_path):
     session = tmp_path / "run.npz"
     command = ("profile", two_triangles, "-o", session, "--device", "cpu")
     found = run(*command, "--program", "bfs", "--from", "dan", "--json", "-q").json
@@ -49,7 +45,7 @@ def test_another_algorithm_is_recorded(run: Run, two_triangles: Path, tmp_path: 
     assert "no vertex" in run(*command, "--force", "--program", "bfs", "--from", "zoe").complaint()
 
 
-def test_light_is_for_a_gpu(run: Run, two_triangles: Path, tmp_path: Path):
+def test_light_is_for_a_gpu(run, two_triangles, tmp_path):
     command = ("profile", two_triangles, "-o", tmp_path / "run.npz", "--device", "cpu", "--force")
     assert "ran on the CPU; --light was ignored" in run(*command, "--light").err
     assert "--light" not in run(*command).err
@@ -67,13 +63,7 @@ def test_light_is_for_a_gpu(run: Run, two_triangles: Path, tmp_path: Path):
     ],
 )
 def test_bad_arguments_give_one_line(
-    run: Run,
-    two_triangles: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    code: int,
-    message: str,
+    run, two_triangles, tmp_path, monkeypatch, arguments, code, message
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.npz").write_text("mine")
@@ -85,13 +75,13 @@ def test_bad_arguments_give_one_line(
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Path:
+def session(tmp_path):
     path = tmp_path / "run.npz"
     paged_run().save(path)
     return path
 
 
-def test_from_a_graph_to_a_page(run: Run, two_triangles: Path, tmp_path: Path):
+def test_from_a_graph_to_a_page(run, two_triangles, tmp_path):
     recorded, page = tmp_path / "cpu.npz", tmp_path / "cpu.html"
     assert run("profile", two_triangles, "-o", recorded, "--device", "cpu", "-q").code == 0
     out = run("report", recorded, "-o", page)
@@ -102,14 +92,14 @@ def test_from_a_graph_to_a_page(run: Run, two_triangles: Path, tmp_path: Path):
     assert "measured (engine)" in text
 
 
-def test_without_a_page_there_are_tables(run: Run, session: Path):
+def test_without_a_page_there_are_tables(run, session):
     out = run("report", session)
     assert out.code == 0
     for word in ("Eviction held the run back", "By group", "targets.0", "measured (uvm)", "note: "):
         assert word in out.out
 
 
-def test_all_that_can_be_written_is(run: Run, session: Path, tmp_path: Path):
+def test_all_that_can_be_written_is(run, session, tmp_path):
     other = tmp_path / "other.npz"
     cpu_run().save(other)
     page, trace, charts = tmp_path / "r.html", tmp_path / "t.json", tmp_path / "charts"
@@ -125,7 +115,7 @@ def test_all_that_can_be_written_is(run: Run, session: Path, tmp_path: Path):
     assert {"access-map.pdf", "fault-map.pdf"} <= {path.name for path in charts.iterdir()}
 
 
-def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
+def test_results_of_a_sweep_are_shown_alike(run, tmp_path):
     import pandas as pd
 
     table, page = tmp_path / "results.csv", tmp_path / "r.html"
@@ -154,13 +144,7 @@ def test_results_of_a_sweep_are_shown_alike(run: Run, tmp_path: Path):
     ],
 )
 def test_bad_arguments_of_report_give_one_line(
-    run: Run,
-    session: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    code: int,
-    message: str,
+    run, session, tmp_path, monkeypatch, arguments, code, message
 ):
     import pandas as pd
 
@@ -177,14 +161,14 @@ def test_bad_arguments_of_report_give_one_line(
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_force_replaces(run: Run, session: Path, tmp_path: Path):
+def test_force_replaces(run, session, tmp_path):
     page = tmp_path / "r.html"
     page.write_text("old")
     assert run("report", session, "-o", page, "--force").code == 0
     assert page.read_text().startswith("<!doctype html>")
 
 
-def test_a_simulated_run_is_reported_as_modelled(run: Run, two_triangles: Path, tmp_path: Path):
+def test_a_simulated_run_is_reported_as_modelled(run, two_triangles, tmp_path):
     session, page = tmp_path / "sim.npz", tmp_path / "sim.html"
     one = ("--policies", "base", "--oversubscription", "0")
     assert run("simulate", two_triangles, *one, "--session", session, "-q").code == 0
@@ -197,7 +181,7 @@ def test_a_simulated_run_is_reported_as_modelled(run: Run, two_triangles: Path, 
     assert "--force" in run("simulate", two_triangles, *one, "--session", session).complaint()
 
 
-def test_a_pipe_is_not_waited_for(run: Run, tmp_path: Path):
+def test_a_pipe_is_not_waited_for(run, tmp_path):
     import os
 
     pipe = tmp_path / "run.npz"
@@ -205,9 +189,7 @@ def test_a_pipe_is_not_waited_for(run: Run, tmp_path: Path):
     assert "neither a file nor a folder" in run("report", pipe).complaint()
 
 
-def test_one_file_for_two_things_is_refused_before_work(
-    run: Run, two_triangles: Path, tmp_path: Path
-):
+def test_one_file_for_two_things_is_refused_before_work(run, two_triangles, tmp_path):
     both = tmp_path / "both.npz"
     one = ("--policies", "base", "--oversubscription", "0")
     out = run("simulate", two_triangles, *one, "--session", both, "-o", both)
@@ -215,7 +197,7 @@ def test_one_file_for_two_things_is_refused_before_work(
     assert not both.exists()
 
 
-def test_nothing_is_written_where_a_chart_is_in_the_way(run: Run, session: Path, tmp_path: Path):
+def test_nothing_is_written_where_a_chart_is_in_the_way(run, session, tmp_path):
     pytest.importorskip("matplotlib")
     charts, page, trace = tmp_path / "charts", tmp_path / "r.html", tmp_path / "t.json"
     charts.mkdir()
@@ -227,7 +209,7 @@ def test_nothing_is_written_where_a_chart_is_in_the_way(run: Run, session: Path,
     assert [path.name for path in charts.iterdir()] == ["residency.pdf"]
 
 
-def test_an_interrupted_sweep_is_shown_with_what_is_missing(run: Run, tmp_path: Path):
+def test_an_interrupted_sweep_is_shown_with_what_is_missing(run, tmp_path):
     about = {"gpu": "h200", "setup": "", "vertices": 34, "arcs": 156, "peak_bytes": 1 << 30}
     rows = [{**row, **about} for row in sweep_rows()]
     lines = [json.dumps({"row": row}) + "\n" for row in (*rows[:2], *rows[3:])]

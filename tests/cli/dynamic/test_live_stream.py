@@ -1,7 +1,5 @@
 """``louvain-um stream -``: edges are followed as they arrive in a pipe."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -11,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +25,7 @@ TABLES = ("communities", "events", "history")
 OPTIONS = ("--every", "50", "--window", "300")
 
 
-def edge_lines(count: int = 620) -> list[str]:
+def edge_lines(count=620):
     """Return timed edges of four groups."""
     rng = np.random.default_rng(3)
     lines = []
@@ -44,31 +41,31 @@ def edge_lines(count: int = 620) -> list[str]:
 LINES = edge_lines()
 
 
-def run(text: str | bytes, folder: Path, *options: Any) -> Any:
+def run(text, folder, *options):
     arguments = ["stream", "-", "-o", str(folder), *map(str, options)]
     return CliRunner().invoke(app, arguments, input=text, catch_exceptions=False)
 
 
-def tables(folder: Path) -> dict[str, pd.DataFrame]:
+def tables(folder):
     found = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
     found["history"] = found["history"].drop(columns="seconds")
     return found
 
 
-def same(one: Path, other: Path) -> None:
+def same(one, other):
     for name, table in tables(one).items():
         pd.testing.assert_frame_equal(table, tables(other)[name])
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory):
     """Return the folder of a stream that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole") / "out"
     assert run("".join(LINES), folder, *OPTIONS, "-q").exit_code == 0
     return folder
 
 
-def test_the_guide_lists_the_files(whole: Path) -> None:
+def test_the_guide_lists_the_files(whole):
     guide = (Path(__file__).parents[3] / "docs/howto/follow.md").read_text(encoding="utf-8")
     for file in whole.iterdir():
         assert f"`{re.sub('[0-9]+', 'N', file.name)}`" in guide
@@ -77,7 +74,7 @@ def test_the_guide_lists_the_files(whole: Path) -> None:
 class Piped:
     """The command with a pipe for its standard input."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder, *options):
         self.folder = folder
         self.process = subprocess.Popen(
             [sys.executable, "-m", "louvain_um", "stream", "-", "-o", str(folder), *options],
@@ -85,12 +82,12 @@ class Piped:
             env=dict(os.environ, PYTHONPATH=str(Path(__file__).parents[3])),
         )  # fmt: skip
 
-    def send(self, lines: list[str]) -> None:
+    def send(self, lines):
         assert self.process.stdin is not None
         self.process.stdin.write("".join(lines).encode())
         self.process.stdin.flush()
 
-    def wait_for(self, batches: int) -> None:
+    def wait_for(self, batches):
         """Wait until the folder has the rows of some batches, while the pipe is open."""
         path, until = self.folder / "history.csv", time.monotonic() + 90
         while not path.exists() or path.read_text().count("\n") < batches + 1:
@@ -98,13 +95,13 @@ class Piped:
             assert time.monotonic() < until, "no batch was followed in time"
             time.sleep(0.05)
 
-    def end(self) -> tuple[int, str, str]:
+    def end(self):
         out, err = self.process.communicate(timeout=90)
         return self.process.returncode, out.decode(), err.decode()
 
 
 @pytest.mark.system
-def test_batches_are_written_while_the_pipe_is_open(whole: Path, tmp_path: Path) -> None:
+def test_batches_are_written_while_the_pipe_is_open(whole, tmp_path):
     piped = Piped(tmp_path / "out", *OPTIONS)
     piped.send(LINES[:60])
     piped.wait_for(1)
@@ -121,7 +118,7 @@ def test_batches_are_written_while_the_pipe_is_open(whole: Path, tmp_path: Path)
 
 @pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_stream_that_is_stopped_goes_on(whole: Path, tmp_path: Path, number: int) -> None:
+def test_a_stream_that_is_stopped_goes_on(whole, tmp_path, number):
     folder = tmp_path / "out"
     piped = Piped(folder, *OPTIONS)
     piped.send(LINES[:330])
@@ -146,7 +143,7 @@ def test_a_stream_that_is_stopped_goes_on(whole: Path, tmp_path: Path, number: i
 
 
 @pytest.mark.system
-def test_a_stop_tells_that_lines_waited(tmp_path: Path) -> None:
+def test_a_stop_tells_that_lines_waited(tmp_path):
     piped = Piped(tmp_path / "out", "--every", "20")
     piped.send(edge_lines(20_000))
     piped.wait_for(3)
@@ -159,9 +156,7 @@ def test_a_stop_tells_that_lines_waited(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("every", ["37", "7m"])
 @pytest.mark.parametrize("window", [None, "2h", "100"])
-def test_parts_of_a_stream_give_what_the_whole_gives(
-    tmp_path: Path, every: str, window: str | None
-) -> None:
+def test_parts_of_a_stream_give_what_the_whole_gives(tmp_path, every, window):
     options = ["--every", every, *(["--window", window] if window else []), "-q"]
     assert run("".join(LINES), tmp_path / "one", *options).exit_code == 0
     text = "".join(LINES).encode()
@@ -180,7 +175,7 @@ def test_parts_of_a_stream_give_what_the_whole_gives(
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("window", [None, "30", "20m"])
 @pytest.mark.parametrize("content", ["numbers", "weights", "commas", "dates"])
-def test_a_file_gives_what_a_pipe_gives(tmp_path: Path, content: str, window: str | None) -> None:
+def test_a_file_gives_what_a_pipe_gives(tmp_path, content, window):
     edges = [line.replace("p", "").split() for line in edge_lines(300)]
     if content == "dates":
         edges = [[*ends, f"2026-01-01T{int(t) // 3600:02}:{int(t) // 60 % 60:02}:00.5Z"]
@@ -199,9 +194,7 @@ def test_a_file_gives_what_a_pipe_gives(tmp_path: Path, content: str, window: st
     same(tmp_path / "pipe", tmp_path / "file")
 
 
-def test_progress_tells_rate_backlog_and_modularity(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_tells_rate_backlog_and_modularity(tmp_path, monkeypatch):
     told: list[str] = []
     monkeypatch.setattr(Reporter, "step", lambda _, text: told.append(text))
     assert run("".join(LINES), tmp_path / "out", *OPTIONS, "-q").exit_code == 0
@@ -214,7 +207,7 @@ def test_progress_tells_rate_backlog_and_modularity(
 
 
 @pytest.mark.usefixtures("pageless")
-def test_compressed_and_sorted_streams_are_read_whole(tmp_path: Path) -> None:
+def test_compressed_and_sorted_streams_are_read_whole(tmp_path):
     text = "".join(LINES)
     for name, data, options in (
         ("packed", gzip.compress(text.encode()), ()),
@@ -237,7 +230,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_input_without_edges_leaves_nothing(tmp_path: Path, case: str) -> None:
+def test_input_without_edges_leaves_nothing(tmp_path, case):
     text, told = BAD[case]
     result = run(text, tmp_path / "out", "--every", "1s" if case == "steps" else 10)
     assert result.exit_code in (1, 2)
@@ -260,9 +253,7 @@ LATER = {
 
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("case", LATER)
-def test_a_bad_line_is_one_message_and_what_came_before_is_kept(
-    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_line_is_one_message_and_what_came_before_is_kept(tmp_path, case, monkeypatch):
     monkeypatch.setattr(arriving, "READ_BYTES", 200)
     bad, told = LATER[case]
     good = "source target time\n" + "".join(LINES[:102])
@@ -281,9 +272,7 @@ def test_a_bad_line_is_one_message_and_what_came_before_is_kept(
 
 
 @pytest.mark.parametrize("size", [7, 1 << 16])
-def test_a_bad_first_line_is_told_with_its_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_a_bad_first_line_is_told_with_its_number(tmp_path, monkeypatch, size):
     monkeypatch.setattr(arriving, "READ_BYTES", size)
     text = b'# a\n# another\n\n"ann bob 1\nbob cid 2\n'
     result = run(text, tmp_path / "out", *OPTIONS)
@@ -293,9 +282,7 @@ def test_a_bad_first_line_is_told_with_its_number(
 
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("size", [7, 64, 1 << 16])
-def test_comments_may_come_at_any_time(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_comments_may_come_at_any_time(whole, tmp_path, monkeypatch, size):
     monkeypatch.setattr(arriving, "READ_BYTES", size)
     between = ("# a\n", "\n", "  // b\n", "%\n")
     text = "".join(line + between[k % 4] * (k % 5) for k, line in enumerate(LINES))
@@ -305,14 +292,14 @@ def test_comments_may_come_at_any_time(
 
 
 @pytest.mark.parametrize("weight", ["1e300", "1e-30"])
-def test_a_real_weight_out_of_range_is_refused_with_its_line(tmp_path: Path, weight: str) -> None:
+def test_a_real_weight_out_of_range_is_refused_with_its_line(tmp_path, weight):
     result = run(f"a b 1 0.5\n# c\nb c 2 {weight}\n", tmp_path / "out")
     assert result.exit_code == 1
     assert "<stdin>:3: weight 1e" in result.output
 
 
 @pytest.mark.usefixtures("pageless")
-def test_weights_keep_the_kind_of_the_first(tmp_path: Path) -> None:
+def test_weights_keep_the_kind_of_the_first(tmp_path):
     lines = [line.replace("\n", " 2\n") for line in LINES]
     result = run(
         "".join([*lines[:80], lines[80].replace(" 2\n", " .5\n")]), tmp_path / "w", *OPTIONS
@@ -340,7 +327,7 @@ def test_weights_keep_the_kind_of_the_first(tmp_path: Path) -> None:
         ("".join(f"{line[:-1]} 1\n" for line in LINES), "weights"),
     ],
 )
-def test_another_stream_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_another_stream_is_refused(tmp_path, text, told):
     folder = tmp_path / "out"
     assert run("".join(LINES[:100]), folder, *OPTIONS, "-q").exit_code == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -351,7 +338,7 @@ def test_another_stream_is_refused(tmp_path: Path, text: str, told: str) -> None
 
 
 @pytest.mark.usefixtures("pageless")
-def test_a_damaged_place_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_place_is_refused(tmp_path):
     folder = tmp_path / "out"
     assert run("".join(LINES[:120]), folder, *OPTIONS, "-q").exit_code == 0
     (path,) = folder.glob("place-*.npz")
@@ -373,9 +360,7 @@ def test_a_damaged_place_is_refused(tmp_path: Path) -> None:
     [("origin", float("nan")), ("origin", None), ("inside", 10**6), ("seen", -1), ("first", 3),
      ("stretches", [{"edges": 5}]), ("last", "x"), ("schema", "other")],
 )  # fmt: skip
-def test_a_place_that_says_something_else_is_refused(
-    tmp_path: Path, name: str, value: object
-) -> None:
+def test_a_place_that_says_something_else_is_refused(tmp_path, name, value):
     folder = tmp_path / "out"
     assert run("".join(LINES[:120]), folder, "--every", "5m", "-q").exit_code == 0
     (path,) = folder.glob("place-*.npz")
@@ -395,14 +380,14 @@ def test_a_place_that_says_something_else_is_refused(
         ("<!DOCTYPE html>\n1 2 3\n", "is a page of HTML"),
     ],
 )
-def test_what_is_no_timed_edges_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_what_is_no_timed_edges_is_refused(tmp_path, text, told):
     result = run(text, tmp_path / "out")
     assert result.exit_code == 1
     assert told in result.output
     assert not (tmp_path / "out").exists()
 
 
-def test_names_that_mean_nothing_elsewhere_are_names(tmp_path: Path) -> None:
+def test_names_that_mean_nothing_elsewhere_are_names(tmp_path):
     text = "a b 1\nb NA 2\nnull nan 3\n"
     file = tmp_path / "edges.txt"
     file.write_text(text)
@@ -415,9 +400,7 @@ def test_names_that_mean_nothing_elsewhere_are_names(tmp_path: Path) -> None:
     assert set(found.tolist()) == names
 
 
-def test_without_matplotlib_there_are_tables_and_a_note(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_there_are_tables_and_a_note(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("a b 1\n", tmp_path / "out")
     assert result.exit_code == 0, result.output

@@ -1,10 +1,7 @@
 """``louvain-um stream``: tables, report, going on after an interruption, and bad input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +18,7 @@ TABLES = ("communities", "events", "history")
 
 
 @pytest.fixture
-def timed(tmp_path: Path) -> Path:
+def timed(tmp_path):
     """Return timed edges: four groups, one of which moves over to another."""
     rng = np.random.default_rng(1)
     lines = []
@@ -40,17 +37,17 @@ def timed(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: Any) -> Any:
+def run(*arguments):
     return CliRunner().invoke(app, ["stream", *map(str, arguments)], catch_exceptions=False)
 
 
-def tables(folder: Path) -> dict[str, Any]:
+def tables(folder):
     found = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
     found["history"] = found["history"].drop(columns="seconds")
     return found
 
 
-def test_tables_hold_the_communities_as_they_change(timed: Path, tmp_path: Path) -> None:
+def test_tables_hold_the_communities_as_they_change(timed, tmp_path):
     folder = tmp_path / "out"
     result = run(timed, "-o", folder, "--every", "2h", "--window", "1d", "--json")
     assert result.exit_code == 0, result.output
@@ -82,15 +79,13 @@ def test_tables_hold_the_communities_as_they_change(timed: Path, tmp_path: Path)
 
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("batches", [1, 7, 24])
-def test_an_interrupted_stream_goes_on_where_it_was(
-    timed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
-) -> None:
+def test_an_interrupted_stream_goes_on_where_it_was(timed, tmp_path, monkeypatch, batches):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     options = ("--every", "2h", "--window", "1d", "-q")
     assert run(timed, "-o", whole, *options).exit_code == 0
     real, left = StreamFolder.add, [batches]
 
-    def add(self: StreamFolder, *values: Any) -> None:
+    def add(self, *values):
         if left[0] == 0:
             self.tables["communities"].write(b"half a row")
             raise KeyboardInterrupt
@@ -111,7 +106,7 @@ def test_an_interrupted_stream_goes_on_where_it_was(
     assert json.loads(again.stdout)["resumed_after"] == 25
 
 
-def test_a_window_of_all_is_the_default(timed: Path, tmp_path: Path) -> None:
+def test_a_window_of_all_is_the_default(timed, tmp_path):
     folder = tmp_path / "out"
     assert run(timed, "-o", folder, "--every", "1d", "--window", "all", "-q").exit_code == 0
     again = run(timed, "-o", folder, "--every", "1d", "--json")
@@ -119,7 +114,7 @@ def test_a_window_of_all_is_the_default(timed: Path, tmp_path: Path) -> None:
     assert about["resumed_after"] == about["batches"]
 
 
-def test_a_folder_of_something_else_is_left_alone(timed: Path, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_left_alone(timed, tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "mine.txt").write_text("keep")
@@ -152,9 +147,7 @@ def test_a_folder_of_something_else_is_left_alone(timed: Path, tmp_path: Path) -
         (("--time", "when"), "when"),
     ],
 )
-def test_bad_options_are_refused_before_anything_is_written(
-    timed: Path, tmp_path: Path, options: tuple[str, ...], told: str
-) -> None:
+def test_bad_options_are_refused_before_anything_is_written(timed, tmp_path, options, told):
     result = run(timed, "-o", tmp_path / "out", *options)
     assert result.exit_code in (1, 2)
     assert told in result.output
@@ -162,9 +155,7 @@ def test_bad_options_are_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_stream_that_failed_before_its_first_batch_leaves_the_folder_free(
-    timed: Path, tmp_path: Path
-) -> None:
+def test_a_stream_that_failed_before_its_first_batch_leaves_the_folder_free(timed, tmp_path):
     folder = tmp_path / "out"
     failed = run(timed, "-o", folder, "--every", "0.001s")
     assert failed.exit_code == 2
@@ -175,7 +166,7 @@ def test_a_stream_that_failed_before_its_first_batch_leaves_the_folder_free(
     assert run(timed, "-o", folder, "--every", "1000").exit_code == 1
 
 
-def test_a_stream_of_other_names_is_another_stream(tmp_path: Path) -> None:
+def test_a_stream_of_other_names_is_another_stream(tmp_path):
     file, folder = tmp_path / "a.csv", tmp_path / "out"
     file.write_text("ann,bob,1\nbob,cid,2\n")
     assert run(file, "-o", folder).exit_code == 0
@@ -187,7 +178,7 @@ def test_a_stream_of_other_names_is_another_stream(tmp_path: Path) -> None:
     assert run(file, "-o", folder).exit_code == 0
 
 
-def test_every_vertex_is_listed_with_its_first_edge(tmp_path: Path) -> None:
+def test_every_vertex_is_listed_with_its_first_edge(tmp_path):
     path = tmp_path / "few.txt"
     path.write_text("a b 1\nb c 2\nd e 3\n\n  \n")  # blank lines at the end are nothing
     result = run(path, "-o", tmp_path / "out", "--every", "1", "--json")
@@ -204,7 +195,7 @@ def test_every_vertex_is_listed_with_its_first_edge(tmp_path: Path) -> None:
     assert last["d"] == last["e"] != last["a"]
 
 
-def test_times_that_run_backwards_and_truncated_lines_are_refused(tmp_path: Path) -> None:
+def test_times_that_run_backwards_and_truncated_lines_are_refused(tmp_path):
     path = tmp_path / "bad.txt"
     for text, told in (("a b 5\nb c 4\n", "pass --sort"), ("a b 5\nb c\n", ":2:"), ("", "empty")):
         path.write_text(text)
@@ -216,7 +207,7 @@ def test_times_that_run_backwards_and_truncated_lines_are_refused(tmp_path: Path
 
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("file", ["tracker.npz", "checkpoints.json", "communities.csv"])
-def test_a_damaged_state_is_refused(timed: Path, tmp_path: Path, file: str) -> None:
+def test_a_damaged_state_is_refused(timed, tmp_path, file):
     folder = tmp_path / "out"
     assert run(timed, "-o", folder, "-q").exit_code == 0
     path = folder / file
@@ -230,7 +221,7 @@ def test_a_damaged_state_is_refused(timed: Path, tmp_path: Path, file: str) -> N
 
 
 @pytest.mark.parametrize("before", ["", "# gr\xfc\xdfe\n", "b c 1\n"])
-def test_a_line_that_is_not_utf_8_is_refused_wherever_it_is(tmp_path: Path, before: str) -> None:
+def test_a_line_that_is_not_utf_8_is_refused_wherever_it_is(tmp_path, before):
     path = tmp_path / "a.txt"
     path.write_text(f"{before}\xe9lan b 5\nb c 6\n", encoding="latin-1")
     result = run(path, "-o", tmp_path / "out")
@@ -239,7 +230,7 @@ def test_a_line_that_is_not_utf_8_is_refused_wherever_it_is(tmp_path: Path, befo
     assert not (tmp_path / "out").exists()
 
 
-def test_a_first_line_may_be_said_to_be_an_edge(tmp_path: Path) -> None:
+def test_a_first_line_may_be_said_to_be_an_edge(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("ann,bob,20260131T1000\nbob,cid,20260131T1100\n")
     refused = run(path, "-o", tmp_path / "out")
@@ -251,7 +242,7 @@ def test_a_first_line_may_be_said_to_be_an_edge(tmp_path: Path) -> None:
     assert json.loads(titled.stdout)["edges"] == 2
 
 
-def test_a_graph_without_edges_to_insert_has_no_chart(tmp_path: Path) -> None:
+def test_a_graph_without_edges_to_insert_has_no_chart(tmp_path):
     (tmp_path / "loops.txt").write_text("0 0\n1 1\n")
     words = ["stores", str(tmp_path / "loops.txt"), "--batch", "10", "--steps", "1"]
     result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])
@@ -260,7 +251,7 @@ def test_a_graph_without_edges_to_insert_has_no_chart(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "rates.svg").exists()
 
 
-def test_the_table_fits_a_terminal(tmp_path: Path) -> None:
+def test_the_table_fits_a_terminal(tmp_path):
     words = ["stores", "example:les-miserables", "--batch", "10", "--steps", "1"]
     result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")], env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
@@ -269,7 +260,7 @@ def test_the_table_fits_a_terminal(tmp_path: Path) -> None:
     assert "results.json, results.csv, rates.svg and report.html are in" in result.output
 
 
-def test_what_cannot_be_compared_names_the_next_step(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_names_the_next_step(tmp_path):
     file = tmp_path / "file"
     file.write_text("kept")
     for options, told in (
@@ -288,7 +279,7 @@ def test_what_cannot_be_compared_names_the_next_step(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def run_stores(*options: str) -> tuple[int, str]:
+def run_stores(*options):
     done = CliRunner().invoke(app, ["stores", *options])
     return done.exit_code, " ".join(done.output.split())
 
@@ -308,16 +299,14 @@ SHORT = ("example:les-miserables", "--batch", "10", "--steps", "1", "--stores", 
         (["--batch", "10000000000"], "--batch must lie in"),
     ],
 )
-def test_what_would_be_ignored_or_fail_is_refused(
-    tmp_path: Path, options: list[str], told: str
-) -> None:
+def test_what_would_be_ignored_or_fail_is_refused(tmp_path, options, told):
     code, text = run_stores(*SHORT, *options, "-o", str(tmp_path / "out"))
     assert code == 2
     assert told in text
     assert not (tmp_path / "out").exists()
 
 
-def test_force_measures_again_and_lists_may_have_blanks(tmp_path: Path) -> None:
+def test_force_measures_again_and_lists_may_have_blanks(tmp_path):
     out = tmp_path / "out"
     words = [*SHORT, "--also", "sorted, skew", "-o", str(out), "-q"]
     assert run_stores(*words)[0] == 0
@@ -330,7 +319,7 @@ def test_force_measures_again_and_lists_may_have_blanks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["stores", "stream"])
-def test_an_example_is_no_timed_stream(tmp_path: Path, command: str) -> None:
+def test_an_example_is_no_timed_stream(tmp_path, command):
     words = [command, "example:karate", "--every", "10", "-o", str(tmp_path / "out")]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 1
@@ -339,13 +328,13 @@ def test_an_example_is_no_timed_stream(tmp_path: Path, command: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_batch_larger_than_the_graph_is_told(tmp_path: Path) -> None:
+def test_a_batch_larger_than_the_graph_is_told(tmp_path):
     code, text = run_stores(*SHORT, "--batch", "300", "-o", str(tmp_path / "out"))
     assert code == 0
     assert "note: les-miserables has 254 edges: a larger batch replaces all of them" in text
 
 
-def test_one_run_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
+def test_one_run_at_a_time_writes_to_a_folder(tmp_path):
     lines = tmp_path / "timed.tsv"
     lines.write_text("a\tb\t1\nb\tc\t2\n")
     out = str(tmp_path / "out")

@@ -1,7 +1,5 @@
 """Commands in processes of their own."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
@@ -12,13 +10,13 @@ from pathlib import Path
 COMMAND = [sys.executable, "-c", "from louvain_um.cli import main; main()"]
 
 
-def start(*arguments: str | Path, **options) -> subprocess.Popen:
+def start(*arguments, **options):
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True, **options
     )
 
 
-def wait_for_handlers(process: subprocess.Popen) -> None:
+def wait_for_handlers(process):
     """Wait until a command handles signals; on a busy machine it takes seconds to start."""
     if not sys.platform.startswith("linux"):
         time.sleep(2)

@@ -1,7 +1,5 @@
 """Bad input gives one line with the file and a remedy, and writes nothing."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
@@ -138,8 +136,7 @@ def test_nothing_and_something_are_not_the_same_partition(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
-    [("vertex,community\n1\n", 2), ("vertex,community\n1,0\n2\n", 3)],
+    ("text", "line"), [("vertex,community\n1\n", 2), ("vertex,community\n1,0\n2\n", 3)]
 )
 def test_a_label_that_is_missing(run, tmp_path, text, line):
     (tmp_path / "gap.csv").write_text(text)

@@ -1,7 +1,5 @@
 """Exit codes of failures: devices, interrupts, disks, pipes, bugs."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

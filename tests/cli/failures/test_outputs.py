@@ -1,13 +1,10 @@
 """Outputs are whole or absent, whatever the disk refuses and however many processes write."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +27,7 @@ COMMANDS = {
 }
 
 
-def whole(path: Path) -> bool:
+def whole(path):
     """Return whether a file reads as one of these commands writes it."""
     if path.stem == "labels":
         return list(read_labels(path).communities) == [0, 0, 0, 1, 1, 1]
@@ -39,12 +36,12 @@ def whole(path: Path) -> bool:
     return bool(load(path).phases)
 
 
-def content(path: Path) -> dict[str, bytes]:
+def content(path):
     files = [path] if path.is_file() else list(path.iterdir()) if path.exists() else []
     return {file.name: file.read_bytes() for file in files}
 
 
-def remove(path: Path) -> None:
+def remove(path):
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -54,7 +51,7 @@ def remove(path: Path) -> None:
 class FailingStep:
     """Makes the k-th call of a function of `os` fail, counting from 0."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, step: str, k: int, number: int) -> None:
+    def __init__(self, monkeypatch, step, k, number):
         self.left, self.real, self.number = k, getattr(os, step), number
         monkeypatch.setattr(os, step, self)
 
@@ -65,7 +62,7 @@ class FailingStep:
         return self.real(*arguments, **options)
 
     @property
-    def failed(self) -> bool:
+    def failed(self):
         return self.left < 0
 
 
@@ -77,7 +74,7 @@ def command(request, two_triangles, tmp_path):
     return out, [places.get(word, word) for word in COMMANDS[request.param]]
 
 
-def check(done, out: Path, before: dict[str, bytes]) -> None:
+def check(done, out, before):
     """Check that a command either reported one error or wrote everything."""
     assert done.code in (0, 1)
     if done.code:
@@ -189,12 +186,12 @@ def test_a_sweep_names_the_file_that_found_no_room(run, two_triangles, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def graph() -> lu.Graph:
+def graph():
     return lfr(800, seed=4).graph
 
 
 @pytest.fixture
-def file(graph: lu.Graph, tmp_path: Path) -> Path:
+def file(graph, tmp_path):
     lu.write_graph(tmp_path / "g.csv", graph)
     return tmp_path / "g.csv"
 
@@ -251,7 +248,7 @@ def test_a_cache_that_is_no_folder(file, tmp_path):
 
 @pytest.mark.system
 def test_several_threads_detect(graph):
-    def labels(seed: int) -> list[int]:
+    def labels(seed):
         function = lu.louvain if seed % 2 else lu.leiden
         return function(graph, seed=seed, device="cpu", threads=1 + seed % 3).labels.tolist()
 

@@ -1,7 +1,5 @@
 """Signals end a command: no file is left half written, and the exit code names the signal."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -144,7 +142,7 @@ def test_interrupt_inside_a_callback_ends_the_command(two_triangles):
 def test_a_signal_waits_until_compiled_code_is_made(handled):
     reached = []
 
-    def make() -> None:
+    def make():
         with interrupts.held():
             with interrupts.held():
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -180,10 +178,8 @@ def test_every_moment_of_a_command():
 
 
 @pytest.mark.parametrize("name", ["mmap_large_arrays", "remove_temporary_files"])
-def test_a_signal_at_the_very_beginning_or_end_is_one_line(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted() -> None:
+def test_a_signal_at_the_very_beginning_or_end_is_one_line(name, monkeypatch, capsys):
+    def interrupted():
         raise Interruption(signal.SIGTERM)
 
     monkeypatch.setattr(cli, name, interrupted)
@@ -209,7 +205,7 @@ main()
 
 
 @pytest.mark.parametrize("module", ["louvain_um.cli", "typer", "louvain_um.formats.labels"])
-def test_an_interrupt_of_imports_is_one_line(module: str) -> None:
+def test_an_interrupt_of_imports_is_one_line(module):
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW_IMPORT.format(module=module)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

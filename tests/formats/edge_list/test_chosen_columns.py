@@ -1,10 +1,7 @@
 """Columns chosen by name or number, and columns recognized wherever they stand."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -21,7 +18,7 @@ ORDERS = "order_id,customer_a,customer_b,amount\n1,ann,bob,2.5\n2,bob,cid,1\n3,c
 NUMBERS = "77 1 5 2 9\n78 2 6 3 9\n79 3 7 1 9\n"
 
 
-def listed(graph: Graph) -> list[tuple[Any, ...]]:
+def listed(graph):
     """Return the edges as names, each with its weight if the graph has any."""
     ids = range(graph.n_vertices) if graph.names is None else graph.names.tolist()
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
@@ -36,7 +33,7 @@ def listed(graph: Graph) -> list[tuple[Any, ...]]:
 ROUND = [("ann", "bob", 2.5), ("ann", "cid", 4.0), ("bob", "cid", 1.0)]
 
 
-def frame() -> pd.DataFrame:
+def frame():
     names = ["ann", "bob", "cid"]
     return pd.DataFrame(
         {"order_id": [1, 2, 3], "customer_a": names, "customer_b": ["bob", "cid", "ann"],
@@ -44,26 +41,26 @@ def frame() -> pd.DataFrame:
     )  # fmt: skip
 
 
-def csv(folder: Path, **options: Any) -> Graph:
+def csv(folder, **options):
     path = folder / "orders.csv"
     path.write_text(ORDERS)
     return read_graph(path, **options)
 
 
-def parquet(folder: Path, **options: Any) -> Graph:
+def parquet(folder, **options):
     frame().to_parquet(folder / "orders.parquet")
     return read_graph(folder / "orders.parquet", **options)
 
 
-def pandas(folder: Path, **options: Any) -> Graph:
+def pandas(folder, **options):
     return as_graph(frame(), **options)
 
 
-def arrow(folder: Path, **options: Any) -> Graph:
+def arrow(folder, **options):
     return as_graph(pa.Table.from_pandas(frame()), **options)
 
 
-def polars(folder: Path, **options: Any) -> Graph:
+def polars(folder, **options):
     return as_graph(pytest.importorskip("polars").DataFrame(frame().to_dict("list")), **options)
 
 
@@ -85,14 +82,12 @@ Reader = Callable[..., Graph]
         {"source": 2, "target": 3, "time": "order_id"},
     ],
 )
-def test_every_reader_takes_names_and_numbers(
-    tmp_path: Path, read: Reader, options: dict[str, Any]
-) -> None:
+def test_every_reader_takes_names_and_numbers(tmp_path, read, options):
     assert listed(read(tmp_path, **options)) == ROUND
 
 
 @each_reader
-def test_a_time_is_no_weight(tmp_path: Path, read: Reader) -> None:
+def test_a_time_is_no_weight(tmp_path, read):
     graph = read(tmp_path, time="amount")
     assert not graph.weighted
     assert any("times" in note for note in graph.notes)
@@ -109,16 +104,14 @@ def test_a_time_is_no_weight(tmp_path: Path, read: Reader) -> None:
         ({"source": "amount"}, "pass target="),
     ],
 )
-def test_a_column_that_cannot_be_is_one_line(
-    tmp_path: Path, read: Reader, options: dict[str, Any], words: str
-) -> None:
+def test_a_column_that_cannot_be_is_one_line(tmp_path, read, options, words):
     with pytest.raises(GraphError, match=words) as caught:
         read(tmp_path, **options)
     assert "\n" not in str(caught.value)
     assert "(--" in str(caught.value)
 
 
-def test_options_that_contradict_each_other() -> None:
+def test_options_that_contradict_each_other():
     with pytest.raises(OptionError, match="weighted=False"):
         as_graph(frame(), weight="amount", weighted=False)
     with pytest.raises(OptionError, match="number from 1"):
@@ -127,7 +120,7 @@ def test_options_that_contradict_each_other() -> None:
 
 @pytest.mark.parametrize("separator", [" ", "\t", ",", ";"])
 @pytest.mark.parametrize("gap", ["", "  "])
-def test_columns_of_numbers_in_any_place(tmp_path: Path, separator: str, gap: str) -> None:
+def test_columns_of_numbers_in_any_place(tmp_path, separator, gap):
     path = tmp_path / "g.txt"
     path.write_text("# comment\n" + NUMBERS.replace(" ", separator + gap) + "\n% end\n")
     graph = read_graph(path, source=2, target=4, weight=3)
@@ -136,7 +129,7 @@ def test_columns_of_numbers_in_any_place(tmp_path: Path, separator: str, gap: st
     assert listed(read_graph(path, source=2, target=4, weight=1))[0] == (1, 2, 77.0)
 
 
-def test_many_blocks_give_the_same_graph(tmp_path: Path) -> None:
+def test_many_blocks_give_the_same_graph(tmp_path):
     rng = np.random.default_rng(3)
     u, v, w = rng.integers(0, 5000, 200_000), rng.integers(0, 5000, 200_000), rng.random(200_000)
     frame = pd.DataFrame({"row": np.arange(len(u)), "w": w, "to": v, "from": u})
@@ -161,7 +154,7 @@ def test_many_blocks_give_the_same_graph(tmp_path: Path) -> None:
         ("w\tfrom\tto\n1\t2\t3\n1\t\t3\n1\t2\t3\n", 3, "empty id"),
     ],
 )
-def test_errors_name_the_line_of_the_file(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_errors_name_the_line_of_the_file(tmp_path, text, line, words):
     path = tmp_path / "g.csv"
     path.write_text(text)
     with pytest.raises(GraphFormatError, match=words) as caught:
@@ -169,7 +162,7 @@ def test_errors_name_the_line_of_the_file(tmp_path: Path, text: str, line: int, 
     assert caught.value.line == line
 
 
-def test_an_id_that_starts_like_a_comment_is_kept(tmp_path: Path) -> None:
+def test_an_id_that_starts_like_a_comment_is_kept(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text('n,from,to\n1,#a,b\n2,b,"c, d"\n3,//c,#a\n')
     assert read_graph(path).names.tolist() == ["#a", "//c", "b", "c, d"]  # type: ignore[union-attr]
@@ -182,9 +175,7 @@ def test_an_id_that_starts_like_a_comment_is_kept(tmp_path: Path) -> None:
      "userId1,userId2"],
 )  # fmt: skip
 @pytest.mark.parametrize("ids", ["1,2 2,3 3,9", "ann,bob bob,cid cid,dan"])
-def test_common_names_are_recognized_wherever_they_stand(
-    tmp_path: Path, head: str, ids: str
-) -> None:
+def test_common_names_are_recognized_wherever_they_stand(tmp_path, head, ids):
     path = tmp_path / "g.csv"
     path.write_text("\n".join([head, *ids.split()]) + "\n")
     first = read_graph(path)
@@ -201,13 +192,13 @@ def test_common_names_are_recognized_wherever_they_stand(
 
 
 @pytest.mark.parametrize("text", ["user1,user2\nuser2,user3\nuser3,user1\n", "gene1 gene2\n"])
-def test_ids_that_look_like_a_header_stay_ids(tmp_path: Path, text: str) -> None:
+def test_ids_that_look_like_a_header_stay_ids(tmp_path, text):
     path = tmp_path / "g.txt"
     path.write_text(text.replace("user", "gene"))
     assert "gene1" in read_graph(path).names.tolist()  # type: ignore[union-attr]
 
 
-def test_a_name_makes_the_first_line_a_header(tmp_path: Path) -> None:
+def test_a_name_makes_the_first_line_a_header(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("kiosk,left one,right one\nk1,ann,bob\nk2,bob,cid\n")
     graph = read_graph(path, source="left one", target="right one")
@@ -220,7 +211,7 @@ def test_a_name_makes_the_first_line_a_header(tmp_path: Path) -> None:
     assert listed(graph) == [(5, 6, 1.0), (6, 7, 1.0)]
 
 
-def test_a_guess_in_doubt_warns_once_with_the_remedy(tmp_path: Path) -> None:
+def test_a_guess_in_doubt_warns_once_with_the_remedy(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("kiosk,shift,rating\n1,2,4\n2,3,5\n")
     with pytest.warns(GraphWarning) as caught:
@@ -239,10 +230,10 @@ def test_a_guess_in_doubt_warns_once_with_the_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "pandas", "arrow", "polars"])
-def test_numeric_columns_that_are_not_read_are_noted(tmp_path: Path, kind: str) -> None:
+def test_numeric_columns_that_are_not_read_are_noted(tmp_path, kind):
     table = pd.DataFrame({"from": [1, 2], "to": [2, 3], "km": [4.0, 5.0], "name": ["x", "y"]})
 
-    def read(frame: pd.DataFrame, **options: Any) -> Graph:
+    def read(frame, **options):
         if kind == "parquet":
             frame.to_parquet(tmp_path / "g.parquet")
             return read_graph(tmp_path / "g.parquet", **options)
@@ -259,7 +250,7 @@ def test_numeric_columns_that_are_not_read_are_noted(tmp_path: Path, kind: str) 
     assert "numeric column 'km' is not read" in weighted.notes
 
 
-def test_weights_of_networks_have_any_name(tmp_path: Path) -> None:
+def test_weights_of_networks_have_any_name(tmp_path):
     graph = nx.Graph()
     graph.add_edge("a", "b", km=2.5)
     graph.add_edge("b", "c", km=1.0)
@@ -274,7 +265,7 @@ def test_weights_of_networks_have_any_name(tmp_path: Path) -> None:
     assert listed(read) == [("a", "b", 2.5), ("b", "c", 1.0)]
 
 
-def test_weights_of_igraph_have_any_name() -> None:
+def test_weights_of_igraph_have_any_name():
     igraph = pytest.importorskip("igraph")
     graph = igraph.Graph(3, [(0, 1), (1, 2)])
     graph.es["km"] = [2.5, 1.0]
@@ -283,7 +274,7 @@ def test_weights_of_igraph_have_any_name() -> None:
         as_graph(graph, weight="miles")
 
 
-def test_arrays_of_archives_have_any_name(tmp_path: Path) -> None:
+def test_arrays_of_archives_have_any_name(tmp_path):
     np.savez(tmp_path / "g.npz", src=[0, 1], dst=[1, 2], km=[2.5, 1.0])
     graph = read_graph(tmp_path / "g.npz", source="src", target="dst", weight="km")
     assert listed(graph) == [(0, 1, 2.5), (1, 2, 1.0)]
@@ -291,7 +282,7 @@ def test_arrays_of_archives_have_any_name(tmp_path: Path) -> None:
         read_graph(tmp_path / "g.npz", source="src", target="to")
 
 
-def test_formats_without_columns_say_so(tmp_path: Path) -> None:
+def test_formats_without_columns_say_so(tmp_path):
     path = tmp_path / "g.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n")
     with pytest.raises(GraphFormatError, match=r"no columns to choose; drop weight=… \(--weight\)"):
@@ -300,7 +291,7 @@ def test_formats_without_columns_say_so(tmp_path: Path) -> None:
         as_graph(np.zeros((2, 2)), source=1)
 
 
-def test_a_name_used_twice_matters_only_where_it_is_read(tmp_path: Path) -> None:
+def test_a_name_used_twice_matters_only_where_it_is_read(tmp_path):
     table = pd.DataFrame([[1, 2, "x", "y"], [2, 3, "x", "y"]], columns=["from", "to", "a", "a"])
     assert listed(as_graph(table)) == [(1, 2), (2, 3)]
     with pytest.raises(GraphError, match="two columns are named 'a'; rename one"):
@@ -310,7 +301,7 @@ def test_a_name_used_twice_matters_only_where_it_is_read(tmp_path: Path) -> None
     assert listed(as_graph(doubled.append_column("a", pa.array(["y", "y"])))) == [(1, 2), (2, 3)]
 
 
-def test_named_columns_of_a_label_file_are_edges(tmp_path: Path) -> None:
+def test_named_columns_of_a_label_file_are_edges(tmp_path):
     path = tmp_path / "l.csv"
     path.write_text("vertex,community\n5,1\n6,1\n")
     with pytest.raises(GraphFormatError, match="lists the community or label"):
@@ -320,7 +311,7 @@ def test_named_columns_of_a_label_file_are_edges(tmp_path: Path) -> None:
     assert as_graph(pd.read_csv(path), **options).n_edges == 2
 
 
-def test_of_ids_asked_to_be_numbers_no_earlier_ones_are_claimed(tmp_path: Path) -> None:
+def test_of_ids_asked_to_be_numbers_no_earlier_ones_are_claimed(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text("a b\nb c\n")
     with pytest.raises(GraphFormatError, match="ids='text', or, if the line is a header") as caught:

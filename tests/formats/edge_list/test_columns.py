@@ -1,9 +1,6 @@
 """Headers, columns and weights of edge lists as people write them: never a silent wrong graph."""
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,12 +8,11 @@ import pytest
 
 from louvain_um.errors import Doubt, GraphError, GraphFormatError
 from louvain_um.formats import as_graph, read_graph
-from louvain_um.graph.graph import Graph
 
 GEPHI = "Source,Target,Type,Id,Label,Weight\n"
 
 
-def read(folder: Path, text: str, **options: object) -> Graph:
+def read(folder, text, **options):
     path = folder / "g.csv"
     path.write_text(text, encoding="utf-8")
     with warnings.catch_warnings(record=True) as caught:
@@ -26,7 +22,7 @@ def read(folder: Path, text: str, **options: object) -> Graph:
     return graph
 
 
-def refused(folder: Path, text: str, line: int, words: str, **options: object) -> None:
+def refused(folder, text, line, words, **options):
     with pytest.raises(GraphFormatError) as caught:
         read(folder, text, **options)
     assert caught.value.line == line
@@ -34,12 +30,12 @@ def refused(folder: Path, text: str, line: int, words: str, **options: object) -
     assert "\n" not in str(caught.value)
 
 
-def names(graph: Graph) -> list[object]:
+def names(graph):
     assert graph.names is not None
     return graph.names.tolist()  # type: ignore[no-any-return]
 
 
-def weights(graph: Graph) -> list[float]:
+def weights(graph):
     assert graph.weights is not None
     return sorted((graph.weights / graph.scale).tolist())[::2]
 
@@ -47,7 +43,7 @@ def weights(graph: Graph) -> list[float]:
 @pytest.mark.parametrize(
     "head", ["person,friend", "source,target", "From,To", "actor,costar", "name of one,of another"]
 )
-def test_words_over_names_are_a_header_and_a_note(tmp_path: Path, head: str) -> None:
+def test_words_over_names_are_a_header_and_a_note(tmp_path, head):
     text = f"{head}\nann,bob\nbob,cid\ncid,ann\n"
     graph = read(tmp_path, text)
     assert names(graph) == ["ann", "bob", "cid"]
@@ -57,7 +53,7 @@ def test_words_over_names_are_a_header_and_a_note(tmp_path: Path, head: str) -> 
     assert kept.notes == ()
 
 
-def test_a_first_line_in_doubt_is_an_edge_and_a_note(tmp_path: Path) -> None:
+def test_a_first_line_in_doubt_is_an_edge_and_a_note(tmp_path):
     doubtful = read(tmp_path, "actor,costar\nann,bob\nbob,cid\ncid,dan\n")
     assert doubtful.n_vertices == 6
     assert "'actor,costar'" in doubtful.notes[0]
@@ -84,7 +80,7 @@ def test_a_first_line_in_doubt_is_an_edge_and_a_note(tmp_path: Path) -> None:
         "weight;from;to\n0,5;1;2\n1,5;2;3\n",
     ],
 )
-def test_decimal_commas_are_read(tmp_path: Path, text: str) -> None:
+def test_decimal_commas_are_read(tmp_path, text):
     graph = read(tmp_path, text, weighted=True)
     assert weights(graph) == [0.5, 1.5]
     assert any("1,5 is read as 1.5" in note for note in graph.notes)
@@ -105,11 +101,11 @@ def test_decimal_commas_are_read(tmp_path: Path, text: str) -> None:
         ("1;2;0,5\n;3;1\n", 2, "empty id"),
     ],
 )
-def test_commas_in_doubt_are_errors(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_commas_in_doubt_are_errors(tmp_path, text, line, words):
     refused(tmp_path, text, line, words)
 
 
-def test_decimal_commas_between_commas(tmp_path: Path) -> None:
+def test_decimal_commas_between_commas(tmp_path):
     refused(tmp_path, "source,target,weight\n1,2,0,5\n2,3,1,5\n", 1, "decimals with a point")
     assert "decimals with a point" in read(tmp_path, "1,2,0,5\n2,3,1,5\n").notes[0]
 
@@ -129,14 +125,12 @@ def test_decimal_commas_between_commas(tmp_path: Path) -> None:
         ("source,target,weight\n" + "1,2\n" * 2, 2, "missing weight"),
     ],
 )
-def test_one_faulty_weight_drops_no_column(
-    tmp_path: Path, text: str, line: int, words: str
-) -> None:
+def test_one_faulty_weight_drops_no_column(tmp_path, text, line, words):
     refused(tmp_path, text, line, words)
     assert not read(tmp_path, text, weighted=False).weighted
 
 
-def test_the_only_numeric_column_is_the_weight_and_noted(tmp_path: Path) -> None:
+def test_the_only_numeric_column_is_the_weight_and_noted(tmp_path):
     since = read(tmp_path, "from,to,since\n1,2,1999\n2,3,2001\n")
     assert not since.weighted
     assert "('since') contains times and is not read; weighted=True" in since.notes[1]
@@ -157,7 +151,7 @@ def test_the_only_numeric_column_is_the_weight_and_noted(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("label", ["", '"x, y"', "z"])
 @pytest.mark.parametrize("end", ["1,2 2,3", "ann,bob bob,cid"])
-def test_weights_are_found_by_name(tmp_path: Path, label: str, end: str) -> None:
+def test_weights_are_found_by_name(tmp_path, label, end):
     one, two = end.split()
     text = f"{GEPHI}{one},Undirected,0,{label},2.5\n{two},Undirected,1,{label},1\n"
     graph = read(tmp_path, text)
@@ -168,13 +162,13 @@ def test_weights_are_found_by_name(tmp_path: Path, label: str, end: str) -> None
     assert weights(read(tmp_path, tabs)) == [1.0, 2.5]
 
 
-def test_a_column_of_types_declares_directed_edges(tmp_path: Path) -> None:
+def test_a_column_of_types_declares_directed_edges(tmp_path):
     text = f"{GEPHI}1,2,Undirected,0,,2\n2,3,Directed,1,,1\n"
     refused(tmp_path, text, 3, "symmetrize=True (--symmetrize)")
     assert weights(read(tmp_path, text, symmetrize=True)) == [1, 2]
 
 
-def test_ends_that_stand_elsewhere(tmp_path: Path) -> None:
+def test_ends_that_stand_elsewhere(tmp_path):
     graph = read(tmp_path, "id,source,target\n0,5,6\n1,6,7\n")
     assert names(graph) == [5, 6, 7]
     assert "edges are read from column 2 ('source') and column 3 ('target')" in graph.notes
@@ -182,7 +176,7 @@ def test_ends_that_stand_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["vertex,community\n0,0\n1,0\n", "node\tcommunity\nann\t0\n"])
-def test_labels_are_no_graph(tmp_path: Path, text: str) -> None:
+def test_labels_are_no_graph(tmp_path, text):
     refused(tmp_path, text, 1, "pass the graph itself")
     assert read(tmp_path, text, header=True).n_edges >= 1
     frame = pd.DataFrame({"vertex": [0, 1], "community": [0, 0]})
@@ -193,13 +187,13 @@ def test_labels_are_no_graph(tmp_path: Path, text: str) -> None:
         read_graph(tmp_path / "g.parquet")
 
 
-def test_empty_fields_between_tabs_shift_nothing(tmp_path: Path) -> None:
+def test_empty_fields_between_tabs_shift_nothing(tmp_path):
     graph = read(tmp_path, "source\ttarget\tnote\tweight\n1\t2\t\t5\n1\t3\tx\t6\n")
     assert weights(graph) == [5, 6]
     refused(tmp_path, "1\t2\tx\n1\t\t2\n" * 3, 2, "empty")
 
 
-def test_repeated_edges_and_loops_are_counted(tmp_path: Path) -> None:
+def test_repeated_edges_and_loops_are_counted(tmp_path):
     graph = read(tmp_path, "1 2\n2 1\n2 2\n3 1\n1 2\n")
     assert graph.n_edges == 3
     assert graph.notes[0].startswith("2 of 5 edges repeat one listed before")
@@ -207,14 +201,14 @@ def test_repeated_edges_and_loops_are_counted(tmp_path: Path) -> None:
     assert np.count_nonzero(graph.loops) == 1
 
 
-def test_fewer_names_than_columns(tmp_path: Path) -> None:
+def test_fewer_names_than_columns(tmp_path):
     text = "ends,time,weight\na,b,2026-01-31,1\nb,c,2026-02-01,2\n"
     graph = read(tmp_path, text, header=True, weighted=False)
     assert graph.n_edges == 2
     assert any("'ends'" in note for note in graph.notes)
 
 
-def test_a_header_that_occurs_again_is_no_edge(tmp_path: Path) -> None:
+def test_a_header_that_occurs_again_is_no_edge(tmp_path):
     text = "src,dst\nann,bob\nbob,cid\nsrc,dst\ncid,dan\n"
     with pytest.raises(GraphFormatError, match="'src,dst' occurs again below; delete"):
         read(tmp_path, text)

@@ -1,12 +1,9 @@
-from __future__ import annotations
-
 import gzip
 import io
 import re
 import sys
 import warnings
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,16 +14,15 @@ from louvain_um.errors import GraphFormatError, OptionError
 from louvain_um.formats import read_graph
 from louvain_um.formats.edge_list import edges
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.graph.graph import Graph
 
 
-def read(folder: Path, text: str | bytes, name: str = "g.txt", **options: object) -> Graph:
+def read(folder, text, name="g.txt", **options):
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_graph(path, **options)  # type: ignore[arg-type]
 
 
-def pairs(graph: Graph) -> set[tuple[object, object]]:
+def pairs(graph):
     names = range(graph.n_vertices) if graph.names is None else graph.names.tolist()
     rows = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     return {
@@ -61,7 +57,7 @@ def pairs(graph: Graph) -> set[tuple[object, object]]:
         "1 0\n0 1\n2 1\n2 1\n",
     ],
 )
-def test_dialects(tmp_path: Path, text: str) -> None:
+def test_dialects(tmp_path, text):
     graph = read(tmp_path, text)
     assert pairs(graph) == {(0, 1), (1, 2)}
     assert graph.total_weight == 4
@@ -69,7 +65,7 @@ def test_dialects(tmp_path: Path, text: str) -> None:
     assert pairs(packed) == {(0, 1), (1, 2)}
 
 
-def test_counts_in_the_first_line_can_be_an_edge(tmp_path: Path) -> None:
+def test_counts_in_the_first_line_can_be_an_edge(tmp_path):
     assert "header" in read(tmp_path, "3 2\n0 1\n1 2\n").notes[0]
     assert read(tmp_path, "3 2\n0 1\n1 2\n", header=False).n_edges == 3
     weighted = read(tmp_path, "3 2\n0 1 .5\n1 2 .25\n")
@@ -77,14 +73,14 @@ def test_counts_in_the_first_line_can_be_an_edge(tmp_path: Path) -> None:
     assert read(tmp_path, "0 1\n1 2\n", header=True).n_edges == 1
 
 
-def test_vertices_are_the_ids_that_occur(tmp_path: Path) -> None:
+def test_vertices_are_the_ids_that_occur(tmp_path):
     graph = read(tmp_path, "7 1000000000000\n7 3\n")
     assert graph.names is not None
     assert graph.names.tolist() == [3, 7, 10**12]
     assert pairs(graph) == {(3, 7), (7, 10**12)}
 
 
-def test_isolated_vertices_can_be_announced(tmp_path: Path) -> None:
+def test_isolated_vertices_can_be_announced(tmp_path):
     assert read(tmp_path, "# Nodes: 5 Edges: 1\n0 1\n").n_vertices == 5
     assert read(tmp_path, "# Nodes: 5 Edges: 1\n1 5\n").names.tolist() == [1, 2, 3, 4, 5]  # type: ignore[union-attr]
     assert read(tmp_path, "# Nodes: 2 Edges: 1\n4 9\n").names.tolist() == [4, 9]  # type: ignore[union-attr]
@@ -92,7 +88,7 @@ def test_isolated_vertices_can_be_announced(tmp_path: Path) -> None:
     assert read(tmp_path, "# nothing\n").n_vertices == 0
 
 
-def test_a_base_makes_every_id_a_vertex(tmp_path: Path) -> None:
+def test_a_base_makes_every_id_a_vertex(tmp_path):
     assert read(tmp_path, "1 4\n").n_vertices == 2
     assert read(tmp_path, "1 4\n", one_based=True).names.tolist() == [1, 2, 3, 4]  # type: ignore[union-attr]
     assert read(tmp_path, "1 4\n", one_based=False).n_vertices == 5
@@ -101,18 +97,15 @@ def test_a_base_makes_every_id_a_vertex(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("base", [True, False])
-def test_a_base_of_ids_that_are_names_is_refused(tmp_path: Path, base: bool) -> None:
+def test_a_base_of_ids_that_are_names_is_refused(tmp_path, base):
     flag = "one_based=True (--one-based)" if base else "one_based=False (--zero-based)"
     match = re.escape(f"ids are names, not numbers from {int(base)}; drop {flag}")
-    for text, options in (
-        ("ann bob\nbob cid\n", {}),
-        ("1 4\n2 3\n", {"bipartite": True}),
-    ):
+    for text, options in (("ann bob\nbob cid\n", {}), ("1 4\n2 3\n", {"bipartite": True})):
         with pytest.raises(GraphFormatError, match=match):
             read(tmp_path, text, one_based=base, **options)
 
 
-def test_weights(tmp_path: Path) -> None:
+def test_weights(tmp_path):
     graph = read(tmp_path, "a,b,weight\n0,1,2\n1,2,3\n1,0,4\n")
     assert graph.weights.tolist() == [6, 6, 3, 3]  # type: ignore[union-attr]
     assert graph.scale == 1.0
@@ -128,9 +121,7 @@ def test_weights(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0, 1e300, allow_nan=False), min_size=1, max_size=8))
-def test_every_double_is_parsed_to_the_last_bit(
-    tmp_path_factory: pytest.TempPathFactory, weights: list[float]
-) -> None:
+def test_every_double_is_parsed_to_the_last_bit(tmp_path_factory, weights):
     text = "".join(f"0 1 {w!r}\n0 1 {w:.12f}\n" for w in weights).encode()
     from louvain_um.formats.edge_list.scan import WEIGHT
     from louvain_um.formats.graph_file import GraphFile
@@ -142,7 +133,7 @@ def test_every_double_is_parsed_to_the_last_bit(
     assert got.tolist() == expected
 
 
-def test_names(tmp_path: Path) -> None:
+def test_names(tmp_path):
     graph = read(tmp_path, "bob ann\ncid bob\n")
     assert graph.names is not None
     assert graph.names.tolist() == ["ann", "bob", "cid"]
@@ -163,7 +154,7 @@ def test_names(tmp_path: Path) -> None:
     assert long.names.tolist() == ["a", "b" * 100]
 
 
-def test_names_do_not_depend_on_the_order_of_lines(tmp_path: Path) -> None:
+def test_names_do_not_depend_on_the_order_of_lines(tmp_path):
     lines = [f"v{i * 7 % 501} v{i * 13 % 499}\n" for i in range(2000)]
     one, two = read(tmp_path, "".join(lines)), read(tmp_path, "".join(reversed(lines)))
     assert one.names is not None
@@ -196,7 +187,7 @@ def test_names_do_not_depend_on_the_order_of_lines(tmp_path: Path) -> None:
         ("5 4\n0 1 1\n1 2 1\n", 1, "counts"),
     ],
 )
-def test_faulty_lines(tmp_path: Path, text: str | bytes, line: int, words: str) -> None:
+def test_faulty_lines(tmp_path, text, line, words):
     with pytest.raises(GraphFormatError) as caught:
         read(tmp_path, text)
     assert caught.value.line == line
@@ -206,7 +197,7 @@ def test_faulty_lines(tmp_path: Path, text: str | bytes, line: int, words: str) 
 
 
 @pytest.mark.parametrize("id", ["1.5", "2.0", "99999999999999999999", "007", "+49170", "two"])
-def test_ids_that_are_no_whole_numbers_make_all_text(tmp_path: Path, id: str) -> None:
+def test_ids_that_are_no_whole_numbers_make_all_text(tmp_path, id):
     for before in (1, 100, 100_000):
         lines = "".join(f"{i % 99} {i % 99 + 1} 2\n" for i in range(before))
         with warnings.catch_warnings():
@@ -222,7 +213,7 @@ def test_ids_that_are_no_whole_numbers_make_all_text(tmp_path: Path, id: str) ->
             read(tmp_path, f"{lines}1 {id} 5\n3 1 2\n", ids="number")
 
 
-def test_line_numbers_count_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_numbers_count_over_blocks(tmp_path, monkeypatch):
     from louvain_um.formats.graph_file import GraphFile
 
     blocks = GraphFile.blocks
@@ -237,7 +228,7 @@ def test_line_numbers_count_over_blocks(tmp_path: Path, monkeypatch: pytest.Monk
     assert read(tmp_path, words).n_vertices == 901
 
 
-def test_options_are_checked(tmp_path: Path) -> None:
+def test_options_are_checked(tmp_path):
     for wrong in (
         {"format": "xls"}, {"separator": "::"}, {"separator": 5}, {"ids": "names"},
         {"weighted": "no"}, {"header": "no"}, {"one_based": 2}, {"symmetrize": "yes"},
@@ -265,25 +256,25 @@ def test_options_are_checked(tmp_path: Path) -> None:
         ("Id,Label\n0,ann\n1,bob\n", ":1: lists the community or label of each vertex"),
     ],
 )
-def test_what_is_no_edge_list_is_told_as_such(tmp_path: Path, text: str, told: str) -> None:
+def test_what_is_no_edge_list_is_told_as_such(tmp_path, text, told):
     with pytest.raises(GraphFormatError) as caught:
         read(tmp_path, text)
     assert told in str(caught.value)
 
 
-def test_advice_for_other_lists_is_right(tmp_path: Path) -> None:
+def test_advice_for_other_lists_is_right(tmp_path):
     assert pairs(read(tmp_path, "a -> b\nb -> c\n", source=1, target=3)) == {("a", "b"), ("b", "c")}
     assert read(tmp_path, "0: 1\n1: 2\n", source=1, target=2).n_edges == 2
 
 
-def test_blanks_of_other_scripts_belong_to_names(tmp_path: Path) -> None:
+def test_blanks_of_other_scripts_belong_to_names(tmp_path):
     graph = read(tmp_path, "山田\u3000太郎 b 2\nb c\u00a0d 5\n")
     assert pairs(graph) == {("b", "山田\u3000太郎"), ("b", "c\u00a0d")}
     assert graph.weighted
 
 
 @pytest.mark.parametrize("separator", "\t;|,: ")
-def test_a_truncated_line_is_told_and_not_those_before(tmp_path: Path, separator: str) -> None:
+def test_a_truncated_line_is_told_and_not_those_before(tmp_path, separator):
     whole = "".join(f"ann{i}{separator}ann{(i + 1) % 5}\n" for i in range(5))
     with pytest.raises(GraphFormatError) as caught:
         read(tmp_path, f"{whole}ann")
@@ -292,14 +283,14 @@ def test_a_truncated_line_is_told_and_not_those_before(tmp_path: Path, separator
 
 @pytest.mark.parametrize("separator", ["\n", "\r", "\0", '"', "'", "0", "7"])
 @pytest.mark.parametrize("text", ["1 2\n", "1\n2\n", "a b\n", "1 2 0.5", "1\n" * 40_000])
-def test_separators_that_lines_contain_otherwise(tmp_path: Path, text: str, separator: str) -> None:
+def test_separators_that_lines_contain_otherwise(tmp_path, text, separator):
     with pytest.raises(OptionError, match="line break, NUL, a quote or a digit") as caught:
         read(tmp_path, text, separator=separator)
     assert "\n" not in str(caught.value)
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pipe(data: bytes) -> None:
+def test_standard_input(monkeypatch):
+    def pipe(data):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
     pipe(gzip.compress(b"0 1\n1 2\n"))
@@ -319,7 +310,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     st.sampled_from([1, 10**6, 2**33]),
     st.integers(0, 5),
 )
-def test_numbering_keeps_ids_in_order(ends: list[tuple[int, int]], stride: int, low: int) -> None:
+def test_numbering_keeps_ids_in_order(ends, stride, low):
     ids = np.array(ends, np.int64) * stride + low
     kind = np.uint32 if ids.max() < 2**32 - 1 else np.int64
     u, v, n, names = number_vertices(ids[:, 0].astype(kind), ids[:, 1].astype(kind))
@@ -330,7 +321,7 @@ def test_numbering_keeps_ids_in_order(ends: list[tuple[int, int]], stride: int, 
 
 @pytest.mark.parametrize("separator", [" ", ",", "\t"])
 @pytest.mark.parametrize("n", [4, 100])
-def test_a_matrix_is_told_from_edges(tmp_path: Path, n: int, separator: str) -> None:
+def test_a_matrix_is_told_from_edges(tmp_path, n, separator):
     matrix = np.random.default_rng(1).integers(0, 2, (n, n))
     matrix |= matrix.T
     text = "".join(separator.join(map(str, row)) + "\n" for row in matrix.tolist())
@@ -347,5 +338,5 @@ def test_a_matrix_is_told_from_edges(tmp_path: Path, n: int, separator: str) -> 
         "0 1 0 1\n1 0 1 0\n0 1 0 1\n1 0 1 0\n2 0 1 0\n",  # more lines than columns
     ],
 )
-def test_columns_of_numbers_are_no_matrix(tmp_path: Path, text: str) -> None:
+def test_columns_of_numbers_are_no_matrix(tmp_path, text):
     assert read(tmp_path, text, weighted=False).n_vertices > 1

@@ -1,10 +1,5 @@
 """Edges between two kinds of vertices whose ids are independent."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -13,13 +8,12 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import GraphError
 from louvain_um.formats import as_graph, read_graph, write_graph
-from louvain_um.graph.graph import Graph
 
 RATINGS = "user,item,weight\n5,5,2\n5,7,1\n6,5,3\n"
 EDGES = {("user:5", "item:5", 2.0), ("user:5", "item:7", 1.0), ("user:6", "item:5", 3.0)}
 
 
-def edges(graph: Graph) -> set[tuple[Any, ...]]:
+def edges(graph):
     assert graph.names is not None
     assert graph.weights is not None
     names = graph.names.tolist()
@@ -28,12 +22,12 @@ def edges(graph: Graph) -> set[tuple[Any, ...]]:
     return {(names[a], names[b], w) for a, b, w in rows if a < b}
 
 
-def table() -> pd.DataFrame:
+def table():
     return pd.DataFrame({"user": [5, 5, 6], "item": [5, 7, 5], "weight": [2, 1, 3]})
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "pandas", "swapped", "later"])
-def test_equal_ids_in_both_columns_are_two_vertices(tmp_path: Path, kind: str) -> None:
+def test_equal_ids_in_both_columns_are_two_vertices(tmp_path, kind):
     path = tmp_path / "g.csv"
     path.write_text(RATINGS)
     if kind == "csv":
@@ -54,7 +48,7 @@ def test_equal_ids_in_both_columns_are_two_vertices(tmp_path: Path, kind: str) -
     assert not graph.loops.any()
 
 
-def test_names_of_both_columns_are_apart_too(tmp_path: Path) -> None:
+def test_names_of_both_columns_are_apart_too(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text('person,film\nann,ann\nann,"x, y"\nbob,ann\n')
     graph = read_graph(path, bipartite=True)
@@ -62,7 +56,7 @@ def test_names_of_both_columns_are_apart_too(tmp_path: Path) -> None:
     assert graph.names.tolist() == expected  # type: ignore[union-attr]
 
 
-def test_without_a_header_vertices_are_named_by_role(tmp_path: Path) -> None:
+def test_without_a_header_vertices_are_named_by_role(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text("1 1\n1 2\n")
     expected = ["source:1", "target:1", "target:2"]
@@ -75,7 +69,7 @@ def test_without_a_header_vertices_are_named_by_role(tmp_path: Path) -> None:
     assert words.names.tolist() == ["source:a", "target:a", "target:b"]  # type: ignore[union-attr]
 
 
-def test_large_ids_and_the_written_graph(tmp_path: Path) -> None:
+def test_large_ids_and_the_written_graph(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text(f"{10**17} {10**17}\n{10**17} 3\n")
     graph = read_graph(path, bipartite=True)
@@ -87,7 +81,7 @@ def test_large_ids_and_the_written_graph(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("head", ["user,item", "UserID,MovieID", "gene,disease", "author_id,paper"])
-def test_columns_of_different_kinds_are_told(tmp_path: Path, head: str) -> None:
+def test_columns_of_different_kinds_are_told(tmp_path, head):
     path = tmp_path / "g.csv"
     path.write_text(f"{head}\n5,5\n5,7\n")
     first = head.split(",")[0]
@@ -102,13 +96,13 @@ def test_columns_of_different_kinds_are_told(tmp_path: Path, head: str) -> None:
 
 
 @pytest.mark.parametrize("head", ["user,friend", "person1,person2", "author,coauthor", "from,to"])
-def test_columns_of_one_kind_are_not(tmp_path: Path, head: str) -> None:
+def test_columns_of_one_kind_are_not(tmp_path, head):
     path = tmp_path / "g.csv"
     path.write_text(f"{head}\n5,5\n5,7\n")
     assert not any("bipartite" in note for note in read_graph(path).notes)
 
 
-def test_disjoint_ids_are_noted_without_a_header(tmp_path: Path) -> None:
+def test_disjoint_ids_are_noted_without_a_header(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text("".join(f"{i % 9} {100 + i % 7}\n" for i in range(40)))
     assert any("bipartite=True" in note for note in read_graph(path).notes)
@@ -118,7 +112,7 @@ def test_disjoint_ids_are_noted_without_a_header(tmp_path: Path) -> None:
     assert not any("bipartite" in note for note in read_graph(path).notes)
 
 
-def test_what_has_no_columns_is_not_bipartite() -> None:
+def test_what_has_no_columns_is_not_bipartite():
     for wrong in (nx.path_graph(3), np.zeros((2, 2))):
         with pytest.raises(GraphError, match=r"drop bipartite=True \(--bipartite\)"):
             as_graph(wrong, bipartite=True)

@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import csv
 import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +20,7 @@ RESULT = lu.louvain(GRAPH)
 BARE = lu.louvain(lu.Graph.from_edges([0, 1, 2], [1, 2, 3]))
 
 
-def written(path: Path, labels: Any, **options: Any) -> dict[Any, Any]:
+def written(path, labels, **options):
     lu.write_labels(labels, path, **options)
     found = lu.read_labels(path)
     return dict(zip(found.vertices.tolist(), found.communities.tolist(), strict=True))
@@ -53,27 +50,27 @@ def written(path: Path, labels: Any, **options: Any) -> dict[Any, Any]:
         "series", "shuffled", "category", "labels", "empty",
     ],
 )  # fmt: skip
-def test_whatever_holds_labels_is_written(tmp_path: Path, labels: Any, expected: Any) -> None:
+def test_whatever_holds_labels_is_written(tmp_path, labels, expected):
     assert written(tmp_path / "a.csv", labels) == expected
     assert written(tmp_path / "a.parquet", labels) == expected
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 1], np.array([0, 0, 1]), pd.Series([0, 0, 1])])
-def test_names_are_of_labels_in_vertex_order(tmp_path: Path, labels: Any) -> None:
+def test_names_are_of_labels_in_vertex_order(tmp_path, labels):
     names = ["ann", "bob", "cid"]
     expected = {"ann": 0, "bob": 0, "cid": 1}
     assert written(tmp_path / "a.json", labels, names=names) == expected
     assert written(tmp_path / "b.json", labels, names=pd.Index(names)) == expected
 
 
-def test_names_leave_a_result_its_hierarchy(tmp_path: Path) -> None:
+def test_names_leave_a_result_its_hierarchy(tmp_path):
     lu.write_labels(BARE, tmp_path / "a.csv", names=list("wxyz"), hierarchy=True)
     lines = (tmp_path / "a.csv").read_text().splitlines()
     assert lines[0].startswith("vertex,community")
     assert [line[0] for line in lines[1:]] == list("wxyz")
 
 
-def test_the_former_order_of_arguments_is_taken(tmp_path: Path) -> None:
+def test_the_former_order_of_arguments_is_taken(tmp_path):
     lu.write_labels(tmp_path / "a.csv", [0, 1])  # type: ignore[arg-type]
     assert lu.read_labels(tmp_path / "a.csv").communities.tolist() == [0, 1]
 
@@ -101,16 +98,14 @@ def test_the_former_order_of_arguments_is_taken(tmp_path: Path) -> None:
         ("b.csv", {}, "one-dimensional"),
     ],
 )
-def test_bad_labels_are_told_and_nothing_is_written(
-    tmp_path: Path, labels: Any, options: dict[str, Any], message: str
-) -> None:
+def test_bad_labels_are_told_and_nothing_is_written(tmp_path, labels, options, message):
     with pytest.raises(LouvainUmError, match=message) as error:
         lu.write_labels(labels, tmp_path / "a.csv", **options)
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path: Path) -> None:
+def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path):
     code = "import louvain_um as lu; lu.write_labels([{'ann', 'bob', 'cid', 7}, {'eve'}], '{}.csv')"
     for seed in ("1", "2", "3"):
         command = [sys.executable, "-c", code.replace("{}", seed)]
@@ -119,7 +114,7 @@ def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path
     assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
 
 
-def test_what_is_no_path_is_told(tmp_path: Path) -> None:
+def test_what_is_no_path_is_told(tmp_path):
     for given in (None, 7, io.StringIO("0 1")):
         with pytest.raises(lu.GraphError, match="as a path"):
             lu.read_labels(given)  # type: ignore[arg-type]
@@ -136,7 +131,7 @@ def test_what_is_no_path_is_told(tmp_path: Path) -> None:
     assert lu.read_labels(path).communities.tolist() == [0, 1]  # type: ignore[arg-type]
 
 
-def test_a_file_is_replaced_with_force_only(tmp_path: Path) -> None:
+def test_a_file_is_replaced_with_force_only(tmp_path):
     lu.write_labels([0, 1], tmp_path / "a.csv")
     with pytest.raises(LouvainUmError, match="force=True"):
         lu.write_labels([5, 5], tmp_path / "a.csv")

@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import errno
 import gzip
 import io
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,13 +23,13 @@ SUFFIXES = [".csv", ".tsv", ".parquet", ".npz", ".json"]
 AWKWARD = ["plain", "with space", "a,b", 'say "x"', "tab\there", "", "ü", "line\nbreak"]
 
 
-def result(names: np.ndarray | None) -> Communities:
+def result(names):
     graph = lu.Graph.from_edges([0, 2, 4, 6], [1, 3, 5, 7], names=names)
     return Communities.of(graph, [0, 0, 0, 1, 1, 2, 2, 2])
 
 
 @pytest.fixture(params=SUFFIXES)
-def suffix(request: pytest.FixtureRequest) -> str:
+def suffix(request):
     return str(request.param)
 
 
@@ -41,9 +38,7 @@ def suffix(request: pytest.FixtureRequest) -> str:
     [None, np.array([10, 11, 3, 9, 8, 7, 6, -5]), np.array(AWKWARD, object), np.array(AWKWARD)],
     ids=["none", "integers", "objects", "text"],
 )
-def test_every_format_returns_what_was_written(
-    tmp_path: Path, suffix: str, names: np.ndarray | None
-) -> None:
+def test_every_format_returns_what_was_written(tmp_path, suffix, names):
     written = result(names)
     path = tmp_path / f"labels{suffix}"
     write_labels(path, written)
@@ -55,14 +50,14 @@ def test_every_format_returns_what_was_written(
 
 
 @pytest.mark.parametrize("text", ["sep=;\r\nvertex;community\r\na;1\r\n", '"sep=,"\na,1\n'])
-def test_a_line_for_spreadsheets_is_no_label(tmp_path: Path, text: str) -> None:
+def test_a_line_for_spreadsheets_is_no_label(tmp_path, text):
     path = tmp_path / "labels.csv"
     path.write_text(text, newline="")
     found = read_labels(path)
     assert (found.vertices.tolist(), found.communities.tolist()) == (["a"], [1])
 
 
-def round_trip(folder: Path, suffix: str, vertices: list[object]) -> Labels:
+def round_trip(folder, suffix, vertices):
     names = np.empty(len(vertices), object)
     names[:] = vertices
     path = folder / f"again{suffix}"
@@ -83,9 +78,7 @@ def round_trip(folder: Path, suffix: str, vertices: list[object]) -> Labels:
         unique=True,
     )
 )
-def test_names_of_any_text_come_back(
-    tmp_path_factory: pytest.TempPathFactory, names: list[object]
-) -> None:
+def test_names_of_any_text_come_back(tmp_path_factory, names):
     for suffix in SUFFIXES:
         folder = tmp_path_factory.getbasetemp()
         texts = list(map(str, names))
@@ -115,11 +108,11 @@ def test_names_of_any_text_come_back(
         ["9" * 5000, "1"],
     ],
 )
-def test_types_of_names_come_back(tmp_path: Path, suffix: str, names: list[object]) -> None:
+def test_types_of_names_come_back(tmp_path, suffix, names):
     assert round_trip(tmp_path, suffix, names).vertices.tolist() == names
 
 
-def test_names_that_differ_in_type_only_are_refused(tmp_path: Path, suffix: str) -> None:
+def test_names_that_differ_in_type_only_are_refused(tmp_path, suffix):
     with pytest.raises(lu.LouvainUmError, match="differ in type only"):
         round_trip(tmp_path, suffix, [1, "1"])
     with pytest.raises(lu.LouvainUmError, match="Unicode"):
@@ -129,7 +122,7 @@ def test_names_that_differ_in_type_only_are_refused(tmp_path: Path, suffix: str)
     assert round_trip(tmp_path, suffix, [(0, 1), "a", 5]).vertices.tolist() == ["(0, 1)", "a", "5"]
 
 
-def test_hashtags_are_compared(tmp_path: Path) -> None:
+def test_hashtags_are_compared(tmp_path):
     """Also in files without quotes, as `to_frame().to_csv()` writes them."""
     for name, text in {"a": "#x,0\n#y,1\nz,0\n", "b": "#x,0\n#y,0\nz,1\n"}.items():
         (tmp_path / f"{name}.csv").write_text(f"vertex,community\n{text}")
@@ -141,7 +134,7 @@ def test_hashtags_are_compared(tmp_path: Path) -> None:
     assert read_labels(tmp_path / "c.csv").vertices.tolist() == ["1", "#x"]
 
 
-def test_quoted_and_plain_numbers_are_the_same_vertices(tmp_path: Path) -> None:
+def test_quoted_and_plain_numbers_are_the_same_vertices(tmp_path):
     (tmp_path / "r.csv").write_text('"id","dept"\n"1","a"\n"2","b"\n')
     found = read_labels(tmp_path / "r.csv")
     assert compare(found, Labels(np.array([1, 2]), np.array([5, 6]))).identical
@@ -149,7 +142,7 @@ def test_quoted_and_plain_numbers_are_the_same_vertices(tmp_path: Path) -> None:
     assert read_labels(tmp_path / "z.txt").vertices.tolist() == ["007", "7"]
 
 
-def test_others_can_read_them(tmp_path: Path) -> None:
+def test_others_can_read_them(tmp_path):
     written = result(np.array(AWKWARD, object))
     for suffix in (".csv", ".tsv", ".parquet"):
         write_labels(tmp_path / f"x{suffix}", written)
@@ -168,7 +161,7 @@ def test_others_can_read_them(tmp_path: Path) -> None:
     assert document["communities"] == 3
 
 
-def test_chunks_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+def test_chunks_join(tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(module, "CHUNK", 3)
     for names in (None, np.array(AWKWARD, object)):
         path = tmp_path / f"x{suffix}"
@@ -176,7 +169,7 @@ def test_chunks_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: st
         assert read_labels(path).communities.tolist() == result(names).labels.tolist()
 
 
-def test_no_vertices(tmp_path: Path, suffix: str) -> None:
+def test_no_vertices(tmp_path, suffix):
     empty = Communities.of(lu.Graph.from_edges([], []), [])
     path = tmp_path / f"x{suffix}"
     write_labels(path, empty)
@@ -191,14 +184,14 @@ def test_no_vertices(tmp_path: Path, suffix: str) -> None:
         max_size=20,
     )
 )
-def test_digits(rows: list[tuple[int, int]]) -> None:
+def test_digits(rows):
     left = np.array([r[0] for r in rows], np.int64)
     right = np.array([r[1] for r in rows], np.uint64)
     expected = "".join(f"{b};{a}\n" for a, b in rows)
     assert digits((right, left), (b";", b"\n")).decode() == expected
 
 
-def test_overwriting_takes_force(tmp_path: Path, suffix: str) -> None:
+def test_overwriting_takes_force(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     path.write_text("mine")
     with pytest.raises(lu.LouvainUmError, match="force"):
@@ -208,7 +201,7 @@ def test_overwriting_takes_force(tmp_path: Path, suffix: str) -> None:
     assert len(read_labels(path)) == 8
 
 
-def test_bad_targets(tmp_path: Path) -> None:
+def test_bad_targets(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     expected = {
         "x.xlsx": "use one of .csv, .tsv",
@@ -228,8 +221,8 @@ def test_bad_targets(tmp_path: Path) -> None:
         write_labels(tmp_path / "pipe.csv", result(None), force=True)
 
 
-def test_a_full_disc_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(file: object, *_: object) -> None:
+def test_a_full_disc_leaves_nothing(tmp_path, monkeypatch):
+    def full(file, *_):
         file.write(b"half")  # type: ignore[attr-defined]
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -240,11 +233,11 @@ def test_a_full_disc_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupt_leaves_what_was_there(tmp_path: Path) -> None:
+def test_an_interrupt_leaves_what_was_there(tmp_path):
     target = tmp_path / "x.txt"
     target.write_text("mine")
 
-    def interrupted() -> None:
+    def interrupted():
         with replacing(target, force=True) as part:
             part.write_text("half")
             raise KeyboardInterrupt
@@ -255,7 +248,7 @@ def test_an_interrupt_leaves_what_was_there(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["x.txt"]
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "real.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to("real.csv")
     write_labels(tmp_path / "link.csv", result(None), force=True)
@@ -277,9 +270,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
         ("99999999999999999999 1\n", ["99999999999999999999"], [1]),
     ],
 )
-def test_plain_text(
-    tmp_path: Path, text: str, vertices: list[object], communities: list[object]
-) -> None:
+def test_plain_text(tmp_path, text, vertices, communities):
     path = tmp_path / "truth.txt"
     path.write_bytes(text.encode())
     found = read_labels(path)
@@ -289,7 +280,7 @@ def test_plain_text(
     assert read_labels(tmp_path / "truth.txt.gz").communities.tolist() == communities
 
 
-def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1 2\n")))
     assert read_labels("-").vertices.tolist() == [1]
 
@@ -312,7 +303,7 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
         (gzip.compress(b"1 2\n" * 99, mtime=0)[:-12], "truncated"),
     ],
 )
-def test_bad_text(tmp_path: Path, content: bytes, text: str) -> None:
+def test_bad_text(tmp_path, content, text):
     path = tmp_path / "truth.txt"
     path.write_bytes(content)
     with pytest.raises(lu.GraphFormatError, match=text) as caught:
@@ -321,7 +312,7 @@ def test_bad_text(tmp_path: Path, content: bytes, text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_bad_files(tmp_path: Path) -> None:
+def test_bad_files(tmp_path):
     np.savez(tmp_path / "other.npz", u=np.zeros(2))
     np.savez(tmp_path / "uneven.npz", vertex=np.zeros(1), community=np.zeros(2))
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
@@ -359,7 +350,7 @@ def test_bad_files(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_saved_results_and_mappings_are_labels_too(tmp_path: Path) -> None:
+def test_saved_results_and_mappings_are_labels_too(tmp_path):
     written = result(np.array(AWKWARD, object))
     written.save(tmp_path / "r.npz")
     assert written.compare(read_labels(tmp_path / "r.npz")).identical
@@ -368,13 +359,13 @@ def test_saved_results_and_mappings_are_labels_too(tmp_path: Path) -> None:
     assert (found.vertices.tolist(), found.communities.tolist()) == (["a", "b"], [1, 2])
 
 
-def test_labels_without_a_result_are_written_too(tmp_path: Path, suffix: str) -> None:
+def test_labels_without_a_result_are_written_too(tmp_path, suffix):
     labels = Labels(np.array(["a", "b"], object), np.array(["x", "y"], object))
     write_labels(tmp_path / f"x{suffix}", labels)
     assert read_labels(tmp_path / f"x{suffix}").communities.tolist() == ["x", "y"]
 
 
-def test_ground_truth_of_real_graphs(shared_data: Path) -> None:
+def test_ground_truth_of_real_graphs(shared_data):
     departments = read_labels(shared_data / "email-Eu-core-department-labels.txt")
     assert len(departments) == 1005
     assert len(set(departments.communities.tolist())) == 42
@@ -395,7 +386,7 @@ def test_ground_truth_of_real_graphs(shared_data: Path) -> None:
         ("who where", "ann 0/bob 0/cid 1"),
     ],
 )
-def test_a_header_is_no_member(tmp_path: Path, separator: str, head: str, rows: str) -> None:
+def test_a_header_is_no_member(tmp_path, separator, head, rows):
     path = tmp_path / "l.txt"
     lines = [line.replace(" ", separator) for line in (head, *rows.split("/"))]
     path.write_text("\n".join(lines) + "\n")
@@ -406,7 +397,7 @@ def test_a_header_is_no_member(tmp_path: Path, separator: str, head: str, rows: 
     assert labels.communities.tolist() == read_labels(path).communities.tolist()
 
 
-def test_a_header_over_one_column_is_no_member(tmp_path: Path) -> None:
+def test_a_header_over_one_column_is_no_member(tmp_path):
     path = tmp_path / "l.txt"
     path.write_text("planted\n0\n0\n1\n")
     assert read_labels(path).communities.tolist() == [0, 0, 1]
@@ -423,13 +414,13 @@ def test_a_header_over_one_column_is_no_member(tmp_path: Path) -> None:
         "a\nb\nb\n",
     ],
 )
-def test_a_first_vertex_stays_a_vertex(tmp_path: Path, text: str) -> None:
+def test_a_first_vertex_stays_a_vertex(tmp_path, text):
     path = tmp_path / "l.txt"
     path.write_text(text)
     assert len(read_labels(path).vertices) == 3
 
 
-def test_a_first_line_in_doubt_warns(tmp_path: Path) -> None:
+def test_a_first_line_in_doubt_warns(tmp_path):
     path = tmp_path / "l.csv"
     path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
     with pytest.warns(GraphWarning, match="start it with #"):
@@ -453,7 +444,7 @@ TREE = """# path flow name node_id
 
 
 @pytest.mark.parametrize("suffix", ["clu", "tree", "ftree"])
-def test_top_modules_are_read(tmp_path: Path, suffix: str) -> None:
+def test_top_modules_are_read(tmp_path, suffix):
     path = tmp_path / f"g.{suffix}"
     path.write_text(CLU if suffix == "clu" else TREE)
     found = read_labels(path)
@@ -462,7 +453,7 @@ def test_top_modules_are_read(tmp_path: Path, suffix: str) -> None:
     assert found.communities.tolist() == [1, 1, 2]
 
 
-def test_numeric_names_are_ids(tmp_path: Path) -> None:
+def test_numeric_names_are_ids(tmp_path):
     path = tmp_path / "g.tree"
     path.write_text('1:1 0.5 "7" 0\n2:1 0.5 "9" 1\n')
     assert read_labels(path).vertices.tolist() == [7, 9]
@@ -474,7 +465,7 @@ def test_numeric_names_are_ids(tmp_path: Path) -> None:
      ("g.tree", "1 0.5 \"ann\" 3\n", ":1:"), ("g.clu", "# nothing\n", "contains no modules"),
      ("g.clu", "1 1 0.5\n1 2 0.5\n", "listed more than once")],
 )  # fmt: skip
-def test_other_lines_are_errors(tmp_path: Path, name: str, text: str, where: str) -> None:
+def test_other_lines_are_errors(tmp_path, name, text, where):
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(GraphFormatError) as caught:

@@ -1,7 +1,5 @@
 """Examples by name, in Python as on the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import networkx as nx
@@ -13,37 +11,37 @@ from louvain_um.formats.objects import EXAMPLES
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_python_reads_examples_by_name(name: str) -> None:
+def test_python_reads_examples_by_name(name):
     graph = read_graph(f"example:{name}")
     built = getattr(nx, EXAMPLES[name])()
     assert (graph.n_vertices, graph.n_edges) == (len(built), built.number_of_edges())
     assert as_graph(f"example:{name}").n_edges == graph.n_edges
 
 
-def test_options_apply_to_examples() -> None:
+def test_options_apply_to_examples():
     assert read_graph("example:les-miserables").weighted
     assert not read_graph("example:les-miserables", weighted=False).weighted
 
 
-def test_an_unknown_example_names_the_known_ones() -> None:
+def test_an_unknown_example_names_the_known_ones():
     with pytest.raises(OptionError, match=r"unknown example 'karat'; choose from .*karate"):
         read_graph("example:karat")
 
 
-def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("example:karate").write_text("0 1\n")
     assert read_graph("example:karate", format="edges").n_edges == 1
 
 
-def test_a_graph_is_written_with_either_argument_first(tmp_path: Path) -> None:
+def test_a_graph_is_written_with_either_argument_first(tmp_path):
     graph = as_graph(([0, 1], [1, 2]))
     write_graph(graph, tmp_path / "a.csv")
     write_graph(tmp_path / "b.csv", graph)
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
-def test_what_is_no_graph_is_told_with_the_right_call(tmp_path: Path) -> None:
+def test_what_is_no_graph_is_told_with_the_right_call(tmp_path):
     path = tmp_path / "g.csv"
     for wrong in ((nx.path_graph(3), path), (path, nx.path_graph(3)), (path, path)):
         with pytest.raises(LouvainUmError, match=r"call write_graph\('graph.csv'") as caught:

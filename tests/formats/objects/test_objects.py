@@ -1,13 +1,9 @@
 """Other libraries' objects."""
 
-from __future__ import annotations
-
 import gzip
 import subprocess
 import sys
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -26,7 +22,7 @@ PATH = Graph.from_edges([0, 1, 2], [1, 2, 2], [0.5, 2.0, 1.0], n_vertices=4)
 ENTRIES = [(0, 1, 0.5), (1, 2, 2.0), (2, 2, 1.0)]
 
 
-def matrix() -> Any:
+def matrix():
     m = sparse.lil_array((4, 4))
     for a, b, w in ENTRIES:
         m[a, b] = m[b, a] = w
@@ -35,14 +31,14 @@ def matrix() -> Any:
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 @pytest.mark.parametrize("spmatrix", [False, True])
-def test_sparse(kind: str, spmatrix: bool) -> None:
+def test_sparse(kind, spmatrix):
     m = matrix().asformat(kind)
     if spmatrix:
         m = getattr(sparse, f"{kind}_matrix")(m)
     assert same(as_graph(m), PATH)
 
 
-def test_matrices() -> None:
+def test_matrices():
     dense = matrix().toarray()
     assert same(as_graph(dense), PATH)
     assert not as_graph(dense > 0).weighted
@@ -67,7 +63,7 @@ def test_matrices() -> None:
             as_graph(wrong)
 
 
-def test_networkx() -> None:
+def test_networkx():
     g = nx.Graph()
     g.add_nodes_from(range(4))
     g.add_weighted_edges_from(ENTRIES)
@@ -96,13 +92,13 @@ def test_networkx() -> None:
     assert as_graph(nx.Graph()).n_vertices == 0
 
 
-def test_repeated_entries_of_narrow_integers_are_summed_without_overflow() -> None:
+def test_repeated_entries_of_narrow_integers_are_summed_without_overflow():
     entries = np.full(4, 100, np.int8), ([0, 0, 1, 1], [1, 1, 0, 0])
     g = as_graph(sparse.coo_array(entries, shape=(2, 2)))
     assert g.weights.tolist() == [200, 200]  # type: ignore[union-attr]
 
 
-def test_igraph() -> None:
+def test_igraph():
     igraph = pytest.importorskip("igraph")
     g = igraph.Graph(4, [(a, b) for a, b, _ in ENTRIES])
     g.es["weight"] = [w for _, _, w in ENTRIES]
@@ -114,7 +110,7 @@ def test_igraph() -> None:
     assert as_graph(igraph.Graph()).n_vertices == 0
 
 
-def test_arrays_and_others(tmp_path: Path) -> None:
+def test_arrays_and_others(tmp_path):
     u, v, w = (np.array(part) for part in zip(*ENTRIES, strict=True))
     assert as_graph((u, v)).n_vertices == 3
     assert as_graph((u, v, w)).weighted
@@ -129,7 +125,7 @@ def test_arrays_and_others(tmp_path: Path) -> None:
             as_graph(wrong)
 
 
-def test_nothing_is_imported_that_the_caller_has_not() -> None:
+def test_nothing_is_imported_that_the_caller_has_not():
     code = (
         "import sys, numpy as np\n"
         "from louvain_um.formats import as_graph\n"
@@ -140,7 +136,7 @@ def test_nothing_is_imported_that_the_caller_has_not() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_gml_and_graphml(tmp_path: Path) -> None:
+def test_gml_and_graphml(tmp_path):
     g = nx.Graph()
     g.add_edge("a b", "c", weight=2)
     nx.write_gml(g, tmp_path / "g.gml.gz")
@@ -161,7 +157,7 @@ def test_gml_and_graphml(tmp_path: Path) -> None:
     assert not read_graph(tmp_path / "v.gml", weighted=False).weighted
 
 
-def test_archives(tmp_path: Path) -> None:
+def test_archives(tmp_path):
     sparse.save_npz(tmp_path / "m.npz", matrix().tocsr())
     assert same(read_graph(tmp_path / "m.npz"), PATH)
     (tmp_path / "m.npz.gz").write_bytes(gzip.compress((tmp_path / "m.npz").read_bytes()))
@@ -192,7 +188,7 @@ def test_archives(tmp_path: Path) -> None:
         read_graph(tmp_path / "d.npz")
 
 
-def test_a_list_of_edge_tuples_is_edges() -> None:
+def test_a_list_of_edge_tuples_is_edges():
     graph = as_graph([(0, 1), (2, 3)])
     assert (graph.n_vertices, graph.n_edges, graph.weighted) == (4, 2, False)
     assert as_graph([(0, 1, 5), (1, 2, 7), (2, 3, 9)]).total_weight == 42
@@ -200,13 +196,13 @@ def test_a_list_of_edge_tuples_is_edges() -> None:
         as_graph([(0, 1), (1, 2, 3)])
 
 
-def test_what_could_be_a_matrix_or_edges_is_refused() -> None:
+def test_what_could_be_a_matrix_or_edges_is_refused():
     with pytest.raises(GraphError, match=r"numpy\.array"):
         as_graph([[0, 2, 0], [2, 0, 1], [0, 1, 3]])
     assert as_graph([[0, 1, 2], [1, 2, 3], [1, 1, 5]]).n_edges == 3
 
 
-def test_weights_below_the_normal_doubles_round_to_nothing() -> None:
+def test_weights_below_the_normal_doubles_round_to_nothing():
     graph = as_graph(([0, 1], [1, 2], [5e-324, 5e-324]))
     assert graph.total_weight == 0
     assert "2 of 2 positive weights" in graph.notes[0]
@@ -214,9 +210,7 @@ def test_weights_below_the_normal_doubles_round_to_nothing() -> None:
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint32, np.float32])
 @pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr"])
-def test_narrow_types_are_widened_before_they_are_summed(
-    tmp_path: Path, dtype: type, kind: str
-) -> None:
+def test_narrow_types_are_widened_before_they_are_summed(tmp_path, dtype, kind):
     largest = 2**24 if dtype is np.float32 else int(np.iinfo(dtype).max)
     rows, columns = np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0])
     values = np.array([largest, 1, largest, 1], dtype)
@@ -234,7 +228,7 @@ def test_narrow_types_are_widened_before_they_are_summed(
 
 
 @pytest.mark.parametrize("dtype", [np.uint64, np.int64])
-def test_sums_beyond_64_bits_are_refused(dtype: type) -> None:
+def test_sums_beyond_64_bits_are_refused(dtype):
     entries = np.full(4, 2**62, dtype), ([0, 0, 1, 1], [1, 1, 0, 0])
     with pytest.raises(GraphError, match="allow_rounding=True"):
         as_graph(sparse.coo_array(entries, shape=(2, 2)))
@@ -249,26 +243,26 @@ def test_sums_beyond_64_bits_are_refused(dtype: type) -> None:
         ([{1}, {2}], "weights must be numbers, not set; convert the column"),
     ],
 )
-def test_weights_that_are_none_are_told_by_row(weights: list[Any], message: str) -> None:
+def test_weights_that_are_none_are_told_by_row(weights, message):
     edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
     edges["weight"] = pd.Series(weights, dtype=object)
     with pytest.raises(GraphError, match=message):
         as_graph(edges)
 
 
-def test_decimals_are_weights() -> None:
+def test_decimals_are_weights():
     edges = pd.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
     edges["weight"] = [Decimal("0.5"), Decimal(2)]
     assert as_graph(edges).to_pandas().weight.tolist() == [0.5, 2.0]
 
 
-def test_missing_weights_lead_to_a_remedy() -> None:
+def test_missing_weights_lead_to_a_remedy():
     for weights in ([1.0, np.nan], [1.0, np.inf]):
         with pytest.raises(GraphError, match=r"at index 1 .*; .* leave the edge out"):
             as_graph(([0, 1], [1, 2], weights))
 
 
-def test_two_vertices_with_one_name_are_refused() -> None:
+def test_two_vertices_with_one_name_are_refused():
     import igraph
 
     graph = igraph.Graph([(0, 1), (1, 2)], vertex_attrs={"name": ["a", "b", "a"]})
@@ -278,7 +272,7 @@ def test_two_vertices_with_one_name_are_refused() -> None:
     assert as_graph(graph).n_edges == 2
 
 
-def test_other_forms_of_edges_lead_to_those_that_are_read() -> None:
+def test_other_forms_of_edges_lead_to_those_that_are_read():
     edges = np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
     for array in (edges, edges.T, edges.astype(float)):
         assert as_graph(array).n_edges == 4
@@ -288,7 +282,7 @@ def test_other_forms_of_edges_lead_to_those_that_are_read() -> None:
         as_graph(edges.T[:3])
 
 
-def test_masked_entries_are_refused() -> None:
+def test_masked_entries_are_refused():
     ends, hidden = np.array([0, 1]), [False, True]
     for edges in (
         (np.ma.array(ends, mask=hidden), ends + 1),

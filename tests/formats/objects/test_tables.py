@@ -1,10 +1,6 @@
 """Tables of pandas, Arrow and Polars become graphs: lists of edges, or adjacency matrices."""
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -18,7 +14,7 @@ from louvain_um.formats import as_graph, read_graph, tables
 from tests.graphs import same
 
 
-def test_tables() -> None:
+def test_tables():
     frame = pd.DataFrame({"weight": [1.0, 2.0], "target": ["b", "c"], "source": ["a", "b"]})
     for table in (frame, pa.Table.from_pandas(frame), pa.RecordBatch.from_pandas(frame)):
         g = as_graph(table)
@@ -57,9 +53,7 @@ def test_tables() -> None:
         ([("t", 1), ("s", 2)], [("s", 2), ("t", 1)]),
     ],
 )
-def test_names_are_the_same_with_and_without_arrow(
-    source: list[Any], target: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_the_same_with_and_without_arrow(source, target, monkeypatch):
     u, v = (np.fromiter(ids, object, len(ids)) for ids in (source, target))
     found = []
     for least in (0, len(source) + 1):
@@ -76,19 +70,19 @@ def test_names_are_the_same_with_and_without_arrow(
 
 
 @pytest.mark.parametrize("least", [0, 9])
-def test_a_missing_name_is_told_with_its_row(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_name_is_told_with_its_row(least, monkeypatch):
     monkeypatch.setattr(tables, "ARROW_EDGES", least)
     for missing in (None, float("nan")):
         with pytest.raises(GraphError, match="row 1 is missing"):
             as_graph((np.array(["a", "b"], object), np.array(["b", missing], object)))
 
 
-def test_a_table_without_rows_has_no_vertices() -> None:
+def test_a_table_without_rows_has_no_vertices():
     assert as_graph(pd.DataFrame({"source": [], "target": []}, dtype=float)).n_vertices == 0
 
 
 @pytest.mark.parametrize("graph", [nx.les_miserables_graph(), nx.karate_club_graph()])
-def test_a_table_with_labelled_rows_and_columns_is_a_matrix(graph: nx.Graph) -> None:
+def test_a_table_with_labelled_rows_and_columns_is_a_matrix(graph):
     frame = nx.to_pandas_adjacency(graph)
     expected = as_graph(graph)
     thin = frame.astype(pd.SparseDtype(float, 0))
@@ -109,11 +103,11 @@ def test_a_table_with_labelled_rows_and_columns_is_a_matrix(graph: nx.Graph) -> 
         as_graph(frame)
 
 
-def test_two_edges_in_a_table_are_no_matrix() -> None:
+def test_two_edges_in_a_table_are_no_matrix():
     assert as_graph(pd.DataFrame([[0, 1], [1, 2]])).n_edges == 2
 
 
-def test_real_ids_are_told_from_missing_ones() -> None:
+def test_real_ids_are_told_from_missing_ones():
     edges = pd.DataFrame({"a": [1, 2, None, 4], "b": [2, 3, 4, None]})
     with pytest.raises(GraphError, match=r"row 2 is missing, of 1 in all; drop .* astype"):
         as_graph(edges)
@@ -134,7 +128,7 @@ SEEN = pd.DataFrame({"user": list("ppqqr"), "item": list("xyxxy")})
     ],
     ids=["two", "three", "reset"],
 )
-def test_cross_tables_are_no_lists_of_edges(table: pd.DataFrame) -> None:
+def test_cross_tables_are_no_lists_of_edges(table):
     with pytest.raises(GraphError, match="cross table") as error:
         as_graph(table)
     with pytest.raises(GraphError, match="cross table"):
@@ -146,7 +140,7 @@ def test_cross_tables_are_no_lists_of_edges(table: pd.DataFrame) -> None:
     assert graph.n_edges == 4
 
 
-def test_a_cross_table_of_a_variable_with_itself_can_be_taken_as_advised() -> None:
+def test_a_cross_table_of_a_variable_with_itself_can_be_taken_as_advised():
     table = pd.crosstab(pd.Series(list("pqp"), name="k"), pd.Series(list("qrr"), name="k"))
     with pytest.raises(GraphError, match="cross table") as error:
         as_graph(table)
@@ -155,7 +149,7 @@ def test_a_cross_table_of_a_variable_with_itself_can_be_taken_as_advised() -> No
     assert as_graph(longer, **eval(f"dict({ends})")).n_edges == 3
 
 
-def test_text_under_a_title_over_all_columns_is_a_list_of_edges() -> None:
+def test_text_under_a_title_over_all_columns_is_a_list_of_edges():
     slots = pd.DataFrame({"tie": [1, 1, 2, 2], "slot": ["p", "q"] * 2, "who": list("abbc")})
     pairs = slots.pivot(index="tie", columns="slot", values="who")
     for table in (pairs, pairs.reset_index(drop=True), SEEN.rename_axis(columns="fields")):
@@ -165,7 +159,7 @@ def test_text_under_a_title_over_all_columns_is_a_list_of_edges() -> None:
 @pytest.mark.parametrize(
     "titles", [("user", "count"), ("weight", "user"), ("Date", "price"), ("time", "value")]
 )
-def test_columns_of_weights_or_times_are_no_ends(titles: tuple[str, str], tmp_path: Path) -> None:
+def test_columns_of_weights_or_times_are_no_ends(titles, tmp_path):
     table = pd.DataFrame({titles[0]: [1, 2], titles[1]: [3, 4]})
     table.to_csv(tmp_path / "a.csv", index=False)
     for read, source in ((as_graph, table), (read_graph, tmp_path / "a.csv")):
@@ -176,7 +170,7 @@ def test_columns_of_weights_or_times_are_no_ends(titles: tuple[str, str], tmp_pa
         assert read(source, bipartite=True).n_edges == 2
 
 
-def test_other_columns_come_before_those_of_weights_and_times() -> None:
+def test_other_columns_come_before_those_of_weights_and_times():
     table = pd.DataFrame({"date": [7, 8], "here": [1, 2], "there": [2, 3], "count": [4, 5]})
     graph = as_graph(table)
     assert graph.names.tolist() == [1, 2, 3]  # type: ignore[union-attr]
@@ -197,7 +191,7 @@ def test_other_columns_come_before_those_of_weights_and_times() -> None:
     ],
     ids=["ages", "degrees", "ends", "clubs", "letters", "untitled"],
 )
-def test_a_number_of_each_vertex_is_told(table: dict[Any, Any], doubt: bool) -> None:
+def test_a_number_of_each_vertex_is_told(table, doubt):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         as_graph(pd.DataFrame(table))

@@ -1,11 +1,7 @@
 """Algorithms on a device: their results, policies, and operators of users."""
 
-from __future__ import annotations
-
 import gc
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +13,6 @@ from louvain_um.algorithms.operators import advance, filter, intersect
 from louvain_um.errors import GraphError, MemoryBudgetError, OptionError
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.policy.policy import Policy
 from tests.graphs import graphs
@@ -25,7 +20,7 @@ from tests.graphs import graphs
 pytestmark = pytest.mark.gpu
 
 
-def calls(source: int) -> dict[str, Callable[..., Any]]:
+def calls(source):
     """Return calls of all algorithms, which return sequences of arrays."""
     return {
         "components": lambda graph, **how: [lu.connected_components(graph, **how)],
@@ -38,11 +33,11 @@ def calls(source: int) -> dict[str, Callable[..., Any]]:
     }
 
 
-def vector(n: int) -> Any:
+def vector(n):
     return np.random.default_rng(n).standard_normal(n)
 
 
-def answers(graph: Any, source: int, **options: Any) -> dict[str, Any]:
+def answers(graph, source, **options):
     """Return the results of all algorithms as arrays."""
     searches = () if graph.n_vertices else ("bfs", "sssp")
     return {
@@ -50,7 +45,7 @@ def answers(graph: Any, source: int, **options: Any) -> dict[str, Any]:
     }
 
 
-def check(graph: Graph, source: int = 0) -> None:
+def check(graph, source=0):
     expected = answers(graph, source, device="cpu")
     for given_graph in (graph, DeviceGraph.from_host(graph)):
         found = answers(given_graph, source, device="cuda")
@@ -67,7 +62,7 @@ def check(graph: Graph, source: int = 0) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(graphs())
-def test_small_graphs(gpu: Choice, graph: Graph) -> None:
+def test_small_graphs(gpu, graph):
     check(graph)
 
 
@@ -83,12 +78,12 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_large_graphs(gpu: Choice, name: str) -> None:
+def test_large_graphs(gpu, name):
     graph = LARGE[name]()
     check(graph, int(np.argmax(np.diff(graph.offsets))))
 
 
-def test_a_device_graph_is_copied_where_a_policy_says(gpu: Choice) -> None:
+def test_a_device_graph_is_copied_where_a_policy_says(gpu):
     graph = LARGE["weighted"]()
     there = DeviceGraph.from_host(graph)
     for memory in ("zero_copy", "base"):
@@ -96,7 +91,7 @@ def test_a_device_graph_is_copied_where_a_policy_says(gpu: Choice) -> None:
         assert found.tobytes() == lu.pagerank(graph, device="cpu").tobytes()
 
 
-def test_a_budget_below_what_must_be_on_the_device(gpu: Choice) -> None:
+def test_a_budget_below_what_must_be_on_the_device(gpu):
     graph = LARGE["sparse"]()
     with pytest.raises(MemoryBudgetError, match="needs that much of the device") as refused:
         lu.bfs(graph, 0, device="cuda", device_budget="1kB")
@@ -104,14 +99,14 @@ def test_a_budget_below_what_must_be_on_the_device(gpu: Choice) -> None:
     assert not guard.ranges
 
 
-def test_a_device_graph_has_numbers_for_names(gpu: Choice) -> None:
+def test_a_device_graph_has_numbers_for_names(gpu):
     graph = DeviceGraph.from_host(Graph.from_edges([0, 1], [1, 2]))
     assert lu.bfs(graph, 2).distances.tolist() == [2, 1, 0]
     with pytest.raises(GraphError, match="3 is no vertex"):
         lu.bfs(graph, 3)
 
 
-def test_a_changing_graph(gpu: Choice) -> None:
+def test_a_changing_graph(gpu):
     graph = lu.DynamicGraph(5)
     graph.apply(insert=([0, 1], [1, 2]))
     assert lu.bfs(graph, 0, device="cuda").distances.tolist() == [0, 1, 2, -1, -1]
@@ -123,9 +118,7 @@ BUDGETS = (None, "100%", "70%", "40%", "20%")
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("memory", POLICIES)
-def test_results_do_not_depend_on_policy_and_budget(
-    gpu: Choice, memory: str, budget: str | None
-) -> None:
+def test_results_do_not_depend_on_policy_and_budget(gpu, memory, budget):
     policy = MIXED if memory == "mixed" else memory
     turn = POLICIES.index(memory) + BUDGETS.index(budget)
     for kind in ("weighted",) if turn % 2 else ("rmat", "path"):
@@ -147,7 +140,7 @@ def test_results_do_not_depend_on_policy_and_budget(
 
 
 @cache
-def on_cpu(kind: str) -> tuple[Graph, int, dict[str, Any]]:
+def on_cpu(kind):
     """Return a graph, a source, and the CPU's answers."""
     graph = LARGE[kind]()
     source = int(np.argmax(np.diff(graph.offsets)))
@@ -168,7 +161,7 @@ GRAPHS = {
 }
 
 
-def forms(graph: lu.Graph) -> list[Any]:
+def forms(graph):
     """Return a graph on the host, on the device, and as a changing one there."""
     return [
         graph,
@@ -178,7 +171,7 @@ def forms(graph: lu.Graph) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_shortest_paths_by_advancing(gpu: Choice, name: str) -> None:
+def test_shortest_paths_by_advancing(gpu, name):
     import cupy
 
     graph = GRAPHS[name]
@@ -194,7 +187,7 @@ def test_shortest_paths_by_advancing(gpu: Choice, name: str) -> None:
         assert np.array_equal(np.where(found == 2**60, -1, found), expected)
 
 
-def test_filter_and_intersect(gpu: Choice) -> None:
+def test_filter_and_intersect(gpu):
     import cupy
 
     graph, rng = GRAPHS["plain"], np.random.default_rng(0)
@@ -212,7 +205,7 @@ def test_filter_and_intersect(gpu: Choice) -> None:
         assert np.array_equal(sums.get(), each)
 
 
-def test_what_is_refused_changes_nothing(gpu: Choice) -> None:
+def test_what_is_refused_changes_nothing(gpu):
     import cupy
 
     into = cupy.arange(GRAPHS["plain"].n_vertices)
@@ -225,7 +218,7 @@ def test_what_is_refused_changes_nothing(gpu: Choice) -> None:
         filter(cupy.arange(3), "1 // v")
 
 
-def test_algorithms_read_a_changing_graph_where_it_lies(gpu: Choice) -> None:
+def test_algorithms_read_a_changing_graph_where_it_lies(gpu):
     graph = lu.DynamicGraph(GRAPHS["weighted"], store="rows", device="cuda")
     graph.apply(insert=([0, 1, 2], [9, 8, 7]))
     still = graph.host_snapshot()

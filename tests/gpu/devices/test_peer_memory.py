@@ -1,7 +1,5 @@
 """Arrays that do not fit lie in another GPU's memory; labels are those of a run in core."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ import louvain_um as lu
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.generators import lfr, rmat
-from louvain_um.gpu.runtime.device import Choice, capabilities
+from louvain_um.gpu.runtime.device import capabilities
 from louvain_um.placement.machine.calibrate import calibrate
 from louvain_um.placement.memory.guard import peer_for
 from louvain_um.placement.model import cost
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture
-def neighbours(gpu: Choice) -> None:
+def neighbours(gpu):
     if len(capabilities()) < 2:
         pytest.skip("there is one device only")
 
@@ -29,9 +27,9 @@ def neighbours(gpu: Choice) -> None:
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("kind", ["lfr", "rmat"])
 def test_labels_are_those_in_core(
-    neighbours: None, monkeypatch: pytest.MonkeyPatch, kind: str, method: str, budget: str,
-    waiting: int,
-) -> None:  # fmt: skip
+    neighbours, monkeypatch, kind, method, budget,
+    waiting,
+):  # fmt: skip
     monkeypatch.setattr(cost, "WAITING", waiting)
     graph = lfr(1 << 16).graph if kind == "lfr" else rmat(16).graph
     detect = getattr(lu, method)
@@ -42,7 +40,7 @@ def test_labels_are_those_in_core(
 
 
 @pytest.mark.parametrize("name", ["bfs", "pagerank", "connected_components", "triangles"])
-def test_other_algorithms_find_the_same(neighbours: None, name: str) -> None:
+def test_other_algorithms_find_the_same(neighbours, name):
     graph = rmat(14).graph
     arguments = (graph, 0) if name == "bfs" else (graph,)
     run = getattr(lu, name)
@@ -54,18 +52,18 @@ def test_other_algorithms_find_the_same(neighbours: None, name: str) -> None:
         assert np.array_equal(ours, theirs)
 
 
-def test_a_neighbour_is_measured(neighbours: None) -> None:
+def test_a_neighbour_is_measured(neighbours):
     machine = calibrate(0, peer=peer_for("cuda:1", 0))
     assert machine.peer_bandwidth > machine.remote_bandwidth
     assert machine.with_peer().copy_to_device == machine.peer_copy_bandwidth
 
 
-def test_a_device_is_no_neighbour_of_its_own(gpu: Choice) -> None:
+def test_a_device_is_no_neighbour_of_its_own(gpu):
     with pytest.raises(DeviceUnavailableError, match="name another GPU"):
         peer_for("cuda:0", 0)
 
 
-def test_a_neighbour_that_is_not_there_is_refused(gpu: Choice) -> None:
+def test_a_neighbour_that_is_not_there_is_refused(gpu):
     with pytest.raises(DeviceUnavailableError, match="name another GPU"):
         lu.Placer(device="cuda:0", peer_memory="cuda:99")
     with pytest.raises(DeviceUnavailableError, match="name another GPU"):

@@ -1,7 +1,5 @@
 """Devices and streams that a run is given; several GPUs find the labels of one CPU."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,7 +9,7 @@ import louvain_um as lu
 from louvain_um.errors import OptionError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.device import Choice, capabilities
+from louvain_um.gpu.runtime.device import capabilities
 from tests.distributed.runs import METHODS, assert_equal
 from tests.graphs import LARGER
 
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_two_ranks_on_one_device(gpu: Choice, method: str) -> None:
+def test_two_ranks_on_one_device(gpu, method):
     graph = rmat(15).graph
     found = getattr(lu, method)(graph, device="cuda:0,0", seed=3)
     assert_equal(found, getattr(lu, method)(graph, device="cpu", seed=3))
@@ -28,7 +26,7 @@ def test_two_ranks_on_one_device(gpu: Choice, method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", LARGER)
-def test_all_devices(gpu: Choice, kind: str, method: str) -> None:
+def test_all_devices(gpu, kind, method):
     if len(capabilities()) < 2:
         pytest.skip("there is one device only")
     found = getattr(lu, method)(LARGER[kind](), device="cuda:all", seed=3)
@@ -36,14 +34,14 @@ def test_all_devices(gpu: Choice, kind: str, method: str) -> None:
     assert found.provenance["ranks"] == len(capabilities())
 
 
-def test_policies_are_refused(gpu: Choice) -> None:
+def test_policies_are_refused(gpu):
     with pytest.raises(OptionError, match="use one device"):
         lu.louvain(rmat(8).graph, device="cuda:0,0", memory="base")
 
 
 @pytest.mark.parametrize("memory", ["auto", "base", "adv7"])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_another_stream_than_the_default(gpu: Choice, method: str, memory: str) -> None:
+def test_another_stream_than_the_default(gpu, method, memory):
     import cupy
 
     graph = lfr(1 << 13, max_degree=400, seed=5).graph
@@ -59,12 +57,12 @@ def test_another_stream_than_the_default(gpu: Choice, method: str, memory: str) 
                 np.testing.assert_array_equal(found.labels, want)
 
 
-def test_two_runs_at_once_have_arenas_of_their_own(gpu: Choice) -> None:
+def test_two_runs_at_once_have_arenas_of_their_own(gpu):
     graphs = [lfr(1 << 13, max_degree=400, seed=seed).graph for seed in range(4)]
     want = [lu.louvain(graph, device="cpu").labels for graph in graphs]
     policies = ["device", "base", "adv2", "auto"]
 
-    def detect(k: int) -> np.ndarray:
+    def detect(k):
         return lu.louvain(graphs[k], device="cuda", memory=policies[k]).labels
 
     with ThreadPoolExecutor(4) as pool:
@@ -72,7 +70,7 @@ def test_two_runs_at_once_have_arenas_of_their_own(gpu: Choice) -> None:
             np.testing.assert_array_equal(found, labels)
 
 
-def test_the_second_device(gpu: Choice) -> None:
+def test_the_second_device(gpu):
     import cupy
 
     if len(capabilities()) < 2:
@@ -87,7 +85,7 @@ def test_the_second_device(gpu: Choice) -> None:
         assert cupy.cuda.runtime.getDevice() == before
 
 
-def test_a_graph_on_the_second_device_is_worked_on_there(gpu: Choice) -> None:
+def test_a_graph_on_the_second_device_is_worked_on_there(gpu):
     import cupy
 
     if len(capabilities()) < 2:

@@ -1,7 +1,5 @@
 """Graphs that change on a device: stores, budgets, trackers, and the allocator."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,15 +1,13 @@
 """Where bytes really are under each placement, and what is left when a run has ended."""
 
-from __future__ import annotations
-
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.gpu.runtime.device import Choice, capabilities
+from louvain_um.gpu.runtime.device import capabilities
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.machine.probes import Probes
 from louvain_um.placement.memory import advise, cuda_calls
@@ -29,12 +27,12 @@ BUS = 150e9
 """Bytes/s between what a bus carries and what the memory of any device does."""
 
 
-def spec(kind: str, capacity: int = BYTES, name: str = "graph") -> ArenaSpec:
+def spec(kind, capacity=BYTES, name="graph"):
     placement = Placement(kind, 0.5) if kind == "split" else Placement(kind)
     return ArenaSpec(name=name, group="graph", capacity=capacity, placement=placement)
 
 
-def neighbour() -> int:
+def neighbour():
     """Return another device whose memory the first one reads; skip a test where there is none."""
     if len(capabilities()) < 2:
         pytest.skip("there is one device only")
@@ -44,7 +42,7 @@ def neighbour() -> int:
 
 
 @pytest.fixture
-def free(gpu: Choice) -> Iterator[int]:
+def free(gpu):
     """Free bytes before the test; as many must be free after it."""
     import cupy
 
@@ -58,11 +56,11 @@ def free(gpu: Choice) -> Iterator[int]:
 
 
 @pytest.fixture
-def run(free: int) -> Iterator[Callable[..., RunMemory]]:
+def run(free):
     """Make allocators that are closed when the test has ended, however it ended."""
     made = []
 
-    def allocator(*layout: ArenaSpec) -> RunMemory:
+    def allocator(*layout):
         beside = any(each.placement.kind == "peer" for each in layout)
         made.append(RunMemory(layout, 0, peer=neighbour() if beside else None))
         return made[-1]
@@ -75,7 +73,7 @@ def run(free: int) -> Iterator[Callable[..., RunMemory]]:
 Run = Callable[..., RunMemory]
 
 
-def on_device(address: int, nbytes: int) -> bool:
+def on_device(address, nbytes):
     """Say whether bytes are on a device, by how fast one reads them; it does so four times."""
     return nbytes / Probes(0).read(address, nbytes) > BUS
 
@@ -94,7 +92,7 @@ SIDES = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_are_where_the_placement_says(kind: str, run: Run) -> None:
+def test_bytes_are_where_the_placement_says(kind, run):
     memory = run(spec(kind))
     array = memory.empty("targets", "graph", BYTES // 4, np.uint32)
     memory.fill("targets", np.full(array.size, 3, np.uint32))
@@ -106,7 +104,7 @@ def test_bytes_are_where_the_placement_says(kind: str, run: Run) -> None:
     assert found == SIDES[kind]
 
 
-def test_reading_over_the_bus_takes_no_device_memory(run: Run, free: int) -> None:
+def test_reading_over_the_bus_takes_no_device_memory(run, free):
     memory = run(spec("host_mapped", 1024 * MIB))
     array = memory.empty("targets", "graph", 256 * MIB, np.uint32)
     array.fill(1)
@@ -117,7 +115,7 @@ def test_reading_over_the_bus_takes_no_device_memory(run: Run, free: int) -> Non
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1, 1000, 6 * MIB + 3, 160 * MIB + 1])
-def test_values_come_from_the_host_and_from_the_device(kind: str, size: int, run: Run) -> None:
+def test_values_come_from_the_host_and_from_the_device(kind, size, run):
     import cupy
 
     values = np.random.default_rng(size).integers(0, 256, size, np.uint8)
@@ -143,7 +141,7 @@ GOALS = {
 
 
 @pytest.mark.parametrize("kind", GOALS)
-def test_the_driver_says_what_it_was_told(kind: str, run: Run) -> None:
+def test_the_driver_says_what_it_was_told(kind, run):
     memory = run(spec(kind, 64 * MIB))
     (arena,) = memory.arenas
     found = [advise.attributes(arena.address + p.offset, p.nbytes) for p in arena.extents]
@@ -151,7 +149,7 @@ def test_the_driver_says_what_it_was_told(kind: str, run: Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["managed", "prefetched", "host_mapped", "read_mostly", "split"])
-def test_both_sides_see_one_array(kind: str, run: Run) -> None:
+def test_both_sides_see_one_array(kind, run):
     memory = run(spec(kind, 16 * MIB))
     array = memory.empty("targets", "graph", 4 * MIB, np.uint32)
     there = np.ctypeslib.as_array((ctypes.c_uint32 * array.size).from_address(array.data.ptr))
@@ -163,7 +161,7 @@ def test_both_sides_see_one_array(kind: str, run: Run) -> None:
     del there
 
 
-def test_another_placement_moves_bytes_and_keeps_values(run: Run) -> None:
+def test_another_placement_moves_bytes_and_keeps_values(run):
     memory = run(spec("host_mapped"))
     array = memory.empty("targets", "graph", BYTES // 4, np.uint32)
     array.fill(7)
@@ -177,7 +175,7 @@ def test_another_placement_moves_bytes_and_keeps_values(run: Run) -> None:
     assert int(array.max()) == int(array.min()) == 7
 
 
-def test_a_failure_half_way_leaves_the_device_usable(run: Run, free: int) -> None:
+def test_a_failure_half_way_leaves_the_device_usable(run, free):
     layout = tuple(spec(kind, 32 * MIB, kind) for kind in KINDS if kind != "peer")
     with pytest.raises(MemoryBudgetError):
         run(*layout, spec("device", 1 << 50, "scratch"))
@@ -186,7 +184,7 @@ def test_a_failure_half_way_leaves_the_device_usable(run: Run, free: int) -> Non
     memory.empty("targets", "graph", 1000, np.uint32).fill(1)
 
 
-def test_two_runs_have_arenas_of_their_own(run: Run) -> None:
+def test_two_runs_have_arenas_of_their_own(run):
     one, two = (run(spec("split", 16 * MIB)) for _ in range(2))
     a, b = (memory.empty("targets", "graph", 1000, np.uint32) for memory in (one, two))
     a.fill(1)
@@ -195,14 +193,12 @@ def test_two_runs_have_arenas_of_their_own(run: Run) -> None:
     assert int(b.sum()) == 2000
 
 
-def test_more_managed_memory_than_is_free_is_refused_before_it_is_asked_for(
-    run: Run, free: int
-) -> None:
+def test_more_managed_memory_than_is_free_is_refused_before_it_is_asked_for(run, free):
     with pytest.raises(MemoryBudgetError, match="evict"):
         run(spec("managed", free + MIB))
 
 
-def test_a_split_without_managed_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_split_without_managed_memory(run, monkeypatch):
     monkeypatch.setattr(guard, "allows", lambda nbytes, device: False)
     memory = run(spec("split", 64 * MIB))
     (arena,) = memory.arenas

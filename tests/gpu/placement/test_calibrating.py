@@ -1,22 +1,16 @@
 """Figures of the device at hand are of the right order and hang together."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.memory.guard import guard
 
 pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 
-def test_figures_hang_together(
-    gpu: Choice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_hang_together(gpu, tmp_path, monkeypatch):
     from louvain_um.cli import app
     from louvain_um.placement.machine.profiles import machine_for
 

@@ -1,7 +1,5 @@
 """Arrays of a Placer on a device: kernels use them, values follow them, nothing stays behind."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import PlacementError
-from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.policy.policy import KINDS, Placement, Policy
 from louvain_um.placement.program import (
@@ -35,7 +32,7 @@ extern "C" __global__ void twice(const float* x, float* y, unsigned long long co
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kernels_read_and_write_arrays_wherever_they_live(gpu: Choice, kind: str) -> None:
+def test_kernels_read_and_write_arrays_wherever_they_live(gpu, kind):
     import cupy
 
     twice = cupy.RawKernel(DOUBLE, "twice")
@@ -75,7 +72,7 @@ def test_kernels_read_and_write_arrays_wherever_they_live(gpu: Choice, kind: str
     assert not guard.ranges
 
 
-def test_values_follow_an_array_that_moves(gpu: Choice) -> None:
+def test_values_follow_an_array_that_moves(gpu):
     values = np.arange(COUNT, dtype=np.uint32)
     phases = [Phase(name="iterate", passes=100)]
     with lu.Placer("64MiB", device=gpu.index, phases=phases) as place:
@@ -96,7 +93,7 @@ def test_values_follow_an_array_that_moves(gpu: Choice) -> None:
     assert not guard.ranges
 
 
-def test_parts_are_initialised_by_the_side_that_they_live_on(gpu: Choice) -> None:
+def test_parts_are_initialised_by_the_side_that_they_live_on(gpu):
     import cupy
 
     policy = Policy(name="mine", groups={"arrays": "split(0.5)"})
@@ -115,7 +112,7 @@ def test_parts_are_initialised_by_the_side_that_they_live_on(gpu: Choice) -> Non
         assert np.array_equal(x.get(), np.arange(COUNT))
 
 
-def test_blocked_loops_take_every_element_once_with_every_factor(gpu: Choice) -> None:
+def test_blocked_loops_take_every_element_once_with_every_factor(gpu):
     import cupy
 
     source = HEADER + (
@@ -131,7 +128,7 @@ def test_blocked_loops_take_every_element_once_with_every_factor(gpu: Choice) ->
         place.solve()
         out = cupy.zeros(1, np.uint64)
 
-        def measure(pages: int) -> float:
+        def measure(pages):
             begin, end = cupy.cuda.Event(), cupy.cuda.Event()
             out.fill(0)
             begin.record()

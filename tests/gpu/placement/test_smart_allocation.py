@@ -1,13 +1,10 @@
 """Arrays that the cost model places: where they land, with which values, and that they go."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np
 import pytest
 
-from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.machine.probes import Probes
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.guard import guard
@@ -21,7 +18,7 @@ OFTEN = {"gather": 100 * COUNT}
 
 
 @pytest.mark.parametrize(("touches", "kind"), [(ONCE, "host_mapped"), (OFTEN, "device")])
-def test_values_are_written_where_the_array_lives(gpu: Choice, touches: dict, kind: str) -> None:
+def test_values_are_written_where_the_array_lives(gpu, touches, kind):
     import cupy
 
     values = np.random.default_rng(0).integers(0, 1 << 32, COUNT, np.uint32)
@@ -43,7 +40,7 @@ def test_values_are_written_where_the_array_lives(gpu: Choice, touches: dict, ki
     assert not guard.ranges
 
 
-def test_what_has_no_room_is_read_over_the_bus(gpu: Choice) -> None:
+def test_what_has_no_room_is_read_over_the_bus(gpu):
     array = smart_malloc(COUNT, np.uint32, touches=OFTEN, room=COUNT)
     assert placement_of(array).kind == "host_mapped"
     array.fill(3)

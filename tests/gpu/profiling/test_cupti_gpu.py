@@ -1,19 +1,14 @@
 """Sources on a real device: every byte is accounted for, kernels are named, clocks agree."""
 
-from __future__ import annotations
-
 import ctypes
 import time
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
 import louvain_um as lu
 from louvain_um import generators
-from louvain_um.gpu.runtime.device import Choice
-from louvain_um.profiling import Session, load, profile, recording
+from louvain_um.profiling import load, profile, recording
 from louvain_um.profiling.session.events import Cause, Kind
 from louvain_um.profiling.sources import cupti_records as records
 from louvain_um.profiling.sources.cupti import Cupti, shared_buffers
@@ -40,25 +35,25 @@ template <class T> __global__ void scale(T* x, int n) {
 
 
 @pytest.fixture(scope="module")
-def kernels(gpu: Choice) -> Any:
+def kernels(gpu):
     cupy = pytest.importorskip("cupy")
     with gpu.current():
         return cupy.RawModule(code=CODE, name_expressions=["scale<float>"])
 
 
-def managed() -> Any:
+def managed():
     import cupy
 
     memory = cupy.cuda.malloc_managed(NBYTES)
     return cupy.ndarray((NBYTES // 4,), np.uint32, memory)
 
 
-def on_host(array: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def on_host(array):
     pointer = (ctypes.c_uint32 * array.size).from_address(array.data.ptr)
     return np.ctypeslib.as_array(pointer)
 
 
-def there_and_back(gpu: Choice, kernels: Any, sources: Sequence[str]) -> Session:
+def there_and_back(gpu, kernels, sources):
     """Write on the host, add up on the device, read on the host again."""
     import cupy
 
@@ -79,7 +74,7 @@ def there_and_back(gpu: Choice, kernels: Any, sources: Sequence[str]) -> Session
 
 
 @pytest.mark.alone
-def test_the_driver_tells_of_every_byte(gpu: Choice, kernels: Any):
+def test_the_driver_tells_of_every_byte(gpu, kernels):
     Uvm.check()
     session = there_and_back(gpu, kernels, ("uvm", "cupti", "nvml"))
     assert session.notes == ()
@@ -98,7 +93,7 @@ def test_the_driver_tells_of_every_byte(gpu: Choice, kernels: Any):
 
 
 @pytest.mark.alone
-def test_light_knows_the_same_totals(gpu: Choice, kernels: Any):
+def test_light_knows_the_same_totals(gpu, kernels):
     session = there_and_back(gpu, kernels, ("uvm-light",))
     figures = session.summary()
     assert (figures["bytes_to_device"], figures["bytes_to_host"]) == (NBYTES, NBYTES)
@@ -109,11 +104,11 @@ def test_light_knows_the_same_totals(gpu: Choice, kernels: Any):
 
 
 @pytest.mark.alone
-def test_events_lie_in_the_phases_that_caused_them(gpu: Choice, kernels: Any):
+def test_events_lie_in_the_phases_that_caused_them(gpu, kernels):
     session = there_and_back(gpu, kernels, ("uvm", "cupti"))
     events = session.events
 
-    def phases(kind: Kind) -> set[str]:
+    def phases(kind):
         rows = events["phase"][events.where(kind)]
         return {events.phases[phase] if phase >= 0 else "none" for phase in rows}
 
@@ -132,7 +127,7 @@ def test_events_lie_in_the_phases_that_caused_them(gpu: Choice, kernels: Any):
     assert (moved["time"] + moved["duration"]).max() < end + slack
 
 
-def test_cupti_alone_is_whole_or_says_what_it_lost(gpu: Choice, kernels: Any):
+def test_cupti_alone_is_whole_or_says_what_it_lost(gpu, kernels):
     session = there_and_back(gpu, kernels, ("cupti",))
     about = session.metadata["about_sources"]["cupti"]
     counted = session.events.total(Kind.HTOD)
@@ -145,12 +140,10 @@ def test_cupti_alone_is_whole_or_says_what_it_lost(gpu: Choice, kernels: Any):
         assert session.notes == ()
 
 
-def test_records_are_walked_as_cupti_walks_them(
-    gpu: Choice, kernels: Any, monkeypatch: pytest.MonkeyPatch
-):
+def test_records_are_walked_as_cupti_walks_them(gpu, kernels, monkeypatch):
     walked, real = [], records.split
 
-    def split(raw: Any, valid: int, *rest: Any) -> Any:
+    def split(raw, valid, *rest):
         offsets, kinds = real(raw, valid, *rest)
         library = shared_buffers().library
         record, theirs = ctypes.c_void_p(0), []
@@ -167,7 +160,7 @@ def test_records_are_walked_as_cupti_walks_them(
     assert len(walked) > 100
 
 
-def test_kernels_and_copies_have_names_and_bytes(gpu: Choice, kernels: Any):
+def test_kernels_and_copies_have_names_and_bytes(gpu, kernels):
     import cupy
 
     with gpu.current(), recording(sources=("cupti",)) as run:
@@ -186,7 +179,7 @@ def test_kernels_and_copies_have_names_and_bytes(gpu: Choice, kernels: Any):
     assert len(run.session.events) == 0
 
 
-def test_two_recordings_at_once_are_refused_and_the_first_goes_on(gpu: Choice, kernels: Any):
+def test_two_recordings_at_once_are_refused_and_the_first_goes_on(gpu, kernels):
     import cupy
 
     with gpu.current(), recording(sources=("cupti",)) as first:
@@ -198,7 +191,7 @@ def test_two_recordings_at_once_are_refused_and_the_first_goes_on(gpu: Choice, k
 
 
 @pytest.mark.alone
-def test_a_detection_is_profiled(gpu: Choice, tmp_path: Any):
+def test_a_detection_is_profiled(gpu, tmp_path):
     graph = generators.GENERATORS["lfr"](20_000).graph
     alone = lu.louvain(graph, device="cuda", memory="device")
     path = tmp_path / "run.npz"
@@ -216,7 +209,7 @@ def test_a_detection_is_profiled(gpu: Choice, tmp_path: Any):
 
 
 @pytest.mark.alone
-def test_energy_is_told_of_half_a_second(gpu: Choice):
+def test_energy_is_told_of_half_a_second(gpu):
     graph = generators.GENERATORS["lfr"](20_000).graph
     with recording(sources=("nvml",)) as found:
         since = time.perf_counter()
@@ -226,7 +219,7 @@ def test_energy_is_told_of_half_a_second(gpu: Choice):
     assert found.session.energy["joules"] > 1
 
 
-def test_a_source_can_be_used_by_itself(gpu: Choice):
+def test_a_source_can_be_used_by_itself(gpu):
     with gpu.current():
         source = Cupti(gpu.index, counters=False)
         assert source.about

@@ -1,14 +1,9 @@
 """Algorithms profiled on a device: phases, arrays, and traced accesses that can be simulated."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from louvain_um.algorithms.programs import BUILDERS
 from louvain_um.generators import rmat
-from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling import profile
 from louvain_um.profiling.access.recordings import recording_in
@@ -20,7 +15,7 @@ GRAPH = rmat(15, edge_factor=8, weights="uniform", seed=5).graph
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_a_traced_session_can_be_simulated(gpu: Choice, name: str, tmp_path: Path) -> None:
+def test_a_traced_session_can_be_simulated(gpu, name, tmp_path):
     path = tmp_path / "run.npz"
     session = profile(GRAPH, program=name, device=str(gpu), tracer=True, save_to=path)
     phases = {span.phase for span in session.phases}

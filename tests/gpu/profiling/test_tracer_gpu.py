@@ -1,10 +1,6 @@
 """Counts of kernels whose accesses are known, and of the engine's by its own arithmetic."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +10,10 @@ from louvain_um.core import rules
 from louvain_um.errors import LouvainUmError
 from louvain_um.events import Event
 from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.device import Choice
 from louvain_um.placement.program import Gather, Phase, Stream
 from louvain_um.profiling.access.recordings import of_session
 from louvain_um.profiling.session.events import PHASES, Source
-from louvain_um.profiling.sources.tracer import AccessCounts, TracedAccesses, Tracer
+from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
 from louvain_um.profiling.sources.tracer.state import USES
 
 pytestmark = pytest.mark.gpu
@@ -64,11 +59,11 @@ EXPECTED = {
 
 
 @pytest.fixture(autouse=True)
-def _cache(gpu: Choice, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Any) -> None:
+def _cache(gpu, tmp_path_factory, monkeypatch):
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
-def touch(launches: int = 1, **options: Any) -> tuple[TracedAccesses, dict[str, Any]]:
+def touch(launches=1, **options):
     """Return what a tracer saw of the kernel, and its arrays."""
     import cupy
 
@@ -99,14 +94,14 @@ def touch(launches: int = 1, **options: Any) -> tuple[TracedAccesses, dict[str, 
 
 
 @pytest.mark.parametrize("period", [0, 7])
-def test_every_form_of_access_is_counted_exactly(period: int) -> None:
+def test_every_form_of_access_is_counted_exactly(period):
     trace, _ = touch(period=period)
     assert trace.counts == EXPECTED
     assert trace.elsewhere == AccessCounts(writes=N)
     assert any("1,000 accesses" in note and "in no array" in note for note in trace.notes)
 
 
-def test_the_kernel_does_what_it_does_without() -> None:
+def test_the_kernel_does_what_it_does_without():
     import cupy
 
     _, traced = touch()
@@ -116,7 +111,7 @@ def test_the_kernel_does_what_it_does_without() -> None:
         assert np.array_equal(array.get(), traced[name].get()), name
 
 
-def test_pages_and_times_add_up() -> None:
+def test_pages_and_times_add_up():
     trace, _ = touch(launches=3)
     maps = {page.array: page for page in trace.maps}
     assert {name: page.total for name, page in maps.items()} == {
@@ -131,7 +126,7 @@ def test_pages_and_times_add_up() -> None:
         assert (np.diff(page.edges) > 0).all()
 
 
-def test_rows_tell_array_phase_and_level() -> None:
+def test_rows_tell_array_phase_and_level():
     trace, arrays = touch()
     events = trace.events
     found = dict(zip(events["address"].tolist(), events["count"].tolist(), strict=True))
@@ -142,7 +137,7 @@ def test_rows_tell_array_phase_and_level() -> None:
     assert set(events["level"].tolist()) == {3}
 
 
-def test_few_counters_make_large_pages_and_lose_nothing() -> None:
+def test_few_counters_make_large_pages_and_lose_nothing():
     trace, _ = touch(counter_bytes=1 << 16, bins=16)
     maps = {page.array: page for page in trace.maps}
     assert trace.counts == EXPECTED
@@ -153,7 +148,7 @@ def test_few_counters_make_large_pages_and_lose_nothing() -> None:
     assert sum(page.counts.nbytes for page in maps.values()) <= 1 << 16
 
 
-def test_a_log_of_everything_and_one_that_is_full() -> None:
+def test_a_log_of_everything_and_one_that_is_full():
     trace, arrays = touch(period=1, records=1 << 16)
     total = sum(uses.total for uses in EXPECTED.values()) + N
     # The log is of instructions: a bulk copy is sampled with each page that it counts in.
@@ -171,13 +166,13 @@ def test_a_log_of_everything_and_one_that_is_full() -> None:
     assert trace.dropped == total - 100
 
 
-def test_a_sample_is_about_one_in_so_many() -> None:
+def test_a_sample_is_about_one_in_so_many():
     trace, _ = touch(launches=20, period=16)
     total = 20 * (sum(uses.total for uses in EXPECTED.values()) + N)
     assert 0.8 < len(trace.log) * 16 / total < 1.25
 
 
-def test_bins_are_joined_when_time_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_are_joined_when_time_runs_on(monkeypatch):
     trace, _ = touch(launches=200, bins=4, seconds=1e-6)
     assert trace.counts == {
         name: AccessCounts(*(200 * count for count in uses)) for name, uses in EXPECTED.items()
@@ -188,7 +183,7 @@ def test_bins_are_joined_when_time_runs_on(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
-def test_a_kernel_with_unknown_instructions_is_left_and_named() -> None:
+def test_a_kernel_with_unknown_instructions_is_left_and_named():
     import cupy
 
     with Tracer() as tracer:
@@ -198,7 +193,7 @@ def test_a_kernel_with_unknown_instructions_is_left_and_named() -> None:
     assert tracer.register.left == {"unknown.cu: shout": "call of vprintf"}
 
 
-def test_counting_ends_with_the_tracer() -> None:
+def test_counting_ends_with_the_tracer():
     with Tracer() as tracer:
         kernel = tracer.instrument(SOURCES).get("unknown", "shout")
     del kernel
@@ -211,14 +206,14 @@ def test_counting_ends_with_the_tracer() -> None:
         kernel((4,), (256,), (np.uint32(N), *arrays))
 
 
-def torus(side: int) -> lu.Graph:
+def torus(side):
     """Return a graph in which every vertex has four neighbours."""
     v = np.arange(side * side)
     right, down = v // side * side + (v + 1) % side, (v + side) % (side * side)
     return lu.Graph.from_edges(np.concatenate([v, v]), np.concatenate([right, down]))
 
 
-def planted(weighted: bool) -> lu.Graph:
+def planted(weighted):
     """Return a random graph with communities, hubs among them."""
     rng = np.random.default_rng(3)
     ends = rng.integers(0, 20, (60_000, 2)) + 20 * rng.integers(0, 300, (60_000, 1))
@@ -230,7 +225,7 @@ def planted(weighted: bool) -> lu.Graph:
 
 
 @pytest.mark.parametrize(("weighted", "detect"), [(False, lu.louvain), (True, lu.leiden)])
-def test_labels_are_the_same(detect: Callable[..., lu.Communities], weighted: bool) -> None:
+def test_labels_are_the_same(detect, weighted):
     graph = planted(weighted)
     expected = detect(graph, device="cuda")
     with Tracer() as tracer:
@@ -247,13 +242,13 @@ def test_labels_are_the_same(detect: Callable[..., lu.Communities], weighted: bo
     )
 
 
-def test_reads_of_targets_are_the_arcs_that_moving_visits() -> None:
+def test_reads_of_targets_are_the_arcs_that_moving_visits():
     """Deciding reads the target of each visited arc once, waking those of each vertex moved."""
     graph = torus(64)
     seen = list[Event]()
     with Tracer() as tracer:
 
-        def observer(event: Event) -> None:
+        def observer(event):
             seen.append(event)
             tracer.observe(event)
 
@@ -274,12 +269,12 @@ def test_reads_of_targets_are_the_arcs_that_moving_visits() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_bytes_read_in_place_are_those_that_were_traced(weighted: bool) -> None:
+def test_bytes_read_in_place_are_those_that_were_traced(weighted):
     graph = planted(weighted)
     addresses = dict[str, int]()
     with Tracer() as tracer:
 
-        def observer(event: Event) -> None:
+        def observer(event):
             if event.kind == "array":
                 addresses[event.name] = event.address
             tracer.observe(event)
@@ -300,7 +295,7 @@ def test_bytes_read_in_place_are_those_that_were_traced(weighted: bool) -> None:
         assert counted[name] == pytest.approx(traced, rel=0.02)
 
 
-def test_a_session_knows_whose_accesses_they_are() -> None:
+def test_a_session_knows_whose_accesses_they_are():
     from louvain_um.profiling import profile
 
     session = profile(planted(False), device="cuda", memory="device", sources=(), tracer=True)
@@ -331,11 +326,11 @@ extern "C" __global__ void pick(const unsigned* at, const float* x, float* y) {
 """
 
 
-def launched(kernel, *args: object) -> None:
+def launched(kernel, *args):
     kernel((COUNT // 256,), (256,), args)
 
 
-def test_kernels_of_any_kind_are_counted_by_array(gpu: Choice) -> None:
+def test_kernels_of_any_kind_are_counted_by_array(gpu):
     import cupy
 
     old = cupy.RawKernel(SOURCE, "twice")
@@ -365,14 +360,11 @@ def test_kernels_of_any_kind_are_counted_by_array(gpu: Choice) -> None:
     assert np.array_equal(y.get(), 3 * np.arange(COUNT, dtype=np.float32))
 
 
-def test_a_recorded_program_becomes_a_trace(gpu: Choice) -> None:
+def test_a_recorded_program_becomes_a_trace(gpu):
     import cupy
 
     kernel = cupy.RawKernel(SOURCE, "twice")
-    with (
-        lu.recording(tracer=True, sources=()) as run,
-        lu.Placer(device=gpu.index) as place,
-    ):
+    with lu.recording(tracer=True, sources=()) as run, lu.Placer(device=gpu.index) as place:
         x = place.array("x", COUNT, group="mine", source=np.ones(COUNT, np.float32))
         y = place.array("y", COUNT, group="mine")
         with place.phase("iterate"):
@@ -384,7 +376,7 @@ def test_a_recorded_program_becomes_a_trace(gpu: Choice) -> None:
     assert {step.phase for step in trace.steps} == {"iterate"}
 
 
-def test_a_placer_learns_accesses(gpu: Choice) -> None:
+def test_a_placer_learns_accesses(gpu):
     import cupy
 
     kernel = cupy.RawKernel(SOURCE, "pick")

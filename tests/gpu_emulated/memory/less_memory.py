@@ -1,11 +1,7 @@
 """Graphs for devices that are too small for them, and such devices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
@@ -22,12 +18,10 @@ from louvain_um.gpu.memory import (
     shape,
 )
 from louvain_um.gpu.runtime import launch
-from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
 from louvain_um.placement.model import cost
 from louvain_um.placement.policy import auto
-from louvain_um.results.communities import Communities
 
 GRAPHS = {
     "lfr": lambda: lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph,
@@ -35,7 +29,7 @@ GRAPHS = {
 }
 
 
-def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+def as_if_larger(monkeypatch):
     """Use for small graphs what is for larger ones."""
     # Host memory is a second device's here. Pages, queues of single sub-rounds and offsets of 32
     # bits are for larger graphs.
@@ -53,9 +47,7 @@ def as_if_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
 
 
-def squeezed(
-    monkeypatch: pytest.MonkeyPatch, graph: Graph, method: str, budget: str | None
-) -> tuple[Communities, Options]:
+def squeezed(monkeypatch, graph, method, budget):
     """Return what the CPU finds, and options of a device that lacks memory for the graph."""
     plain: Any = Options(method=method, seed=3)
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)

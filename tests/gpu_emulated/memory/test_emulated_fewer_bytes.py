@@ -1,8 +1,5 @@
 """The engine with arrays in fewer bytes, and short queues, where there is too little memory."""
 
-from __future__ import annotations
-
-import ctypes
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +21,6 @@ from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.relabel import relabel
 from louvain_um.gpu.runtime import launch
 from louvain_um.graph.graph import Graph
-from louvain_um.placement.memory.run_memory import RunMemory
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, squeezed
 
@@ -41,15 +37,12 @@ pytestmark = pytest.mark.deep
     ],
 )
 def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], name: str, method: str,
-    budget: str,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, name, method,
+    budget,
+):  # fmt: skip
     graph = GRAPHS[name]()
     one, options = squeezed(monkeypatch, graph, method, budget)
-    with (
-        emulated_devices(monkeypatch, emulated, 2),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         plan = run.plan
     assert np.array_equal(found.labels, one.labels)
@@ -76,9 +69,9 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     ],
 )
 def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, weights: str,
-    refined: bool, most: int,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, method, weights,
+    refined, most,
+):  # fmt: skip
     """A random graph, whose levels keep nearly all arcs; some of them heavy, or their sums wide."""
     random, n, m = np.random.default_rng(1), 1 << 12, 1 << 15
     if refined:
@@ -98,7 +91,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
     aggregate, grow = GpuEngine.aggregate, CoarseRows.grow
     split, real_split = list[str](), relabel.split
 
-    def aggregating(run: GpuEngine, level: GpuLevel) -> GpuLevel:
+    def aggregating(run, level):
         coarse = aggregate(run, level)
         heavy = 0
         if coarse.weights.dtype == np.uint8:
@@ -106,21 +99,18 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
         levels.append((coarse.types, coarse.vertices, coarse.arcs, heavy))
         return coarse
 
-    def growing(rows: CoarseRows, capacity: int, used: int) -> None:
+    def growing(rows, capacity, used):
         grow(rows, capacity, used)
         grown.append(rows.targets24)
 
-    def splitting(kernels: Any, memory: RunMemory, level: GpuLevel, labels: Any) -> None:
+    def splitting(kernels, memory, level, labels):
         split.append(level.types)
         real_split(kernels, memory, level, labels)
 
     monkeypatch.setattr(relabel, "split", splitting)
     monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
     monkeypatch.setattr(CoarseRows, "grow", growing)
-    with (
-        emulated_devices(monkeypatch, emulated, 2),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert run.plan.in_pages
     assert np.array_equal(found.labels, one.labels)
@@ -140,9 +130,9 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, wide: bool,
-    budget: str | None,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, method, wide,
+    budget,
+):  # fmt: skip
     """A random graph of which few arcs are heavy, in core and in pages, by sums of either type."""
     random, n, m = np.random.default_rng(1), 1 << 12, 1 << 15
     weights = np.where(random.random(m) < 0.03, 70_000, random.integers(1, 1000, m))
@@ -155,7 +145,7 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
     levels = list[tuple[str, int, int]]()
     aggregate = GpuEngine.aggregate
 
-    def aggregating(run: GpuEngine, level: GpuLevel) -> GpuLevel:
+    def aggregating(run, level):
         coarse = aggregate(run, level)
         heavy = 0
         if coarse.weights.dtype == np.uint16:
@@ -164,10 +154,7 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
         return coarse
 
     monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
-    with (
-        emulated_devices(monkeypatch, emulated, 2),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         planned = {array.name: array.itemsize for array in run.plan.arrays}
         assert run.plan.in_pages == (budget is not None)
@@ -179,7 +166,7 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
     assert any(heavy for *_, heavy in short)
 
 
-def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:
+def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring():
     """Sampled from what was counted for all blocks; a salt permutes the blocks."""
     random = np.random.default_rng(1)
     for block in random.integers(0, (1 << 32) // launch.QUEUE_BLOCK, 40):
@@ -188,7 +175,7 @@ def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring() -> None:
         assert np.bincount(mixed(x) & 7).max() <= launch.MOST_QUEUED
 
 
-def mixed(x: Any) -> Any:
+def mixed(x):
     """`rules.mix32` of an array."""
     x = x ^ x >> 16
     x = x * np.uint32(0x7FEB352D)
@@ -207,18 +194,15 @@ def mixed(x: Any) -> Any:
     ],
 )
 def test_labels_do_not_depend_on_weights_of_16_bits(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, budget: str,
-    there: bool,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, method, budget,
+    there,
+):  # fmt: skip
     """Also of a graph that is on a device: kernels sum its degrees from what was packed."""
     graph = lfr(
         2500, max_degree=300, min_community=50, max_community=300, weights="uniform", seed=3
     ).graph
     one, options = squeezed(monkeypatch, graph, method, budget)
-    with (
-        emulated_devices(monkeypatch, emulated, 2),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
         found = detect(run, DeviceGraph.from_host(graph) if there else graph, options, ignore)
         plan, shares = run.plan, run.in_place.nbytes
     assert np.array_equal(found.labels, one.labels)
@@ -230,26 +214,24 @@ def test_labels_do_not_depend_on_weights_of_16_bits(
     assert shares
 
 
-def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(monkeypatch):
     """A kernel of more blocks than those before takes room for more partial sums."""
     left, found = list[str](), list[tuple[int, int]]()
     blocks = {"number_labels": 2, "sum_arcs": 8}
 
-    def empty(name: str, group: Any, size: int, dtype: Any) -> Any:
+    def empty(name, group, size, dtype):
         if size == 8:
             left.append(name)
         return np.zeros(size, dtype).view(HostArray)
 
-    def unmapped_from(name: str) -> tuple[int, int]:
+    def unmapped_from(name):
         return (1 << 20, 1 << 30) if left and name == "targets.0" else (0, 0)
 
     mover = SimpleNamespace(unmapped_from=unmapped_from)
     memory: Any = SimpleNamespace(mover=mover, empty=empty, free=lambda *names: None)
 
-    def get(source: str, name: str, types: str) -> Any:
-        def launch(*_: Any) -> None:
+    def get(source, name, types):
+        def launch(*_):
             found.append((aggregation.value("near"), aggregation.value("far_targets")))
 
         wanted[launch] = blocks[name]

@@ -1,10 +1,6 @@
 """The engine with too little memory for its graph: what leaves the device, and when."""
 
-from __future__ import annotations
-
-import ctypes
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +16,7 @@ from louvain_um.gpu import engine
 from louvain_um.gpu.aggregate import kernel_arguments, limits, reaggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.memory import (
-    level_room,
-)
+from louvain_um.gpu.memory import level_room
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement import layout
@@ -46,16 +40,13 @@ pytestmark = pytest.mark.deep
     [("lfr", "leiden", "25%"), ("mesh", "louvain", "30%"), ("mesh", "leiden", "45%")],
 )
 def test_labels_do_not_depend_on_when_copies_end(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], name: str, method: str,
-    budget: str,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, name, method,
+    budget,
+):  # fmt: skip
     graph = GRAPHS[name]()
     one, options = squeezed(monkeypatch, graph, method, budget)
     copied = Counter[str]()
-    with (
-        emulated_devices(monkeypatch, emulated, 2, late=True),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2, late=True), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert run.memory.mover
         copied.update(run.memory.mover.copied)
@@ -65,9 +56,7 @@ def test_labels_do_not_depend_on_when_copies_end(
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_a_level_is_made_from_the_input_where_two_do_not_fit(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], always: bool
-) -> None:
+def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, emulated, always):
     graph = rmat(11, seed=3).graph
     plain: Any = Options(method="leiden", seed=3)
     as_if_larger(monkeypatch)
@@ -77,7 +66,7 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
         monkeypatch.setattr(GpuEngine, "from_input", GpuEngine.gives_way)
         quality, calls, runs = hierarchy.Run.quality, Counter[int](), list[hierarchy.Run]()
 
-        def lost(run: hierarchy.Run, level: Any) -> tuple[float, int]:
+        def lost(run, level):
             runs.append(run)  # so that none has the number of one that is gone
             calls[id(run)] += 1
             value, communities = quality(run, level)
@@ -86,8 +75,8 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
         monkeypatch.setattr(hierarchy.Run, "quality", lost)
     made: dict[str, list[int]] = {"from_input": [], "restore": []}
 
-    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def watching(*given: Any) -> Any:
+    def watched(name, real):
+        def watching(*given):
             made[name].append(given[3].number)
             return real(*given)
 
@@ -97,10 +86,7 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
         monkeypatch.setattr(reaggregate, name, watched(name, getattr(reaggregate, name)))
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget="45%")
-    with (
-        emulated_devices(monkeypatch, emulated, 2),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert run.plan.in_pages
     assert np.array_equal(found.labels, one.labels)
@@ -110,23 +96,20 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(
 
 @pytest.mark.parametrize("budget", [None, "60%"])
 def test_a_plan_is_corrected_while_level_1_moves_where_no_layout_follows(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], budget: str | None
-) -> None:
+    monkeypatch, emulated, budget
+):
     graph = GRAPHS["mesh"]()
     as_if_larger(monkeypatch)
     options = Options(device="cuda:0", peer_memory="cuda:1", device_budget=budget, seed=3)
     corrected, real = list[list[str]](), Plan.corrected
 
-    def correcting(plan: Plan, *given: Any, choosing: bool) -> Plan:
+    def correcting(plan, *given, choosing):
         assert not choosing
         corrected.append([kernel for _, kernel in kernels.launched])
         return real(plan, *given, choosing=choosing)
 
     monkeypatch.setattr(Plan, "corrected", correcting)
-    with (
-        emulated_devices(monkeypatch, emulated, 2) as kernels,
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2) as kernels, GpuEngine(options, ignore) as run:
         plans, path = list[Plan](), list[GpuLevel]()
         level = run.load(graph)
         for _ in range(2):
@@ -145,23 +128,23 @@ def test_a_plan_is_corrected_while_level_1_moves_where_no_layout_follows(
 @pytest.mark.parametrize("room", [True, False])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, room: bool
-) -> None:
+    monkeypatch, emulated, method, room
+):
     graph = GRAPHS["mesh"]()
     one, options = squeezed(monkeypatch, graph, method, "60%")
     waits, taken, begun = list[str](), list[int](), list[list[str]]()
     synchronize, empty, go_ahead = cuda_calls.synchronize, RunMemory.empty, GpuEngine.go_ahead
 
-    def waiting() -> None:
+    def waiting():
         waits.append("synchronize")
         synchronize()
 
-    def taking(memory: RunMemory, *given: Any, **how: Any) -> Any:
+    def taking(memory, *given, **how):
         array = empty(memory, *given, **how)
         taken.append(free_list.rounded(array.nbytes))
         return array
 
-    def going(run: GpuEngine, level: GpuLevel) -> None:
+    def going(run, level):
         before = len(kernels.launched), len(waits), len(taken)
         go_ahead(run, level)
         begun.append([kernel for _, kernel in kernels.launched[before[0] :]])
@@ -199,9 +182,7 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
     assert (most > len(small)) if room else (most == len(small) > 0)
 
 
-def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, emulated):
     """A random graph in core: besides the input there is never more than one such level."""
     monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level is refined
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 15))
@@ -211,16 +192,13 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
     as_if_larger(monkeypatch)
     made, real = list[int](), reaggregate.from_input
 
-    def watching(*given: Any) -> Any:
+    def watching(*given):
         made.append(given[3].number)
         return real(*given)
 
     monkeypatch.setattr(reaggregate, "from_input", watching)
     options = replace(plain, device="cuda:0")
-    with (
-        emulated_devices(monkeypatch, emulated, 1),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert run.plan.in_core
         assert not run.memory.overflowed
@@ -228,9 +206,7 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(
     assert {1, 2} <= set(made)
 
 
-def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch, emulated):
     graph = stencil((90, 90)).graph
     one, options = squeezed(monkeypatch, graph, "leiden", "13%")
     for module in (layout, candidates):
@@ -238,7 +214,7 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
     taken = list[tuple[int, int, bool]]()
     real = RunMemory.empty
 
-    def empty(memory: RunMemory, name: str, *given: Any, **how: Any) -> Any:
+    def empty(memory, name, *given, **how):
         array = real(memory, name, *given, **how)
         span = memory.allocations[name].arena
         if name == "refined_totals" and isinstance(span, Span):
@@ -247,10 +223,7 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
         return array
 
     monkeypatch.setattr(RunMemory, "empty", empty)
-    with (
-        emulated_devices(monkeypatch, emulated, 2),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         plan = run.plan
     assert np.array_equal(found.labels, one.labels)
@@ -273,19 +246,14 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(
     assert plan.placement_of("labels").on_device == plan.placement_of("totals").on_device == 1
 
 
-def test_what_would_be_split_lies_beyond_a_device_without_pages(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_what_would_be_split_lies_beyond_a_device_without_pages(monkeypatch, emulated):
     graph = stencil((90, 90)).graph
     one, options = squeezed(monkeypatch, graph, "leiden", "13%")
     for module in (layout, candidates):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     monkeypatch.setattr(layout, "SLACK", 512)
     monkeypatch.setattr(arenas, "supported", lambda device: False)
-    with (
-        emulated_devices(monkeypatch, emulated, 2),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert any(spec.on_demand for spec in run.plan.layout)
         assert run.memory.mover is None
@@ -293,15 +261,13 @@ def test_what_would_be_split_lies_beyond_a_device_without_pages(
     assert np.array_equal(found.labels, one.labels)
 
 
-def plan_page(plan: Plan) -> int:
+def plan_page(plan):
     """Return the bytes of a page of a run."""
     assert plan.pages
     return pages.page_bytes(plan.pages.device)
 
 
-def test_rows_grow_beside_the_kernel_that_fills_them(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
+def test_rows_grow_beside_the_kernel_that_fills_them(monkeypatch, emulated):
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 16))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
     one, options = squeezed(monkeypatch, graph, "leiden", "25%")
@@ -310,7 +276,7 @@ def test_rows_grow_beside_the_kernel_that_fills_them(
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 8)
     grown, real = list[float](), RowGrowth.leave
 
-    def leave(growth: RowGrowth, names: Sequence[str], nbytes: int) -> int:
+    def leave(growth, names, nbytes):
         found = real(growth, names, nbytes)
         if found:
             span = growth.spans(names)[0]
@@ -318,10 +284,7 @@ def test_rows_grow_beside_the_kernel_that_fills_them(
         return found
 
     monkeypatch.setattr(RowGrowth, "leave", leave)
-    with (
-        emulated_devices(monkeypatch, emulated, 2, late=True),
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2, late=True), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
     assert np.array_equal(found.labels, one.labels)
     # Where the input leaves for them, and where they leave themselves.
@@ -330,8 +293,8 @@ def test_rows_grow_beside_the_kernel_that_fills_them(
 
 @pytest.mark.parametrize("room", [True, False])
 def test_few_arcs_of_many_vertices_take_one_launch_where_a_hole_holds_it(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], room: bool
-) -> None:
+    monkeypatch, emulated, room
+):
     cliques, inside = np.arange(0, 2400, 12), np.array(np.triu_indices(12, 1))
     ends = (cliques[:, None, None] + inside).transpose(1, 0, 2).reshape(2, -1)
     ring = np.stack([cliques, np.roll(cliques, 1) + 1])
@@ -340,10 +303,7 @@ def test_few_arcs_of_many_vertices_take_one_launch_where_a_hole_holds_it(
     one, options = squeezed(monkeypatch, graph, "louvain", "90%")
     if not room:
         monkeypatch.setattr(Mover, "largest_gap", 0)
-    with (
-        emulated_devices(monkeypatch, emulated, 2) as kernels,
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 2) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert run.plan.in_pages
     assert np.array_equal(found.labels, one.labels)

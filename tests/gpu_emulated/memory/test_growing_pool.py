@@ -1,7 +1,5 @@
 """Stores on a device grow where they lie, past a budget on the host; the driver is emulated."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np
@@ -17,7 +15,6 @@ from louvain_um.placement.memory.guard import guard
 from louvain_um.placement.memory.vmm import GrowingRange
 from tests.gpu_emulated.emulated_device import Emulated, on_device
 from tests.gpu_emulated.emulated_engine import HostRuntime, driver_of
-from tests.gpu_emulated.libraries import Libraries
 
 pytestmark = pytest.mark.deep
 
@@ -44,7 +41,7 @@ def runtime(monkeypatch):
     assert not runtime.files
 
 
-def pair(library: Libraries, budget=None, share=None, *, weighted=False, n=N):
+def pair(library, budget=None, share=None, *, weighted=False, n=N):
     """Return an empty graph on the host, and one on an emulated device that maps memory."""
     graphs = [DynamicGraph(n, weighted=weighted) for _ in range(2)]
     on_device(graphs[1], Emulated(library, 2, maps=True), "rows", budget, share)

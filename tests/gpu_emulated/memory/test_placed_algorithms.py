@@ -3,13 +3,11 @@
 Arrays come from a Placer without a device: names, sizes and types are those that programs declare.
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -52,18 +50,18 @@ class EmulatedLaunch:
     library: ctypes.CDLL
     launched: ClassVar[list[tuple[str, bool]]] = []
 
-    def __init__(self, source: str, name: str, types: str = "") -> None:
+    def __init__(self, source, name, types=""):
         self.kernel = getattr(self.library, f"call_{name}")
         self.bytes = 4 * types.startswith("u32") or 8 * types.startswith("u64")
         self.hosted = types.endswith("HostRows")
         self.launched.append((name, self.hosted))
 
-    def __call__(self, view: Any, *arguments: Any) -> None:
+    def __call__(self, view, *arguments):
         how = 2, self.bytes, self.hosted
         self.kernel(*how, view.ctypes.data_as(ctypes.c_void_p), *map(passed, arguments))
 
 
-def passed(argument: Any) -> Any:
+def passed(argument):
     """Return an argument as C takes it."""
     if isinstance(argument, np.ndarray):
         return ctypes.c_void_p(argument.ctypes.data)
@@ -75,15 +73,15 @@ class NoDevice:
 
     kind = "cuda"
 
-    def current(self) -> Any:
+    def current(self):
         return nullcontext()
 
-    def __str__(self) -> str:
+    def __str__(self):
         return "cpu"
 
 
 @pytest.fixture
-def on_gpu(emulated: dict[str, ctypes.CDLL], monkeypatch: pytest.MonkeyPatch) -> None:
+def on_gpu(emulated, monkeypatch):
     monkeypatch.setattr(EmulatedLaunch, "library", emulated["algorithms"], raising=False)
     for module in (products, structure, traversal):
         monkeypatch.setattr(module, "Launch", EmulatedLaunch)
@@ -97,7 +95,7 @@ CPU = SimpleNamespace(kind="cpu")
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("name", CALLS)
-def test_results_do_not_depend_on_policy_and_budget(on_gpu: None, name: str, graph: str) -> None:
+def test_results_do_not_depend_on_policy_and_budget(on_gpu, name, graph):
     expected = CALLS[name](GRAPHS[graph], device="cpu")
     for memory, budget in itertools.product(POLICIES, ("100%", "20kB")):
         how = {"device": "cuda", "memory": memory, "device_budget": budget}
@@ -113,14 +111,14 @@ def test_results_do_not_depend_on_policy_and_budget(on_gpu: None, name: str, gra
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_must_be_on_the_device_exceeds_the_budget(on_gpu: None, name: str) -> None:
+def test_what_must_be_on_the_device_exceeds_the_budget(on_gpu, name):
     with pytest.raises(MemoryBudgetError, match="needs that much of the device") as refused:
         CALLS[name](GRAPHS["rmat"], device="cuda", device_budget="1kB")
     assert refused.value.needed == 16_384
     assert "\n" not in str(refused.value)
 
 
-def test_phases_and_arrays_are_announced(on_gpu: None) -> None:
+def test_phases_and_arrays_are_announced(on_gpu):
     events: list[Event] = []
     graph = GRAPHS["weighted"]
     lu.pagerank(graph, device="cuda", device_budget="90%", observer=events.append)
@@ -134,7 +132,7 @@ def test_phases_and_arrays_are_announced(on_gpu: None) -> None:
 
 
 @pytest.mark.parametrize(("memory", "hosted"), [("zero_copy", True), ("device", False)])
-def test_rows_in_host_memory_are_read_by_pages(on_gpu: None, memory: str, hosted: bool) -> None:
+def test_rows_in_host_memory_are_read_by_pages(on_gpu, memory, hosted):
     kernels = {"bfs": {"bfs"}, "pagerank": {"weigh_rows", "iterate"}, "spmv": {"multiply"}}
     for name, expected in kernels.items():
         EmulatedLaunch.launched.clear()
@@ -142,5 +140,5 @@ def test_rows_in_host_memory_are_read_by_pages(on_gpu: None, memory: str, hosted
         assert set(EmulatedLaunch.launched) == {(kernel, hosted) for kernel in expected}
 
 
-def test_every_algorithm_is_a_program() -> None:
+def test_every_algorithm_is_a_program():
     assert set(CALLS) == set(BUILDERS)

@@ -1,18 +1,14 @@
 """NCCL between threads: what is sent arrives when its receiver waits for its device."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from louvain_um.placement.memory import cuda_calls
 from tests.gpu_emulated.emulated_engine import HostArray
@@ -28,41 +24,41 @@ class NcclError(RuntimeError):
 class EmulatedNccl(SimpleNamespace):
     """The module `cupy.cuda.nccl`, for ranks that are threads of this process."""
 
-    def __init__(self, *, as_bytes: bool = False) -> None:
+    def __init__(self, *, as_bytes=False):
         own = threading.local()
         number = bytes(range(128)) if as_bytes else tuple(range(-64, 64))
 
         class Connection:
             """One rank's end; the n-th message to a rank is received by its n-th receive."""
 
-            def __init__(self, size: int, id_: Any, rank: int) -> None:
+            def __init__(self, size, id_, rank):
                 assert id_ == number
                 if gate:
                     assert gate[0].wait(30)
                 self.size, self.rank, self.live = size, rank, True
                 made.append(self)
 
-            def send(self, at: int, count: int, kind: int, other: int, stream: int) -> None:
+            def send(self, at, count, kind, other, stream):
                 assert own.grouped
                 if unsendable:
                     raise unsendable[0]
                 sent.setdefault((self.rank, other), deque()).append(read(at, count * BYTES[kind]))
 
-            def recv(self, at: int, count: int, kind: int, other: int, stream: int) -> None:
+            def recv(self, at, count, kind, other, stream):
                 assert own.grouped
                 queue, size = sent.setdefault((other, self.rank), deque()), count * BYTES[kind]
                 self.later(lambda: write(at, queue.popleft(), size) if queue else False)
 
             def allReduce(  # noqa: N802 - as CuPy has it
-                self, at: int, to: int, count: int, kind: int, add: int, stream: int
-            ) -> None:
+                self, at, to, count, kind, add, stream
+            ):
                 assert (kind, add) == (4, 0)
                 turn = own.__dict__.setdefault("turn", 0)
                 own.turn += 1
                 found = sums.setdefault(turn, {})
                 found[self.rank] = np.frombuffer(read(at, 8 * count), np.int64)
 
-                def finish() -> bool:
+                def finish():
                     if len(found) < self.size:
                         return False
                     total = np.sum(list(found.values()), axis=0, dtype=np.int64)
@@ -70,17 +66,17 @@ class EmulatedNccl(SimpleNamespace):
 
                 self.later(finish)
 
-            def later(self, step: Callable[[], bool]) -> None:
+            def later(self, step):
                 own.__dict__.setdefault("pending", deque()).append(step)
 
-            def check_async_error(self) -> None:
+            def check_async_error(self):
                 if failing:
                     raise failing[0]
 
-            def abort(self) -> None:
+            def abort(self):
                 self.live = False
 
-            def destroy(self) -> None:
+            def destroy(self):
                 """End once all ranks come here, as NCCL does on one machine."""
                 leaving.append(self.rank)
                 until = time.monotonic() + 30
@@ -89,14 +85,14 @@ class EmulatedNccl(SimpleNamespace):
                     time.sleep(0.001)
                 self.abort()
 
-        def query(event: int) -> int:
+        def query(event):
             """Say that an event has come once all that was received before it has arrived."""
             pending = own.__dict__.setdefault("pending", deque())
             while pending and pending[0]():
                 pending.popleft()
             return faults[0] if faults else cuda_calls.NOT_READY * bool(pending)
 
-        def check_status(status: int) -> None:
+        def check_status(status):
             error: Any = RuntimeError("cudaErrorIllegalAddress: an illegal memory access")
             error.status = status
             raise error
@@ -116,7 +112,7 @@ class EmulatedNccl(SimpleNamespace):
             groupEnd=lambda: setattr(own, "grouped", False),
         )  # fmt: skip
 
-    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def install(self, monkeypatch):
         """Let the emulated CuPy have it."""
         cupy: Any = sys.modules["cupy"]
         monkeypatch.setattr(cupy.cuda, "nccl", self, raising=False)
@@ -130,11 +126,11 @@ class EmulatedNccl(SimpleNamespace):
         cupy.asarray = lambda array: np.array(array).view(HostArray)
 
 
-def read(address: int, nbytes: int) -> bytes:
+def read(address, nbytes):
     return ctypes.string_at(address, nbytes)
 
 
-def write(address: int, held: bytes, nbytes: int) -> bool:
+def write(address, held, nbytes):
     assert len(held) == nbytes  # NCCL would hang, or write behind the end
     ctypes.memmove(address, held, nbytes)
     return True

@@ -1,11 +1,7 @@
 """Ranks with a device each, which exchange moves, find the labels of the CPU."""
 
-from __future__ import annotations
-
-import ctypes
 import threading
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +12,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed import visible
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
-from louvain_um.distributed.carriers.threads import ThreadCommunicator, run_threads
+from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.device_steps import DeviceSteps
 from louvain_um.distributed.engine import RankEngine
 from louvain_um.distributed.partition import blocks_of
@@ -26,13 +22,11 @@ from louvain_um.errors import WorkerLostError
 from louvain_um.events import ignore
 from louvain_um.generators import rmat
 from louvain_um.gpu.runtime.compile import using
-from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory.cuda_calls import CudaError
-from louvain_um.results.communities import Communities
 from tests.distributed.conformance import conforms
 from tests.distributed.runs import assert_equal
-from tests.gpu_emulated.emulated_engine import EmulatedKernels, emulated_devices
+from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.ranks.emulated_nccl import EmulatedNccl, NcclError
 from tests.graphs import KINDS, weighted
 
@@ -40,14 +34,14 @@ pytestmark = pytest.mark.deep
 
 
 def on_ranks(
-    monkeypatch: pytest.MonkeyPatch, kernels: EmulatedKernels, graph: Graph, options: Options,
-    devices: tuple[str, ...], ranks: int, **values: Any,
-) -> list[Communities]:  # fmt: skip
+    monkeypatch, kernels, graph, options,
+    devices, ranks, **values,
+):  # fmt: skip
     """Return what each of some ranks of one host finds."""
     monkeypatch.setattr(visible, "visible_here", lambda: Visible(host="h", devices=devices))
     blocks = blocks_of(graph, ranks)
 
-    def task(own: ThreadCommunicator) -> Communities:
+    def task(own):
         with using(kernels):  # type: ignore[arg-type]
             return detect_on_rank(own, blocks[own.rank], options, ignore, **values)
 
@@ -60,9 +54,9 @@ def on_ranks(
 )
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_ranks_by_way_of_the_host(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str, method: str,
-    ranks: int, devices: tuple[str, ...],
-) -> None:  # fmt: skip
+    monkeypatch, emulated, kind, method,
+    ranks, devices,
+):  # fmt: skip
     graph = KINDS[kind]()
     options: Any = Options(method=method, seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
@@ -80,8 +74,8 @@ def test_ranks_by_way_of_the_host(
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], fits: bool
-) -> None:
+    monkeypatch, emulated, fits
+):
     graph = rmat(8).graph
     options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
@@ -89,7 +83,7 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
     copied = list[tuple[int, int]]()
     plain = DeviceSteps.new_share
 
-    def noted(self: DeviceSteps, level: Any, which: str) -> Any:
+    def noted(self, level, which):
         copied.append((level.rank, level.number))
         assert ("input" in self.shares) == (fits and level.number > 0)
         return plain(self, level, which)
@@ -104,9 +98,7 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
     assert (copied.count((0, 0)) == 1) == fits
 
 
-def test_ranks_with_and_without_devices_resume_each_other(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], tmp_path: Path
-) -> None:
+def test_ranks_with_and_without_devices_resume_each_other(monkeypatch, emulated, tmp_path):
     graph = KINDS["lfr"]()
     options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
     on_cpus = replace(options, device="cpu")
@@ -126,9 +118,9 @@ def test_ranks_with_and_without_devices_resume_each_other(
 )
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_ranks_through_nccl(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str, method: str,
-    ranks: int,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, kind, method,
+    ranks,
+):  # fmt: skip
     graph, devices = KINDS[kind](), ("a", "b", "c")[:ranks]
     options: Any = Options(method=method, seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
@@ -146,8 +138,8 @@ def test_ranks_through_nccl(
 @pytest.mark.parametrize("exchange", ["host", "nccl"])
 @pytest.mark.parametrize("kind", ["rmat", "weighted"])
 def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], kind: str, exchange: Any
-) -> None:
+    monkeypatch, emulated, kind, exchange
+):
     graph, refined = KINDS[kind](), list[tuple[int, bool]]()
     options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
     plain = detect(CpuEngine(options, ignore), graph, options, ignore)
@@ -156,7 +148,7 @@ def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
     assert [level.arcs for level in plain.levels] != [level.arcs for level in one.levels]
     refine = RankEngine.refine
 
-    def noted(self: RankEngine, level: Any) -> None:
+    def noted(self, level):
         refined.append((level.number, level.whole))
         refine(self, level)
 
@@ -171,10 +163,8 @@ def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_nccl_does_what_a_communicator_promises(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], size: int
-) -> None:
-    def task(own: ThreadCommunicator) -> int:
+def test_nccl_does_what_a_communicator_promises(monkeypatch, emulated, size):
+    def task(own):
         with NcclCommunicator(own) as ranks:
             return conforms(ranks)
 
@@ -193,12 +183,10 @@ def test_nccl_does_what_a_communicator_promises(
         ("device", r"failed \(cudaErrorIllegalAddress\)"),
     ],
 )
-def test_a_rank_that_fails_ends_those_that_wait_for_it(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], broken: str, message: str
-) -> None:
+def test_a_rank_that_fails_ends_those_that_wait_for_it(monkeypatch, emulated, broken, message):
     nccl, exchanged, ended = EmulatedNccl(), threading.Event(), threading.Event()
 
-    def task(own: ThreadCommunicator) -> None:
+    def task(own):
         if broken == "silent":
             own.patience = 0.5
         with NcclCommunicator(own) as ranks:
@@ -241,12 +229,12 @@ def test_a_rank_that_fails_ends_those_that_wait_for_it(
     ],
 )
 def test_a_send_that_fails_closes_its_group_and_aborts(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], error: BaseException,
-    raised: type[BaseException], message: str,
-) -> None:  # fmt: skip
+    monkeypatch, emulated, error,
+    raised, message,
+):  # fmt: skip
     nccl = EmulatedNccl()
 
-    def task(own: ThreadCommunicator) -> None:
+    def task(own):
         ranks = NcclCommunicator(own)
         with pytest.raises(raised, match=message):
             ranks.allgatherv(np.arange(3))
@@ -259,13 +247,11 @@ def test_a_send_that_fails_closes_its_group_and_aborts(
         run_threads(task, 2, patience=60)
 
 
-def test_an_interrupt_while_the_gpu_waits_aborts_its_connection(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL]
-) -> None:
-    def interrupted() -> None:
+def test_an_interrupt_while_the_gpu_waits_aborts_its_connection(monkeypatch, emulated):
+    def interrupted():
         raise KeyboardInterrupt
 
-    def task(own: ThreadCommunicator) -> None:
+    def task(own):
         ranks = NcclCommunicator(own)
         if own.rank == 0:
             monkeypatch.setattr(own, "check", interrupted)
@@ -281,12 +267,10 @@ def test_an_interrupt_while_the_gpu_waits_aborts_its_connection(
 
 
 @pytest.mark.parametrize("broken", ["silent", "aborts"])
-def test_connecting_ends_with_the_patience_or_the_run(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], broken: str
-) -> None:
+def test_connecting_ends_with_the_patience_or_the_run(monkeypatch, emulated, broken):
     nccl, opened = EmulatedNccl(), threading.Event()
 
-    def task(own: ThreadCommunicator) -> None:
+    def task(own):
         own.patience = 0.2 if broken == "silent" else 60
         if broken == "aborts":
             threading.Timer(0.2, own.abort, ("on purpose",)).start()
@@ -308,9 +292,7 @@ def test_connecting_ends_with_the_patience_or_the_run(
 
 
 @pytest.mark.parametrize(("least", "most"), [(1, 9), (1 << 33, 1 << 34)])
-def test_weights_of_every_width(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], least: int, most: int
-) -> None:
+def test_weights_of_every_width(monkeypatch, emulated, least, most):
     graph = weighted(KINDS["lfr"](), least, most)
     options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from fake_cuda import GIB, FakeCuda, install
 
@@ -15,12 +13,12 @@ MIB = 1 << 20
 CAPACITY = 8 * MIB
 
 
-def spec(kind: str, capacity: int = CAPACITY, fraction: float = 1.0) -> ArenaSpec:
+def spec(kind, capacity=CAPACITY, fraction=1.0):
     placement = Placement(kind, fraction)
     return ArenaSpec(name="graph", group="graph", capacity=capacity, placement=placement)
 
 
-def told(cuda: FakeCuda) -> list[tuple]:
+def told(cuda):
     """Return what was advised and prefetched, offsets instead of addresses."""
     return [
         (name, at[0] % GIB, *at[1:])
@@ -114,11 +112,7 @@ def test_rejected_advice_is_named_and_leaves_nothing_behind(cuda, kind, advice):
 
 
 @pytest.mark.parametrize(
-    ("advice", "name"),
-    [
-        ("SetPreferredLocation", "preferred"),
-        ("SetAccessedBy", "accessed_by"),
-    ],
+    ("advice", "name"), [("SetPreferredLocation", "preferred"), ("SetAccessedBy", "accessed_by")]
 )
 def test_advice_that_the_driver_forgets_is_named(cuda, advice, name):
     cuda.forget = advice

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from fake_cuda import GIB
 
@@ -10,7 +8,7 @@ from louvain_um.placement.memory.guard import WARNING, ballast, guard
 from louvain_um.placement.policy.policy import Placement
 
 
-def managed(nbytes: int) -> Arena:
+def managed(nbytes):
     spec = ArenaSpec(name="a", group="hash", capacity=nbytes, placement=Placement("managed"))
     return Arena(spec, 0)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.policy.policy import Placement
 
 
-def arena(kind: str, capacity: int) -> Arena:
+def arena(kind, capacity):
     placement = Placement(kind)
     return Arena(ArenaSpec(name=kind, group="graph", capacity=capacity, placement=placement), 0)
 

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from fake_cuda import FakeCuda
 
 from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory import host
@@ -26,7 +23,7 @@ def test_every_element_is_set(size):
     assert values[begin + size :].any() == values[:begin].any() == False  # noqa: E712
 
 
-def test_page_locked_memory_is_registered_and_given_back(cuda: FakeCuda):
+def test_page_locked_memory_is_registered_and_given_back(cuda):
     pages = host.PageLocked(3 * BLOCK)
     assert pages.address % BLOCK == 0
     assert cuda.alive == {pages.address: ("registered", 3 * BLOCK)}
@@ -35,7 +32,7 @@ def test_page_locked_memory_is_registered_and_given_back(cuda: FakeCuda):
     assert not cuda.alive
 
 
-def test_more_than_the_host_has_is_refused_before_it_is_touched(monkeypatch, cuda: FakeCuda):
+def test_more_than_the_host_has_is_refused_before_it_is_touched(monkeypatch, cuda):
     monkeypatch.setattr(host, "available", lambda: BLOCK)
     with pytest.raises(MemoryError):
         host.PageLocked(2 * BLOCK)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading
@@ -7,18 +5,18 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_cuda import FakeCuda, FakeError
+from fake_cuda import FakeError
 
 from louvain_um.placement.memory import copies, cuda_calls, host
 from louvain_um.placement.memory.cuda_calls import kernel_stream
 
 
 @pytest.fixture
-def streams(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def streams(cuda, monkeypatch):
     """Copies move real bytes; the streams that are left are counted."""
     left: list[int] = []
 
-    def new(flags: int) -> int:
+    def new(flags):
         left.append(len(left) + 1)
         return left[-1]
 
@@ -50,12 +48,12 @@ def test_copies_at_the_same_time_have_buffers_of_their_own(cuda, streams, monkey
     targets = [np.zeros_like(values) for _ in range(2)]
     make, both = copies._buffers, threading.Barrier(2, timeout=10)
 
-    def made() -> object:
+    def made():
         buffers = make()
         both.wait()
         return buffers
 
-    def copied(target: np.ndarray) -> None:
+    def copied(target):
         copies.to_device(target.ctypes.data, values.ctypes.data, len(values))
 
     monkeypatch.setattr(copies, "_buffers", made)
@@ -71,7 +69,7 @@ def test_copies_at_the_same_time_have_buffers_of_their_own(cuda, streams, monkey
 def test_a_copy_that_fails_gives_buffers_and_streams_back(cuda, streams):
     values = np.zeros(50_000, np.uint8)
 
-    def fails(to: int, *_: object) -> None:
+    def fails(to, *_):
         if to - values.ctypes.data == 31_000:
             raise FakeError("cudaErrorIllegalAddress", 700)
 
@@ -90,11 +88,11 @@ def test_a_copy_that_is_interrupted_ends_before_its_buffers_are_used_again(
     go, waits = threading.Event(), list[int]()
     move = cuda.runtime.memcpyAsync
 
-    def held(*args: int) -> None:
+    def held(*args):
         assert go.wait(10)
         move(*args)
 
-    def interrupted(running: object) -> object:
+    def interrupted(running):
         waits.append(len(copies.FREE))
         if len(waits) <= 2:
             raise KeyboardInterrupt
@@ -112,7 +110,7 @@ def test_a_copy_that_is_interrupted_ends_before_its_buffers_are_used_again(
 
 
 def test_a_copy_without_memory_for_buffers_is_made_by_cuda(cuda, streams, monkeypatch):
-    def none_left(nbytes: int) -> None:
+    def none_left(nbytes):
         raise MemoryError
 
     monkeypatch.setattr(host, "PageLocked", none_left)

@@ -1,7 +1,5 @@
 """The driver that maps real memory, for tests of pages."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 

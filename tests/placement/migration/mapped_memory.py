@@ -1,7 +1,5 @@
 """Memory in pages without a device: real memory that is mapped anew, and arrays over it."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os
@@ -28,32 +26,32 @@ NONE, FIXED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0x10
 class Mapped(FakeCuda):
     """A driver that maps real memory: a page is a stretch of a file in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.file = os.memfd_create("pages")
         self.sizes: dict[int, int] = {}
         self.mapped = set[int]()
 
-    def _driver(self) -> SimpleNamespace:
+    def _driver(self):
         driver = super()._driver()
         driver.cuMemMap = self._step("cuMemMap", self._map)
         driver.cuMemUnmap = self._unmap
         driver.cuMemAddressFree = self._step("cuMemAddressFree", self._free_addresses)
         return driver
 
-    def _reserve(self, nbytes: int, *_: int) -> int:
+    def _reserve(self, nbytes, *_):
         address = libc.mmap(None, nbytes + PAGE, 0, NONE, -1, 0)
         address = -(-address // PAGE) * PAGE
         self.alive[address] = ("reserved", nbytes)
         return address
 
-    def _create(self, nbytes: int, wanted: object, flags: int) -> int:
+    def _create(self, nbytes, wanted, flags):
         handle = super()._create(nbytes, wanted, flags)
         self.sizes[handle] = nbytes
         os.ftruncate(self.file, (self.handles + 1) * PAGE)
         return handle
 
-    def _map(self, address: int, nbytes: int, offset: int, handle: int, flags: int) -> None:
+    def _map(self, address, nbytes, offset, handle, flags):
         assert nbytes == self.sizes[handle] == PAGE
         both = mmap.PROT_READ | mmap.PROT_WRITE
         where = libc.mmap(address, nbytes, both, mmap.MAP_SHARED | FIXED, self.file, handle * PAGE)
@@ -61,7 +59,7 @@ class Mapped(FakeCuda):
         assert address not in self.mapped
         self.mapped.add(address)
 
-    def _unmap(self, address: int, nbytes: int) -> tuple[Status]:
+    def _unmap(self, address, nbytes):
         """Unmap pages of one range of addresses; refuse others, as the driver may."""
         reserved = ((a, n) for a, (kind, n) in [*self.alive.items()] if kind == "reserved")
         begin, whole = max((a, n) for a, n in reserved if a <= address)
@@ -72,7 +70,7 @@ class Mapped(FakeCuda):
         assert libc.mmap(address, nbytes, 0, NONE | FIXED, -1, 0) == address
         return (Status(0),)
 
-    def _free_addresses(self, address: int, nbytes: int) -> None:
+    def _free_addresses(self, address, nbytes):
         assert not self.mapped & set(range(address, address + nbytes, PAGE))
         assert self.alive.pop(address) == ("reserved", nbytes)
 

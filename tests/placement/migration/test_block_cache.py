@@ -1,31 +1,29 @@
 """Blocks come and go within their room, oldest first."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.memory.cuda_calls import HOST
-from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, Mode, cut_rows
+from louvain_um.placement.migration.block_cache import ArcArray, BlockCache, cut_rows
 
 
 class Driver:
     """Stands for memory: which units are on the device, and what was asked of it."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room):
         self.room = room
         self.here = set[int]()
         self.most = 0
         self.log = list[tuple[str, int]]()
         self.waiting = False
 
-    def units(self, address: int, nbytes: int) -> range:
+    def units(self, address, nbytes):
         assert address % BLOCK == nbytes % BLOCK == 0
         assert nbytes
         return range(address // BLOCK, (address + nbytes) // BLOCK)
 
-    def send(self, address: int, nbytes: int, to: int) -> None:
+    def send(self, address, nbytes, to):
         for unit in self.units(address, nbytes):
             assert (unit in self.here) == (to == HOST)
             (self.here.remove if to == HOST else self.here.add)(unit)
@@ -33,7 +31,7 @@ class Driver:
         self.waiting = True
         self.most = max(self.most, len(self.here))
 
-    def touch(self, address: int, nbytes: int) -> None:
+    def touch(self, address, nbytes):
         assert not self.waiting, "touched before what leaves had left"
         for unit in self.units(address, nbytes):
             assert unit not in self.here
@@ -41,13 +39,11 @@ class Driver:
             self.log.append(("touched", unit))
         self.most = max(self.most, len(self.here))
 
-    def arrive(self) -> None:
+    def arrive(self):
         self.waiting = False
 
 
-def arena(
-    mode: Mode, room: int, cuts: list[int], items: tuple[int, ...] = (4,)
-) -> tuple[BlockCache, Driver]:
+def arena(mode, room, cuts, items=(4,)):
     """Return a cache over arrays that begin 100 units apart, `cuts` in units of 4-byte arcs."""
     driver = Driver(room)
     arcs = np.array(cuts, np.int64) * (BLOCK // 4)
@@ -57,7 +53,7 @@ def arena(
 
 
 @pytest.mark.parametrize("mode", ["fault", "prefetch"])
-def test_never_more_than_the_room(mode: Mode) -> None:
+def test_never_more_than_the_room(mode):
     where, driver = arena(mode, 5, list(range(0, 17, 2)), (4, 8))
     draw = np.random.default_rng(0)
     # A block takes two units of targets and four of weights: six do not fit into five.
@@ -74,14 +70,14 @@ def test_never_more_than_the_room(mode: Mode) -> None:
     assert where.traffic.to_host == (len(driver.log) - brought) * BLOCK
 
 
-def test_the_block_used_longest_ago_leaves() -> None:
+def test_the_block_used_longest_ago_leaves():
     where, driver = arena("fault", 3, [0, 1, 2, 3, 4])
     for block in (0, 1, 2, 0, 3):
         where.need(block)
     assert driver.log[-2:] == [("back", 1), ("touched", 3)]
 
 
-def test_a_scan_in_one_direction_hits_nothing_and_there_and_back_hits() -> None:
+def test_a_scan_in_one_direction_hits_nothing_and_there_and_back_hits():
     cuts = list(range(9))
     where, _ = arena("fault", 4, cuts)
     for _ in range(3):
@@ -95,7 +91,7 @@ def test_a_scan_in_one_direction_hits_nothing_and_there_and_back_hits() -> None:
     assert where.traffic.to_device == (8 + 4 + 4) * BLOCK
 
 
-def test_the_next_block_is_sent_for_only_where_there_is_room() -> None:
+def test_the_next_block_is_sent_for_only_where_there_is_room():
     where, driver = arena("prefetch", 4, [0, 2, 4, 6])
     where.need(0, 1)
     assert driver.here == {0, 1, 2, 3}
@@ -104,7 +100,7 @@ def test_the_next_block_is_sent_for_only_where_there_is_room() -> None:
     assert driver.here == {0, 1}
 
 
-def test_blocks_that_share_a_unit_do_not_bring_it_twice() -> None:
+def test_blocks_that_share_a_unit_do_not_bring_it_twice():
     driver = Driver(4)
     arcs = np.array([0, BLOCK // 4 + 5, 2 * BLOCK // 4], np.int64)
     where = BlockCache(
@@ -115,7 +111,7 @@ def test_blocks_that_share_a_unit_do_not_bring_it_twice() -> None:
     assert driver.log == [("touched", 0), ("touched", 1)]
 
 
-def test_rows_are_cut_into_blocks_of_a_size() -> None:
+def test_rows_are_cut_into_blocks_of_a_size():
     draw = np.random.default_rng(1)
     offsets = np.concatenate([[0], np.cumsum(draw.integers(0, 50, 1000))])
     cuts = cut_rows(offsets, 4, 1000)
@@ -128,7 +124,7 @@ def test_rows_are_cut_into_blocks_of_a_size() -> None:
     assert one.tolist() == [0, 1]
 
 
-def _units(where: BlockCache, block: int) -> list[int]:
+def _units(where, block):
     """Return the addresses, in units, of a block's arrays."""
     found = list[int]()
     for base, units in zip(where.bases, where.units, strict=True):

@@ -1,7 +1,5 @@
 """Rows of a new level grow, leave the device and come back, in pages on real memory."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

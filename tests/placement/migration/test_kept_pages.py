@@ -1,7 +1,5 @@
 """Pages of the host stay for the next run, and for nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

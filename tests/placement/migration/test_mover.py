@@ -1,7 +1,5 @@
 """Which pages change sides, and when; on real memory that is mapped anew."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

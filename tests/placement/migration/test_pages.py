@@ -1,7 +1,5 @@
 """Pages keep values and addresses, whatever fails; on real memory that is mapped anew."""
 
-from __future__ import annotations
-
 import os
 import time
 from threading import Event

@@ -1,7 +1,5 @@
 """What single arrays cost on the host: the model beside what was measured on a device."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

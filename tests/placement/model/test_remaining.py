@@ -1,7 +1,5 @@
 """What is expected of a run when level 1 is there."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace
@@ -11,7 +9,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.gpu.memory.shape import Shape
 from louvain_um.options import Budget
-from louvain_um.placement.model.remaining import CLEAR, FITTED, LEVELS, Found, Remaining
+from louvain_um.placement.model.remaining import CLEAR, FITTED, LEVELS, Found
 from louvain_um.planning import plan_shape
 from tests.paths import RESULTS
 
@@ -27,7 +25,7 @@ CLEARLY = int(VERTICES / (CLEAR * (ARCS / VERTICES + 1)))
 
 def known(
     seconds=0.1, arcs=ARCS // 2, vertices=2_000_000, communities=None, visited=4.0, **options
-) -> Remaining:
+):
     """Return what is known of a run of this size."""
     shape = {name: options.pop(name) for name in ("isolated", "skew") if name in options}
     plan = lu.plan(n_vertices=VERTICES, n_arcs=ARCS, machine="h200", **options)

@@ -1,7 +1,5 @@
 """The range of seconds before a run, and what it depends on."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,7 +1,5 @@
 """A policy can be added for everybody without a GPU to measure it on."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

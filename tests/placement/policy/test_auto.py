@@ -1,7 +1,5 @@
 """What `auto` chooses, and when it chooses anew."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What `auto` does with another GPU's memory: prices decide between ways to use it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial
@@ -10,11 +8,10 @@ import pytest
 
 from louvain_um.gpu.memory.run_plan import declare_compact, declared
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.model import cost, forecast
 from louvain_um.placement.model.cost import PACKED_MOVE, exposed_share
-from louvain_um.placement.planner import Declared, Facts, Plan, make_plan
+from louvain_um.placement.planner import Declared, Facts, make_plan
 from tests.paths import MEASURED, RESULTS
 
 SHAPES = json.loads((MEASURED / "hosted_arrays_h200.json").read_text())["shapes"]
@@ -23,7 +20,7 @@ LINKED = H200.with_peer()
 BY_BUS = replace(H200, peer_bandwidth=H200.remote_bandwidth).with_peer()
 
 
-def planned(name: str, budget: str, machine: Machine) -> Plan:
+def planned(name, budget, machine):
     shape = Shape(**SHAPES[name])
     arrays = Declared(
         arrays=partial(declared, shape), compact=declare_compact(shape), kept=shape.kept
@@ -34,7 +31,7 @@ def planned(name: str, budget: str, machine: Machine) -> Plan:
 
 @pytest.mark.parametrize("budget", ["70%", "50%", "30%", "20%"])
 @pytest.mark.parametrize("name", ["lfr24", "rmat24"])
-def test_what_does_not_fit_stays_on_a_fast_peer_as_it_is(name: str, budget: str) -> None:
+def test_what_does_not_fit_stays_on_a_fast_peer_as_it_is(name, budget):
     found = planned(name, budget, LINKED)
     if found.expected.remote:  # otherwise all that is known fits
         assert not found.in_pages
@@ -45,7 +42,7 @@ def test_what_does_not_fit_stays_on_a_fast_peer_as_it_is(name: str, budget: str)
     assert found.seconds in found.seconds_range
 
 
-def test_runs_take_as_many_times_as_in_core_as_is_predicted() -> None:
+def test_runs_take_as_many_times_as_in_core_as_is_predicted():
     rows = RECORD["results"]
     cores = {row["graph"]: row["seconds"] for row in rows if "device_budget" not in row}
     for row in rows:
@@ -56,13 +53,13 @@ def test_runs_take_as_many_times_as_in_core_as_is_predicted() -> None:
             assert times < 1.1
 
 
-def test_packed_targets_cost_what_they_did() -> None:
+def test_packed_targets_cost_what_they_did():
     """Moving with packed targets, in times of plain ones, was 1.10 on LFR 24, 1.20 on R-MAT 24."""
     assert 1.10 < PACKED_MOVE < 1.20
 
 
 @pytest.mark.parametrize("name", ["lfr24", "rmat24"])
-def test_arcs_leave_first(name: str) -> None:
+def test_arcs_leave_first(name):
     found = planned(name, "50%", LINKED)
     assert 0 < found.placement_of("targets.0").on_device < 1
     for hot in ("labels", "totals", "offsets.0"):
@@ -70,7 +67,7 @@ def test_arcs_leave_first(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["lfr24", "rmat24"])
-def test_a_peer_behind_a_bus_is_used_like_the_host(name: str) -> None:
+def test_a_peer_behind_a_bus_is_used_like_the_host(name):
     assert exposed_share(BY_BUS) == exposed_share(H200) == 1
     found, hosted = planned(name, "30%", BY_BUS), planned(name, "30%", H200)
     assert found.in_pages
@@ -78,18 +75,18 @@ def test_a_peer_behind_a_bus_is_used_like_the_host(name: str) -> None:
     assert (found.low_scratch, found.in_pages) == (hosted.low_scratch, hosted.in_pages)
 
 
-def test_pages_win_where_they_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_win_where_they_cost_nothing(monkeypatch):
     monkeypatch.setattr(forecast, "REMAPPED", 0.0)
     monkeypatch.setattr(forecast, "PACKED_MOVE", 1.0)
     assert planned("lfr24", "70%", LINKED).in_pages
 
 
-def test_a_larger_budget_takes_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_larger_budget_takes_no_longer(monkeypatch):
     took = [planned("lfr24", f"{percent}%", LINKED).seconds for percent in range(20, 101, 10)]
     assert took == sorted(took, reverse=True)
 
 
-def test_less_is_waited_for_the_faster_the_link() -> None:
+def test_less_is_waited_for_the_faster_the_link():
     shares = [exposed_share(replace(H200, remote_bandwidth=1e9 * rate)) for rate in (50, 200, 400)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 1

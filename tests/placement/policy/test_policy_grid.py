@@ -1,7 +1,5 @@
 """All policies by oversubscription, as measured, and what the model says of each run today."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The cost model beside the grid of intensity and reuse that was measured on an H200."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

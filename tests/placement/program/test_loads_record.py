@@ -1,7 +1,5 @@
 """Predicted seconds of loading graphs beside those measured on an H200."""
 
-from __future__ import annotations
-
 import json
 
 from louvain_um.algorithms.programs import WEIGHED, program_of
@@ -13,12 +11,12 @@ from tests.paths import ROOT
 RECORD = ROOT / "benchmarks/results/paper_programs_h200.json"
 
 
-def placement(text: str) -> Placement:
+def placement(text):
     kind, _, share = text.rstrip(")").partition("(")
     return Placement(kind, float(share)) if share else Placement(kind)
 
 
-def test_loading_takes_what_was_measured() -> None:
+def test_loading_takes_what_was_measured():
     found = json.loads(RECORD.read_text())
     checked = set[str]()
     for row in found["results"]:

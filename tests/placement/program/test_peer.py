@@ -1,14 +1,11 @@
 """A neighbour's memory in the place of the host's, for any program."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
 
 import louvain_um as lu
 from louvain_um.errors import OptionError
-from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import PROFILES, present
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.program import Gather, Program, ProgramArray, Stream
@@ -23,7 +20,7 @@ PROGRAM = Program(
 
 
 @pytest.mark.parametrize("budget", ["60%", "20%"])
-def test_what_does_not_fit_lies_on_the_peer_and_takes_less_time(budget: str) -> None:
+def test_what_does_not_fit_lies_on_the_peer_and_takes_less_time(budget):
     with_host = lu.plan(PROGRAM, device_budget=budget, machine="h200")
     with_peer = lu.plan(PROGRAM, device_budget=budget, machine="h200", peer_memory="cuda:1")
     kinds = {placement.kind for placement in with_peer.placements.values()}
@@ -33,7 +30,7 @@ def test_what_does_not_fit_lies_on_the_peer_and_takes_less_time(budget: str) -> 
 
 
 @pytest.mark.parametrize("machine", PROFILES.values(), ids=lambda machine: machine.name)
-def test_no_neighbour_is_faster_than_a_device_s_own_memory(machine: Machine) -> None:
+def test_no_neighbour_is_faster_than_a_device_s_own_memory(machine):
     beside = machine.with_peer()
     assert beside.remote_bandwidth <= machine.device_bandwidth
     assert beside.copy_to_device <= machine.device_bandwidth
@@ -43,7 +40,7 @@ def test_no_neighbour_is_faster_than_a_device_s_own_memory(machine: Machine) -> 
 
 
 @pytest.mark.parametrize("policy", ["zero_copy", "adv1", "adv2"])
-def test_what_a_policy_keeps_on_the_host_is_read_there(policy: str) -> None:
+def test_what_a_policy_keeps_on_the_host_is_read_there(policy):
     sizes = {"n_vertices": 1 << 20, "n_arcs": 40_000_000, "memory": policy, "machine": "h200"}
     for program in ((), (PROGRAM,)):
         given = {"memory": policy, "machine": "h200"} if program else sizes
@@ -53,24 +50,24 @@ def test_what_a_policy_keeps_on_the_host_is_read_there(policy: str) -> None:
         assert host.placements == beside.placements
 
 
-def test_what_fits_stays() -> None:
+def test_what_fits_stays():
     plan = lu.plan(PROGRAM, machine="h200", peer_memory="cuda:1")
     assert {placement.kind for placement in plan.placements.values()} == {"device"}
 
 
-def test_a_peer_is_named_as_a_gpu() -> None:
+def test_a_peer_is_named_as_a_gpu():
     with pytest.raises(OptionError, match="such as 'cuda:1'"):
         lu.Placer(device="cpu", peer_memory="neighbour")
 
 
-def test_the_cpu_has_no_peer() -> None:
+def test_the_cpu_has_no_peer():
     with pytest.raises(OptionError, match="use device='cuda:0'"):
         lu.Placer(device="cpu", peer_memory="cuda:1")
     with pytest.raises(OptionError, match="use device='cuda:0'"):
         lu.Placer(device=1, peer_memory="cuda:1")
 
 
-def test_without_a_gpu_figures_are_those_of_the_host() -> None:
+def test_without_a_gpu_figures_are_those_of_the_host():
     if present(0)[0] is not None:
         pytest.skip("there is a GPU")
     with lu.Placer(machine=PROFILES["h200"], peer_memory="cuda:1") as place:
@@ -78,13 +75,11 @@ def test_without_a_gpu_figures_are_those_of_the_host() -> None:
 
 
 @pytest.mark.parametrize(("code", "reached"), [(0, True), (101, False)])
-def test_a_device_that_is_not_there_is_not_reached(
-    monkeypatch: pytest.MonkeyPatch, code: int, reached: bool
-) -> None:
+def test_a_device_that_is_not_there_is_not_reached(monkeypatch, code, reached):
     class RefusedError(RuntimeError):
         status = code
 
-    def can_access(device: int, other: int) -> bool:
+    def can_access(device, other):
         if code:
             raise RefusedError("cudaErrorInvalidDevice: invalid device ordinal")
         return True

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -13,7 +11,7 @@ from louvain_um.placement.program import Atomic, Gather, Phase, Program, Program
 MIB = 1 << 20
 
 
-def two_phases() -> Program:
+def two_phases():
     return Program(
         name="two",
         arrays=[

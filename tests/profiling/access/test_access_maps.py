@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from louvain_um.profiling.access.maps import BINS, ROWS, access_maps

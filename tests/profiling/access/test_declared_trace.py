@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import sys
 
@@ -115,7 +113,7 @@ def test_every_algorithm_is_planned_and_simulated(graph, name):
     assert rows["adv1"]["bytes_to_device"] == 0
 
 
-def simulated(array: ProgramArray, phase: Phase, capacity: int):
+def simulated(array, phase, capacity):
     program = Program(name="p", arrays=[array], phases=[phase])
     return simulate(trace_of(program), "h200", capacity=capacity, record=False)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -16,11 +14,11 @@ from louvain_um.profiling.simulator import Access, Allocate, Free, Launch, load_
 
 
 @pytest.fixture(scope="module")
-def graph() -> lu.Graph:
+def graph():
     return lfr(3000, seed=3).graph
 
 
-def accesses(trace, name: str, way: Access, kernel: str) -> int:
+def accesses(trace, name, way, kernel):
     number = [array.name for array in trace.arrays].index(name)
     total = 0
     for step in trace.steps:

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,7 +9,7 @@ from louvain_um.profiling.session.data import SCHEMA
 from louvain_um.profiling.views.html.svg import lines
 
 
-def test_a_cut_off_archive_is_left_to_the_readers_of_graphs(tmp_path: Path):
+def test_a_cut_off_archive_is_left_to_the_readers_of_graphs(tmp_path):
     path = tmp_path / "cut.npz"
     np.savez(path, u=np.arange(100), v=np.arange(100))
     path.write_bytes(path.read_bytes()[:300])
@@ -22,7 +18,7 @@ def test_a_cut_off_archive_is_left_to_the_readers_of_graphs(tmp_path: Path):
         lu.read_graph(path)
 
 
-def test_a_session_of_another_version_is_no_graph(tmp_path: Path):
+def test_a_session_of_another_version_is_no_graph(tmp_path):
     path = tmp_path / "run.npz"
     Session(metadata={"version": "9"}, schema=SCHEMA + 1).save(path)
     with pytest.raises(LouvainUmError, match="newer version"):
@@ -31,14 +27,14 @@ def test_a_session_of_another_version_is_no_graph(tmp_path: Path):
         lu.read_graph(path)
 
 
-def test_a_graph_with_a_header_is_a_graph(tmp_path: Path):
+def test_a_graph_with_a_header_is_a_graph(tmp_path):
     path = tmp_path / "graph.npz"
     np.savez(path, u=[0, 1], v=[1, 2], header="mine")
     assert recording_in(path) is None
     assert lu.read_graph(path).n_edges == 2
 
 
-def test_an_archive_of_many_arrays_is_told_in_short(tmp_path: Path):
+def test_an_archive_of_many_arrays_is_told_in_short(tmp_path):
     path = tmp_path / "many.npz"
     np.savez(path, **{f"a{number}": [0] for number in range(50)})
     with pytest.raises(GraphFormatError, match="and 42 more") as error:

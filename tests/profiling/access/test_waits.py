@@ -1,7 +1,5 @@
 """What kernels wait for: steps in a row, barriers on the host, calls; each term in sight."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

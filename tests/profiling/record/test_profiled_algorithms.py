@@ -1,7 +1,5 @@
 """Sessions of algorithms beside detection: phases, arrays, and traces that can be simulated."""
 
-from __future__ import annotations
-
 import pytest
 
 import louvain_um as lu

@@ -1,7 +1,5 @@
 """Programs of one's own in recordings: their groups and phases, and a trace to simulate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +28,7 @@ def test_arrays_and_phases_of_a_placer_are_recorded():
     assert session.groups[-1] == "ranks"
 
 
-def of_a_program() -> Session:
+def of_a_program():
     """A traced run: `ranks` read at random, `edges` streamed, `next` written."""
     rng = np.random.default_rng(0)
     pages = {

@@ -1,12 +1,9 @@
 """Runs and own code leave a session, however they end."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +19,6 @@ from louvain_um.profiling import Session, load
 from louvain_um.profiling.record.capture import Recording
 from louvain_um.profiling.record.profiler import check, profile, recording
 from louvain_um.profiling.record.timeline import Timeline
-from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 from louvain_um.profiling.views.session.analysis import evidence
@@ -33,14 +29,14 @@ class Flood:
 
     name = "flood"
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows):
         self.rows = rows
         self.notes: list[str] = []
 
-    def start(self, clock: SessionClock) -> None:
+    def start(self, clock):
         self.clock = clock
 
-    def drain(self, *, last: bool = False) -> EventTable | None:
+    def drain(self, *, last=False):
         n = self.rows
         return EventTable(
             {
@@ -52,19 +48,19 @@ class Flood:
             }
         )
 
-    def stop(self) -> None: ...
+    def stop(self): ...
 
-    def maps(self) -> tuple[PageMap, ...]:
+    def maps(self):
         return ()
 
-    def about(self) -> dict[str, object]:
+    def about(self):
         return {}
 
 
 class Absent(Flood):
     name = "cupti"
 
-    def start(self, clock: SessionClock) -> None:
+    def start(self, clock):
         raise SourceUnavailableError("CUPTI: run as root")
 
 
@@ -92,11 +88,11 @@ def test_a_source_that_cannot_work_is_noted_and_the_others_go_on():
 class Dying(Flood):
     name = "uvm"
 
-    def stop(self) -> None:
+    def stop(self):
         raise RuntimeError("the GPU fell off the bus\nand more")
 
 
-def test_a_source_that_dies_hides_no_error(tmp_path: Path):
+def test_a_source_that_dies_hides_no_error(tmp_path):
     path = tmp_path / "run.npz"
     with (
         pytest.raises(ZeroDivisionError),
@@ -116,7 +112,7 @@ def test_a_source_that_dies_hides_no_error(tmp_path: Path):
 class Broken(Flood):
     name = "nvml"
 
-    def drain(self, *, last: bool = False) -> EventTable | None:
+    def drain(self, *, last=False):
         raise RuntimeError("it was unplugged")
 
 
@@ -175,7 +171,7 @@ def test_iterations_told_afterwards_lie_where_they_were():
     assert second.end_ns < whole.end_ns
 
 
-def test_a_detection_is_profiled_on_the_cpu(tmp_path: Path):
+def test_a_detection_is_profiled_on_the_cpu(tmp_path):
     graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
     events: list[Event] = []
     path = tmp_path / "run.npz"
@@ -197,7 +193,7 @@ def test_a_detection_is_profiled_on_the_cpu(tmp_path: Path):
         profile(graph, device="cpu", sources=("papi",))
 
 
-def test_accesses_of_a_cpu_run_are_modelled(tmp_path: Path):
+def test_accesses_of_a_cpu_run_are_modelled(tmp_path):
     session = profile(lu.Graph.from_edges([0, 1, 2], [1, 2, 0]), device="cpu")
     assert session.metadata["sources"] == {"engine": "measured", "recorder": "modelled"}
     assert evidence(session, "access") == "modelled (recorder)"
@@ -216,7 +212,7 @@ def test_accesses_lie_within_the_phases_that_made_them():
         assert all(inside), page.array
 
 
-def test_a_session_names_a_policy_that_was_an_object_or_a_file(tmp_path: Path, monkeypatch):
+def test_a_session_names_a_policy_that_was_an_object_or_a_file(tmp_path, monkeypatch):
     from louvain_um import api
     from louvain_um.gpu.runtime import device as devices
     from louvain_um.profiling.record import profiler
@@ -239,7 +235,7 @@ def test_a_session_names_a_policy_that_was_an_object_or_a_file(tmp_path: Path, m
         check(tmp_path / "t.npz", device="cuda", memory="adv10")
 
 
-def test_own_code_is_recorded(tmp_path: Path):
+def test_own_code_is_recorded(tmp_path):
     x = np.zeros(100)
     with recording(device="cpu", arrays={"x": x}) as run:
         with run.phase("think", level=3):
@@ -266,7 +262,7 @@ def test_own_code_is_recorded(tmp_path: Path):
         pass
 
 
-def test_a_run_that_fails_leaves_what_it_had(tmp_path: Path):
+def test_a_run_that_fails_leaves_what_it_had(tmp_path):
     path = tmp_path / "run.npz"
     with (
         pytest.raises(RuntimeError),
@@ -280,7 +276,7 @@ def test_a_run_that_fails_leaves_what_it_had(tmp_path: Path):
     assert session.phases[0].phase == "think"
 
 
-def test_a_run_that_is_refused_leaves_no_file(tmp_path: Path):
+def test_a_run_that_is_refused_leaves_no_file(tmp_path):
     path = tmp_path / "run.npz"
     with pytest.raises(RuntimeError), recording(device="cpu", save_to=path):
         raise RuntimeError
@@ -300,7 +296,7 @@ with capture.Recording([], save_to=sys.argv[1]) as run, run.phase("think"):
 """
 
 
-def test_a_run_killed_after_a_second_leaves_a_session(tmp_path: Path):
+def test_a_run_killed_after_a_second_leaves_a_session(tmp_path):
     path = tmp_path / "run.npz"
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE
@@ -319,18 +315,18 @@ def test_a_run_killed_after_a_second_leaves_a_session(tmp_path: Path):
 class Shell:
     """As much of IPython's shell as the magic needs."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.user_ns: dict[str, object] = {"x": np.zeros(4), "ran": 0}
         self.magics: dict[str, object] = {}
 
-    def register_magic_function(self, function: object, kind: str, name: str) -> None:
+    def register_magic_function(self, function, kind, name):
         self.magics[name] = function
 
-    def run_cell(self, cell: str) -> Any:
+    def run_cell(self, cell):
         exec(cell, self.user_ns)
 
 
-def test_a_notebook_has_a_magic(tmp_path: Path):
+def test_a_notebook_has_a_magic(tmp_path):
     from louvain_um.profiling import load_ipython_extension
 
     shell = Shell()
@@ -354,7 +350,7 @@ def test_a_cell_that_fails_leaves_what_it_had():
         success = False
 
     class Failing(Shell):
-        def run_cell(self, cell: str) -> Any:
+        def run_cell(self, cell):
             return Outcome()
 
     shell = Failing()

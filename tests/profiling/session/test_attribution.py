@@ -1,9 +1,5 @@
 """Events find their arrays and phases, and are merged where they are too many."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 from session_cases import at, life, table
 
@@ -60,7 +56,7 @@ def test_owners_agree_with_a_search_one_by_one():
         for t, slot, page in rng.integers([0, 1, 0], [now, 10, 4], (500, 3))
     ]
 
-    def expected(row: dict[str, int]) -> int:
+    def expected(row):
         slot = [(i, a) for i, a in enumerate(arrays) if a.address == row["address"] >> 21 << 21]
         past = [(i, a) for i, a in slot if a.start_ns <= row["time"]]
         covers = [
@@ -98,7 +94,7 @@ def test_events_get_phase_level_and_iteration_by_time():
     assert (known["phase"][0], known["level"][0]) == (0, 5)
 
 
-def test_phases_may_have_any_number_of_names(tmp_path: Path):
+def test_phases_may_have_any_number_of_names(tmp_path):
     spans = [
         PhaseSpan(phase=f"step {n}", level=n, iteration=-1, start_ns=n, end_ns=n + 1)
         for n in range(300)

@@ -1,7 +1,5 @@
 """Compile time is no part of a run: a session with and without it has the same figures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +25,10 @@ STOPS = ((2 * MS, 26 * SECOND), (40 * MS, 3 * SECOND))
 """When a run began to compile, by its own clock, and for how long: while loading and moving."""
 
 
-def delayed(session: Session) -> Session:
+def delayed(session):
     """Return the session as it is recorded where something has to be compiled."""
 
-    def at(time: int) -> int:
+    def at(time):
         return time + sum(length for begin, length in STOPS if begin < time)
 
     spans = [

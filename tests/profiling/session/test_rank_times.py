@@ -1,13 +1,10 @@
 """What ranks did with their time: noted in a run, and shown of its session."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
 
 from louvain_um.distributed.run import detect_in_threads
-from louvain_um.events import Event
 from louvain_um.generators import lfr
 from louvain_um.options import Options
 from louvain_um.profiling.session import SessionData
@@ -21,10 +18,10 @@ RANKS = 3
 
 
 @pytest.fixture(scope="module")
-def session() -> SessionData:
+def session():
     graph = lfr(3000, seed=2).graph
 
-    def slow(event: Event) -> None:  # of the first rank alone
+    def slow(event):  # of the first rank alone
         if event.kind == "iteration" and event.level == 0:
             time.sleep(0.15)
 
@@ -33,7 +30,7 @@ def session() -> SessionData:
     return SessionData(metadata={"by_rank": found.provenance["by_rank"], "seconds": 1.0})
 
 
-def test_the_others_wait_for_a_slow_rank(session: SessionData) -> None:
+def test_the_others_wait_for_a_slow_rank(session):
     rows = ranks_of(session)
     assert [row.rank for row in rows] == list(range(RANKS))
     assert max(rows, key=lambda row: row.work).rank == 0
@@ -44,14 +41,14 @@ def test_the_others_wait_for_a_slow_rank(session: SessionData) -> None:
     assert said.endswith("for rank 0")
 
 
-def test_a_lane_of_the_trace_for_each_rank(session: SessionData) -> None:
+def test_a_lane_of_the_trace_for_each_rank(session):
     events = trace(session)["traceEvents"]
     lanes = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert lanes >= {f"rank {rank}" for rank in range(RANKS)}
     assert {e["name"] for e in events if e["ph"] == "X"} >= {"move 0", "aggregate 0", "load"}
 
 
-def test_tables_and_verdict_name_ranks(session: SessionData) -> None:
+def test_tables_and_verdict_name_ranks(session):
     analysis = SessionAnalysis(session)
     (table,) = (each for each in tables(analysis) if each.name == "ranks")
     assert [row["rank"] for row in table.rows] == list(range(RANKS))
@@ -59,7 +56,7 @@ def test_tables_and_verdict_name_ranks(session: SessionData) -> None:
     assert not any(each.name == "ranks" for each in tables(SessionAnalysis(span_of_one)))
 
 
-def test_a_verdict_begins_with_the_wait(session: SessionData) -> None:
+def test_a_verdict_begins_with_the_wait(session):
     from louvain_um.profiling.session import PhaseSpan
 
     span = PhaseSpan(phase="move", level=0, iteration=-1, start_ns=0, end_ns=10**9)
@@ -67,7 +64,7 @@ def test_a_verdict_begins_with_the_wait(session: SessionData) -> None:
     assert "for rank 0. " in verdict(SessionAnalysis(whole)).finding
 
 
-def test_ranks_that_hardly_wait_are_not_blamed() -> None:
+def test_ranks_that_hardly_wait_are_not_blamed():
     even = [{"rank": r, "work": 1.0, "exchange": 0.01, "received": 0} for r in range(2)]
     assert waiting(SessionData(metadata={"by_rank": even})) is None
     assert waiting(SessionData()) is None

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -23,7 +21,7 @@ from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simula
 
 
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet"])
-def test_a_session_comes_back_as_it_was(tmp_path: Path, name: str):
+def test_a_session_comes_back_as_it_was(tmp_path, name):
     session = a_session()
     path = tmp_path / name
     session.save(path)
@@ -45,7 +43,7 @@ def test_a_session_comes_back_as_it_was(tmp_path: Path, name: str):
     assert os.listdir(tmp_path) == [name]
 
 
-def test_what_is_no_session_is_refused_in_a_line(tmp_path: Path):
+def test_what_is_no_session_is_refused_in_a_line(tmp_path):
     text = tmp_path / "text.npz"
     text.write_text("hello")
     other = tmp_path / "other.npz"
@@ -89,7 +87,7 @@ SPOILT: list[tuple[str, object]] = [
 
 
 @pytest.mark.parametrize(("part", "value"), SPOILT)
-def test_a_damaged_session_is_refused_when_it_is_read(tmp_path: Path, part: str, value: object):
+def test_a_damaged_session_is_refused_when_it_is_read(tmp_path, part, value):
     path = tmp_path / "run.npz"
     a_session().save(path)
     with np.load(path) as data:
@@ -111,9 +109,7 @@ def test_a_damaged_session_is_refused_when_it_is_read(tmp_path: Path, part: str,
     [(b"\1\2", 10, 99), (b"\1\2", 8, 1), (b"\1\2", 6, 99), (b"\5\6", 19, 127)],
     ids=["unknown method", "encrypted", "of a version to come", "pointing nowhere"],
 )
-def test_what_a_zip_file_can_say_and_none_reads_is_no_session(
-    tmp_path: Path, mark: bytes, at: int, value: int
-):
+def test_what_a_zip_file_can_say_and_none_reads_is_no_session(tmp_path, mark, at, value):
     path = tmp_path / "run.npz"
     a_session().save(path)
     data = bytearray(path.read_bytes())
@@ -123,13 +119,13 @@ def test_what_a_zip_file_can_say_and_none_reads_is_no_session(
         load(path)
 
 
-def test_a_path_is_named_as_it_was_given(tmp_path: Path):
+def test_a_path_is_named_as_it_was_given(tmp_path):
     with pytest.raises(LouvainUmError) as error:
         load(tmp_path / "Absent.NPZ")
     assert str(error.value) == f"{tmp_path}/Absent.NPZ: no such file or directory; check the path"
 
 
-def test_parquet_says_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_parquet_says_what_reads_it(tmp_path, monkeypatch):
     path = tmp_path / "run.parquet"
     a_session().save(path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -137,23 +133,21 @@ def test_parquet_says_what_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         load(path)
 
 
-def unsupported(*_: Path) -> bool:
+def unsupported(*_):
     return False
 
 
-def full(*_: Path) -> bool:
+def full(*_):
     raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize("exchange", [unsupported, full])
-def test_a_folder_that_cannot_be_replaced_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange
-):
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch, exchange):
     path = tmp_path / "run.parquet"
     a_session().save(path)
     real = os.replace
 
-    def replace(source: Path, target: Path) -> None:
+    def replace(source, target):
         if Path(source).suffix == ".part":
             raise OSError(28, "No space left on device")
         real(source, target)
@@ -182,12 +176,12 @@ def test_a_session_is_plain_data_that_saves_and_shows_itself():
     assert (type(copy), copy.notes) == (Session, session.notes)
 
 
-def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path: Path):
+def test_seconds_that_are_no_number_come_back_as_not_known(tmp_path):
     Session(metadata={"seconds": float("nan")}).save(tmp_path / "run.npz")
     assert load(tmp_path / "run.npz").seconds == 0
 
 
-def test_a_folder_that_is_no_session_is_not_said_to_be_missing(tmp_path: Path):
+def test_a_folder_that_is_no_session_is_not_said_to_be_missing(tmp_path):
     with pytest.raises(LouvainUmError, match="a folder, but no session; name what is in it"):
         load(tmp_path)
     (tmp_path / "report.html").touch()
@@ -196,7 +190,7 @@ def test_a_folder_that_is_no_session_is_not_said_to_be_missing(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("schema", "remedy"), [(SCHEMA + 1, "update"), (SCHEMA - 1, "again")])
-def test_another_version_is_named(tmp_path: Path, schema: int, remedy: str):
+def test_another_version_is_named(tmp_path, schema, remedy):
     path = tmp_path / "run.npz"
     a_session().save(path)
     with np.load(path) as data:
@@ -209,7 +203,7 @@ def test_another_version_is_named(tmp_path: Path, schema: int, remedy: str):
         load(path)
 
 
-def test_a_damaged_session_is_named(tmp_path: Path):
+def test_a_damaged_session_is_named(tmp_path):
     path = tmp_path / "run.npz"
     a_session().save(path)
     with np.load(path) as data:
@@ -223,7 +217,7 @@ def test_a_damaged_session_is_named(tmp_path: Path):
         load(path)
 
 
-def test_a_recording_of_accesses_leads_to_simulate(tmp_path: Path):
+def test_a_recording_of_accesses_leads_to_simulate(tmp_path):
     data = Array(name="data", group="graph", nbytes=1 << 20)
     trace = Trace((data,), (Launch(touches=Touches.runs(0, 0, data.pages)),))
     trace.save(tmp_path / "data.npz")

@@ -1,10 +1,5 @@
 """Traces from tables of addresses."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +17,7 @@ from louvain_um.profiling.simulator import (
 PAGE = 4096
 
 
-def test_accesses_become_touches_of_pages_in_the_order_of_time() -> None:
+def test_accesses_become_touches_of_pages_in_the_order_of_time():
     trace = trace_of_addresses(
         [0x7000, 0x5000, 0x5008, 0x6000],
         times=[3, 0, 1, 2],
@@ -40,11 +35,9 @@ def test_accesses_become_touches_of_pages_in_the_order_of_time() -> None:
     assert trace.touches == 3
 
 
-def test_kernels_and_the_host_cut_launches() -> None:
+def test_kernels_and_the_host_cut_launches():
     trace = trace_of_addresses(
-        np.arange(6) * PAGE,
-        kernels=["a", "a", "b", "b", "b", "a"],
-        host=[0, 0, 0, 1, 1, 0],
+        np.arange(6) * PAGE, kernels=["a", "a", "b", "b", "b", "a"], host=[0, 0, 0, 1, 1, 0]
     )
     kinds = [(type(step).__name__, getattr(step, "kernel", "")) for step in trace.steps]
     assert kinds == [("Launch", "a"), ("Launch", "b"), ("HostTouches", ""), ("Launch", "a")]
@@ -52,7 +45,7 @@ def test_kernels_and_the_host_cut_launches() -> None:
     assert simulate(trace).total("touches") == 6
 
 
-def test_gaps_separate_arrays() -> None:
+def test_gaps_separate_arrays():
     far = 10 << 20
     trace = trace_of_addresses([far, 0, PAGE, far + 600 * PAGE])
     assert [array.nbytes // PAGE for array in trace.arrays] == [2, 1, 1]
@@ -60,7 +53,7 @@ def test_gaps_separate_arrays() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_tables_are_read_saved_and_replayed(tmp_path: Path, suffix: str) -> None:
+def test_tables_are_read_saved_and_replayed(tmp_path, suffix):
     rng = np.random.default_rng(0)
     at = 0x7F00_0000_0000 + rng.integers(0, 4 << 20, 5000)
     table = pd.DataFrame(
@@ -93,7 +86,7 @@ def test_tables_are_read_saved_and_replayed(tmp_path: Path, suffix: str) -> None
         ({"addresses": [1], "arrays": {"x": (0, 0)}}, "above 0"),
     ],
 )
-def test_bad_accesses_are_refused(arguments: dict[str, Any], told: str) -> None:
+def test_bad_accesses_are_refused(arguments, told):
     with pytest.raises(OptionError, match=told):
         trace_of_addresses(**arguments)
 
@@ -107,7 +100,7 @@ def test_bad_accesses_are_refused(arguments: dict[str, Any], told: str) -> None:
         ("", "no table"),
     ],
 )
-def test_bad_tables_are_refused_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+def test_bad_tables_are_refused_in_one_line(tmp_path, text, told):
     path = tmp_path / "trace.csv"
     path.write_text(text)
     with pytest.raises(LouvainUmError, match=told):

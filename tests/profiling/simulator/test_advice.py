@@ -1,7 +1,5 @@
 """The advice table: what the GPU's touch of a host page does, and what happens after eviction."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from simulator_cases import BLOCK, KIB, PAGES, array, run, scan, touch
@@ -79,11 +77,7 @@ def test_prefetching_read_mostly_to_the_host_drops_nothing():
 
 def test_writing_a_duplicate_drops_the_other_copy():
     data = array()
-    steps = [
-        scan(data),
-        scan(data, way=Access.WRITE),
-        HostTouches(touches=Touches.runs(0, 0, 1)),
-    ]
+    steps = [scan(data), scan(data, way=Access.WRITE), HostTouches(touches=Touches.runs(0, 0, 1))]
     result = run(data, steps, placements={"data": "read_mostly"})
     assert result.bytes_to_device == BLOCK
     assert result.total("bytes_copies_dropped") == BLOCK

@@ -1,7 +1,5 @@
 """Keys of faults come out sorted, whatever order they came in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

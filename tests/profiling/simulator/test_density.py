@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 from simulator_cases import BLOCK, KIB, PAGES, array, growth, run, touch
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,7 +21,7 @@ ADVICE = ["none", "preferred_host", "host_mapped", "accessed_by", "preferred_gpu
           "read_mostly", "pinned", "device"]  # fmt: skip
 
 
-def one_page_a_block(blocks: list[int]) -> list[Launch]:
+def one_page_a_block(blocks):
     return [touch(block * PAGES) for block in blocks]
 
 

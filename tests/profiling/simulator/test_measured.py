@@ -1,7 +1,5 @@
 """Times on the H200 that the profile's fault costs were fitted to, and one they were not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -23,12 +21,7 @@ SCAN = Touches.runs(0, 0, PAGES)
             Touches.runs(0, RANDOM.integers(0, PAGES, 500_000), 1, Access.GATHER),
             0.098,
         ),
-        (
-            "host",
-            "none",
-            Touches.runs(0, RANDOM.integers(0, PAGES, 4096), 1, Access.GATHER),
-            0.035,
-        ),
+        ("host", "none", Touches.runs(0, RANDOM.integers(0, PAGES, 4096), 1, Access.GATHER), 0.035),
         ("nowhere", "none", Touches.runs(0, 0, PAGES, Access.WRITE), GIB / 24.9e9),
         ("host", "preferred_gpu", SCAN, GIB / 13.7e9),
         ("host", "read_mostly", SCAN, GIB / 10.1e9),

@@ -1,7 +1,5 @@
 """Another GPU's memory as a placement of the simulator."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,9 +1,5 @@
 """Orders of eviction and prefetchers of one's own, and migration by access counters."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -64,7 +60,7 @@ def everything(pages, faulted, low, high, bring):  # type: ignore[no-untyped-def
     bring[:] = 1
 
 
-def trace(seed: int = 0) -> Trace:
+def trace(seed=0):
     """Return launches that stream and gather over two arrays."""
     rng = np.random.default_rng(seed)
     arrays = (
@@ -79,17 +75,17 @@ def trace(seed: int = 0) -> Trace:
     return Trace(arrays, tuple(steps))
 
 
-def totals(driver: Driver) -> list[list[int]]:
+def totals(driver):
     found: list[list[int]] = simulate(trace(), capacity=16 * MIB, driver=driver).by_array.tolist()
     return found
 
 
-def test_an_order_of_ones_own_does_what_the_drivers_does() -> None:
+def test_an_order_of_ones_own_does_what_the_drivers_does():
     assert totals(Driver(eviction="own_driver")) == totals(Driver())
     assert totals(Driver(eviction="own_lru")) != totals(Driver())
 
 
-def test_a_prefetcher_of_ones_own_brings_what_it_marks() -> None:
+def test_a_prefetcher_of_ones_own_brings_what_it_marks():
     assert totals(Driver(prefetch="nothing")) == totals(Driver(prefetcher=False))
     run = simulate(
         Trace((trace().arrays[1],), (Launch(touches=Touches.of(0, [0, 700])),)),
@@ -102,12 +98,12 @@ def test_a_prefetcher_of_ones_own_brings_what_it_marks() -> None:
 @pytest.mark.parametrize(
     ("name", "told"), [("beside_the_point", "chose no block"), ("raising", "raised an exception")]
 )
-def test_a_function_that_fails_ends_in_one_line(name: str, told: str) -> None:
+def test_a_function_that_fails_ends_in_one_line(name, told):
     with pytest.raises(LouvainUmError, match=f"{name}.*{told}"):
         totals(Driver(eviction=name))
 
 
-def test_unknown_names_are_refused() -> None:
+def test_unknown_names_are_refused():
     with pytest.raises(OptionError, match="own_lru"):
         Driver(eviction="newest")
     with pytest.raises(OptionError, match="density"):
@@ -123,7 +119,7 @@ def test_unknown_names_are_refused() -> None:
         totals(Driver(eviction="not_compiled"))
 
 
-def test_functions_come_from_files(tmp_path: Path) -> None:
+def test_functions_come_from_files(tmp_path):
     path = tmp_path / "orders.py"
     path.write_text(
         "from louvain_um.profiling.simulator import eviction\n"
@@ -140,7 +136,7 @@ def test_functions_come_from_files(tmp_path: Path) -> None:
         load_functions(f"{path}:from_file")
 
 
-def test_access_counters_bring_what_is_read_over_the_bus() -> None:
+def test_access_counters_bring_what_is_read_over_the_bus():
     data = Array(name="a", group="graph", nbytes=8 * MIB)
     gather = Launch(touches=Touches.of(0, np.arange(0, 512), Access.GATHER))
     steps = (gather,) * 4
@@ -163,7 +159,7 @@ def test_access_counters_bring_what_is_read_over_the_bus() -> None:
     assert kept.bytes_to_device == 0
 
 
-def test_counted_migration_evicts_where_there_is_no_room() -> None:
+def test_counted_migration_evicts_where_there_is_no_room():
     data = Array(name="a", group="graph", nbytes=16 * MIB)
     gather = Launch(touches=Touches.of(0, np.arange(0, data.pages), Access.GATHER))
     run = simulate(

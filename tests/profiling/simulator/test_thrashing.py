@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from simulator_cases import BLOCK, array, run, scan, touch
 
 from louvain_um.profiling.session.events import Kind
@@ -8,7 +6,7 @@ from louvain_um.profiling.simulator import Access, Driver, HostTouches, Launch, 
 HOST_WRITES = HostTouches(touches=Touches.runs(0, 0, 1, Access.WRITE))
 
 
-def ping_pong(times: int, **options):
+def ping_pong(times, **options):
     steps = [step for _ in range(times) for step in (touch(0, way=Access.WRITE), HOST_WRITES)]
     return run(array(), steps, **options)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from louvain_um.errors import OptionError
@@ -16,7 +14,7 @@ from louvain_um.profiling.views.session.verdict import verdict
 MIB = 1 << 20
 
 
-def scans(times: int) -> Trace:
+def scans(times):
     """Return a program that reads 32 MiB again and again, with a queue for a while."""
     data = Array(name="targets.0", group="graph", nbytes=32 * MIB)
     queue = Array(name="queue", group="scratch", nbytes=2 * MIB, starts="nowhere")

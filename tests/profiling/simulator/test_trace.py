@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +23,7 @@ from louvain_um.profiling.simulator import (
 )
 
 
-def unrolled(t: Touches) -> list[tuple[int, int, int, int]]:
+def unrolled(t):
     rows = zip(t.array, t.first, t.length, t.way, t.amount, strict=True)
     return [(a, p, w, m) for a, f, n, w, m in rows for p in range(f, f + n)]
 
@@ -188,8 +186,7 @@ def test_names_of_arrays_are_unique():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"eviction": "mru"}, {"density_percent": 101}, {"batch_size": 0}, {"version": "1"}],
+    "options", [{"eviction": "mru"}, {"density_percent": 101}, {"batch_size": 0}, {"version": "1"}]
 )
 def test_drivers_are_checked(options):
     with pytest.raises(OptionError):

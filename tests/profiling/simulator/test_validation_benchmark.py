@@ -1,7 +1,5 @@
 """How benchmarks/validation.py compares measured points with replays."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -1,10 +1,7 @@
 """The driver's decisions, as test vectors; `about` in each file says what its fields mean."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -29,12 +26,12 @@ DUPLICATION = {"disabled": DISABLED, "unset": UNSET, "enabled": ENABLED}
 chosen = njit(lambda *args: choose(*args))
 
 
-def cases(name: str) -> list[Any]:
+def cases(name):
     path = Path(__file__).parent / "vectors" / f"{name}.json"
     return list(json.loads(path.read_text())["cases"])
 
 
-def bits_of(mask: str) -> np.ndarray:
+def bits_of(mask):
     value = int(mask, 16)
     return np.array([value >> page & 1 for page in range(c.BLOCK_PAGES)], np.uint8)
 

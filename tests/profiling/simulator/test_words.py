@@ -1,7 +1,5 @@
 """Whole blocks are worked on eight pages at a time: the same as page by page."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numba import njit

@@ -1,11 +1,8 @@
 """What of CUPTI and NVML can be tested without a GPU: records, clocks, refusals."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +30,7 @@ from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableE
 SIZES = {UNIFIED_MEMORY: 104, CONCURRENT_KERNEL: 216, MEMCPY: 96, OVERHEAD: 56, 99: 32}
 
 
-def record(kind: int, **fields: tuple[int, str, int]) -> bytes:
+def record(kind, **fields):
     """Return a record: each field is offset, type and value (cupti_activity.h of CUDA 13)."""
     raw = np.zeros(SIZES[kind], np.uint8)
     raw[:4].view(np.uint32)[0] = kind
@@ -43,7 +40,7 @@ def record(kind: int, **fields: tuple[int, str, int]) -> bytes:
     return raw.tobytes()
 
 
-def counter(kind: Kind, value: int, start: int, end: int, address: int, flags: int) -> bytes:
+def counter(kind, value, start, end, address, flags):
     return record(
         UNIFIED_MEMORY,
         counter=(4, "u4", kind),
@@ -58,7 +55,7 @@ def counter(kind: Kind, value: int, start: int, end: int, address: int, flags: i
 NAME = ctypes.create_string_buffer(b"_Z5sweepILi3EjEvPT0_S1_")
 
 
-def buffer(*records: bytes) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], int, dict[int, int]]:
+def buffer(*records):
     """Return a buffer of records, its valid bytes, and the bytes of the record at an offset."""
     ends = np.cumsum([len(each) for each in records])
     starts = [0, *ends[:-1]]
@@ -93,7 +90,7 @@ def test_records_of_several_kinds_become_events():
     sizes = np.zeros(KINDS, np.int64)
     learnt = []
 
-    def learn(at: int) -> int:
+    def learn(at):
         learnt.append(at)
         return lengths[at]
 
@@ -131,7 +128,7 @@ def test_names_of_kernels_are_short():
     assert demangle(b"_Znonsense") == "_Znonsense"
 
 
-def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_library_that_is_not_there_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("LOUVAIN_UM_CUPTI", "/nowhere/libcupti.so")
     with pytest.raises(SourceUnavailableError, match="pip install nvidia-cuda-cupti"):
         Library()
@@ -145,10 +142,10 @@ def test_a_library_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, t
 class Refusing:
     """A libcupti that refuses with one status."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status):
         self.status = status
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         if name == "cuptiGetResultString":
             return self.text
         if name.startswith("cupti"):
@@ -157,7 +154,7 @@ class Refusing:
         raise AttributeError(name)
 
     @staticmethod
-    def text(status: int, pointer: Any) -> int:
+    def text(status, pointer):
         ctypes.cast(pointer, ctypes.POINTER(ctypes.c_char_p))[0] = b"CUPTI_ERROR_SOMETHING"
         return 0
 
@@ -165,15 +162,15 @@ class Refusing:
 class Call:
     argtypes: Any = None
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status):
         self.status = status
 
-    def __call__(self, *args: Any) -> int:
+    def __call__(self, *args):
         return self.status
 
 
 @pytest.mark.parametrize("status", [*REMEDIES, 999])
-def test_every_refusal_says_what_to_do(monkeypatch: pytest.MonkeyPatch, status: int):
+def test_every_refusal_says_what_to_do(monkeypatch, status):
     monkeypatch.setattr(cupti, "_open", lambda: ("stub", Refusing(status)))
     loaded = Library()
     with pytest.raises(SourceUnavailableError) as error:
@@ -199,9 +196,7 @@ def test_times_follow_the_session_s_clock():
 class FakeNvml:
     """NVML of a GPU that draws 100 W."""
 
-    def __init__(
-        self, *, energy: bool = True, power: bool = True, status: int = 0, step: float = 1e-5
-    ) -> None:
+    def __init__(self, *, energy=True, power=True, status=0, step=1e-5):
         self.energy, self.power, self.status, self.step = energy, power, status, step
         self.began = time.perf_counter()
 
@@ -211,36 +206,36 @@ class FakeNvml:
     class NVMLError(Exception):
         """An error of NVML, with its number."""
 
-        def __init__(self, value: int) -> None:
+        def __init__(self, value):
             super().__init__(f"status {value}")
             self.value = value
 
-    def nvmlInit(self) -> None:  # noqa: N802
+    def nvmlInit(self):  # noqa: N802
         if self.status:
             raise self.NVMLError(self.status)
 
-    def nvmlShutdown(self) -> None:  # noqa: N802
+    def nvmlShutdown(self):  # noqa: N802
         pass
 
-    def nvmlDeviceGetHandleByPciBusId(self, bus: str) -> str:  # noqa: N802
+    def nvmlDeviceGetHandleByPciBusId(self, bus):  # noqa: N802
         if bus != "0000:01:00.0":
             raise self.NVMLError(6)
         return bus
 
-    def nvmlDeviceGetTotalEnergyConsumption(self, device: str) -> int:  # noqa: N802
+    def nvmlDeviceGetTotalEnergyConsumption(self, device):  # noqa: N802
         if not self.energy:
             raise self.NVMLError(3)
         steps = int((time.perf_counter() - self.began) / self.step)
         return round(steps * self.step * 1e5)
 
-    def nvmlDeviceGetPowerUsage(self, device: str) -> int:  # noqa: N802
+    def nvmlDeviceGetPowerUsage(self, device):  # noqa: N802
         if not self.power:
             raise self.NVMLError(3)
         return 100_000
 
 
 @pytest.mark.parametrize(("energy", "counter"), [(True, "total energy"), (False, "integrated")])
-def test_energy_is_counted_or_integrated(energy: bool, counter: str):
+def test_energy_is_counted_or_integrated(energy, counter):
     source = Nvml("0000:01:00.0", FakeNvml(energy=energy), period=0.005)
     source.start(SessionClock())
     time.sleep(0.1)
@@ -252,7 +247,7 @@ def test_energy_is_counted_or_integrated(energy: bool, counter: str):
     assert len(found["watts"]) == len(found["times_ns"]) > 3
 
 
-def test_energy_that_is_not_reported_is_not_made_up(monkeypatch: pytest.MonkeyPatch):
+def test_energy_that_is_not_reported_is_not_made_up(monkeypatch):
     with pytest.raises(SourceUnavailableError, match="neither energy nor power"):
         Nvml("0000:01:00.0", FakeNvml(energy=False, power=False)).start(SessionClock())
     with pytest.raises(SourceUnavailableError, match="root"):
@@ -277,7 +272,7 @@ def test_a_run_too_short_for_the_counter_cost_no_zero_joules():
     assert "0.0 J" not in str(recorded)
 
 
-def test_samples_stay_few(monkeypatch: pytest.MonkeyPatch):
+def test_samples_stay_few(monkeypatch):
     monkeypatch.setattr("louvain_um.profiling.sources.nvml.MOST_SAMPLES", 20)
     source = Nvml("0000:01:00.0", FakeNvml(), period=0.0005)
     source.start(SessionClock())

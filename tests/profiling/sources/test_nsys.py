@@ -1,9 +1,4 @@
-from __future__ import annotations
-
 import sqlite3
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,7 +33,7 @@ BASE = 0x7F00_0000_0000
 Row = tuple[str, tuple[object, ...]]
 
 
-def database(path: Path, *scripts: str, rows: Iterable[Row] = ()) -> Path:
+def database(path, *scripts, rows=()):
     with sqlite3.connect(path) as base:
         for script in scripts:
             base.executescript(script)
@@ -50,11 +45,11 @@ def database(path: Path, *scripts: str, rows: Iterable[Row] = ()) -> Path:
 
 
 @pytest.fixture
-def export(tmp_path: Path) -> Path:
+def export(tmp_path):
     return an_export(tmp_path)
 
 
-def an_export(folder: Path) -> Path:
+def an_export(folder):
     """Write an export with a row of every table."""
     rows: list[Row] = [
         ("StringIds", (1, "void move_tile<unsigned int>(Level)")),
@@ -77,7 +72,7 @@ def an_export(folder: Path) -> Path:
     return database(folder / "run.sqlite", SCHEMA, FAULTS, rows=rows)
 
 
-def test_an_export_becomes_a_session(export: Path):
+def test_an_export_becomes_a_session(export):
     array = Lifetime(
         name="targets.0", group="graph", address=BASE, nbytes=4 << 20, start_ns=0, end_ns=10_000
     )
@@ -110,7 +105,7 @@ def test_an_export_becomes_a_session(export: Path):
     assert load(export).events.total(Kind.HTOD) == 65536 + 4096
 
 
-def test_a_range_numbered_beyond_any_level_has_none(export: Path):
+def test_a_range_numbered_beyond_any_level_has_none(export):
     rows: list[Row] = [("NVTX_EVENTS", (100, 200, 59, f"batch {at}", None)) for at in (7, 40_000)]
     session = load(database(export, rows=rows))
     assert [(span.phase, span.level) for span in session.phases[:2]] == [
@@ -119,7 +114,7 @@ def test_a_range_numbered_beyond_any_level_has_none(export: Path):
     ]
 
 
-def test_an_older_export_without_faults_and_causes_says_what_is_missing(tmp_path: Path):
+def test_an_older_export_without_faults_and_causes_says_what_is_missing(tmp_path):
     schema = SCHEMA.replace(", migrationCause INT, virtualAddress INT", "")
     rows: list[Row] = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 65536, 11))]
     session = import_nsys(database(tmp_path / "old.sqlite", schema, rows=rows))
@@ -128,7 +123,7 @@ def test_an_older_export_without_faults_and_causes_says_what_is_missing(tmp_path
     assert all("page-faults true" in note for note in session.notes)
 
 
-def test_other_files_are_refused_in_a_line(tmp_path: Path):
+def test_other_files_are_refused_in_a_line(tmp_path):
     text = tmp_path / "a.sqlite"
     text.write_text("no database")
     other = database(tmp_path / "b.sqlite", "CREATE TABLE songs (name TEXT)")
@@ -156,9 +151,7 @@ def test_other_files_are_refused_in_a_line(tmp_path: Path):
         ("NVTX_EVENTS", (1, 9, 59, b"\xff", None)),
     ],
 )
-def test_cells_of_another_kind_are_refused_in_a_line(
-    export: Path, table: str, values: tuple[object, ...]
-):
+def test_cells_of_another_kind_are_refused_in_a_line(export, table, values):
     """SQLite lets a column hold anything."""
     database(export, rows=[(table, values)])
     with pytest.raises(LouvainUmError, match="export it again") as error:
@@ -181,12 +174,12 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
         CREATE VIEW TARGET_INFO_GPU AS {ENDLESS} SELECT sum(x) AS name FROM c;""",
     ],
 )
-def test_views_are_not_run(export: Path, script: str):
+def test_views_are_not_run(export, script):
     session = load(database(export, script))
     assert session.events.total(Kind.HTOD) == 65536 + 4096
 
 
-def test_generated_columns_are_not_computed(tmp_path: Path):
+def test_generated_columns_are_not_computed(tmp_path):
     slow = "instr(zeroblob(9000000), x'01')"
     schema = SCHEMA.replace("bytes INT);", f"bytes INT AS ({slow}));")
     rows: list[Row] = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 7, 11, 0, BASE))]
@@ -198,13 +191,13 @@ def test_generated_columns_are_not_computed(tmp_path: Path):
     assert len(load(path).events) == 1
 
 
-def test_reading_that_costs_too_much_is_stopped(export: Path, monkeypatch: pytest.MonkeyPatch):
+def test_reading_that_costs_too_much_is_stopped(export, monkeypatch):
     for name, most in (("STEPS", 0), ("STEPS_PER_BYTE", 0), ("STEPS_AT_ONCE", 1)):
         monkeypatch.setattr(nsys, name, most)
     assert "interrupted" in str(refusal(export))
 
 
-def refusal(path: Path) -> LouvainUmError:
+def refusal(path):
     with pytest.raises(LouvainUmError) as caught:
         load(path)
     return caught.value
@@ -225,7 +218,7 @@ def refusal(path: Path) -> LouvainUmError:
         ("StringIds", (2, b"move_tile")),
     ],
 )
-def test_values_beyond_all_bounds_are_one_line(export: Path, table: str, values: tuple[Any, ...]):
+def test_values_beyond_all_bounds_are_one_line(export, table, values):
     with sqlite3.connect(export) as base:
         base.execute("DELETE FROM StringIds WHERE id = 2")
     base.close()
@@ -235,7 +228,7 @@ def test_values_beyond_all_bounds_are_one_line(export: Path, table: str, values:
     assert error.endswith("export it again")
 
 
-def test_values_that_are_null_are_refused_or_read_as_none(tmp_path: Path):
+def test_values_that_are_null_are_refused_or_read_as_none(tmp_path):
     schema = SCHEMA.replace(" NOT NULL", "")
     rows: list[Row] = [
         ("CUPTI_ACTIVITY_KIND_MEMCPY", (None,) * 7),

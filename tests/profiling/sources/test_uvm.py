@@ -1,9 +1,5 @@
 """The driver's event queue without a driver: entries, the ring, refusals."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -35,7 +31,7 @@ PAGE, REGION = 4096, 65536
 BASE = 1 << 40
 
 
-def entry(kind: int, **fields: tuple[int, str, int]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def entry(kind, **fields):
     """Return an entry: each field is offset, type and value (uvm_types.h, version 1)."""
     raw = np.zeros(ENTRY_BYTES, np.uint8)
     raw[0] = kind
@@ -44,7 +40,7 @@ def entry(kind: int, **fields: tuple[int, str, int]) -> np.ndarray[Any, np.dtype
     return raw
 
 
-def migration(source: int, target: int, address: int, size: int, queued: int, start: int) -> Any:
+def migration(source, target, address, size, queued, start):
     return entry(
         MIGRATION,
         cause=(1, "u1", Cause.EVICTION if target == 0 else Cause.COHERENCE),
@@ -58,13 +54,13 @@ def migration(source: int, target: int, address: int, size: int, queued: int, st
     )
 
 
-def fault(batch: int, address: int, time: int) -> Any:
+def fault(batch, address, time):
     return entry(
         GPU_FAULT, address=(8, "u8", address), time=(16, "u8", time), batch=(32, "u4", batch)
     )
 
 
-def replay(batch: int, time: int) -> Any:
+def replay(batch, time):
     return entry(REPLAY, batch=(4, "u4", batch), time=(8, "u8", time))
 
 
@@ -154,13 +150,7 @@ def test_the_other_entries_become_events_of_their_kind():
 class Driver:
     """The driver's side of a tracker."""
 
-    def __init__(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        status: int = 0,
-        version: int = 0,
-        accepted: tuple[int, ...] = (10,),
-    ) -> None:
+    def __init__(self, monkeypatch, status=0, version=0, accepted=(10,)):
         self.status, self.version = status, version
         self.flags: list[int] = []
         self.closed = 0
@@ -169,10 +159,10 @@ class Driver:
         monkeypatch.setattr(uvm_driver, "_driver_files", lambda: [9, *accepted])
         monkeypatch.setattr(uvm_driver, "_ask", self.ask)
 
-    def close(self, file: int) -> None:
+    def close(self, file):
         self.closed += 1
 
-    def ask(self, file: int, number: int, request: Any) -> None:
+    def ask(self, file, number, request):
         if number == uvm_driver.INIT:
             if request.driver == 9:
                 raise NoAddressSpaceError("no managed memory")
@@ -183,7 +173,7 @@ class Driver:
             self.flags.append(request.flags)
 
     @staticmethod
-    def put(tracker: Tracker, *entries: Any) -> None:
+    def put(tracker, *entries):
         """Write entries as the driver does, dropping those that find no room."""
         places = tracker.control[:16].view(np.uint32)
         size = len(tracker.queue)
@@ -196,7 +186,7 @@ class Driver:
             places[2] = places[3] = (at + 1) % size
 
 
-def test_the_ring_wraps_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch):
+def test_the_ring_wraps_and_counts_what_it_drops(monkeypatch):
     driver = Driver(monkeypatch)
     (tracker,) = listen(8)
     assert tracker.driver == 10  # the first file serves no managed memory
@@ -211,7 +201,7 @@ def test_the_ring_wraps_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch
     assert (len(tracker.take()), tracker.dropped) == (7, 3)
 
 
-def test_what_did_not_arrive_is_told_from_the_driver_s_totals(monkeypatch: pytest.MonkeyPatch):
+def test_what_did_not_arrive_is_told_from_the_driver_s_totals(monkeypatch):
     Driver(monkeypatch)
     totals = Totals()
     totals.trackers[0].control[:8].view(np.int64)[0] = 3 * PAGE
@@ -223,7 +213,7 @@ def test_what_did_not_arrive_is_told_from_the_driver_s_totals(monkeypatch: pytes
     assert totals.missing() == "4,096 of 12,288 bytes to device"
 
 
-def test_the_source_brings_everything_in_and_lets_go(monkeypatch: pytest.MonkeyPatch):
+def test_the_source_brings_everything_in_and_lets_go(monkeypatch):
     driver = Driver(monkeypatch)
     monkeypatch.setattr(uvm, "ENTRIES", 64)
     source = Uvm()
@@ -243,7 +233,7 @@ def test_the_source_brings_everything_in_and_lets_go(monkeypatch: pytest.MonkeyP
     assert driver.closed == 4  # two trackers, and two that the first file refused
 
 
-def test_of_two_address_spaces_both_are_heard(monkeypatch: pytest.MonkeyPatch):
+def test_of_two_address_spaces_both_are_heard(monkeypatch):
     driver = Driver(monkeypatch, accepted=(10, 12))
     monkeypatch.setattr(uvm, "ENTRIES", 64)
     source = Uvm()
@@ -258,7 +248,7 @@ def test_of_two_address_spaces_both_are_heard(monkeypatch: pytest.MonkeyPatch):
     assert source.lost() == ""
 
 
-def test_light_leaves_migrations_out_and_says_so(monkeypatch: pytest.MonkeyPatch):
+def test_light_leaves_migrations_out_and_says_so(monkeypatch):
     driver = Driver(monkeypatch)
     monkeypatch.setattr(uvm, "ENTRIES", 64)
     source = Uvm(migrations=False)
@@ -274,7 +264,7 @@ def test_light_leaves_migrations_out_and_says_so(monkeypatch: pytest.MonkeyPatch
     assert any("only total bytes" in note for note in session.notes)
 
 
-def test_refusals_say_what_to_do(monkeypatch: pytest.MonkeyPatch):
+def test_refusals_say_what_to_do(monkeypatch):
     monkeypatch.setattr(uvm_driver, "DEVICE", "/nowhere/nvidia-uvm-tools")
     with pytest.raises(SourceUnavailableError, match="container, start it with --device"):
         Uvm.check()
@@ -290,10 +280,10 @@ def test_refusals_say_what_to_do(monkeypatch: pytest.MonkeyPatch):
         Uvm.check()
 
 
-def test_a_refusal_of_one_address_space_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_a_refusal_of_one_address_space_is_told(monkeypatch):
     driver, ask = Driver(monkeypatch, accepted=(10, 12)), Driver.ask
 
-    def refuse_second(file: int, number: int, request: Any) -> None:
+    def refuse_second(file, number, request):
         if number == uvm_driver.INIT and request.driver == 12:
             raise SourceUnavailableError("the driver refused (status 0x51)")
         ask(driver, file, number, request)

@@ -1,7 +1,5 @@
 """What a measured point is made of; the runs themselves need a device."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +15,7 @@ from louvain_um.profiling.sweep.run import Settings
 SETTINGS = Settings(policies=("base",), rates=(30.0,), device="cuda:0", seed=7)
 
 
-def result(move: float) -> SimpleNamespace:
+def result(move):
     return SimpleNamespace(
         timings={"load": 5.0, "move": move, "aggregate": 0.5, "fetch": 1.0, "total": 99.0},
         memory={"graph": 100, "hash": 0},

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace
@@ -371,7 +369,7 @@ def test_simulate_refuses_what_is_no_policy_of_its_own(trace):
             simulate(trace, "p4000", **options)
 
 
-def other_program() -> Trace:
+def other_program():
     """A program with groups and phases of its own: a hot array and a cold one, in two phases."""
     hot = Array(name="hot", group="mine", nbytes=8 << 20)
     cold = Array(name="cold", group="yours", nbytes=32 << 20)

@@ -1,6 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -17,7 +14,7 @@ from louvain_um.profiling.sweep.files import read
 from louvain_um.profiling.sweep.replay import run
 
 
-def ranks(passes: int = 5) -> Program:
+def ranks(passes=5):
     return Program(
         name="ranks",
         arrays=[
@@ -28,7 +25,7 @@ def ranks(passes: int = 5) -> Program:
     )
 
 
-def test_a_program_is_swept_as_its_runs_one_by_one() -> None:
+def test_a_program_is_swept_as_its_runs_one_by_one():
     found = lu.sweep(
         program=ranks(), policies=["base", "adv1"], budgets=["100%", "50%"], machine="p4000"
     )
@@ -42,7 +39,7 @@ def test_a_program_is_swept_as_its_runs_one_by_one() -> None:
     assert str(found) == f"Sweep({len(frame)} runs of ranks)"
 
 
-def test_budgets_of_a_program_may_be_bytes() -> None:
+def test_budgets_of_a_program_may_be_bytes():
     half = trace_of(ranks()).peak_bytes // 2
     one, other = (
         lu.sweep(program=ranks(), policies="base", budgets=budget, machine="p4000").results[0]
@@ -51,7 +48,7 @@ def test_budgets_of_a_program_may_be_bytes() -> None:
     assert one["budget_bytes"] == pytest.approx(other["budget_bytes"], abs=1)
 
 
-def test_a_folder_keeps_programs_beside_graphs(tmp_path: Path) -> None:
+def test_a_folder_keeps_programs_beside_graphs(tmp_path):
     graph = lu.as_graph(nx.karate_club_graph())
     subjects = [Subject(name="karate", graph=graph), Subject(name="ranks", graph=ranks())]
     settings = Settings(policies=("base",), rates=(0.0,), gpus=("p4000",))
@@ -66,7 +63,7 @@ def test_a_folder_keeps_programs_beside_graphs(tmp_path: Path) -> None:
     assert other[1].digest != subjects[1].digest
 
 
-def test_graphs_and_algorithms_are_swept_by_the_same_call(tmp_path: Path) -> None:
+def test_graphs_and_algorithms_are_swept_by_the_same_call(tmp_path):
     options: dict[str, Any] = {"policies": "base", "budgets": "100%", "machine": "p4000"}
     graph = nx.karate_club_graph()
     one = lu.sweep(graph, **options, folder=tmp_path / "kept")
@@ -76,7 +73,7 @@ def test_graphs_and_algorithms_are_swept_by_the_same_call(tmp_path: Path) -> Non
     assert {row["graph"] for row in search.results} == {"karate", "again"}
 
 
-def test_a_program_comes_first_and_texts_name_several() -> None:
+def test_a_program_comes_first_and_texts_name_several():
     found = lu.sweep(ranks(), policies="base,auto", budgets="100%, 50%", machine="h200,p4000")
     assert {row["policy"] for row in found.results} == {"base", "auto", "best"}
     assert {row["gpu"] for row in found.results} == {"h200", "p4000"}
@@ -131,20 +128,20 @@ def test_a_program_comes_first_and_texts_name_several() -> None:
         "no budgets",
     ],
 )
-def test_bad_calls_are_one_line(options: dict[str, Any], message: str) -> None:
+def test_bad_calls_are_one_line(options, message):
     with pytest.raises(LouvainUmError, match=message) as error:
         lu.sweep(**options)
     assert "\n" not in str(error.value)
 
 
-def test_a_declared_program_is_not_measured(tmp_path: Path) -> None:
+def test_a_declared_program_is_not_measured(tmp_path):
     settings = Settings(policies=("base",), rates=(0.0,), device="cuda")
     with pytest.raises(OptionError, match="no kernels to measure"):
         sweep_of([Subject(name="ranks", graph=ranks())], settings, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_programs_of_other_kinds_of_accesses_are_other_programs() -> None:
+def test_programs_of_other_kinds_of_accesses_are_other_programs():
     writes = Gather(5), Atomic(5), {"run": (Stream(), Gather(5))}, {"run": (Stream(), Atomic(5))}
     digests = [
         Subject(

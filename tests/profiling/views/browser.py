@@ -1,7 +1,5 @@
 """A headless Chromium, driven through its own debugging pipe: no driver, no library."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -9,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 PROGRAMS = (
@@ -24,7 +21,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """Chromium reads commands from 3 and answers on 4, whatever those are here."""
 
 
-def find() -> str | None:
+def find():
     """Return a browser's path, None where there is none; LOUVAIN_UM_BROWSER names another."""
     named = os.environ.get("LOUVAIN_UM_BROWSER")
     return named or next(filter(None, map(shutil.which, PROGRAMS)), None)
@@ -33,7 +30,7 @@ def find() -> str | None:
 class Browser:
     """One page; `errors` holds what its console complained of."""
 
-    def __init__(self, program: str, folder: Path, *, width: int = 1280, height: int = 900) -> None:
+    def __init__(self, program, folder, *, width=1280, height=900):
         theirs, self.out = os.pipe()
         self.back, answers = os.pipe()
         self.errors: list[str] = []
@@ -56,13 +53,13 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
 
-    def open(self, path: Path) -> None:
+    def open(self, path):
         """Open a file and wait until it is loaded."""
         self.events.clear()
         self.send("Page.navigate", url=path.resolve().as_uri())
         self.until(lambda: any(e["method"] == "Page.loadEventFired" for e in self.events))
 
-    def run(self, script: str) -> Any:
+    def run(self, script):
         """Return what an expression, or the promise it is, comes to."""
         result = self.send(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
@@ -70,7 +67,7 @@ class Browser:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 20) -> Any:
+    def wait(self, script, seconds=20):
         """Wait until an expression is true, and return it."""
         end = time.monotonic() + seconds
         while not (value := self.run(script)):
@@ -78,13 +75,13 @@ class Browser:
             time.sleep(0.02)
         return value
 
-    def click(self, selector: str) -> None:
+    def click(self, selector):
         """Click in the middle of an element, as a hand does."""
         x, y = self.middle(selector)
         for kind in ("mousePressed", "mouseReleased"):
             self.mouse(kind, x, y, button="left", clickCount=1)
 
-    def middle(self, selector: str) -> tuple[float, float]:
+    def middle(self, selector):
         """Bring an element into view, and return its middle."""
         found = self.run(
             f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
@@ -93,11 +90,11 @@ class Browser:
         )
         return found[0], found[1]
 
-    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+    def mouse(self, kind, x, y, **more):
         """Let the mouse do something."""
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
-    def send(self, method: str, **params: Any) -> Any:
+    def send(self, method, **params):
         """Send a command and return its result."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
@@ -111,7 +108,7 @@ class Browser:
         assert "error" not in answer, answer["error"]
         return answer["result"]
 
-    def until(self, done: Any, answers: list[dict[str, Any]] | None = None) -> None:
+    def until(self, done, answers=None):
         """Take in what the browser says until something holds, half a minute at most."""
         end = time.monotonic() + 30
         while not done():
@@ -130,7 +127,7 @@ class Browser:
                     self.events.append(message)
                     self._complaint(message)
 
-    def _complaint(self, message: dict[str, Any]) -> None:
+    def _complaint(self, message):
         method, params = message["method"], message.get("params", {})
         if method == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(params["exceptionDetails"]))
@@ -143,7 +140,7 @@ class Browser:
             if not url.startswith(("file:", "data:", "blob:", "about:")):
                 self.errors.append(f"asked the network for {url}")
 
-    def close(self) -> None:
+    def close(self):
         """End the browser."""
         os.write(self.out, b'{"id": 0, "method": "Browser.close"}\0')
         try:

@@ -1,7 +1,5 @@
 """Sessions made up: every number in them is known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,7 @@ PHASES = (("load", -1, 0, 10), ("move", 0, 10, 60), ("aggregate", 0, 60, 80), ("
 """Name, level, and milliseconds from when to when."""
 
 
-def lifetimes() -> tuple[Lifetime, ...]:
+def lifetimes():
     address, found = BASE, []
     for name, group, nbytes, level in ARRAYS:
         found.append(
@@ -40,7 +38,7 @@ def lifetimes() -> tuple[Lifetime, ...]:
     return tuple(found)
 
 
-def phases() -> tuple[PhaseSpan, ...]:
+def phases():
     found = []
     for name, level, start, end in PHASES:
         size = {"vertices": 1000, "arcs": 5000} if level == 0 else {}
@@ -56,11 +54,11 @@ def phases() -> tuple[PhaseSpan, ...]:
     return tuple(sorted(found, key=lambda span: (span.start_ns, -span.end_ns)))
 
 
-def paged_run(times: int = 3, **metadata: Any) -> Session:
+def paged_run(times=3, **metadata):
     """Return a run whose targets come block by block, `times` over, evicted in between."""
     rows: list[dict[str, int]] = []
 
-    def event(time: float, kind: Kind, address: int, **columns: int) -> None:
+    def event(time, kind, address, **columns):
         rows.append({"time": round(time), "kind": kind, "address": address, **columns})
 
     for sweep in range(times):
@@ -119,7 +117,7 @@ def paged_run(times: int = 3, **metadata: Any) -> Session:
     )
 
 
-def cpu_run() -> Session:
+def cpu_run():
     """Return a run on the CPU: phases and arrays, no events."""
     about = {
         "device": "cpu", "method": "louvain", "seconds": 0.1, "complete": True,
@@ -128,7 +126,7 @@ def cpu_run() -> Session:
     return Session(metadata=about, lifetimes=lifetimes(), phases=phases())
 
 
-def sweep_rows() -> list[dict[str, Any]]:
+def sweep_rows():
     """Return results of two graphs, three policies and two oversubscriptions, modelled."""
     rows = []
     for graph, scale in (("uk-2002-like", 1.0), ("karate", 2.0)):

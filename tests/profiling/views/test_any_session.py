@@ -1,7 +1,5 @@
 """Whatever a session holds, views show it, and every byte is somewhere."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,7 +20,7 @@ MOVES = (Kind.HTOD, Kind.DTOH)
 
 
 @st.composite
-def sessions(draw: st.DrawFn) -> Session:
+def sessions(draw):
     many = draw(st.integers(0, 4))
     lives, address = [], 1 << 21
     for at in range(many):
@@ -75,7 +73,7 @@ def sessions(draw: st.DrawFn) -> Session:
 
 @settings(max_examples=40, deadline=None)
 @given(sessions())
-def test_every_byte_is_somewhere(session: Session):
+def test_every_byte_is_somewhere(session):
     analysis = SessionAnalysis(session)
     moved = sum(analysis.total(kind) for kind in MOVES)
     told = session.summary()
@@ -106,7 +104,7 @@ def test_every_byte_is_somewhere(session: Session):
 
 @settings(max_examples=12, deadline=None)
 @given(sessions(), sessions())
-def test_every_session_is_shown(first: Session, second: Session):
+def test_every_session_is_shown(first, second):
     page = render(first, other=second)
     assert page.rstrip().endswith("</html>")
     assert verdict(SessionAnalysis(first)).finding

@@ -1,10 +1,6 @@
 """The page as a reader finds it: opened in a browser, sorted, zoomed, without an error."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +17,7 @@ VIEW = f"document.querySelector('{MAP} canvas').dataset.view"
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(tmp_path_factory):
     program = find()
     if program is None:
         pytest.skip("no Chromium is installed")
@@ -31,7 +27,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser, tmp_path: Path) -> Browser:
+def page(browser, tmp_path):
     path = tmp_path / "report.html"
     write(paged_run(), path, other=paged_run(times=1, policy="adv2"))
     browser.errors.clear()
@@ -40,14 +36,14 @@ def page(browser: Browser, tmp_path: Path) -> Browser:
     return browser
 
 
-def column(browser: Browser, table: str, at: int) -> list[str]:
+def column(browser, table, at):
     found: list[str] = browser.run(
         f"[...document.querySelectorAll('#{table} tbody tr')].map(r => r.cells[{at}].textContent)"
     )
     return found
 
 
-def test_a_table_is_sorted(page: Browser):
+def test_a_table_is_sorted(page):
     head = "#by-array thead th:nth-child(3)"
     page.click(f"{head} button")
     assert page.run(f"document.querySelector('{head}').getAttribute('aria-sort')") == "descending"
@@ -62,8 +58,8 @@ def test_a_table_is_sorted(page: Browser):
     assert page.errors == []
 
 
-def test_a_map_is_drawn_and_zoomed(page: Browser):
-    def colours() -> int:
+def test_a_map_is_drawn_and_zoomed(page):
+    def colours():
         return int(
             page.run(
                 f"""(() => {{ const c = document.querySelector('{MAP} canvas');
@@ -92,7 +88,7 @@ def test_a_map_is_drawn_and_zoomed(page: Browser):
     assert page.errors == []
 
 
-def test_every_layer_of_both_sessions_is_drawn(page: Browser):
+def test_every_layer_of_both_sessions_is_drawn(page):
     for name in ("maps", "second"):
         box = f'.pagemap[data-map="{name}"]'
         titles = page.run(
@@ -114,7 +110,7 @@ def test_every_layer_of_both_sessions_is_drawn(page: Browser):
     assert page.errors == []
 
 
-def test_names_are_text_whatever_they_hold(page: Browser):
+def test_names_are_text_whatever_they_hold(page):
     assert page.run("document.images.length") == 0
     assert HOSTILE in page.run("document.getElementById('by-array').textContent")
     assert HOSTILE in page.run("document.getElementById('kernels').textContent")
@@ -122,7 +118,7 @@ def test_names_are_text_whatever_they_hold(page: Browser):
 
 
 @pytest.mark.parametrize("what", ["cpu", "sweep"])
-def test_other_reports_open_as_well(browser: Browser, tmp_path: Path, what: str):
+def test_other_reports_open_as_well(browser, tmp_path, what):
     path = tmp_path / "report.html"
     if what == "cpu":
         write(cpu_run(), path)
@@ -136,7 +132,7 @@ def test_other_reports_open_as_well(browser: Browser, tmp_path: Path, what: str)
     assert browser.errors == []
 
 
-def test_billions_fit_where_they_are_told(browser: Browser, tmp_path: Path):
+def test_billions_fit_where_they_are_told(browser, tmp_path):
     session = paged_run(peak_bytes={"graph": 1 << 50}, seconds=1e6)
     first = session.maps[0]
     counts = np.full_like(first.counts, 3_000_000)

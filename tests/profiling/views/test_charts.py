@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -58,7 +54,7 @@ def test_levels_stand_beside_their_like():
     assert bars == [(0, 30), (0, 10), (3, 5), (0, 1), (1, 1), (2, 1)]
 
 
-def test_one_session_has_every_form_of_the_thesis(tmp_path: Path):
+def test_one_session_has_every_form_of_the_thesis(tmp_path):
     data = Array(name="targets.0", group="graph", nbytes=8 << 20)
     queue = Array(name="queue", group="scratch", nbytes=2 << 20, starts="nowhere")
     scan = Touches.runs([0, 1], 0, [data.pages, queue.pages])
@@ -81,7 +77,7 @@ def test_a_run_without_a_gpu_has_fewer():
     assert charts([Session()]) == {}
 
 
-def test_files_are_written_whole(tmp_path: Path):
+def test_files_are_written_whole(tmp_path):
     paths = save([cpu_run()], tmp_path / "charts", suffix=".svg")
     assert [path.name for path in paths] == [
         "level-times.svg",

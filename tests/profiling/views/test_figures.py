@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +18,7 @@ from louvain_um.profiling.views.table import format_value
 from tests.profiling.views.made import BASE, BLOCK, MIB, MS, cpu_run, paged_run, phases
 
 
-def rows_of(table: tables.Table, key: str) -> dict[str, dict[str, object]]:
+def rows_of(table, key):
     return {row[key]: dict(row) for row in table.rows}
 
 
@@ -220,7 +218,7 @@ def test_room_that_the_run_makes_itself_is_told_apart():
 
 
 def test_the_verdict_on_other_runs():
-    def finding(session: Session) -> str:
+    def finding(session):
         return verdict(SessionAnalysis(session)).finding
 
     assert "on demand" in finding(paged_run(times=1, seconds=0.01))

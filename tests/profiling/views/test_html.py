@@ -1,11 +1,8 @@
 """Reports as pages: whole, safe against hostile names, with evidence at every figure."""
 
-from __future__ import annotations
-
 import builtins
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,7 +80,7 @@ def test_sources_say_what_came_of_them_and_what_was_lost():
     assert "1,234 events" in render(paged_run(about_sources=told)).partition('id="sources"')[2]
 
 
-def test_the_api_writes_it(tmp_path: Path):
+def test_the_api_writes_it(tmp_path):
     graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
     session = profile(graph, device="cpu")
     path = tmp_path / "out.html"
@@ -98,10 +95,10 @@ def test_the_api_writes_it(tmp_path: Path):
     assert HOSTILE not in paged_run()._repr_html_()
 
 
-def test_without_jinja_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_without_jinja_the_remedy_is_named(monkeypatch, tmp_path):
     real = builtins.__import__
 
-    def refuse(name: str, *rest: object, **more: object) -> object:
+    def refuse(name, *rest, **more):
         if name.startswith("louvain_um.profiling.views.html.page"):
             raise ImportError("no", name="jinja2")
         return real(name, *rest, **more)  # type: ignore[arg-type]
@@ -151,7 +148,7 @@ def test_rebinning_keeps_the_sum():
     assert rebin(values, edges, np.array([-5.0, 40.0])).ravel().tolist() == [12]
 
 
-def layer(values: np.ndarray, kinds: np.ndarray | None = None) -> Layer:
+def layer(values, kinds=None):
     return Layer(name="l", title="L", unit="bytes", evidence="measured", values=values, kinds=kinds)
 
 
@@ -169,7 +166,7 @@ def test_a_cell_is_a_byte():
     assert half.kinds.tolist() == [[1, 3]]
 
 
-def test_maps_never_take_more_than_their_room(monkeypatch: pytest.MonkeyPatch):
+def test_maps_never_take_more_than_their_room(monkeypatch):
     random = np.random.default_rng(3)
     noise = layer(random.integers(0, 1 << 30, (600, 1024)).astype(float))
     monkeypatch.setattr(payload, "layers", lambda analysis, axis: [noise, noise])
@@ -188,7 +185,7 @@ def modelled(session):
     return replace(session, metadata={**session.metadata, "sources": sources})
 
 
-def badges(page: str) -> list[str]:
+def badges(page):
     found = BADGE.findall(page)
     assert all(kind == text for kind, text in found)
     return [kind for kind, _ in found]

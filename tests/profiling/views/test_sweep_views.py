@@ -1,10 +1,6 @@
-from __future__ import annotations
-
 import io
 import re
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -96,7 +92,7 @@ def test_why_a_policy_won():
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_folder_comes_back(tmp_path: Path, suffix: str):
+def test_a_folder_comes_back(tmp_path, suffix):
     for name, table in (("results", sweep_rows()), ("groups", GROUPS)):
         frame = pd.DataFrame(table)
         path = tmp_path / f"{name}{suffix}"
@@ -127,7 +123,7 @@ def test_any_table_will_do():
         ({"feasible": "perhaps"}, "feasible of row 1 is 'perhaps'; run the sweep again"),
     ],
 )
-def test_damage_is_named(change: dict[str, Any], said: str):
+def test_damage_is_named(change, said):
     with pytest.raises(LouvainUmError, match=said):
         Sweep.of([{**sweep_rows()[0], **change}])
     missing = sweep_rows()[0]
@@ -137,7 +133,7 @@ def test_damage_is_named(change: dict[str, Any], said: str):
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_no_number_is_cut_off_whatever_the_width(width: int):
+def test_no_number_is_cut_off_whatever_the_width(width):
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
     terminal.show([paged_run()], console=console)
@@ -148,7 +144,7 @@ def test_no_number_is_cut_off_whatever_the_width(width: int):
         assert word in text
 
 
-def ends(page: str) -> list[list[tuple[str, str]]]:
+def ends(page):
     """Return colours and names at the ends of lines, by chart."""
     charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     return [re.findall(r'class="end" data-colour="(#\w+)"[^>]*>([^<]*)', one) for one in charts]
@@ -202,7 +198,7 @@ def test_figures_of_several_graphs_are_means():
     assert "2 times as fast as base: it saves 1 s of serving faults (100 evictions" in one
 
 
-def test_without_pyarrow_the_csv_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_pyarrow_the_csv_is_read(tmp_path, monkeypatch):
     from louvain_um.profiling.sweep import files
 
     pd.DataFrame(sweep_rows()).to_csv(tmp_path / "results.csv", index=False)

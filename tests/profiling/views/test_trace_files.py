@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 
@@ -62,7 +59,7 @@ def test_slices_of_a_track_never_overlap():
             ends[track] = event["ts"] + event["dur"]
 
 
-def test_too_many_events_are_merged_and_it_is_said(monkeypatch: pytest.MonkeyPatch):
+def test_too_many_events_are_merged_and_it_is_said(monkeypatch):
     monkeypatch.setattr(timeline, "MOST", 60)
     found = trace(paged_run())
     moved = [e for e in found["traceEvents"] if e["ph"] in "Xi" and "bytes" in e["args"]]
@@ -72,7 +69,7 @@ def test_too_many_events_are_merged_and_it_is_said(monkeypatch: pytest.MonkeyPat
     assert brought == paged_run().summary()["bytes_to_device"]
 
 
-def test_files_by_their_names(tmp_path: Path):
+def test_files_by_their_names(tmp_path):
     for name in ("t.json", "t.json.gz"):
         write(paged_run(), tmp_path / name)
         with pytest.raises(LouvainUmError, match="exists already"):
@@ -92,7 +89,7 @@ def test_nothing_of_a_session_is_left_out():
     assert Kind.KERNEL in session.events["kind"]
 
 
-def test_a_session_writes_its_timeline(tmp_path: Path):
+def test_a_session_writes_its_timeline(tmp_path):
     session = Session.of(paged_run())
     for name in ("run.json", "run.json.gz"):
         session.timeline(tmp_path / name)

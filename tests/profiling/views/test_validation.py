@@ -1,10 +1,7 @@
 """A measured and a modelled sweep side by side, and where the model misses."""
 
-from __future__ import annotations
-
 import io
 import math
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -18,12 +15,12 @@ from louvain_um.profiling.views.sweep.validation import by_policy, misses, pairs
 from tests.profiling.views.made import sweep_rows
 
 
-def modelled(**change: Any) -> list[dict[str, Any]]:
+def modelled(**change):
     about = {"gpu": "h200", "vertices": 34, "arcs": 156, **change}
     return [{**row, **about} for row in sweep_rows()]
 
 
-def measured(**change: Any) -> list[dict[str, Any]]:
+def measured(**change):
     about = {"evidence": "measured", "gpu": "NVIDIA H200", "bytes_remote": None, **change}
     return [{**row, **about} for row in modelled()]
 
@@ -40,7 +37,7 @@ def measured(**change: Any) -> list[dict[str, Any]]:
         ({"bytes_to_device": 200, "bytes_loaded": 100, "seconds": 3.0, "load_seconds": 2.0}, ()),
     ],
 )
-def test_limits(change: dict[str, Any], missed: tuple[str, ...]):
+def test_limits(change, missed):
     run = {"bytes_to_device": 100, "bytes_to_host": 0, "fault_groups": 10, "seconds": 1.0}
     assert misses(ratios(run, {**run, **change})) == missed
 

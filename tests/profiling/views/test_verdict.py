@@ -1,7 +1,5 @@
 """The verdict follows from a session's own costs and machine, and names its cause."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -24,11 +22,11 @@ from louvain_um.profiling.simulator import (
 )
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.verdict import Verdict, verdict
+from louvain_um.profiling.views.session.verdict import verdict
 from tests.profiling.views.made import BASE, MIB, MS, lifetimes, phases
 
 
-def verdict_of(trace: Trace, machine: str = "p4000", **options: object) -> Verdict:
+def verdict_of(trace, machine="p4000", **options):
     run = simulate(trace, machine, **options)  # type: ignore[arg-type]
     return verdict(SessionAnalysis(session_of(trace, run)))
 
@@ -48,7 +46,7 @@ def test_random_accesses_over_the_bus_are_blamed(policy):
 
 def test_the_same_bytes_cost_as_much_as_the_machine_says():
     # 24 MB of labels in place: at random on a P4000 most of a run of 100 ms, streamed a tenth.
-    def measured(name: str, machine: str) -> Verdict:
+    def measured(name, machine):
         columns = {"kind": Kind.REMOTE_ACCESS, "source": Source.ENGINE, "time": 50 * MS,
                    "address": 1 << 40, "bytes": 24_000_000}  # fmt: skip
         events = EventTable({key: np.array([value]) for key, value in columns.items()})
@@ -116,7 +114,7 @@ def test_what_overlapped_with_computing_is_not_blamed():
     assert found.finding.startswith("Memory did not hold the run back")
 
 
-def session(nbytes: int, **metadata: object) -> Session:
+def session(nbytes, **metadata):
     events = EventTable(
         {
             "time": [50 * MS, 95 * MS],

@@ -1,7 +1,5 @@
 """The host's side of counting: rows, maps, and what a tracer asks for."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +11,7 @@ from louvain_um.profiling.sources.tracer.counter_rows import CounterRows, Maps
 from louvain_um.profiling.sources.tracer.state import COPIES, RANGES
 
 
-def test_pages_grow_until_the_rows_fit_and_there_is_always_room_for_another() -> None:
+def test_pages_grow_until_the_rows_fit_and_there_is_always_room_for_another():
     ranges = CounterRows(4096, 1024 + COPIES)
     known = [ranges.enter(f"a{k}", (k + 1) << 32, 1 << 31) for k in range(8)]
     entered = [each for each in known if each is not None]
@@ -27,7 +25,7 @@ def test_pages_grow_until_the_rows_fit_and_there_is_always_room_for_another() ->
     assert ranges.end <= 1024 + COPIES
 
 
-def test_a_small_array_has_copies_of_its_rows() -> None:
+def test_a_small_array_has_copies_of_its_rows():
     ranges = CounterRows(4096, 10_000)
     sizes = {"one": 1, "ten": 40_960, "many": 1_000 * 4096}
     entered = {
@@ -39,7 +37,7 @@ def test_a_small_array_has_copies_of_its_rows() -> None:
     assert ranges.free.in_use == 256 * (COPIES + 10 * COPIES + 1000)
 
 
-def test_rows_of_freed_arrays_are_kept_until_they_are_read() -> None:
+def test_rows_of_freed_arrays_are_kept_until_they_are_read():
     ranges = CounterRows(4096, 100 + COPIES)
     first = ranges.enter("a", 1 << 20, 50 * 4096)
     assert first is not None
@@ -57,7 +55,7 @@ def test_rows_of_freed_arrays_are_kept_until_they_are_read() -> None:
     assert ranges.free.in_use == 0
 
 
-def test_the_table_is_sorted_by_address_and_full_at_some_time() -> None:
+def test_the_table_is_sorted_by_address_and_full_at_some_time():
     ranges = CounterRows(4096, 10_000)
     for k in range(RANGES - 1):
         assert ranges.enter(str(k), (1000 - k) << 20, 100) is not None
@@ -68,7 +66,7 @@ def test_the_table_is_sorted_by_address_and_full_at_some_time() -> None:
     assert (np.diff(table["start"].astype(np.int64)) > 0).all()
 
 
-def test_an_empty_array_hides_no_other() -> None:
+def test_an_empty_array_hides_no_other():
     ranges = CounterRows(4096, 1000)
     ranges.enter("a", 1 << 20, 100)
     ranges.enter("nothing", 1 << 20, 0)
@@ -77,7 +75,7 @@ def test_an_empty_array_hides_no_other() -> None:
     assert table[1]["nbytes"] == 100
 
 
-def test_stretches_that_overlap() -> None:
+def test_stretches_that_overlap():
     ranges = CounterRows(4096, 100)
     ranges.enter("a", 1000, 100)
     assert ranges.overlapping(1099, 1) == ["a"]
@@ -86,7 +84,7 @@ def test_stretches_that_overlap() -> None:
     assert ranges.overlapping(900, 101) == ["a"]
 
 
-def test_maps_stay_within_their_bytes_and_lose_nothing() -> None:
+def test_maps_stay_within_their_bytes_and_lose_nothing():
     maps = Maps(4 * 1000)
     rng = np.random.default_rng(0)
     expected = {}
@@ -100,14 +98,14 @@ def test_maps_stay_within_their_bytes_and_lose_nothing() -> None:
         assert len(counts) << shift >= {"large": 4096, "small": 3, "middle": 100}[name] << 12
 
 
-def test_bins_are_joined_in_pairs() -> None:
+def test_bins_are_joined_in_pairs():
     maps = Maps(1 << 20)
     maps.add("a", 12, np.array([[1, 2, 3, 4]]))
     maps.fold()
     assert maps.found["a"][1].tolist() == [[3, 7, 0, 0]]
 
 
-def test_bins_without_any_count_are_cut_off() -> None:
+def test_bins_without_any_count_are_cut_off():
     maps = Maps(1 << 20)
     maps.add("a", 12, np.array([[0, 2, 0, 0]]))
     maps.add("b", 12, np.array([[0, 0, 3, 0]]))
@@ -116,7 +114,7 @@ def test_bins_without_any_count_are_cut_off() -> None:
     assert (first.counts.tolist(), second.counts.tolist()) == ([[2, 0]], [[0, 3]])
 
 
-def test_a_count_too_large_is_cut_and_said() -> None:
+def test_a_count_too_large_is_cut_and_said():
     maps = Maps(1 << 20)
     maps.add("a", 12, np.array([[2**32 - 1, 1]], np.uint64))
     assert not maps.saturated
@@ -139,15 +137,15 @@ def test_a_count_too_large_is_cut_and_said() -> None:
         {"seconds": 0.0},
     ],
 )
-def test_options_that_make_no_sense(options: dict[str, int]) -> None:
+def test_options_that_make_no_sense(options):
     with pytest.raises(OptionError):
         Tracer(**options)
 
 
-def test_a_result_comes_at_the_end() -> None:
+def test_a_result_comes_at_the_end():
     with pytest.raises(LouvainUmError, match="leave its block"):
         Tracer().result()
 
 
-def test_uses_add_up() -> None:
+def test_uses_add_up():
     assert AccessCounts(1, 2, 3).total == 6

@@ -1,7 +1,5 @@
 """The counters, on a device that is played by NumPy: what kernels do is done here, slowly."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,27 +17,27 @@ class HostArray(np.ndarray):
     """An array of NumPy's with what the counters use of CuPy's."""
 
     @property
-    def data(self) -> Any:
+    def data(self):
         return SimpleNamespace(ptr=self.ctypes.data)
 
-    def get(self) -> Any:
+    def get(self):
         return np.array(self)
 
 
 class HostDevice:
     id = 0
 
-    def clock_offset(self, clock: Any) -> int:
+    def clock_offset(self, clock):
         return AHEAD
 
-    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
+    def zeros(self, shape, dtype):
         return np.zeros(shape, dtype).view(HostArray)
 
 
 class Run:
     """A histogram, a clock that is set by hand, and kernels' accesses."""
 
-    def __init__(self, **sizes: Any) -> None:
+    def __init__(self, **sizes):
         self.now = 5_000_000
         whole: dict[str, Any] = {
             "page_bytes": 4096, "bins": 8, "nbytes": 1 << 20, "seconds": 8e-3, "period": 0,
@@ -51,7 +49,7 @@ class Run:
             **{**whole, **sizes},
         )
 
-    def access(self, address: int, use: int = 0, times: int = 1, block: int = 0) -> None:
+    def access(self, address, use=0, times=1, block=0):
         """Count as `snippet` does."""
         histogram, state = self.histogram, self.histogram.state
         ranges = state["ranges"][: int(state["count"])]
@@ -66,11 +64,11 @@ class Run:
         column = min(elapsed >> int(state["bin_shift"]), int(state["last_bin"]))
         histogram.cells[use, row, column] += times
 
-    def new_counts(self) -> dict[str, list[int]]:
+    def new_counts(self):
         return {each.name: each.counts.tolist() for each in self.histogram.new_counts()}
 
 
-def test_news_are_of_arrays_and_uses_and_come_once() -> None:
+def test_news_are_of_arrays_and_uses_and_come_once():
     run = Run()
     run.histogram.enter("a", 1 << 20, 10_000)
     run.histogram.enter("b", (1 << 20) + 10_240, 100)
@@ -89,7 +87,7 @@ def test_news_are_of_arrays_and_uses_and_come_once() -> None:
     assert run.new_counts() == {"a": [0, 0, 1]}
 
 
-def test_counts_outlive_their_array_and_go_to_its_map() -> None:
+def test_counts_outlive_their_array_and_go_to_its_map():
     run = Run(nbytes=4 * len(USES) * 8 * (COPIES + 8))
     run.histogram.enter("a", 1 << 20, 8192)
     run.histogram.launch()
@@ -118,7 +116,7 @@ def test_counts_outlive_their_array_and_go_to_its_map() -> None:
     assert maps["a"].counts[1, bins[1]] == 7
 
 
-def test_bins_are_joined_before_a_launch_that_is_late() -> None:
+def test_bins_are_joined_before_a_launch_that_is_late():
     run = Run(seconds=1e-6)
     run.histogram.enter("a", 1 << 20, 4096)
     for _ in range(50):
@@ -136,7 +134,7 @@ def test_bins_are_joined_before_a_launch_that_is_late() -> None:
     assert page.edges[0] <= 5_000_000 < page.edges[1] + SLACK
 
 
-def test_what_was_collected_is_joined_as_well() -> None:
+def test_what_was_collected_is_joined_as_well():
     run = Run()
     run.histogram.enter("a", 1 << 20, 4096)
     run.histogram.launch()
@@ -149,7 +147,7 @@ def test_what_was_collected_is_joined_as_well() -> None:
     assert page.edges[0] <= 5_000_000 < page.edges[1]
 
 
-def test_an_array_that_shrinks_and_one_that_comes_again() -> None:
+def test_an_array_that_shrinks_and_one_that_comes_again():
     run = Run()
     run.histogram.enter("a", 1 << 20, 8192)
     run.histogram.launch()
@@ -168,7 +166,7 @@ def test_an_array_that_shrinks_and_one_that_comes_again() -> None:
 
 
 @pytest.mark.parametrize("taken", [0, 7, 10, 25])
-def test_a_log_keeps_what_it_holds_and_counts_the_rest(taken: int) -> None:
+def test_a_log_keeps_what_it_holds_and_counts_the_rest(taken):
     run = Run(period=4)
     log = run.histogram.log.view(LOG)
     log["time"] = 7 * 10**6 - AHEAD

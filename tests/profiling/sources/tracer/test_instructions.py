@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from louvain_um.profiling.sources.tracer.instructions import (
@@ -40,7 +38,7 @@ A = "%rd1"
          PtxAccess("atomic", A, nbytes="%r2")),
     ],
 )  # fmt: skip
-def test_accesses_of_global_memory(text: str, access: PtxAccess) -> None:
+def test_accesses_of_global_memory(text, access):
     assert access_of(statements(text)[0]) == access
 
 
@@ -67,7 +65,7 @@ def test_accesses_of_global_memory(text: str, access: PtxAccess) -> None:
         "fma.rn.f64 %fd1, %fd2, %fd3, %fd4;",
     ],
 )
-def test_what_reaches_no_global_memory(text: str) -> None:
+def test_what_reaches_no_global_memory(text):
     assert access_of(statements(text)[0]) is None
 
 
@@ -83,12 +81,12 @@ def test_what_reaches_no_global_memory(text: str) -> None:
         ("ld.global.u32 %r1, %rd1;", "without an address"),
     ],
 )  # fmt: skip
-def test_what_is_not_known_is_named(text: str, name: str) -> None:
+def test_what_is_not_known_is_named(text, name):
     with pytest.raises(UnknownInstruction, match=name):
         access_of(statements(text)[0])
 
 
-def test_calls_name_their_function() -> None:
+def test_calls_name_their_function():
     assert callee(statements("call.uni (retval0), _Z1fj, (param0);")[0]) == "_Z1fj"
     assert callee(statements("call f;")[0]) == "f"
     with pytest.raises(UnknownInstruction, match="by pointer"):

@@ -1,11 +1,8 @@
 """Every kernel of the engine is rewritten: all accesses are found, and an assembler agrees."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -28,17 +25,17 @@ ACCESS = re.compile(
 Those that name no space may be of global memory, too."""
 
 
-def types_of(source: str) -> str:
+def types_of(source):
     """Return template arguments that some of a source's kernels take: others for each source."""
     known = sorted({types for each in kernel_list.CATALOGUE[source].values() for types in each})
     return known[sorted(kernel_list.CATALOGUE).index(source) % len(known)]
 
 
-def head(target: str = "sm_90") -> str:
+def head(target="sm_90"):
     return f".version 8.0\n.target {target}\n.address_size 64\n"
 
 
-def kernel(*body: str, name: str = "k") -> str:
+def kernel(*body, name="k"):
     lines = "\n".join(body)
     return (
         f".entry {name}(.param .u64 p) {{\n.reg .pred %p<9>; .reg .b32 %r<9>; "
@@ -46,7 +43,7 @@ def kernel(*body: str, name: str = "k") -> str:
     )
 
 
-def ptx_of(source: str, names: list[str], folder: Path = images.FOLDER) -> str:
+def ptx_of(source, names, folder=images.FOLDER):
     try:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
@@ -55,7 +52,7 @@ def ptx_of(source: str, names: list[str], folder: Path = images.FOLDER) -> str:
     return image.code.rstrip(b"\0").decode()
 
 
-def assemble(ptx: str, folder: Path) -> None:
+def assemble(ptx, folder):
     """Run the toolkit's assembler, where there is one that knows the target."""
     assembler = shutil.which("ptxas")
     if assembler is None:
@@ -75,7 +72,7 @@ def assemble(ptx: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("source", sorted(kernel_list.CATALOGUE))
-def test_every_access_of_the_engine_is_counted(source: str) -> None:
+def test_every_access_of_the_engine_is_counted(source):
     names = list(kernel_list.together(source, types_of(source)))
     ptx = ptx_of(source, names)
     done = rewrite(ptx)
@@ -91,13 +88,13 @@ def test_every_access_of_the_engine_is_counted(source: str) -> None:
 
 
 @pytest.mark.deep
-def test_what_is_made_of_the_engine_assembles(tmp_path: Path) -> None:
+def test_what_is_made_of_the_engine_assembles(tmp_path):
     names = list(kernel_list.together("relabel", ""))
     assemble(rewrite(ptx_of("relabel", names)).text, tmp_path)
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_every_form_assembles(log: bool, tmp_path: Path) -> None:
+def test_every_form_assembles(log, tmp_path):
     done = rewrite(ptx_of("forms", ["touch"], FORMS), log=log)
     assert sorted(done.sites.values()) == [1, 24]
     assert done.left == {}
@@ -106,7 +103,7 @@ def test_every_form_assembles(log: bool, tmp_path: Path) -> None:
     assemble(done.text, tmp_path)
 
 
-def test_names_and_numbers_as_addresses_and_sizes_assemble(tmp_path: Path) -> None:
+def test_names_and_numbers_as_addresses_and_sizes_assemble(tmp_path):
     body = (
         ".shared .align 16 .b8 own[256]; .shared .align 8 .b64 gate;",
         "ld.global.u32 %r1, [table];",
@@ -122,7 +119,7 @@ def test_names_and_numbers_as_addresses_and_sizes_assemble(tmp_path: Path) -> No
     assemble(done.text, tmp_path)
 
 
-def test_a_guarded_instruction_counts_under_its_guard() -> None:
+def test_a_guarded_instruction_counts_under_its_guard():
     text = rewrite(
         head() + kernel("@%p1 ld.global.u32 %r1, [%rd1];", "@!%p2 st.global.u32 [%rd1+4], %r1;")
     ).text
@@ -133,12 +130,12 @@ def test_a_guarded_instruction_counts_under_its_guard() -> None:
     assert "add.s64 %_a, %rd1, 4;" in second
 
 
-def test_labels_stay_before_the_count() -> None:
+def test_labels_stay_before_the_count():
     text = rewrite(head() + kernel("$L1: ld.global.u32 %r1, [%rd1];", "bra $L1;")).text
     assert re.search(r"\$L1: \{\n\.reg .*\$_out:\n\}\n\tld\.global\.u32", text, re.DOTALL)
 
 
-def test_functions_around_an_unknown_instruction_are_left_as_they_are() -> None:
+def test_functions_around_an_unknown_instruction_are_left_as_they_are():
     helper = ".func helper() {\n.reg .b64 %rd<2>;\nst.global.u64 [%rd1], %rd1;\nret;\n}\n"
     strange = kernel("call helper;", "surge.global.u32 [%rd1];", name="strange")
     caller = kernel("call helper;", "ld.global.u32 %r1, [%rd1];", name="caller")
@@ -156,18 +153,18 @@ def test_functions_around_an_unknown_instruction_are_left_as_they_are() -> None:
     assert caller in done.text
 
 
-def test_functions_from_elsewhere_are_unknown() -> None:
+def test_functions_from_elsewhere_are_unknown():
     text = head() + ".extern .func vprintf();\n" + kernel("call vprintf;")
     assert rewrite(text).left == {"k": "call of vprintf"}
 
 
 @pytest.mark.parametrize("text", [head("sm_61"), ".version 8.0\n.target sm_90\n", ""])
-def test_what_cannot_be_instrumented(text: str) -> None:
+def test_what_cannot_be_instrumented(text):
     with pytest.raises(PtxError, match="cannot be instrumented"):
         rewrite(text + kernel("ret;"))
 
 
-def test_versions_follow_the_driver() -> None:
+def test_versions_follow_the_driver():
     assert isa((13, 0)) == (9, 0)
     assert isa((12, 4)) == (8, 4)
     assert isa((12, 9)) == (8, 8)
@@ -177,7 +174,7 @@ def test_versions_follow_the_driver() -> None:
     assert for_driver("", (13, 0)) == ""
 
 
-def test_the_device_reads_what_the_host_writes() -> None:
+def test_the_device_reads_what_the_host_writes():
     assert FIRST_RANGE % 16 == 0
     assert RANGE.itemsize == 32
     assert LOG.itemsize == 24

@@ -1,7 +1,5 @@
 """A module is rewritten once; what was kept is what was done."""
 
-from __future__ import annotations
-
 import pytest
 
 from louvain_um.gpu.runtime import image_cache

@@ -1,7 +1,5 @@
 """Engines get instrumented kernels without a change of theirs, through the context."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 
@@ -17,28 +15,28 @@ from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
 class Others(compile.Kernels):
     """Kernels that only note what they are asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.asked: list[Any] = []
 
-    def get(self, *args: Any, **options: Any) -> Any:
+    def get(self, *args, **options):
         self.asked.append(("get", *args[:3]))
 
-    def prepare(self, units: Any, *args: Any) -> None:
+    def prepare(self, units, *args):
         self.asked.append(("prepare", *units))
 
-    def resident_blocks(self, *args: Any, **options: Any) -> int:
+    def resident_blocks(self, *args, **options):
         self.asked.append(("resident_blocks", *args))
         return 7
 
 
-def test_others_serve_the_engine_in_their_context_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_serve_the_engine_in_their_context_alone(monkeypatch):
     own: list[Any] = []
     monkeypatch.setattr(compile.Kernels, "get", lambda self, *a, **o: own.append(a[:3]))
     others, elsewhere = Others(), Others()
     kernel: Any = object()
 
-    def ask() -> None:
+    def ask():
         compile.kernels.get("move", "move", "u32, u32")
 
     with compile.using(others):
@@ -60,15 +58,15 @@ def test_others_serve_the_engine_in_their_context_alone(monkeypatch: pytest.Monk
     assert own == [("move", "move", "u32, u32")] * 2
 
 
-def test_an_error_ends_it() -> None:
+def test_an_error_ends_it():
     others = Others()
     with pytest.raises(ZeroDivisionError), compile.using(others):
         raise ZeroDivisionError
     assert compile._substitute.get() is None
 
 
-def test_without_a_compiler_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> None:
+def test_without_a_compiler_there_is_a_reason(monkeypatch):
+    def missing():
         raise DeviceUnavailableError("NVRTC was not found; pip install it")
 
     monkeypatch.setattr(nvrtc, "compiler", missing)
@@ -76,7 +74,7 @@ def test_without_a_compiler_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -
         Tracer().start(SessionClock())
 
 
-def test_a_tracer_that_saw_nothing_says_so() -> None:
+def test_a_tracer_that_saw_nothing_says_so():
     pytest.importorskip("cupy")
     tracer = Tracer()
     try:
@@ -93,7 +91,7 @@ def test_a_tracer_that_saw_nothing_says_so() -> None:
     assert tracer.about()["launches"] == 0
 
 
-def test_a_run_without_kernels_needs_no_device() -> None:
+def test_a_run_without_kernels_needs_no_device():
     pytest.importorskip("cupy")
     tracer = Tracer()
     try:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from louvain_um.profiling.sources.tracer.tokenizer import PtxError, functions, statements
@@ -45,7 +43,7 @@ $L__BB0_1:	@!%p1 ld.global.v2.u32 {%r1, %r2}, [%rd1+-8];
 """
 
 
-def test_a_module_falls_into_statements_that_cover_it() -> None:
+def test_a_module_falls_into_statements_that_cover_it():
     parsed = statements(MODULE)
     end = 0
     for statement in parsed:
@@ -59,7 +57,7 @@ def test_a_module_falls_into_statements_that_cover_it() -> None:
     assert kinds.count("label") == 1
 
 
-def test_functions_have_names_and_bodies() -> None:
+def test_functions_have_names_and_bodies():
     add, main = functions(statements(MODULE))
     assert (add.name, add.entry) == ("_Z3addj", False)
     assert (main.name, main.entry) == ("main", True)
@@ -69,7 +67,7 @@ def test_functions_have_names_and_bodies() -> None:
     ]  # fmt: skip
 
 
-def test_an_instruction_in_all_its_parts() -> None:
+def test_an_instruction_in_all_its_parts():
     load, branch, compare, call, wait = (
         s for s in functions(statements(MODULE))[1].statements if s.kind == "instruction"
     )
@@ -99,6 +97,6 @@ def test_an_instruction_in_all_its_parts() -> None:
         ('.file 1 "open', "line 1: .* is no PTX"),
     ],
 )
-def test_what_is_no_ptx_is_told_with_its_line(text: str, complaint: str) -> None:
+def test_what_is_no_ptx_is_told_with_its_line(text, complaint):
     with pytest.raises(PtxError, match=complaint):
         functions(statements(text))
