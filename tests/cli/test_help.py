@@ -9,9 +9,7 @@ import pytest
 import typer
 
 from louvain_um.cli import app
-from louvain_um.formats import READERS
 from louvain_um.generators import GENERATORS
-from louvain_um.placement.policy.policy import POLICY_NAMES
 from tests.cli.failures.processes import start
 
 COMMANDS = [[name] for name in typer.main.get_command(app).commands]
@@ -37,35 +35,6 @@ def test_no_noise_and_nothing_cut(text, command):
     assert max(map(len, shown.splitlines())) <= 80
     assert "{" not in shown.splitlines()[0]
     assert "}" not in shown.splitlines()[0]
-
-
-def test_every_option_has_a_sentence(text):
-    command = typer.main.get_command(app).commands["detect"]
-    shown = " ".join(text("detect").split())
-    for parameter in command.params:
-        for name in parameter.opts:
-            assert name.upper() in shown.upper()
-        assert " ".join(parameter.help.split()) in shown
-
-
-def test_choices_and_defaults_are_shown(text):
-    shown = " ".join(text("detect").split())
-    assert f"{', '.join(POLICY_NAMES)}, or a TOML file. [default: auto]" in shown
-    assert f"{', '.join(READERS)}. [default: by suffix]" in shown
-    assert "auto (a GPU if one is available), cpu, cuda or cuda:N; detect also takes" in shown
-    assert "such as cuda:0,1 or cuda:all. [default: auto]" in shown
-    assert "--method <louvain|leiden>" in shown
-    for option in ("max-level", "device-budget", "threads", "unweighted", "duplicates",
-                   "zero-based", "no-header", "separator", "ids"):  # fmt: skip
-        about = re.split(r" --\w", shown.split(f"--{option} ")[1])[0]
-        assert "[default: " in about, option
-
-
-def test_reading_has_a_section_of_its_own(text):
-    options, _, reading = text("convert").partition("Reading the graph:")
-    assert "--force" in options
-    assert "--separator" in reading
-    assert "--help" not in reading
 
 
 def declared(commands):
@@ -112,8 +81,3 @@ def test_shells_complete_commands_and_options(typed, offered):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert set(out.split()) == offered
-
-
-@pytest.mark.parametrize("command", ["sweep", "stores"])
-def test_folders_that_must_be_named_are_shown_as_required(text, command):
-    assert "continues there. [required]" in " ".join(text(command).split())

@@ -29,15 +29,6 @@ def test_arguments_become_options(python, expected):
     assert with_flags(python) == expected
 
 
-def test_errors_name_the_bad_option(run, two_triangles, tmp_path):
-    refused = run("detect", two_triangles, "--max-level", "0").complaint()
-    assert refused.endswith(": --max-level must be at least 1, not 0")
-    refused = run("detect", two_triangles, "--device-budget", "0%").complaint()
-    assert ": --device-budget must be" in refused
-    out = tmp_path / "graph.txt"
-    assert "--a must be a number" in run("generate", "rmat", "4", "--a", "2", "-o", out).complaint()
-
-
 @pytest.mark.parametrize("kind", GENERATORS)
 def test_positional_arguments_have_no_flag(kind, run, tmp_path):
     parameters = inspect.signature(GENERATORS[kind]).parameters.values()
@@ -62,14 +53,6 @@ def test_errors_name_options(run, two_triangles, tmp_path, monkeypatch):
     monkeypatch.setattr(device, "capabilities", no_driver)
     assert "use --device cpu" in run("detect", two_triangles, "--device", "cuda").complaint()
     assert run("doctor", "--json").json["gpu"]["reason"].endswith("use --device cpu")
-
-
-def test_notes_name_options(run, tmp_path):
-    path = tmp_path / "headed.txt"
-    path.write_text("from to\n1 2\n2 3\n")
-    message = run("detect", path).err
-    assert "--no-header" in message
-    assert "header=False" not in message
 
 
 FLAG, ARGUMENT = re.compile(r"--\w"), re.compile(r"\w=(True|False|'|…)")
@@ -154,14 +137,6 @@ def test_columns_are_chosen_by_name_or_number(run, orders):
         assert (graph["vertices"], graph["edges"], graph["weighted"]) == (3, 3, True)
 
 
-def test_notes_are_printed_once_with_options(run, orders):
-    done = run("detect", orders, "--device", "cpu")
-    notes = [line for line in done.out.splitlines() if "'price', the only numeric one" in line]
-    assert len(notes) == 1
-    assert notes[0].endswith("--unweighted reads none")
-    assert "only numeric" not in done.err
-
-
 def test_errors_name_the_option(run, orders):
     wrong = run("detect", orders, "--source", "bayer", "--target", "3")
     assert wrong.code == 1
@@ -187,13 +162,6 @@ def test_bipartite_keeps_users_and_items_apart(run, tmp_path):
     }  # fmt: skip
 
 
-def test_the_time_is_told_to_be_unused(run, tmp_path):
-    path = tmp_path / "calls.csv"
-    path.write_text("from,to,seconds,value\n1,2,30,9\n2,3,40,9\n")
-    done = run("detect", path, "--device", "cpu", "--time", "value")
-    assert "column 4 ('value') holds times" in done.err
-
-
 def test_headers_are_no_members_of_labels(run, tmp_path):
     known, found = tmp_path / "known.csv", tmp_path / "found.csv"
     known.write_text("user,planted\nann,red\nbob,red\ncid,blue\n")
@@ -201,19 +169,3 @@ def test_headers_are_no_members_of_labels(run, tmp_path):
     compared = run("compare", known, found, "--json").json
     assert compared["vertices"] == 3
     assert compared["nmi"] == 1.0
-
-
-def test_a_header_of_labels_in_doubt_is_noted(run, tmp_path):
-    path = tmp_path / "roles.csv"
-    path.write_text("actor,role\nann,hero\nbob,hero\ncid,fool\ndan,fool\n")
-    assert "if it is a header, delete it" in run("compare", path, path).err
-
-
-def test_words_in_the_third_column_are_not_offered_as_weights(run, tmp_path):
-    path = tmp_path / "follows.csv"
-    path.write_text("follower,followee,since\na,b,May\nb,c,June\nc,a,July\n")
-    notes = " ".join(run("detect", path, "--json").json["notes"])
-    assert "'since') is not a weight and is not read" in notes
-    assert "--weighted" not in notes
-    path.write_text("follower,followee,likes\na,b,3\nb,c,4\nc,a,5\n")
-    assert "--unweighted reads none" in run("detect", path, "--json").json["notes"][-1]

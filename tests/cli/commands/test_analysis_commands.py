@@ -9,15 +9,6 @@ import pytest
 import louvain_um as lu
 
 
-def test_resolution_prints_plateaus(run, two_triangles):
-    done = run("resolution", two_triangles, "--points", "10", "--device", "cpu")
-    assert done.code == 0
-    assert "6 vertices, 7 edges, unweighted" in done.out
-    assert "resolutions from 0.1 to 10" in done.out
-    assert "--resolution" in done.out
-    assert run("resolution", two_triangles, "--points", "10", "--top", "1").out.count("--res") == 1
-
-
 def test_a_resolution_to_copy_is_never_cut_and_what_is_left_out_is_said(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     some = ("resolution", "example:les-miserables", "--objective", "cpm", "--points", "6", "--runs",
@@ -72,24 +63,6 @@ def test_resolution_names_no_picture_that_it_has_not_drawn(
     assert not (tmp_path / "profile/profile.svg").exists()
 
 
-def test_resolution_refuses_bad_options(run, two_triangles, tmp_path):
-    refused = run("resolution", two_triangles, "--low", "2", "--high", "1")
-    assert (refused.code, "--low must be below high" in refused.complaint()) == (2, True)
-    refused = run("resolution", two_triangles, "--points", "1")
-    assert (refused.code, "--points must lie in" in refused.complaint()) == (2, True)
-    refused = run("resolution", "missing.txt", "-o", tmp_path / "a/b")
-    assert "there is no folder" in refused.complaint()
-
-
-def test_ensemble_prints_agreement_and_consensus(run, two_triangles):
-    done = run("ensemble", two_triangles, "--runs", "5", "--device", "cpu")
-    assert done.code == 0
-    assert "5 runs: stability 1.00" in done.out
-    assert "consensus: 2 communities, modularity 0.3571" in done.out
-    assert "ann, bob, cid" in done.out
-    assert "ann" not in run("ensemble", two_triangles, "--runs", "2", "--top", "0").out
-
-
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "json", "npz", "parquet"])
 def test_ensemble_writes_labels_with_certainty(run, two_triangles, tmp_path, suffix):
     from louvain_um.formats.labels import read_labels
@@ -128,20 +101,6 @@ def test_ensemble_notes_disagreement_once(run, tmp_path):
     assert len(found.json["agreement"]) == 6
 
 
-def test_a_folder_is_not_called_like_a_picture(run, tmp_path):
-    done = run("resolution", "example:karate", "-o", tmp_path / "profile.svg")
-    assert done.code == 2
-    assert "without .svg" in done.complaint()
-    assert not (tmp_path / "profile.svg").exists()
-
-
-@pytest.mark.parametrize("end", ["low", "high"])
-def test_a_resolution_of_zero_is_not_the_default(run, end):
-    done = run("resolution", "example:karate", f"--{end}", "0")
-    assert done.code == 2
-    assert f"--{end} must lie in 1e-100 … 1e+100, not 0" in done.complaint()
-
-
 KINDS = {
     "directed": "follower,followee\na,b\nb,c\nc,a\nc,d\nd,e\ne,f\nf,d\n",
     "signed": "from,to,weight\na,b,1\nb,c,2\nc,a,1\nc,d,-3\nd,e,1\ne,f,1\nf,d,2\n",
@@ -164,12 +123,6 @@ def test_a_search_of_another_objective_is_not_continued(run, tmp_path):
     graph = ("example:karate", "--points", 4, "-o", tmp_path / "profile")
     assert run("resolution", *graph).code == 0
     assert run("resolution", *graph, "--objective", "cpm", "--low", 0.1, "--high", 10).code == 1
-
-
-def test_the_command_to_detect_with_names_the_objective(run):
-    done = run("resolution", "example:karate", "--objective", "cpm", "--points", 4)
-    assert "--objective cpm --resolution " in done.out
-    assert "--objective" not in run("resolution", "example:karate", "--points", 4).out
 
 
 pytest.importorskip("matplotlib")
@@ -218,14 +171,6 @@ def test_numbered_vertices_with_given_labels(run, tmp_path):
     graph.write_text("7 9\n9 12\n")
     labels.write_text("7 1\n9 1\n12 2\n")
     assert run("draw", graph, "--labels", labels, "-o", tmp_path / "a.png").code == 0
-
-
-def test_bad_options_are_refused_before_reading(run, two_triangles, tmp_path):
-    refused = run("draw", "missing.txt", "-o", tmp_path / "a.gif")
-    assert (refused.code, "must end in .png" in refused.complaint()) == (2, True)
-    refused = run("draw", two_triangles, "-o", tmp_path / "a.html", "--kind", "sizes")
-    assert (refused.code, "leave out --kind" in refused.complaint()) == (2, True)
-    assert "no folder" in run("draw", two_triangles, "-o", tmp_path / "no/a.png").complaint()
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])

@@ -55,12 +55,6 @@ def test_table_names_members(run, two_triangles):
     assert "peak MiB" not in done.out
 
 
-def test_verbose_adds_levels_and_costs(run, two_triangles):
-    done = run("detect", two_triangles, "-v")
-    assert "modularity  sweeps" in done.out
-    assert "peak MiB: graph" in done.out
-
-
 def test_quiet_prints_the_result_alone(run, tmp_path):
     path = tmp_path / "edges.txt"
     path.write_text("from to\n1 2\n2 3\n")
@@ -69,19 +63,6 @@ def test_quiet_prints_the_result_alone(run, tmp_path):
     assert done.out.startswith("1 community, modularity 0.0000 (")
     assert "2, 1, 3" in done.out
     assert str(path) not in done.out
-
-
-def test_singular_forms(run, tmp_path):
-    path = tmp_path / "edge.txt"
-    path.write_text("a b\n")
-    out = tmp_path / "labels.csv"
-    assert "edge.txt: 2 vertices, 1 edge, unweighted\n1 community, " in run("detect", path).out
-    path = tmp_path / "vertex.mtx"
-    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n1 1 0\n")
-    done = run("detect", path, "-o", out)
-    assert "vertex.mtx: 1 vertex, 0 edges" in done.out
-    assert "labels of 1 vertex written to" in done.out
-    assert "1 vertex in both\n" in run("compare", out, out).out
 
 
 def test_quiet_with_a_file_prints_nothing(run, two_triangles, tmp_path):
@@ -115,13 +96,6 @@ def test_labels_in_every_format(run, two_triangles, tmp_path, suffix):
     assert sorted(groups) == ["ann", "bob", "cid", "dan", "eve", "fay"]
     assert groups["ann"] == groups["bob"] == groups["cid"] != groups["dan"]
     assert list(tmp_path.glob(".*")) == []
-
-
-def test_csv_has_the_usual_header(run, two_triangles, tmp_path):
-    run("detect", two_triangles, "-o", tmp_path / "labels.csv")
-    with open(tmp_path / "labels.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {tuple(row) for row in rows} == {("vertex", "community")}
 
 
 def test_options_reach_the_engine(run, two_triangles):
@@ -258,17 +232,6 @@ def test_names_cannot_steer_the_terminal(run, tmp_path):
     assert "[bold]b" in done.out
 
 
-def test_long_lists_are_cut_and_counted(run, tmp_path):
-    hub = tmp_path / "star.txt"
-    hub.write_text("".join(f"0 {i}\n" for i in range(1, 200)))
-    line = next(x for x in run("detect", hub).out.splitlines() if " more" in x)
-    shown = line.split(None, 2)[2]
-    assert len(shown.split(" and ")[0].split(", ")) + int(shown.split()[-2]) == 200
-    many = tmp_path / "pairs.txt"
-    many.write_text("".join(f"{2 * i} {2 * i + 1}\n" for i in range(15)))
-    assert "in 5 more, of 2 each" in run("detect", many).out
-
-
 def test_labels_match_the_library(run, two_triangles, tmp_path):
     import louvain_um as lu
 
@@ -276,21 +239,6 @@ def test_labels_match_the_library(run, two_triangles, tmp_path):
     with np.load(tmp_path / "labels.npz") as saved:
         labels = lu.louvain(lu.read_graph(two_triangles), seed=3).labels
         assert saved["community"].tolist() == labels.tolist()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--ballast", "5GiB", "--device", "cpu"), "--device cuda"),
-        (("--ballast", "much"), "--ballast must be a number of bytes or a size"),
-        (("--allow-driver-eviction",), "ballast"),
-        (("--device-budget", "0%"), "--device-budget must be a share above 0 %"),
-    ],
-)
-def test_memory_options_that_make_no_sense(run, two_triangles, arguments, message):
-    refused = run("detect", two_triangles, *arguments)
-    assert refused.code == 2
-    assert message in refused.complaint()
 
 
 def test_json_lists_sizes_and_notes(run, tmp_path):
@@ -335,17 +283,6 @@ def test_labels_with_the_hierarchy(run, tmp_path, suffix, safe):
         finer = {row["hierarchy_0"] for row in rows}
         assert len(finer) > len({row["community"] for row in rows})
         assert len({(row["hierarchy_0"], row["community"]) for row in rows}) == len(finer)
-
-
-def test_a_hierarchy_needs_a_file(run, two_triangles):
-    refused = run("detect", two_triangles, "--hierarchy")
-    assert (refused.code, "add -o" in refused.complaint()) == (2, True)
-
-
-def test_an_unknown_suffix_is_told_all_that_there_are(run, two_triangles, tmp_path):
-    complaint = run("detect", two_triangles, "-o", tmp_path / "g.xlsx").complaint()
-    assert ".csv, .tsv, .parquet, .npz, .json, or for the graph" in complaint
-    assert complaint.endswith("one of .gexf, .graphml, .cyjs")
 
 
 @pytest.mark.parametrize("suffix", ["gexf", "graphml", "cyjs", "gexf.gz"])

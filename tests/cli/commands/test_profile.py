@@ -51,29 +51,6 @@ def test_light_is_for_a_gpu(run, two_triangles, tmp_path):
     assert "--light" not in run(*command).err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("-o", "run.csv"), 1, "name it so"),
-        (("-o", "there.npz"), 1, "--force"),
-        (("-o", "absent/run.npz"), 1, "create it first"),
-        (("-o", "run.npz", "--tracer"), 2, "CPU run"),
-        (("-o", "run.npz", "--memory", "nonsense"), 2, "nonsense"),
-        (("-o", "run.npz", "--resolution", "0"), 2, "resolution"),
-    ],
-)
-def test_bad_arguments_give_one_line(
-    run, two_triangles, tmp_path, monkeypatch, arguments, code, message
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "there.npz").write_text("mine")
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    out = run("profile", two_triangles, "--device", "cpu", *arguments)
-    assert out.code == code
-    assert message in out.complaint()
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
 @pytest.fixture
 def session(tmp_path):
     path = tmp_path / "run.npz"
@@ -127,40 +104,6 @@ def test_results_of_a_sweep_are_shown_alike(run, tmp_path):
     assert run("report", tmp_path, "--json").json["results"][0]["graph"] == "uk-2002-like"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("run.npz", "-o", "there.html"), 1, "--force"),
-        (("run.npz", "-o", "run.npz"), 2, "must end in .html"),
-        (("run.npz", "-o", "absent/r.html"), 1, "create it first"),
-        (("run.npz", "-o", "r.html", "--trace", "t.txt"), 2, "must end in .json"),
-        (("run.npz", "--trace", "there.json"), 1, "--force"),
-        (("run.npz", "--charts", "there.html"), 2, "is not a folder"),
-        (("there.html", "-o", "r.html"), 1, "not a session"),
-        (("absent.npz", "-o", "r.html"), 1, "no such file"),
-        (("bad.csv", "-o", "r.html"), 1, "no column 'graph'"),
-        (("empty.csv",), 1, "empty.csv: is empty; expected results of louvain-um sweep"),
-        (("good.csv", "--trace", "t.json"), 2, "no timeline"),
-    ],
-)
-def test_bad_arguments_of_report_give_one_line(
-    run, session, tmp_path, monkeypatch, arguments, code, message
-):
-    import pandas as pd
-
-    monkeypatch.chdir(tmp_path)
-    for name in ("there.html", "there.json"):
-        (tmp_path / name).write_text("mine")
-    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "empty.csv").touch()
-    pd.DataFrame(sweep_rows()).to_csv(tmp_path / "good.csv", index=False)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    out = run("report", *arguments)
-    assert out.code == code
-    assert message in out.complaint()
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
 def test_force_replaces(run, session, tmp_path):
     page = tmp_path / "r.html"
     page.write_text("old")
@@ -187,14 +130,6 @@ def test_a_pipe_is_not_waited_for(run, tmp_path):
     pipe = tmp_path / "run.npz"
     os.mkfifo(pipe)
     assert "neither a file nor a folder" in run("report", pipe).complaint()
-
-
-def test_one_file_for_two_things_is_refused_before_work(run, two_triangles, tmp_path):
-    both = tmp_path / "both.npz"
-    one = ("--policies", "base", "--oversubscription", "0")
-    out = run("simulate", two_triangles, *one, "--session", both, "-o", both)
-    assert (out.code, "are the same file" in out.complaint()) == (2, True)
-    assert not both.exists()
 
 
 def test_nothing_is_written_where_a_chart_is_in_the_way(run, session, tmp_path):

@@ -104,48 +104,6 @@ def test_numbers_agree_with_networkx(run):
     assert run("run", "components", "example:les-miserables", "--json").json["components"] == 1
 
 
-def test_one_line_says_what_was_found(run, road):
-    done = run("run", "bfs", road, "--source", "ann")
-    assert "3 of 5 vertices reached from ann, the farthest at distance 1" in done.out
-    assert "road.csv: 5 vertices, 4 edges, weighted" in done.out
-    quiet = run("run", "bfs", road, "--source", "ann", "-q")
-    assert len(quiet.out.splitlines()) == 1
-    assert quiet.err == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["bfs", "ROAD", "--source", "zoe"], 1, "'zoe' is no vertex of the graph"),
-        (["bfs", "ROAD"], 2, "--source"),
-        (["sssp", "ROAD", "--source", "0"], 1, "'0' is no vertex"),
-        (["sssp", "NEGATIVE", "--source", "1"], 1, "negative"),
-        (["bfs", "NUMBERS", "--source", "9"], 1, "9 is no vertex"),
-        (["bfs", "NUMBERS", "--source", "x"], 1, "'x' is no vertex"),
-        (["bfs", "ROAD", "--source", "ann", "-o", "out.nope"], 1, ".nope"),
-        (["bfs", "ROAD", "--source", "ann", "-o", "ROAD", "--force"], 1, "is also the input"),
-        (["pagerank", "ROAD", "--damping", "2"], 2, "--damping must lie in 0 … 1"),
-        (["pagerank", "ROAD", "--damping", "1", "--max-iterations", "2"], 1, "allow more of them"),
-        (["spmv", "ROAD", "--vector", "none.npy"], 1, "no such file"),
-        (["spmv", "ROAD", "--vector", "ROAD"], 1, "is no vector"),
-        (["spmv", "ROAD", "--vector", "SHORT"], 1, "for each of the 5 vertices"),
-        (["components", "missing.csv"], 1, "missing.csv"),
-        (["components", "ROAD", "--threads", "0"], 2, "--threads"),
-        (["components", "ROAD", "--device", "tpu"], 2, "--device"),
-        (["nonsense", "ROAD"], 2, "nonsense"),
-    ],
-)
-def test_errors(run, road, tmp_path, arguments, code, message):
-    given = {"ROAD": road}
-    for name, text in (("NEGATIVE", "1 2 -3\n"), ("NUMBERS", "1 2\n2 3\n"), ("SHORT", "1\n2\n")):
-        given[name] = tmp_path / f"{name}.txt"
-        given[name].write_text(text)
-    done = run("run", *(given.get(word, word) for word in arguments))
-    assert done.code == code, done.err
-    assert message in (done.complaint() if code == 1 else done.err)
-    assert not (tmp_path / "out.nope").exists()
-
-
 def test_a_vector_from_a_file(run, road, tmp_path):
     text, binary = tmp_path / "x.txt", tmp_path / "x.npy"
     text.write_text("1\n2\n3\n4\n5\n")
@@ -173,21 +131,6 @@ def test_an_empty_graph(run, tmp_path):
     for name in ("components", "mst", "pagerank", "triangles", "spmv"):
         done = run("run", name, path, "-o", tmp_path / f"{name}.csv")
         assert done.code == 0, (name, done.err)
-
-
-def test_missing_weights_are_told(run, tmp_path):
-    path = tmp_path / "plain.csv"
-    path.write_text("from,to\nann,bob\nbob,cid\n")
-    assert "every edge has length 1" in run("run", "sssp", path, "--source", "ann").err
-    assert "every edge weighs 1" in run("run", "mst", path).err
-    assert "weights" not in run("run", "components", path).err
-
-
-def test_memory_options_are_checked_before_the_graph_is_read(run, road):
-    said = run("run", "bfs", "absent.csv", "--source", "ann", "--memory", "nothing").complaint()
-    assert "no memory policy" in said
-    said = run("run", "bfs", "absent.csv", "--source", "ann", "--device-budget", "0%").complaint()
-    assert "--device-budget" in said
 
 
 def test_memory_options_of_a_cpu_run_are_noted(run, road):

@@ -22,12 +22,6 @@ def test_simulate_prints_one_object(run, source, tmp_path):
     assert {row["graph"] for row in rows} == {"small"}
 
 
-def test_what_is_recorded_is_not_said_to_be_part_of_less(run, two_triangles):
-    done = run("simulate", two_triangles, "--policies", "base", "--oversubscription", "0")
-    assert "the recorded arrays take 2.0 MiB, in whole blocks of 2 MiB" in done.out
-    assert "reserve" not in done.out
-
-
 def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
     kept = tmp_path / "s.npz"
     wanted = ("--policies", "base", "--oversubscription", "0", "--eviction", "program", "--json")
@@ -78,13 +72,6 @@ def test_quiet_simulations_keep_their_table(run, source):
     assert quiet.err == ""
 
 
-def test_the_columns_of_a_simulation_are_explained(run, source):
-    done = run("simulate", source, "--policies", "auto", "--device-budget", "2345678B,90%")
-    assert "columns: oversubscription, the memory withheld" in done.out
-    heads = next(line for line in done.out.splitlines() if line.startswith("policy"))
-    assert re.fullmatch(r"policy +[0-9]+(\.[0-9]{1,2})? % +[0-9]+(\.[0-9]{1,2})? %", heads)
-
-
 @pytest.mark.parametrize("more", [(), ("-q",), ("--json",)])
 def test_a_simulation_of_which_nothing_fits_says_what_would(run, source, tmp_path, more):
     asked = ("simulate", source, "--machine", "p4000", "--policies", "base,device", *more)
@@ -132,27 +119,6 @@ def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
         assert f"takes no {named}" in ignored.complaint()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (("--policies", "adv10"), "adv10"),
-        (("--oversubscription", "110"), "percentages"),
-        (("--eviction", "mru"), "eviction"),
-        (("--hold", "labels"), "groups"),
-        (("-o", "x.txt"), ".csv"),
-        (("--machine", "voodoo"), "voodoo"),
-        (("--device-budget", "0.7"), "--device-budget"),
-        (("--device-budget", "70%", "--oversubscription", "30"), "not both"),
-        (("--program", "bfs", "--method", "leiden"), "--program takes no --method"),
-        (("--program", "bfs", "--seed", "1"), "--program takes no --seed"),
-    ],
-)
-def test_simulate_refuses_what_makes_no_sense(run, source, arguments, text):
-    done = run("simulate", source, *arguments)
-    assert done.code in (1, 2)
-    assert text in done.complaint()
-
-
 def test_a_group_to_hold_may_have_no_arrays(run):
     some = ("simulate", "example:les-miserables", "--policies", "base", "--oversubscription", "0")
     done = run(*some, "--hold", "community,hash")
@@ -171,14 +137,6 @@ def test_no_memory_at_all_aborts_no_row(run):
     auto = rows["auto", 99.9999999]
     assert (auto["budget_bytes"], auto["chosen"], auto["feasible"]) == (0, None, False)
     assert auto["seconds_of_plan"] is None
-
-
-def test_seconds_have_the_format_of_plans(run):
-    done = run(
-        "simulate", "example:les-miserables", "--policies", "adv1", "--oversubscription", "0"
-    )
-    assert " ms" in done.out
-    assert "0.00" not in done.out
 
 
 @pytest.fixture
@@ -216,12 +174,6 @@ def test_nothing_is_measured_for_a_file_that_cannot_be_written(run, card, monkey
     monkeypatch.setattr(calibrate, "calibrate", lambda *_: pytest.fail("measured"))
     refused = run("calibrate", "-o", str(card / "none" / "m.json"))
     assert (refused.code, "no folder" in refused.complaint()) == (1, True)
-
-
-@pytest.mark.parametrize("name", ["cpu", "cuda:x", "gpu", "auto"])
-def test_only_gpus_are_calibrated(run, name):
-    refused = run("calibrate", "--device", name)
-    assert (refused.code, "--device" in refused.complaint()) == (2, True)
 
 
 def test_without_a_gpu(run, monkeypatch):

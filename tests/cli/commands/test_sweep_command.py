@@ -80,22 +80,6 @@ def test_commands_share_the_names_of_options(run, source, tmp_path):
         assert "adv1" in plan.out
 
 
-@pytest.mark.parametrize(
-    ("command", "option", "told"),
-    [
-        ("plan", "--oversubscription=30", "pass --device-budget 70%"),
-        ("detect", "--oversubscription", "pass --device-budget 70%"),
-        ("detect", "--machine", "the GPU that --device names"),
-        ("profile", "--machine", "the GPU that --device names"),
-    ],
-)
-def test_options_of_other_commands_are_explained(run, source, command, option, told):
-    done = run(command, source, option)
-    assert done.code == 2
-    assert told in " ".join(done.err.split())
-    assert "Traceback" not in done.err
-
-
 def test_quiet_sweeps_and_profiles_print_their_figures(run, two_triangles, tmp_path):
     one = ("--machine", "h200", "--policies", "base", "--oversubscription", "0")
     for command, *options in (("sweep", *one), ("profile", "--device", "cpu")):
@@ -205,38 +189,6 @@ def test_edited_results_are_kept(run, tmp_path, edit):
     assert run(*arguments, "--force").code == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ((), "GRAPH"),
-        (("--study", "pisa"), "pisa"),
-        (("example:karate", "--study", "thesis"), "not both"),
-        (("example:karate", "--machine", "voodoo"), "voodoo"),
-        (("example:karate", "--machine", ","), "--machine must"),
-        (("example:karate", "--device-budget", "8GiB"), "--device-budget must be a share here"),
-        (("example:karate", "--device-budget", "170%"), "at most 100%"),
-        (("absent.txt",), "no such file"),
-        (("--study", "thesis", "--scale", "0"), "--scale"),
-        (("example:karate", "--scale", "0.5"), "needs a --study"),
-        (("--study", "thesis", "--scale", "-1"), "at most 1"),
-        (("--study", "thesis", "--scale", "nan"), "not nan"),
-        (("--study", "thesis", "--symmetrize"), "--study takes no reading options"),
-        (("example:karate", "--program", "bfs", "--seed", "1"), "--program takes no --seed"),
-    ],
-)
-def test_sweep_refuses_what_makes_no_sense(run, tmp_path, arguments, text):
-    done = run("sweep", *arguments, "-o", tmp_path / "out")
-    assert done.code in (1, 2)
-    assert text in done.complaint()
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("rate", ["100", "-1", "nan", "some"])
-def test_a_bad_oversubscription_is_an_option_s(run, source, rate):
-    done = run("simulate", source, "--oversubscription", rate)
-    assert (done.code, "--oversubscription must" in done.complaint()) == (2, True)
-
-
 def test_fractions_are_no_percentages(run, tmp_path):
     for command in (("simulate",), ("sweep", "-o", tmp_path / "out")):
         arguments = (*command, "example:karate", "--policies", "base", "--machine", "h200")
@@ -293,11 +245,6 @@ def test_a_measured_sweep_and_a_modelled_one_are_reported_side_by_side(run, sour
     assert "limits missed" in shown
     both = run("report", modelled, tmp_path / "measured.csv", "--json").json["results"]
     assert [row["evidence"] for row in both] == ["modelled"] * 4 + ["measured"] * 4
-
-
-def test_energy_needs_a_gpu(run, source, tmp_path):
-    said = run("sweep", source, "-o", tmp_path / "swept", "--machine", "h200", "--energy")
-    assert "--energy needs runs on a GPU" in said.complaint()
 
 
 def test_another_program_is_swept(run, source, tmp_path):

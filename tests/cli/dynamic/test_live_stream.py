@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.cli.commands import stream as command
-from louvain_um.cli.progress import Reporter
 from louvain_um.dynamic import arriving
 from louvain_um.dynamic.streams import read_stream
 
@@ -63,12 +61,6 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "out"
     assert run("".join(LINES), folder, *OPTIONS, "-q").exit_code == 0
     return folder
-
-
-def test_the_guide_lists_the_files(whole):
-    guide = (Path(__file__).parents[3] / "docs/howto/follow.md").read_text(encoding="utf-8")
-    for file in whole.iterdir():
-        assert f"`{re.sub('[0-9]+', 'N', file.name)}`" in guide
 
 
 class Piped:
@@ -192,18 +184,6 @@ def test_a_file_gives_what_a_pipe_gives(tmp_path, content, window):
     arguments = ["stream", str(file), "-o", str(tmp_path / "file"), *options]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     same(tmp_path / "pipe", tmp_path / "file")
-
-
-def test_progress_tells_rate_backlog_and_modularity(tmp_path, monkeypatch):
-    told: list[str] = []
-    monkeypatch.setattr(Reporter, "step", lambda _, text: told.append(text))
-    assert run("".join(LINES), tmp_path / "out", *OPTIONS, "-q").exit_code == 0
-    found = [
-        re.match(r"batch (\d+) · Q 0\.\d{4} · [\d,]+/s · (\d+) waiting", text) for text in told
-    ]
-    waiting = {int(each[1]): int(each[2]) for each in found if each}
-    # All have arrived: each batch leaves 50 fewer.
-    assert waiting == {number: max(0, 620 - 50 * number) for number in range(1, 14)}
 
 
 @pytest.mark.usefixtures("pageless")

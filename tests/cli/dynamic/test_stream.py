@@ -136,25 +136,6 @@ def test_a_folder_of_something_else_is_left_alone(timed, tmp_path):
     assert "tail -n +1 -f FILE" in result.output
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--every", "0"), "every"),
-        (("--every", "1d", "--window", "soon"), "window"),
-        (("--renew", "7"), "renew"),
-        (("--audit", "9"), "audit"),
-        (("--resolution", "-1"), "resolution"),
-        (("--time", "when"), "when"),
-    ],
-)
-def test_bad_options_are_refused_before_anything_is_written(timed, tmp_path, options, told):
-    result = run(timed, "-o", tmp_path / "out", *options)
-    assert result.exit_code in (1, 2)
-    assert told in result.output
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_stream_that_failed_before_its_first_batch_leaves_the_folder_free(timed, tmp_path):
     folder = tmp_path / "out"
     failed = run(timed, "-o", folder, "--every", "0.001s")
@@ -242,68 +223,12 @@ def test_a_first_line_may_be_said_to_be_an_edge(tmp_path):
     assert json.loads(titled.stdout)["edges"] == 2
 
 
-def test_a_graph_without_edges_to_insert_has_no_chart(tmp_path):
-    (tmp_path / "loops.txt").write_text("0 0\n1 1\n")
-    words = ["stores", str(tmp_path / "loops.txt"), "--batch", "10", "--steps", "1"]
-    result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
-    assert "no chart: no edge was inserted" in result.output
-    assert not (tmp_path / "out" / "rates.svg").exists()
-
-
-def test_the_table_fits_a_terminal(tmp_path):
-    words = ["stores", "example:les-miserables", "--batch", "10", "--steps", "1"]
-    result = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")], env={"COLUMNS": "80"})
-    assert result.exit_code == 0, result.output
-    titles = "store batch insert delete query inserts bytes moved traverse per arc MB ms M/s"
-    assert set(titles.split()) <= set(result.output.split())
-    assert "results.json, results.csv, rates.svg and report.html are in" in result.output
-
-
-def test_what_cannot_be_compared_names_the_next_step(tmp_path):
-    file = tmp_path / "file"
-    file.write_text("kept")
-    for options, told in (
-        (["-o", str(file)], "file exists; name another folder"),
-        (["-o", str(tmp_path / "out"), "--stores", "rows,trie"], "--stores must be one of"),
-    ):
-        result = CliRunner().invoke(app, ["stores", "example:les-miserables", *options])
-        assert result.exit_code in (1, 2)
-        assert told in result.output
-    assert file.read_text() == "kept"
-    file.write_text("0 1\n")
-    words = ["stores", str(file), "--directed", "--format", "edges", "-o", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1
-    assert "read it without --directed" in result.output
-    assert not (tmp_path / "out").exists()
-
-
 def run_stores(*options):
     done = CliRunner().invoke(app, ["stores", *options])
     return done.exit_code, " ".join(done.output.split())
 
 
 SHORT = ("example:les-miserables", "--batch", "10", "--steps", "1", "--stores", "csr")
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--sort"], "takes no --sort"),
-        (["--window", "5"], "timed streams; pass --every"),
-        (["--every", "5"], "--every takes no --batch, --steps"),
-        (["--every", "5", "--batch", "10000", "--steps", "5", "--symmetrize"], "reading options"),
-        (["--seed", "-1"], "--seed must lie in"),
-        (["--seed", "4294967296"], "--seed must lie in"),
-        (["--batch", "10000000000"], "--batch must lie in"),
-    ],
-)
-def test_what_would_be_ignored_or_fail_is_refused(tmp_path, options, told):
-    code, text = run_stores(*SHORT, *options, "-o", str(tmp_path / "out"))
-    assert code == 2
-    assert told in text
-    assert not (tmp_path / "out").exists()
 
 
 def test_force_measures_again_and_lists_may_have_blanks(tmp_path):
@@ -316,22 +241,6 @@ def test_force_measures_again_and_lists_may_have_blanks(tmp_path):
     assert (out / "results.json").read_text() == first
     assert run_stores(*words, "--force")[0] == 0
     assert (out / "results.json").read_text() != first
-
-
-@pytest.mark.parametrize("command", ["stores", "stream"])
-def test_an_example_is_no_timed_stream(tmp_path, command):
-    words = [command, "example:karate", "--every", "10", "-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 1
-    told = "louvain-um: example:karate: examples have no times; name a file of timed edges\n"
-    assert done.stderr == told
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_batch_larger_than_the_graph_is_told(tmp_path):
-    code, text = run_stores(*SHORT, "--batch", "300", "-o", str(tmp_path / "out"))
-    assert code == 0
-    assert "note: les-miserables has 254 edges: a larger batch replaces all of them" in text
 
 
 def test_one_run_at_a_time_writes_to_a_folder(tmp_path):

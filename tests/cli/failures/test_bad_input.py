@@ -47,59 +47,10 @@ def test_fractional_ids(run, tmp_path):
     assert "half.txt:2" in done.complaint()
 
 
-def test_missing_file_and_folder(run, tmp_path):
-    assert "no such file" in run("detect", tmp_path / "no.txt").complaint()
-    assert "folder" in run("detect", tmp_path).complaint()
-
-
 def test_header_taken_for_an_edge_is_noticed(run, shared_data):
     done = run("detect", shared_data / "facebook_combined.txt", "--json")
     assert done.json["graph"]["vertices"] == 4039
     assert "header" in done.err
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        (["--resolution", "0"], 2, "resolution"),
-        (["--resolution", "-1"], 2, "resolution"),
-        (["--resolution", "nan"], 2, "resolution"),
-        (["--threshold", "-1"], 2, "threshold"),
-        (["--max-level", "0"], 2, "--max-level must"),
-        (["--seed", "-1"], 2, "seed"),
-        (["--threads", "0"], 2, "threads"),
-        (["--threads", "99999999999999999999"], 2, "threads"),
-        (["--device", "tpu"], 2, "device"),
-        (["--memory", "nonsense"], 2, "nonsense"),
-        (["--device-budget", "lots"], 2, "lots"),
-        (["--format", "nonsense"], 2, "nonsense"),
-        (["--separator", "ab"], 2, "separator"),
-        (["-o", "labels.nope"], 1, ".nope"),
-        (["-o", "labels"], 1, "labels"),
-        (["-o", "missing/labels.csv"], 1, "missing"),
-    ],
-)
-def test_bad_options(run, two_triangles, monkeypatch, options, code, message):
-    monkeypatch.chdir(two_triangles.parent)
-    done = run("detect", two_triangles.name, *options)
-    assert done.code == code
-    assert message in done.complaint()
-    assert [p.name for p in two_triangles.parent.iterdir()] == [two_triangles.name]
-
-
-@pytest.mark.parametrize(
-    "options", [["--method", "magic"], ["--seed", "x"], ["--duplicates", "twice"], ["--ids", "x"]]
-)
-def test_bad_words_are_usage(run, two_triangles, options):
-    done = run("detect", two_triangles, *options)
-    assert done.code == 2
-    assert done.out == ""
-    assert "Traceback" not in done.err
-
-
-def test_options_are_refused_before_the_graph_is_read(run, tmp_path):
-    assert "resolution" in run("detect", tmp_path / "no.txt", "--resolution", "0").complaint()
-    assert ".nope" in run("detect", tmp_path / "no.txt", "-o", tmp_path / "l.nope").complaint()
 
 
 @pytest.mark.parametrize(
@@ -109,22 +60,6 @@ def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeyp
     monkeypatch.setattr("louvain_um.core.atomic_files.os.access", lambda *_: False)
     line = run(*command, tmp_path / "out.csv").complaint()
     assert f"the folder {tmp_path} cannot be written" in line
-
-
-def test_an_empty_name_is_no_folder(run):
-    assert "file name is empty" in run("detect", "").complaint()
-
-
-@pytest.mark.parametrize("force", [[], ["--force"]])
-def test_graph_and_communities_need_two_files(run, tmp_path, force):
-    path = tmp_path / "a.csv"
-    assert run("generate", "lfr", "300", "-o", path, "--planted", path, *force).code == 1
-    assert not path.exists()
-
-
-def test_a_format_that_is_only_read_is_refused_first(run, tmp_path):
-    done = run("convert", tmp_path / "missing.txt", tmp_path / "a.gml")
-    assert "can be read but not written" in done.complaint()
 
 
 def test_nothing_and_something_are_not_the_same_partition(run, tmp_path):
