@@ -100,34 +100,6 @@ def test_always_splits_what_a_run_of_louvain_leaves_disconnected(seed):
         tracker.update(graph.apply(**random_batch(rng, 200, 20, False)))
 
 
-def test_communities_hang_together_always():
-    graph = grown(150, 400, False, 3)
-    tracker = lu.Tracker(graph, renew=1.0, audit=None, method="louvain", connected="always")
-    rng = np.random.default_rng(4)
-    split = 0
-    for _ in range(60):
-        found = tracker.update(graph.apply(**random_batch(rng, 150, 15, False)))
-        net = oracle.net_of(graph.snapshot())
-        names = smallest(found.labels.tolist())
-        assert oracle.split(net, names) == names
-        split += int(tracker.to_frame()["split"].iloc[-1])
-    assert split > 0
-
-
-def test_no_community_is_disconnected_after_a_renewal():
-    graph = grown(150, 400, False, 5)
-    tracker = lu.Tracker(graph, renew=0.01, audit=None)
-    rng, renewals = np.random.default_rng(6), 0
-    for _ in range(40):
-        found = tracker.update(graph.apply(**random_batch(rng, 150, 15, False)))
-        if tracker.to_frame()["renewed"].iloc[-1]:
-            renewals += 1
-            names = smallest(found.labels.tolist())
-            parts = oracle.split(oracle.net_of(graph.snapshot()), names)
-            assert parts == names
-    assert renewals > 5
-
-
 def test_modularity_is_never_below_the_frontiers():
     graph = grown(200, 900, False, 9)
     rng = np.random.default_rng(10)

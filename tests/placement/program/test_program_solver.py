@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.algorithms.programs import program_of
-from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program import Gather, Phase, Program, ProgramArray, Stream
@@ -41,16 +40,6 @@ def test_the_hot_array_takes_the_device_even_if_the_cold_one_comes_first():
         found = decide(arrays, 64 * MIB)
         assert found["hot"].on_device == 1
         assert found["cold"].on_device == 0
-
-
-def test_of_three_arrays_two_fit_in_any_order():
-    arrays = [
-        ProgramArray(name=name, shape=16 * MIB, reads=Stream(passes=passes))
-        for name, passes in (("a", 50), ("b", 40), ("c", 2))
-    ]
-    found = [decide(order, 128 * MIB) for order in itertools.permutations(arrays)]
-    assert all(placements == found[0] for placements in found)
-    assert [found[0][name].on_device for name in "abc"] == [1, 1, 0]
 
 
 def test_the_last_array_is_split_at_whole_blocks():
@@ -99,15 +88,6 @@ def test_data_read_once_stay_where_they_are():
 def test_results_that_the_host_reads_again_and_again_are_not_copied():
     array = ProgramArray(name="x", shape=1 << 26, writes=Stream(), to_host=5)
     assert decide([array], 1 << 30)["x"].on_device == 0
-
-
-def test_what_must_be_on_the_device_is_refused_to_the_byte():
-    arrays = [ProgramArray(name=n, shape=MIB, on_device=True) for n in "ab"]
-    with pytest.raises(MemoryBudgetError, match="1 bytes more") as error:
-        decide(arrays, 8 * MIB - 1)
-    assert (error.value.needed, error.value.budget) == (8 * MIB, 8 * MIB - 1)
-    assert str(error.value).endswith("raise the budget to 8MiB")
-    assert {where.kind for where in decide(arrays, 8 * MIB).values()} == {"device"}
 
 
 def phi(operations, overlap=True):

@@ -11,13 +11,11 @@ from session_cases import a_session, life
 
 from louvain_um.core import atomic_files
 from louvain_um.errors import LouvainUmError
-from louvain_um.placement.program import Phase, Program, ProgramArray, Stream
 from louvain_um.profiling import Session, load
-from louvain_um.profiling.access.declared_trace import trace_of
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.data import SCHEMA
 from louvain_um.profiling.session.events import COLUMNS
-from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
+from louvain_um.profiling.simulator import Array, Launch, Touches, Trace
 
 
 @pytest.mark.parametrize("name", ["run.npz", "run.parquet"])
@@ -119,12 +117,6 @@ def test_what_a_zip_file_can_say_and_none_reads_is_no_session(tmp_path, mark, at
         load(path)
 
 
-def test_a_path_is_named_as_it_was_given(tmp_path):
-    with pytest.raises(LouvainUmError) as error:
-        load(tmp_path / "Absent.NPZ")
-    assert str(error.value) == f"{tmp_path}/Absent.NPZ: no such file or directory; check the path"
-
-
 def test_parquet_says_what_reads_it(tmp_path, monkeypatch):
     path = tmp_path / "run.parquet"
     a_session().save(path)
@@ -223,17 +215,6 @@ def test_a_recording_of_accesses_leads_to_simulate(tmp_path):
     trace.save(tmp_path / "data.npz")
     with pytest.raises(LouvainUmError, match="a recording of accesses, not a session; replay"):
         load(tmp_path / "data.npz")
-
-
-def test_what_is_large_is_shown_in_a_line():
-    reads = ProgramArray(name="data", shape=1 << 20, reads=Stream(50))
-    program = Program(name="scan", arrays=[reads], phases=[Phase(name="go", passes=50)])
-    assert repr(program) == "Program(scan: 1 arrays of 4.0 MiB, phases go)"
-    trace = trace_of(program)
-    assert repr(trace).startswith("Trace(1 arrays of 4.0 MiB at most, ")
-    found = simulate(trace, "p4000", policy="base", capacity=trace.peak_bytes)
-    assert repr(found).startswith(f"Simulation(1 arrays, {len(trace.steps)} steps: ")
-    assert repr(found).endswith(" 0 evictions, modelled)")
 
 
 def test_what_is_no_path_is_told():

@@ -1,7 +1,6 @@
 import csv
 import json
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -18,8 +17,7 @@ from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace
 from louvain_um.profiling.sweep.files import is_partial, read
 from louvain_um.profiling.sweep.parsing import parse_policies, parse_rates
 from louvain_um.profiling.sweep.replay import Point, replay, run
-from louvain_um.profiling.sweep.replay_tables import fitting, in_hindsight, iterations, remarks
-from louvain_um.profiling.sweep.results import REQUIRED
+from louvain_um.profiling.sweep.replay_tables import in_hindsight, iterations, remarks
 from louvain_um.profiling.sweep.run import Settings, Subject, sweep
 from louvain_um.profiling.sweep.store import Store
 from louvain_um.profiling.thesis.stand_ins import GRAPHS, NON_FITTING_GRAPHS, stand_in
@@ -88,19 +86,6 @@ def test_hindsight_has_a_row_where_auto_cannot_run(rows):
     assert in_hindsight([{**row, "feasible": False} for row in tried]) == []
 
 
-def test_readers_are_told_what_beats_auto_and_of_sizes_too_small(rows):
-    assert any("blocks of 2 MiB" in text for text in remarks(list(rows.values()))) == (
-        rows["base", 0.0]["peak_bytes"] < 32 << 20
-    )
-    auto = {**rows["auto", 70.0], "seconds": 2.0, "peak_bytes": 1 << 30}
-    best = {**auto, "policy": "best", "chosen": "adv7", "seconds": 1.0}
-    assert (
-        "adv7 is faster on this recording than auto (1 s instead of 2 s)"
-        in remarks([auto, best])[0]
-    )
-    assert remarks([auto, {**auto, "policy": "best", "chosen": "auto"}]) == []
-
-
 def test_a_run_has_at_most_the_memory_of_its_machine(trace):
     peak = peak_of(trace)
     small = replace(load_machine("h200"), name="small", memory_bytes=(512 << 20) + peak // 2)
@@ -117,20 +102,6 @@ def test_a_run_has_at_most_the_memory_of_its_machine(trace):
     tiny = replace(small, memory_bytes=64 << 20)
     with pytest.raises(OptionError, match="name another machine"):
         replay(trace, replace(point, gpu="tiny"), tiny)
-
-
-def test_more_than_all_of_the_footprint_is_explained(rows):
-    row = {**rows["base", 0.0], "peak_bytes": 1 << 20, "budget_bytes": 2 << 20}
-    assert any("at 0 %: simulated with 2.0 MiB, more than 100 %" in text for text in remarks([row]))
-    fits = {**row, "budget_bytes": 1 << 20}
-    assert not any("simulated with" in text for text in remarks([fits]))
-
-
-def test_what_cannot_run_says_what_it_lacks(rows):
-    row = rows["device", 70.0]
-    assert row["feasible"] is False
-    assert row["seconds"] is None
-    assert "needs" in row["reason"]
 
 
 def test_a_recording_is_declared_as_the_engine_does(trace, graph):
@@ -214,31 +185,6 @@ def test_a_sweep_goes_on_where_it_was_killed(graph, tmp_path, monkeypatch):
     assert "6 of 8 points are finished" in read(tmp_path).unfinished
 
 
-def test_a_killed_sweep_lists_its_missing_points(tmp_path):
-    point = dict.fromkeys(REQUIRED, 0) | {"evidence": "modelled", "gpu": "h200", "seconds": 1.0,
-             "vertices": 3, "arcs": 6, "setup": "", "feasible": True, "peak_bytes": 1 << 30,
-             "budget_bytes": 1 << 30}  # fmt: skip
-    places = [("a", "base", 0.0), ("a", "adv2", 0.0), ("a", "base", 50.0), ("b", "base", 0.0)]
-    wanted = [
-        point | {"graph": graph, "policy": policy, "oversubscription": rate}
-        for graph, policy, rate in product("ab", ("base", "adv2"), (0.0, 50.0))
-    ]
-    with Store(tmp_path) as store:
-        store.begin(wanted, [])
-        for graph, policy, rate in places:
-            store.add(point | {"graph": graph, "policy": policy, "oversubscription": rate})
-        store.file.write('{"row": {"gra')  # as a kill leaves it; reading writes nothing
-        store.file.flush()
-        before = (tmp_path / "points.jsonl").read_bytes()
-        found = read(tmp_path)
-    assert (tmp_path / "points.jsonl").read_bytes() == before
-    assert "4 of 8 points are finished" in found.unfinished
-    assert "missing are 1 of a modelled on h200, 3 of b modelled on h200" in found.unfinished
-    assert [row["policy"] for row in found.results] == ["base", "base", "adv2", "base"]
-    files = {path.name for path in tmp_path.iterdir()}
-    assert files == {"points.jsonl", "unfinished.json"}
-
-
 @pytest.mark.parametrize(
     ("points", "unfinished", "told"),
     [("", None, "no point of the sweep is finished"), ("hello\n", None, ":1: is not a point"),
@@ -250,20 +196,6 @@ def test_what_cannot_be_read_of_a_stopped_sweep_is_told(tmp_path, points, unfini
         (tmp_path / "unfinished.json").write_text(unfinished)
     with pytest.raises(LouvainUmError, match=told):
         read(tmp_path)
-
-
-def test_readers_are_told_where_nothing_has_to_leave(rows):
-    run = {**rows["base", 50.0], "bytes_to_host": 0}
-    rates = {
-        rate: {**run, "oversubscription": rate, "budget_bytes": round((100 - rate) * (1 << 20))}
-        for rate in (10.0, 30.0, 50.0, 70.0)
-    }
-    rates[50.0]["bytes_to_host"] = 4096
-    measured = {**rates[10.0], "evidence": "measured"}
-    assert fitting([*rates.values()])[0].startswith("g at 10 to 30 % and 70 %: modelled, base")
-    assert len(fitting([*rates.values(), measured])) == 2
-    assert "of 100.0 MiB, the in-core footprint" in fitting([measured])[0]
-    assert fitting([{**run, "oversubscription": 0.0}]) == []
 
 
 def test_one_command_measures_and_models_side_by_side(graph, tmp_path, monkeypatch):
@@ -318,12 +250,6 @@ def test_settings_need_a_gpu_and_graphs_their_names(graph, tmp_path):
     settings = Settings(policies=("base",), rates=(0.0,), gpus=("p4000",))
     with pytest.raises(OptionError, match="rename"):
         sweep([Subject(name="g", graph=graph)] * 2, settings, tmp_path)
-
-
-@pytest.mark.parametrize("rate", [100.0, -1.0, float("nan"), "30"])
-def test_settings_refuse_what_is_no_percentage(rate):
-    with pytest.raises(OptionError, match="percentages"):
-        Settings(policies=("base",), rates=(rate,), gpus=("p4000",))
 
 
 @pytest.mark.parametrize("text", ["", "a", "100", "-1", "10,,20", "nan"])

@@ -109,24 +109,6 @@ def test_a_program_comes_first_and_texts_name_several():
         ({"program": ranks(), "policies": []}, "policies must be one at least"),
         ({"program": ranks(), "budgets": ()}, "budgets must be one at least"),
     ],
-    ids=[
-        "none",
-        "both",
-        "algorithm",
-        "policy",
-        "share",
-        "budget",
-        "machine",
-        "bytes",
-        "no graphs",
-        "two programs",
-        "budget of None",
-        "budget as float",
-        "policy as number",
-        "machine of None",
-        "no policies",
-        "no budgets",
-    ],
 )
 def test_bad_calls_are_one_line(options, message):
     with pytest.raises(LouvainUmError, match=message) as error:

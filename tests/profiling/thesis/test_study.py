@@ -9,8 +9,7 @@ from louvain_um.profiling.simulator import load_trace
 from louvain_um.profiling.sweep.replay import Point, replay
 from louvain_um.profiling.sweep.replay_tables import groups
 from louvain_um.profiling.sweep.results import gains
-from louvain_um.profiling.sweep.sentences import explain
-from louvain_um.profiling.thesis.published import PEAK_MB, against_thesis
+from louvain_um.profiling.thesis.published import PEAK_MB
 from louvain_um.profiling.thesis.rundemanen import RESERVED
 from louvain_um.profiling.thesis.stand_ins import stand_in
 
@@ -54,17 +53,6 @@ def test_the_thesis_s_order_comes_out(found):
         assert gain["auto"][rate] >= gain[best[0]][rate]
     assert gain["adv2"][50.0] > gain["adv2"][30.0]
     assert gain["adv7"][70.0] > gain["adv2"][70.0]
-
-
-def test_the_winner_is_explained_and_misses_are_named(found):
-    lines = explain(found)
-    assert len(lines) == len(RATES)
-    assert "but slower, " in lines[0]
-    assert "evictions become" in lines[-1]
-    assert "is the best advice, 1" in lines[-1] or "is the best advice, 2" in lines[-1]
-    told = against_thesis(found)
-    assert [line.split(":")[0] for line in told] == [f"Table 4.6 at {rate:g} %" for rate in RATES]
-    assert all("published" in line for line in told)
 
 
 def test_a_saved_recording_gives_what_the_study_gave(recorded, found, tmp_path):

@@ -6,11 +6,10 @@ import pytest
 from louvain_um.profiling import Session
 from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.attribution import with_phases
-from louvain_um.profiling.session.events import Cause, EventTable, Kind, Source
+from louvain_um.profiling.session.events import EventTable, Kind, Source
 from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
-from louvain_um.profiling.views.session.analysis import CAUSE_LABELS, SessionAnalysis, evidence
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence
 from louvain_um.profiling.views.session.blocks import ping_pong, refetched_bytes, spread
-from louvain_um.profiling.views.session.compare import comparison_tables
 from louvain_um.profiling.views.session.pages import Axis
 from louvain_um.profiling.views.session.traffic import MOST_ROWS, first_rows
 from louvain_um.profiling.views.session.verdict import verdict
@@ -181,17 +180,6 @@ def test_arrays_alive_are_those_of_one_moment():
     assert stripes["targets.0"].rows > 0.9 * 100
 
 
-def test_the_verdict_blames_eviction_and_names_the_remedy():
-    found = verdict(SessionAnalysis(paged_run()))
-    assert found.finding.startswith("Eviction held the run back")
-    assert "graph" in found.finding
-    assert "adv2" in found.remedy
-    assert "auto" in found.remedy
-    assert "measured" in found.grounds
-    # Who has adv2 already is not told to try it.
-    assert "adv2" not in verdict(SessionAnalysis(paged_run(policy="adv2"))).remedy
-
-
 def test_a_light_recording_knows_totals_alone():
     whole = paged_run()
     events = whole.events.select(~np.isin(whole.events["kind"], [Kind.HTOD, Kind.DTOH]))
@@ -207,16 +195,6 @@ def test_a_light_recording_knows_totals_alone():
     assert "assumed to be migrated again" in found.grounds
 
 
-def test_room_that_the_run_makes_itself_is_told_apart():
-    columns = dict(paged_run().events.columns)
-    out = columns["kind"] == Kind.DTOH
-    columns["cause"] = np.where(out, Cause.USER, columns["cause"])
-    session = replace(paged_run(), events=EventTable(columns, paged_run().events.kernels))
-    assert verdict(SessionAnalysis(session)).finding.startswith(
-        "Moving blocks to stay within the budget held"
-    )
-
-
 def test_the_verdict_on_other_runs():
     def finding(session):
         return verdict(SessionAnalysis(session)).finding
@@ -228,39 +206,6 @@ def test_the_verdict_on_other_runs():
     cpu = verdict(SessionAnalysis(cpu_run()))
     assert "move on level 0" in cpu.finding
     assert "--device cuda" in cpu.remedy
-
-
-def test_sessions_of_one_policy_are_told_apart_by_their_budgets():
-    tables = comparison_tables(
-        SessionAnalysis(paged_run()), SessionAnalysis(paged_run(budget_bytes=64 * MIB))
-    )
-    assert tables[0].title == "base on cuda:0 against base within 64.0 MiB on cuda:0"
-    rows = rows_of(tables[0], "what")
-    assert (rows["modularity"]["first"], rows["communities"]["second"]) == ("0.5000", "7")
-
-
-def test_sessions_of_two_graphs_are_told_apart():
-    small = paged_run(graph={"name": "karate", "vertices": 34, "arcs": 156})
-    large = paged_run(graph={"name": "web", "vertices": 1000, "arcs": 5000})
-    tables = comparison_tables(SessionAnalysis(small), SessionAnalysis(large))
-    assert tables[0].title == "karate: base on cuda:0 against web: base on cuda:0"
-    rows = rows_of(tables[0], "what")
-    assert (rows["graph"]["first"], rows["graph"]["second"]) == ("karate", "web")
-    assert (rows["arcs"]["first"], rows["arcs"]["second"]) == ("156", "5,000")
-    assert (
-        "karate" not in comparison_tables(SessionAnalysis(small), SessionAnalysis(small))[0].title
-    )
-
-
-def test_causes_keep_their_names():
-    rows = tables.by_cause(SessionAnalysis(paged_run())).rows
-    assert {(row["way"], row["cause"]) for row in rows} == {
-        ("to the device", CAUSE_LABELS[Cause.COHERENCE]),
-        ("to the device", CAUSE_LABELS[Cause.PREFETCH]),
-        ("to the device", CAUSE_LABELS[Cause.USER]),
-        ("to the host", CAUSE_LABELS[Cause.EVICTION]),
-    }
-    assert all(row["each"] == row["bytes"] // row["copies"] for row in rows)
 
 
 def test_a_second_cycle_is_told_from_the_first():

@@ -11,22 +11,17 @@ import louvain_um as lu
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session
 from louvain_um.profiling.record.profiler import profile
-from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.html import payload, render, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.lines import data_sources
 from louvain_um.profiling.views.session.pages import (
     Axis,
     Layer,
-    accesses,
-    faults,
     migrations,
     rebin,
 )
-from louvain_um.profiling.views.table import Column, Table
 from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run, sweep_rows
 
 
@@ -59,27 +54,6 @@ def test_every_table_and_figure_says_how_it_knows():
         assert re.search(r"measured|modelled|not available", card), card
 
 
-def test_what_nobody_recorded_is_said_to_be_not_available():
-    page = render(cpu_run())
-    assert page.count("not available") > 5
-    assert 'class="pagemap"' not in page
-
-
-def test_sources_say_what_came_of_them_and_what_was_lost():
-    told = {
-        "uvm": {"migrations": True, "events": 1234, "dropped": 5,
-                "recorded": {"cpu_faults": 3}, "driver_totals": {"cpu_faults": 9}},
-        "nvml": {"samples": 2, "period_seconds": 0.1},
-    }  # fmt: skip
-    lines = dict(
-        line.split(": ", 1) for line in data_sources(paged_run(about_sources=told)) if ": " in line
-    )
-    for said in ("1,234 events", "5 dropped", "3 CPU faults of 9"):
-        assert said in lines["uvm"]
-    assert "2 samples" in lines["nvml"]
-    assert "1,234 events" in render(paged_run(about_sources=told)).partition('id="sources"')[2]
-
-
 def test_the_api_writes_it(tmp_path):
     graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
     session = profile(graph, device="cpu")
@@ -107,26 +81,6 @@ def test_without_jinja_the_remedy_is_named(monkeypatch, tmp_path):
     with pytest.raises(LouvainUmError, match=r"louvain-um\[report\]"):
         write(Session(), tmp_path / "x.html")
     assert not list(tmp_path.iterdir())
-
-
-def test_cells_add_up_to_the_events():
-    analysis = SessionAnalysis(paged_run())
-    axis = Axis.of(analysis, rows=64, columns=50)
-    found = faults(analysis, axis)
-    assert found is not None
-    assert found.values.sum() == analysis.total(Kind.GPU_FAULT_GROUP, "count")
-    moved = migrations(analysis, axis)
-    assert moved is not None
-    total = analysis.total(Kind.HTOD) + analysis.total(Kind.DTOH)
-    assert moved.values.sum() == pytest.approx(total)
-    low, high = axis.rows_of("community")
-    assert moved.values[low:high].sum() == pytest.approx(4 * MIB)
-    assert moved.names[moved.kinds[low:high].max() - 1] == "to the device: request of the program"  # type: ignore[index]
-    seen = accesses(analysis, axis)
-    assert seen is not None
-    assert seen.values.sum() == pytest.approx(1024 * 5 * 7)
-    # From 15 to 40 of 100 milliseconds, and nowhere else.
-    assert np.flatnonzero(seen.values.any(axis=0)).tolist() == list(range(7, 20))
 
 
 def test_an_event_lies_in_the_rows_of_its_bytes():
@@ -199,32 +153,3 @@ def test_one_badge_says_how_all_numbers_came_about():
     measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
     assert badges(render(None, sweep=Sweep(results=rows))) == ["modelled"]
     assert badges(render(None, sweep=Sweep(results=[*rows, *measured]))) == ["mixed"]
-
-
-def test_a_comparison_is_headed_by_what_differs():
-    page = render(paged_run(), other=paged_run(times=2, policy="adv2"))
-    head = re.search(r"<h1>(.*?)</h1>", page)
-    assert head is not None
-    assert "base against adv2" in head[1]
-    assert page.index("The second run was") < page.index('id="summary"')
-    unlike = re.search(r"<h1>(.*?)</h1>", render(cpu_run(), other=paged_run()))
-    assert unlike is not None
-    assert "–" not in unlike[1]
-    same = render(cpu_run(), other=cpu_run())
-    assert "two runs</h1>" in same
-
-
-def test_zeros_are_pale_and_stay_zeros():
-    table = Table(
-        name="t",
-        title="T",
-        columns=(Column("level", "level"), Column("b", "bytes", "bytes"), Column("w", "w", "text")),
-        rows=({"level": 0, "b": 0, "w": "0 B"}, {"level": 1, "b": None, "w": "–"}),
-    )
-    zeros = [[table.is_zero(row, column) for column in table.columns] for row in table.rows]
-    assert zeros == [[False, True, True], [False, False, False]]
-    page = render(paged_run())
-    cells = re.findall(r'<td class="number zero" data-v="([^"]*)">([^<]*)</td>', page)
-    assert cells
-    assert {float(value) for value, _ in cells} == {0.0}
-    assert not {text for _, text in cells} & {"–", ""}

@@ -1,10 +1,7 @@
-import io
 import re
-from itertools import pairwise
 
 import pandas as pd
 import pytest
-from rich.console import Console
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling.sweep.files import is_results, read
@@ -14,7 +11,7 @@ from louvain_um.profiling.thesis import tables
 from louvain_um.profiling.views import terminal
 from louvain_um.profiling.views.html import render
 from louvain_um.profiling.views.sweep import cost_breakdown
-from tests.profiling.views.made import cpu_run, paged_run, sweep_rows
+from tests.profiling.views.made import sweep_rows
 
 GROUPS = [
     {"graph": "uk-2002-like", "group": name, "peak_bytes": size, "accesses": 10 * size,
@@ -58,18 +55,6 @@ def test_measured_and_modelled_are_never_mixed():
     ]  # fmt: skip
     page = render(None, sweep=Sweep.of([*rows, *measured]))
     assert 'stroke-dasharray="6 3"' in page
-
-
-def test_published_numbers_stand_beside_ours():
-    sweep = Sweep.of(sweep_rows(), groups=GROUPS)
-    rows = tables.mean_gains(sweep).rows
-    theirs = next(row for row in rows if row["policy"] == "adv2" and "published" in row["from"])
-    assert theirs["at 30"] == 8.583
-    peaks = tables.peaks(sweep).rows
-    assert [row["from"] for row in peaks] == ["modelled", "published (uk-2002)"]
-    assert [row["of"] for row in peaks] == ["uk-2002-like"] * 2  # not the bytes of `graph`
-    assert peaks[1]["scratch"] == 2_451_000_000
-    assert tables.accesses(sweep).rows[1]["community"] == 1_055_000_000
 
 
 def test_why_a_policy_won():
@@ -132,48 +117,10 @@ def test_damage_is_named(change, said):
         Sweep.of([missing])
 
 
-@pytest.mark.parametrize("width", [40, 80, 120])
-def test_no_number_is_cut_off_whatever_the_width(width):
-    out = io.StringIO()
-    console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
-    terminal.show([paged_run()], console=console)
-    terminal.show([paged_run(), cpu_run()], console=console)
-    terminal.show([], Sweep.of(sweep_rows()), console=console)
-    text = out.getvalue()
-    for word in ("192.0 MiB", "35,840", "100.0 %", "to the device", "8.58×", "zero in every row:"):
-        assert word in text
-
-
 def ends(page):
     """Return colours and names at the ends of lines, by chart."""
     charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     return [re.findall(r'class="end" data-colour="(#\w+)"[^>]*>([^<]*)', one) for one in charts]
-
-
-def test_one_thing_has_one_colour_and_one_name_in_a_legend():
-    rows = sweep_rows()
-    for row in rows:
-        row |= {"seconds_remote_random": 1.0}
-        if row["oversubscription"] == 0:
-            row |= {"seconds_compute": 2.0}
-    measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
-    for row in measured:
-        row.pop("seconds_remote_random")
-        row.pop("seconds_compute", None)
-    steps = [{"graph": "karate", "policy": "base", "oversubscription": rate, "number": number,
-              "seconds": 1.0, "evidence": "modelled"}
-             for rate in (0, 10, 30, 50, 70) for number in (1, 2)]  # fmt: skip
-    page = render(None, sweep=Sweep.of([*rows, *measured], iterations=steps))
-    legends = re.findall(r'<p class="legend">(.*?)</p>', page)
-    told = [re.findall(r'background:(#\w+)"></i>([^<]*)', legend) for legend in legends]
-    random = {colour for items in told for colour, name in items if name == "remote random"}
-    assert len(random) == 1
-    times = next(items for items in ends(page) if len(items) == 6)  # two evidences of each
-    assert len({name for _, name in times}) == 6
-    assert {(fill, name.split(",")[0]) for fill, name in times} >= {("#5566cc", "base")}
-    assert len({fill for fill, _ in times}) == 3
-    rates = next(items for items in told if any(name == "30 %, base" for _, name in items))
-    assert len({colour for colour, _ in rates}) == 5
 
 
 def test_figures_of_several_graphs_are_means():
@@ -205,16 +152,6 @@ def test_without_pyarrow_the_csv_is_read(tmp_path, monkeypatch):
     (tmp_path / "results.parquet").write_bytes(b"never looked at")
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     assert len(read(tmp_path).results) == len(sweep_rows())
-
-
-def test_names_at_the_ends_of_lines_do_not_cover_each_other():
-    from louvain_um.profiling.views.html import svg
-
-    series = {f"policy {k}": ([0.0, 1.0], [1.0, 1.0 + k / 1000]) for k in range(9)}
-    chart = str(svg.lines(series, "times", labelled=True, logarithmic=True))
-    heights = sorted(float(y) for y in re.findall(r'class="end"[^>]* y="([\d.]+)"', chart))
-    assert len(heights) == 9
-    assert min(b - a for a, b in pairwise(heights)) >= svg.LINE - 0.11
 
 
 def test_a_heat_table_marks_what_was_not_run():

@@ -4,7 +4,6 @@ import json
 import pytest
 
 from louvain_um.errors import LouvainUmError
-from louvain_um.profiling import Session
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.views import timeline
 from louvain_um.profiling.views.timeline import Slice, trace, write
@@ -71,13 +70,15 @@ def test_too_many_events_are_merged_and_it_is_said(monkeypatch):
 
 def test_files_by_their_names(tmp_path):
     for name in ("t.json", "t.json.gz"):
-        write(paged_run(), tmp_path / name)
+        paged_run().timeline(tmp_path / name)
         with pytest.raises(LouvainUmError, match="exists already"):
             write(paged_run(), tmp_path / name)
     plain = json.loads((tmp_path / "t.json").read_text())
     assert plain == json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))
     write(cpu_run(), tmp_path / "t.json", force=True)
     assert json.loads((tmp_path / "t.json").read_text()) != plain
+    with pytest.raises(LouvainUmError, match=r"must end in \.json, \.json\.gz"):
+        paged_run().timeline(tmp_path / "run.txt")
 
 
 def test_nothing_of_a_session_is_left_out():
@@ -87,15 +88,3 @@ def test_nothing_of_a_session_is_left_out():
     assert len(shown) == expected
     assert max(item.time + item.duration for item in shown) == 100 * MS
     assert Kind.KERNEL in session.events["kind"]
-
-
-def test_a_session_writes_its_timeline(tmp_path):
-    session = Session.of(paged_run())
-    for name in ("run.json", "run.json.gz"):
-        session.timeline(tmp_path / name)
-        write(paged_run(), tmp_path / f"same-{name}")
-        assert (tmp_path / name).stat().st_size == (tmp_path / f"same-{name}").stat().st_size
-    with pytest.raises(LouvainUmError, match="exists already"):
-        session.timeline(tmp_path / "run.json")
-    with pytest.raises(LouvainUmError, match=r"must end in \.json, \.json\.gz"):
-        session.timeline(tmp_path / "run.txt")

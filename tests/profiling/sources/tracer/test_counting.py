@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
-from louvain_um.profiling.sources.tracer import AccessCounts, Tracer
+from louvain_um.profiling.sources.tracer import Tracer
 from louvain_um.profiling.sources.tracer.counter_rows import CounterRows, Maps
 from louvain_um.profiling.sources.tracer.state import COPIES, RANGES
 
@@ -145,7 +145,3 @@ def test_options_that_make_no_sense(options):
 def test_a_result_comes_at_the_end():
     with pytest.raises(LouvainUmError, match="leave its block"):
         Tracer().result()
-
-
-def test_uses_add_up():
-    assert AccessCounts(1, 2, 3).total == 6
