@@ -76,6 +76,14 @@ def selects_all(config):
     return bool(folders & {ROOT, ROOT / "tests"})
 
 
+def pytest_collection_modifyitems(items):
+    """Let tests of commands come last, beside those of profiling.
+
+    Both simulate, and a process that begins with either compiles the simulator for the other.
+    """
+    items.sort(key=lambda item: item.path.is_relative_to(ROOT / "tests/cli"))
+
+
 def pytest_make_parametrize_id(val, argname):
     """Name compressed bytes by their argument: they may hold the time of their making."""
     compressed = isinstance(val, bytes) and (b"\0" in val or not val.isascii())

@@ -38,6 +38,8 @@ class Backend:
     examples: int = 6
     seeds: tuple[int, ...] = ()
     """Of runs on larger graphs; none where such a run takes minutes."""
+    few: bool = False
+    """Whether a plain run takes few graphs: an emulated device is slow."""
     extended: bool = False
     """Whether it takes other objectives and constraints."""
     marks: tuple[str, ...] = ()
@@ -124,7 +126,7 @@ BACKENDS: Final = {
     "cpu": Backend(on_cpu, examples=100, extended=True),
     "threads": Backend(on_threads, examples=60, seeds=(0, 3), extended=True),
     "ranks": Backend(on_ranks, examples=20, seeds=(3,)),
-    "emulated": Backend(emulated),
+    "emulated": Backend(emulated, few=True),
     "emulated, little memory": Backend(emulated_with_little_memory, marks=("deep",)),
     "emulated devices": Backend(emulated_together, marks=("deep",)),
     "emulated ranks": Backend(emulated_ranks, marks=("deep",)),

@@ -229,7 +229,9 @@ REAL = (
 
 
 @pytest.mark.filterwarnings("ignore::louvain_um.GraphWarning")
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize(
+    "name", [REAL[0], *(pytest.param(name, marks=pytest.mark.deep) for name in REAL[1:])]
+)
 def test_real_graphs(shared_data, name):
     graph = lu.read_graph(shared_data / name)
     check_against_scipy(graph)

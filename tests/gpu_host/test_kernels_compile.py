@@ -21,6 +21,7 @@ def _compiler():
         pytest.skip(error.reason)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("unit", UNITS, ids="-".join)
 def test_kernels_compile(unit):
     if note(unit[0], TESTED) not in noted():

@@ -68,6 +68,7 @@ def test_what_goes_on_says_so(run, two_triangles, tmp_path, monkeypatch, command
     assert (done.code, done.complaint()) == (130, expected)
 
 
+@pytest.mark.system
 def test_no_writable_cache(two_triangles):
     code = (
         "from numba.core import caching\n"
@@ -135,6 +136,7 @@ def test_compiling_is_not_counted_in_the_time_shown(run, two_triangles, monkeypa
     assert run("detect", two_triangles, "--json").json["seconds"]["detect"] < 0.25
 
 
+@pytest.mark.system
 def test_compiling_is_announced_when_the_cache_is_empty(two_triangles, tmp_path):
     command = [sys.executable, "-m", "louvain_um", "detect", str(two_triangles)]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -155,6 +157,7 @@ def test_no_more_threads(run, two_triangles, tmp_path, monkeypatch):
     assert done.complaint().endswith("close other programs, or pass --threads 1")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("command", ["detect", "doctor"])
 def test_numba_that_compiles_nothing(two_triangles, command):
     arguments = [two_triangles] if command == "detect" else []
@@ -166,6 +169,7 @@ def test_numba_that_compiles_nothing(two_triangles, command):
     assert err.strip().endswith("unset it")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("arguments", [["--json", "-q"], ["-q"], ["--help"]])
 def test_a_closed_pipe_ends_a_command_as_it_ends_other_programs(two_triangles, arguments):
     read, write = os.pipe()
@@ -176,6 +180,7 @@ def test_a_closed_pipe_ends_a_command_as_it_ends_other_programs(two_triangles, a
     assert (process.returncode, err) == (141, "")
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("arguments", [["--help"], ["detect", "GRAPH", "--json", "-q"]])
 def test_full_disk_behind_stdout(two_triangles, arguments):
@@ -200,6 +205,7 @@ def test_full_disk_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == [two_triangles.name]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("arguments", "closing", "code", "message"),
     [
@@ -216,6 +222,7 @@ def test_closed_streams(two_triangles, arguments, closing, code, message):
     assert "bug" not in done.stderr
 
 
+@pytest.mark.system
 def test_names_that_the_terminal_cannot_show(tmp_path):
     path = tmp_path / "stra\u00dfe.csv"
     path.write_text("\u00e4,b\nb,c\n", encoding="utf-8")
@@ -231,6 +238,7 @@ def test_names_that_the_terminal_cannot_show(tmp_path):
     assert json.loads(out)["file"].endswith("\u00df.npz")
 
 
+@pytest.mark.system
 @pytest.mark.skipif(os.name == "nt", reason="no such file names")
 def test_names_cannot_carry_commands_to_the_terminal(two_triangles, tmp_path):
     pty = pytest.importorskip("pty")

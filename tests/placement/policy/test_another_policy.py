@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.paths import ROOT
 
 HERE = Path(__file__).parent
 
 
+@pytest.mark.system
 def test_another_policy_needs_no_measurement():
     command = [
         sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider",

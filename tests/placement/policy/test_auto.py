@@ -262,8 +262,7 @@ def test_what_is_hot_in_several_stages_stays_where_others_can_leave_one_each():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("target_bytes", [2.0, 3.0])
-@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize(("method", "target_bytes"), [("louvain", 2.0), ("leiden", 3.0)])
 def test_scratch_does_not_shrink_with_more_memory(method, target_bytes):
     """What pages waste is no reason to: only the input and the first stages need room at once."""
     size = {"vertices": 41_473_600, "arcs": 112_793_762, "max_degree": 4, "sum_bytes": 4}

@@ -71,6 +71,7 @@ def assemble(ptx, folder):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("source", sorted(kernel_list.CATALOGUE))
 def test_every_access_of_the_engine_is_counted(source):
     names = list(kernel_list.together(source, types_of(source)))
