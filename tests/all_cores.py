@@ -23,7 +23,6 @@ MAX_WORKERS: Final = 8
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
-    """Set the options of pytest-xdist before it reads them."""
     option = config.option
     if not config.pluginmanager.hasplugin("xdist"):
         return
@@ -71,7 +70,6 @@ def count_devices():
 
 
 def selects_all(config):
-    """Return whether the arguments of a run select every test."""
     folders = {(config.invocation_params.dir / argument).resolve() for argument in config.args}
     return bool(folders & {ROOT, ROOT / "tests"})
 

@@ -47,7 +47,6 @@ class Backend:
 
 
 def on_cpu(graph, options):
-    """Detect on the CPU."""
     return api.run(graph, replace(options, device="cpu"))
 
 
@@ -63,7 +62,6 @@ def on_ranks(graph, options):
 
 
 def on_gpu(graph, options):
-    """Detect on a GPU."""
     return api.run(graph, replace(options, device="cuda"))
 
 
@@ -73,7 +71,6 @@ def on_gpus(graph, options):
 
 
 def emulated(graph, options):
-    """Detect on an emulated device."""
     options = replace(options, device="cuda:0")
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -108,7 +105,6 @@ def emulated_together(graph, options):
 
 
 def emulated_ranks(graph, options):
-    """Detect on two ranks with an emulated device each."""
     options = replace(options, device="cuda", threads=1)
     blocks = blocks_of(graph, 2)
     with pytest.MonkeyPatch.context() as patch:

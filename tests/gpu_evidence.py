@@ -74,7 +74,6 @@ def pytest_addoption(parser):
 
 
 def part_of(text):
-    """Check the name of a part."""
     found = re.fullmatch(r"([1-9]\d?)/([1-9]\d?)", text)
     if not found or int(found[1]) > int(found[2]):
         raise ValueError

@@ -137,18 +137,15 @@ LARGER: Final[dict[str, Callable[[], Graph]]] = {
 
 @cache
 def small(kind):
-    """Return one of `KINDS`."""
     return KINDS[kind]()
 
 
 @cache
 def larger(kind):
-    """Return one of `LARGER`."""
     return LARGER[kind]()
 
 
 def same(a, b):
-    """Return whether two graphs are equal, to the last bit of every weight."""
     return (
         np.array_equal(a.offsets, b.offsets)
         and np.array_equal(a.targets, b.targets)

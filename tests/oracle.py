@@ -390,7 +390,6 @@ def aggregate(net, labels, parts):
 
 
 def arcs_of(net):
-    """Return the number of arcs, loops not counted."""
     return sum(map(len, net.neighbours))
 
 

@@ -20,7 +20,6 @@ OPTIONS = {
 
 
 def configured(*arguments, xdist=True, **options):
-    """Return the options of a run after the hook."""
     config = SimpleNamespace(
         option=SimpleNamespace(**OPTIONS | options),
         pluginmanager=SimpleNamespace(hasplugin=lambda name: xdist and name == "xdist"),

@@ -29,7 +29,6 @@ METHODS: Any = ("louvain", "leiden")
     scope="module",
 )
 def backend(request):
-    """An engine that is available here."""
     return available(request.param)
 
 
@@ -220,7 +219,6 @@ def check_result(
 
 
 def on(graph, method, **options):
-    """Return what the CPU finds."""
     found: Communities = getattr(api, method)(graph, device="cpu", **options)
     return found
 

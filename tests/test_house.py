@@ -362,7 +362,6 @@ def test_the_launcher_explains_itself():
 
 
 def imported(nodes, known):
-    """Yield the modules that a file imports."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

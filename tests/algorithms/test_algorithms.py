@@ -209,7 +209,6 @@ def closed(graph):
 
 
 def check_parents(graph, source, distances, parents, weights):
-    """Compare parents with the smallest neighbours on shortest paths."""
     rows = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     targets = graph.targets.astype(np.int64)
     on_path = (distances[rows] >= 0) & (distances[targets] + weights == distances[rows])

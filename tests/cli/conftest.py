@@ -58,7 +58,6 @@ def run():
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory):
-    """A graph of 2,000 vertices with planted communities."""
     graph = lfr(2000, seed=2).graph
     path = tmp_path_factory.mktemp("graphs") / "small.txt"
     ends = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
@@ -69,7 +68,6 @@ def source(tmp_path_factory):
 
 @pytest.fixture
 def two_triangles(tmp_path):
-    """Two triangles of vertices, connected by one edge."""
     path = tmp_path / "friends.csv"
     pairs = "ann,bob bob,cid cid,ann dan,eve eve,fay fay,dan ann,dan"
     path.write_text("source,target\n" + "\n".join(pairs.split()) + "\n")

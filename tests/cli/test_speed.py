@@ -12,7 +12,6 @@ COSTLY = ("numpy", "scipy", "numba", "pandas", "pyarrow", "networkx", "sklearn",
 
 
 def modules(*arguments):
-    """Return the modules that a command imports."""
     code = (
         "import sys; from louvain_um.cli import app\n"
         "try: app(sys.argv[1:])\n"
@@ -26,7 +25,6 @@ def modules(*arguments):
 
 
 def imported(*arguments):
-    """Return the slow libraries that a command imports."""
     return modules(*arguments) & set(COSTLY)
 
 
@@ -34,7 +32,6 @@ CLI = "from louvain_um.cli import main; main()"
 
 
 def once(*arguments, code=CLI):
-    """Return the processor time of one run of a command."""
     resource = pytest.importorskip("resource")
 
     def used():

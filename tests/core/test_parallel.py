@@ -182,10 +182,6 @@ def test_threads_that_are_given_hold_for_a_whole_run(monkeypatch):
     assert used == {1, 3}
 
 
-def test_python_waits_for_what_is_replaced():
-    assert isinstance(vars(threading.Thread())["_started"], threading.Event)
-
-
 def test_a_thread_that_does_not_begin_is_an_error(monkeypatch):
     monkeypatch.setattr(started, "START_SECONDS", 0.05)
     monkeypatch.setattr(threading.Thread, "_bootstrap", lambda self: None)

@@ -6,7 +6,6 @@ from louvain_um.distributed.communicator import gather_columns
 
 
 def conforms(ranks):
-    """Check a rank's collectives; return their number."""
     rank, size = ranks.rank, ranks.size
     dtypes = (np.uint8, np.uint32, np.int64, np.float64)
     for dtype in dtypes:

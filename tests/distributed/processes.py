@@ -79,7 +79,6 @@ def run_processes(task, size, *arguments, patience=60.0):
 
 
 def run(task, rank, queues, answers, patience, arguments):
-    """Call the task in a process of its own; tell what it returned or raised."""
     try:
         answers.put((rank, "", task(QueueCommunicator(rank, queues, patience), *arguments)))
     except BaseException:

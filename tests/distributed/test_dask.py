@@ -28,7 +28,6 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
 @pytest.fixture
 def start():
-    """Return what starts workers and returns their client; stop them in the end."""
     from contextlib import ExitStack
 
     from louvain_um.distributed.carriers.dask_local import local_client
@@ -38,7 +37,6 @@ def start():
 
 
 def run(client, method="louvain", checkpoint=None, observer=ignore, **values):
-    """Run with levels shared that are as small as those of the tests."""
     from louvain_um.distributed.carriers.dask_session import detect_with_client
 
     values = {"patience": 60.0, **values}

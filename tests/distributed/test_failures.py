@@ -37,7 +37,6 @@ def run(method, folder=None, *, ranks=3, name="lfr", **values):
 
 
 def collectives_of(method, folder):
-    """Return the number of collectives of a run with checkpoints."""
     made: list[Counting] = []
 
     def make(meeting, rank):

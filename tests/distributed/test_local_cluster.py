@@ -38,7 +38,6 @@ def client(tmp_path_factory):
 
 
 def family():
-    """Return this process and all that it started."""
     this = psutil.Process()
     return [this, *this.children(recursive=True)]
 

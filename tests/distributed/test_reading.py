@@ -21,7 +21,6 @@ from tests.graphs import edge_lists
 
 
 def joined(blocks):
-    """Return the graph of all ranks' rows."""
     ends = np.cumsum([0, *(len(block.targets) for block in blocks)])
     offsets = [block.offsets[:-1] + end for block, end in zip(blocks, ends[:-1], strict=True)]
     weights = [block.weights for block in blocks if block.weights is not None]

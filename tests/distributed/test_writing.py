@@ -32,7 +32,6 @@ def skip_without_fsspec(path):
 
 
 def read_all(files):
-    """Return vertices and communities of all files, in order."""
     if "://" in files[0]:
         import fsspec
 

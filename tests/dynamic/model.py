@@ -47,19 +47,16 @@ class Model:
         return changed, len(missing)
 
     def graph(self):
-        """Return the contents as a graph."""
         u, v = (np.array([e[k] for e in self.edges], np.int64) for k in (0, 1))
         w = np.array(list(self.edges.values()), np.int64) if self.weighted else None
         return Graph.from_edges(u, v, w, n_vertices=self.n, duplicates="once")
 
 
 def columns(edges, width):
-    """Return a list of edges as arrays."""
     return tuple(np.array([e[k] for e in edges], np.int64) for k in range(width))
 
 
 def same_contents(g, model):
-    """Assert that a graph holds what its model does."""
     expected, found = model.graph(), g.host_snapshot()
     for name in ("offsets", "targets", "loops"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name

@@ -32,7 +32,6 @@ def merging(seed):
 
 
 def grown(n, edges, weighted, seed):
-    """Return a graph with random edges."""
     graph = lu.DynamicGraph(n, weighted=weighted)
     batch = random_batch(np.random.default_rng(seed), n, edges, weighted)
     graph.apply(insert=batch["insert"])

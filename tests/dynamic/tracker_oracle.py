@@ -11,7 +11,6 @@ Edges = dict[tuple[int, int], int]
 
 
 def edges_of(net):
-    """Return the weight of each edge, smaller end first."""
     edges = {(v, v): loop for v, loop in enumerate(net.loops) if loop}
     for v in net.vertices:
         edges |= {(v, u): weight for u, weight in net.neighbours[v].items() if v < u}
@@ -23,7 +22,6 @@ def arcs_of(net):
 
 
 def smallest(labels):
-    """Name each community after its smallest member."""
     first: dict[int, int] = {}
     return [first.setdefault(label, v) for v, label in enumerate(labels)]
 

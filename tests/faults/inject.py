@@ -39,7 +39,6 @@ NEVER = 1 << 40
 
 
 def command_line(words):
-    """Run a command in this process; return its exit code."""
     sys.argv = ["louvain-um", *words]
     try:
         main()

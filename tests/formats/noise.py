@@ -23,7 +23,6 @@ PIECES = (
 
 
 def files_of(corpus):
-    """Return the graphs and labels of a corpus."""
     return sorted(path for name in FOLDERS for path in (corpus / name).rglob("*") if path.is_file())
 
 
@@ -37,7 +36,6 @@ def changed_file(path, chance):
 
 
 def changed(data, chance):
-    """Return bytes with some replaced, inserted, repeated or cut off."""
     out = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         place, length = chance.randint(0, len(out)), chance.choice((0, 1, 1, 2, 9))
@@ -54,7 +52,6 @@ def changed(data, chance):
 
 
 def read_all(path, chance=None):
-    """Read a file as what its folder says, with options at random."""
     if path.parent.name == "labels":
         _read(path, lambda: read_labels(path))
         if path.suffix == ".npz":

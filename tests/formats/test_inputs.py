@@ -76,7 +76,6 @@ def read(path, **options):
 
 
 def found(graph):
-    """Return vertices, edges, the sum of the weights and names, as `expected.json` has them."""
     edges = graph.to_pandas()
     weight = float(edges["weight"].sum()) if graph.weighted else float(len(edges))
     names = None if graph.names is None else sorted(map(str, graph.names.tolist()))

@@ -91,7 +91,6 @@ def read(path, **options):
 
 
 def listed(graph):
-    """Return the edges as ``a-b:weight``."""
     edges = graph.to_pandas()
     weights = edges["weight"] if graph.weighted else [1] * len(edges)
     rows = zip(edges["source"], edges["target"], weights, strict=True)

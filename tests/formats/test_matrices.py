@@ -57,7 +57,6 @@ def test_general_matrices_are_symmetric_or_directed(tmp_path):
     ("text", "line", "words"),
     [
         ("%%MatrixMarket matrix coordinate complex symmetric\n2 2 0\n", 1, "complex"),
-        ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 0\n", 1, "skew"),
         ("%%MatrixMarket matrix\n", 1, "does not begin"),
         ("%%MatrixMarket matrix coordinate pattern symmetric\n", 2, "ends before"),
         ("%%MatrixMarket matrix coordinate pattern symmetric\n%\n2 2\n", 3, "size line"),
@@ -70,7 +69,6 @@ def test_general_matrices_are_symmetric_or_directed(tmp_path):
         ("%%MatrixMarket matrix coordinate real symmetric\n3 3 1\n2 1\n", 3, "missing weight"),
         ("%%MatrixMarket matrix coordinate real symmetric\n3 3 1\n2 1 -1\n", 3, "negative"),
         ("%%MatrixMarket matrix coordinate real symmetric\n3 3 1\n2 1 nan\n", 3, "not a number"),
-        ("%%MatrixMarket matrix coordinate real symmetric\n3 3 1\n2 1 INF\n", 3, "infinite"),
     ],
 )
 def test_faulty_matrixmarket(tmp_path, text, line, words):
@@ -105,12 +103,9 @@ def test_metis_kinds(tmp_path):
         ("3 2\n2 3\n1\n", 3, "truncated"),
         ("3 3\n2 3\n1\n1\n", 1, "announces 3 edges"),
         ("3 2\n2 4\n1\n1\n", 2, "'4' is not a vertex 1 … 3"),
-        ("3 2\n0 3\n1\n1\n", 2, "'0' is not a vertex"),
-        ("3 2\n2 -3\n1\n1\n", 2, "'-3' is not a vertex"),
         ("3 2\n2 3.5\n1\n1\n", 2, "'3.5' is not a vertex"),
         ("3 2 1\n2 5 3\n1 5\n1 6\n", 2, "lacks its weight"),
         ("3 2 1\n2 -5 3 6\n1 5\n1 6\n", 2, "negative"),
-        ("3 2 1\n2 nan 3 6\n1 5\n1 6\n", 2, "not a number"),
         ("3 2\n2 3\n1 3\n\n", 2, "1 lists 3 as a neighbour, but 3 does not"),
         ("3 2 1\n2 5 3 6\n1 4\n1 6\n", 2, "weights of 1 to 2 and of 2 to 1 differ"),
         ("3 2 011\n\n8 1 5\n8 1 6\n", 2, "fewer"),

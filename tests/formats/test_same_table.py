@@ -79,7 +79,6 @@ def frame(edges):
 
 
 def written(folder, edges):
-    """Yield files of the same edges, and what wrote them."""
     blank = any(" " in end for edge in edges for end in edge[:2])
 
     def path(name):
@@ -134,7 +133,6 @@ def objects(edges):
 
 
 def contents(graph):
-    """Return the names in the order of the vertices, and the edges by name."""
     names = [*map(str, range(graph.n_vertices) if graph.names is None else graph.names.tolist())]
     edges = graph.to_pandas()
     ends = (map(str, edges[end].tolist()) for end in ("source", "target"))

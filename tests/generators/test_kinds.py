@@ -274,11 +274,6 @@ def test_thin_grids():
     assert GENERATORS["grid"]((2, 2)).graph.n_edges == 4
 
 
-def test_stencil_150_would_have_the_arcs_of_the_benchmark():
-    made = GENERATORS["stencil"]((15, 15, 15)).graph
-    assert made.n_arcs == (3 * 15 - 2) ** 3 - 15**3
-
-
 @pytest.mark.parametrize("radius", [0.0, 0.01, 0.3, 1.2, 1.5])
 def test_geometric_equals_brute_force(radius):
     from louvain_um.generators import hashing
@@ -323,46 +318,32 @@ def test_ring_of_cliques_is_what_it_says():
     ("kind", "change", "says"),
     [
         ("rmat", {"scale": -1}, "scale must be a whole number from 0 to 31"),
-        ("rmat", {"scale": 32}, "scale"),
-        ("rmat", {"scale": 2.5}, "scale"),
         ("rmat", {"scale": True}, "scale must be a whole number"),
-        ("rmat", {"a": True}, "a must be a number"),
         ("rmat", {"edge_factor": -1}, "edge_factor"),
         ("rmat", {"a": 1.5}, "a must be a number from 0 to 1"),
-        ("rmat", {"b": float("nan")}, "b must be"),
         ("rmat", {"a": 0.6, "b": 0.3, "c": 0.3}, "a \\+ b \\+ c"),
         ("rmat", {"seed": -1}, "seed"),
         ("rmat", {"weights": "heavy"}, "weights must be"),
-        ("lfr", {"n": 0}, "n must be"),
         ("lfr", {"n": 1}, "n must be a whole number from 2"),
-        ("lfr", {"min_degree": 0}, "min_degree must be a whole number from 1"),
         ("lfr", {"min_degree": 900}, "min_degree must be at most 899 for 900 vertices, not 900"),
         ("lfr", {"min_degree": 50, "max_degree": 20}, "max_degree"),
         ("lfr", {"min_community": 1000}, "min_community must be at most 900 for 900 vertices"),
-        ("lfr", {"max_community": 3}, "max_community"),
         ("lfr", {"mixing": 1.1}, "mixing must be a number from 0 to 1"),
         ("lfr", {"degree_exponent": -1}, "degree_exponent"),
         ("planted", {"blocks": 0}, "blocks"),
-        ("planted", {"blocks": 404}, "blocks"),
         ("planted", {"degree_in": 400}, "degree_in must be at most"),
         ("planted", {"blocks": 1}, "degree_out must be at most 0"),
         ("planted", {"degree_out": "many"}, "degree_out"),
-        ("stencil", {"dims": ()}, "dims"),
         ("stencil", {"dims": (1, 2, 3, 4)}, "dims"),
-        ("stencil", {"dims": "33"}, "dims"),
-        ("stencil", {"dims": 7}, "dims"),
         ("stencil", {"dims": (3, 0)}, "dims"),
         ("stencil", {"dims": (3, 2), "periodic": True}, "dims"),
         ("stencil", {"dims": (2**20, 2**20)}, "dims must multiply"),
         ("stencil", {"points": 5}, "points must be 6 or 26 in 3 dimensions, not 5"),
-        ("grid", {"dims": (1, 2, 3, 4)}, "dims"),
-        ("grid", {"dims": 7}, "dims"),
         ("geometric", {"n": -1}, "n must be"),
         ("geometric", {"radius": 0.1}, "not both"),
         ("geometric", {"degree": 699}, "degree must be at most"),
         ("geometric", {"degree": None, "radius": 2.0}, "radius"),
         ("ring", {"cliques": 0}, "cliques"),
-        ("ring", {"size": 0}, "size"),
     ],
 )
 def test_bad_values_are_refused_in_one_line(kind, change, says):
@@ -428,15 +409,6 @@ def test_permutations_of_many_keys_spread_evenly_over_pairs(n):
     chi = ((together[off] - expected) ** 2 / expected).sum()
     freedom = n * (n - 1) - 1
     assert abs(chi - freedom) < 6 * np.sqrt(2 * freedom)
-
-
-def test_one_long_permutation_looks_random():
-    n = 100_000
-    images = hashing.permute_all(hashing.permutation(base.stream_key(3, 3), n), n).astype(float)
-    steps = np.corrcoef(images[:-1], images[1:])[0, 1]
-    order = np.corrcoef(images, np.arange(n))[0, 1]
-    assert abs(steps) < 0.02
-    assert abs(order) < 0.02
 
 
 def test_thresholds_of_a_power_law_give_its_frequencies():

@@ -58,7 +58,6 @@ def turn(request):
 
 @pytest.fixture(scope="session")
 def probes(gpu):
-    """Kernels of this folder."""
     return Kernels(Path(__file__).parent, lambda source, types: PROBES[source])
 
 

@@ -90,7 +90,6 @@ def rows(offsets, targets, weights):
 
 
 def arcs_of(level):
-    """The rows of a level on the device."""
     short = level.weights.dtype.itemsize < 4
     weights = widened(level.weights) if short else level.weights.get()
     return rows(level.offsets.get(), level.targets.get(), weights)
@@ -247,14 +246,12 @@ def graph_of(kind):
 
 
 def found_of(level, coarse):
-    """Return the arrays and the numbers of an aggregated level."""
     arrays = [x.get() for x in (coarse.offsets, level.numbers, coarse.loops, coarse.degrees)]
     sums = coarse.inside, coarse.squares, coarse.max_degree, coarse.arcs, coarse.vertices
     return [*arrays, *arcs_of(coarse)], sums
 
 
 def with_labels(gpu, graph, labels):
-    """Return level 0 with these communities."""
     level = gpu.load(graph)
     level.labels = gpu.memory.empty("labels.0.0", "community", level.vertices, "u4")
     level.labels.set(labels.astype(np.uint32))

@@ -139,7 +139,6 @@ def stars(leaves):
 
 
 def weighted(largest):
-    """Return a graph whose weights are between 1 and a largest one, which some arc has."""
     plain = lfr(20_000, seed=5).graph
     u = np.repeat(np.arange(plain.n_vertices), np.diff(plain.offsets))
     once = u < plain.targets

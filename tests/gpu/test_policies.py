@@ -42,12 +42,10 @@ def graph(name, smaller=0):
 
 @cache
 def expected(name, method, smaller=0):
-    """Return what the CPU engine finds."""
     return getattr(lu, method)(graph(name, smaller), device="cpu")
 
 
 def attempt(graph, method, policy, budget):
-    """Return what was found, or why the run was refused."""
     try:
         found = getattr(lu, method)(graph, device="cuda", memory=policy, device_budget=budget)
     except MemoryBudgetError as error:

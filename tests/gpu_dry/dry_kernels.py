@@ -15,8 +15,6 @@ LOW = 2**32 - 1
 
 
 class DryKernels:
-    """Kernels that do nothing but return what a script says."""
-
     def __init__(self, script, values):
         self.script, self.values = script, values
         # Whether labels were numbered for the current aggregation; the last aggregation of level 0.
@@ -154,7 +152,6 @@ class DryKernels:
             self.script.step.merge()
 
     def done(self, state, args):
-        """Finish a level's aggregation."""
         step = self.step
         if self.numbered:
             self.script.steps.pop(0)

@@ -150,7 +150,6 @@ def spread(weights, total):
 
 
 def levels_of(name, method):
-    """Return the levels of a measured run."""
     if (name, method) in LARGE:
         names = ("cycle", "vertices", "arcs", "communities")
         return [dict(zip(names, level, strict=True)) for level in LARGE[name, method]]
@@ -205,7 +204,6 @@ def scale(monkeypatch, shrink):
 
 
 def recorded_kinds():
-    """Return the recorded runs of twenty kinds of graph."""
     record = json.loads((RESULTS / "graph_kinds_h200.json").read_text())
     found: list[dict[str, Any]] = record["results"]
     return found

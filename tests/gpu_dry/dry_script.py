@@ -24,7 +24,6 @@ class CommunityArcs:
     whole: I64
 
     def kept(self, partial):
-        """Return the arcs of each community after aggregation."""
         return self.whole if partial else self.outer
 
 
@@ -53,7 +52,6 @@ class Step:
     so_far: list[RangeStep] = field(default_factory=list)
 
     def part(self, first, last):
-        """Return the rows of a range of vertices."""
         k, (sources, targets) = self.communities, self.pairs
         low, high = self.offsets[first], self.offsets[last]
         numbers = self.numbers[first:last]
@@ -65,15 +63,12 @@ class Step:
 
     @property
     def numbers(self):
-        """uint32[n]: community of each vertex."""
         return self._numbers
 
     def append(self, part):
-        """Add the rows of a range to those so far."""
         self.so_far.append(part)
 
     def merged(self):
-        """Return the rows so far, by community."""
         k, arcs = self.communities, np.zeros(self.communities, np.int64)
         for part in self.so_far:
             np.add.at(arcs, part.communities, part.rows.whole)
@@ -88,12 +83,10 @@ class Step:
         return np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
 
     def merge(self):
-        """Merge the rows into one per community."""
         rows, joined = self.merged(), self.joined()
         self.so_far = [RangeStep(np.arange(self.communities), rows, joined)]
 
     def forget(self):
-        """Free what only this step needs."""
         self.so_far, self.pairs = [], None
 
 
@@ -121,7 +114,6 @@ class Script:
 
     @property
     def step(self):
-        """The current aggregation."""
         return self.steps[0]
 
 
@@ -174,7 +166,6 @@ class Recorder(CpuEngine):
 
 
 def recorded(graph, options):
-    """Return the script of a run on the CPU."""
     cpu = Recorder(options, lambda event: None)
     cpu.script = Script(graph.n_vertices)
     found = detect(cpu, graph, options, cpu.host.observer)

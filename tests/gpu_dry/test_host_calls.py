@@ -14,7 +14,6 @@ pytestmark = pytest.mark.deep
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Count what runs ask of the device."""
     counted: Counter[str] = Counter()
     kernel_of, read, begin = DryKernels.get, Sized.get, Sized.__init__
 

@@ -13,7 +13,6 @@ from tests.gpu_dry.dry_levels import made_up
 
 @pytest.fixture
 def engines(monkeypatch):
-    """Engines that ran."""
     made = []
     plain = dry_device.engine.GpuEngine.__init__
 

@@ -5,5 +5,4 @@ from tests.gpu_emulated.libraries import libraries
 
 @pytest.fixture(scope="session")
 def emulated():
-    """Kernels compiled for the CPU."""
     return libraries()

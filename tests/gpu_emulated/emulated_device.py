@@ -130,7 +130,6 @@ class Counting(Emulated):
 
 
 def on_device(g, device, store, budget=None, share=None):
-    """Move the rows of a graph to an emulated device."""
     rows = g._store.compressed()
     g._store = device_store(store)(rows, 1, budget, device, share=share)
     g._hand_over()

@@ -280,7 +280,6 @@ def fill(parts, source, device):
 
 
 def cupy_of(runtime):
-    """Return what the engine imports as CuPy."""
     cupy: Any = ModuleType("cupy")
     nothing = lambda *_: None  # noqa: E731
     event = SimpleNamespace(record=nothing)

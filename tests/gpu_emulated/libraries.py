@@ -83,7 +83,6 @@ def compiled(name):
 
 
 def run(command):
-    """Return what a command prints."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -40,8 +40,6 @@ def address(array):
 
 @dataclass
 class Emulated:
-    """The rows of a graph, and the kernels that take them."""
-
     library: ctypes.CDLL
     rows: RowView
     blocks: int
@@ -63,7 +61,6 @@ class Emulated:
 
 
 def check(device, source):
-    """Compare all algorithms with the CPU's."""
     check_by_kind(device, source)
     rows, n = device.rows, device.rows.n_vertices
     for width in (1, 3, 2**41):

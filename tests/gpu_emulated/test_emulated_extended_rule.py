@@ -20,8 +20,6 @@ SEED = 3
 
 
 class Input(ctypes.Structure):
-    """`Input` of extended.cpp."""
-
     _fields_ = (
         ("n", ctypes.c_int64),
         *(

@@ -29,8 +29,6 @@ SEED = 3
 
 @dataclass
 class Device:
-    """A graph as kernels take it."""
-
     blocks: int
     kind: int
     graph: Graph
@@ -44,7 +42,6 @@ class Device:
 
     @property
     def arguments(self):
-        """Blocks, kind, vertices and arrays."""
         numbers = ctypes.c_int(self.blocks), ctypes.c_int(self.kind)
         arrays = self.offsets, self.targets, self.weights, self.degrees
         return *numbers, ctypes.c_int64(self.graph.n_vertices), *map(address, arrays)
@@ -177,7 +174,6 @@ def check_a_level(emulated, device):
 
 
 def moved_by(library, device, start=None, cycle=0):
-    """Return labels, totals, and the kernel's counts."""
     n, counts = device.graph.n_vertices, np.zeros(5, np.uint64)
     labels, totals = (np.zeros(n, np.uint32) for _ in range(2))
     full_sweeps = 0 if cycle else rules.FULL_SWEEPS

@@ -124,7 +124,6 @@ def place(array):
 
 
 def view_of(rows):
-    """Return the bytes of `RowView` of row_view.cuh."""
     weights = 0 if rows.weights is None else rows.weights.ctypes.data
     fields = [rows.n_vertices, *(a.ctypes.data for a in (rows.begins, rows.ends, rows.targets))]
     return np.array([*fields, weights], np.int64)

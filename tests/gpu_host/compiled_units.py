@@ -51,12 +51,10 @@ def compile_unit(job):
 
 
 def noted():
-    """Return the notes of what has been compiled."""
     return set(NOTES.read_text().splitlines()) if NOTES.exists() else set()
 
 
 def main():
-    """Compile what is not noted, on all processors, and note it."""
     known = noted()
     notes = {(s, a): note(s, a) for s in kernel_list.CATALOGUE for a in ARCHITECTURES}
     jobs = [(s, t, a) for s, t in UNITS for a in ARCHITECTURES if notes[s, a] not in known]

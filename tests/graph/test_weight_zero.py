@@ -59,7 +59,6 @@ def from_frame():
 
 
 def from_arrays():
-    """Use the constructor with rows that hold zeros."""
     return Graph(
         np.array([0, 2, 4, 6, 8]),
         np.array([1, 3, 0, 2, 1, 3, 0, 2], np.uint32),

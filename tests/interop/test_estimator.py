@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_clusterer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -67,11 +65,6 @@ def test_scikit_learn_conventions():
     assert again.labels_.tolist() == fitted.labels_.tolist()
 
 
-def test_in_a_pipeline():
-    pipeline = make_pipeline(FunctionTransformer(np.abs), lu.Louvain(device="cpu"))
-    assert len(set(pipeline.fit_predict(-BLOCKS))) == 3
-
-
 def test_bad_parameters_show_when_fitting():
     with pytest.raises(lu.OptionError, match="resolution"):
         lu.Louvain(resolution=0).fit(BLOCKS)
@@ -99,11 +92,6 @@ def test_objectives_of_directed_and_signed_matrices():
     np.fill_diagonal(signed, 0)
     found = lu.Louvain(device="cpu", method="leiden", objective="signed").fit(signed)
     assert found.n_communities_ == 3
-
-
-def test_negative_weights_are_an_error():
-    with pytest.raises(lu.GraphError, match="negative"):
-        lu.Louvain(device="cpu").fit(-BLOCKS)
 
 
 def test_scikit_learn_is_not_imported():

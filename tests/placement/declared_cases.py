@@ -42,7 +42,6 @@ def arrays(low_scratch=False, *, arcs=100_000_000, degree=40):
 
 
 def plan(policy="auto", budget=None, machine=H200, **more):
-    """Return the plan of these arrays."""
     more = {"skew": 340, "source": "device", **more}
     facts = Facts(**{name: more.pop(name) for name in list(more) if name in FACTS})
     placed = {name: more.pop(name) for name in ("free", "managed") if name in more}

@@ -38,8 +38,6 @@ class Status(int):
 
 
 class Location:
-    """cudaMemLocation."""
-
     type = "invalid"
     id = -7
 

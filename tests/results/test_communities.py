@@ -70,20 +70,6 @@ def test_levels_cut_the_dendrogram():
             result.at_level(wrong)
 
 
-@pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_cuts_of_a_real_run_have_the_modularity_of_their_level(method):
-    rng = np.random.default_rng(5)
-    u = rng.integers(0, 300, 900)
-    graph = lu.Graph.from_edges(u, (u + rng.integers(1, 12, 900)) % 300)
-    result = getattr(lu, method)(graph, device="cpu")
-    assert len(result.levels) >= 2
-    for k, found in enumerate(result.levels):
-        cut = result.at_level(k)
-        assert modularity(graph, cut) == pytest.approx(found.modularity, abs=1e-12)
-        assert cut.max() + 1 == found.communities
-    assert result.at_level(-1).tolist() == result.labels.tolist()
-
-
 def ring_with_chords(seed):
     rng = np.random.default_rng(seed)
     u = rng.integers(0, 1000, 3000)
@@ -214,11 +200,6 @@ def test_a_frame_without_pandas_says_what_to_install(monkeypatch):
         two_levels().to_frame()
 
 
-def test_one_is_no_plural():
-    result = Communities.of(lu.Graph.from_edges([], [], n_vertices=1), [0])
-    assert repr(result).startswith("Communities(1 vertex in 1 community, ")
-
-
 @pytest.mark.parametrize(
     "names",
     [
@@ -246,15 +227,6 @@ def test_saving_and_loading_return_the_same(tmp_path, names):
     with pytest.raises(lu.GraphError, match="graph=") as caught:
         Communities.load(tmp_path / "r.npz").quality()
     assert "\n" not in str(caught.value)
-
-
-def test_a_real_run_survives_saving(tmp_path):
-    result = lu.leiden(lu.Graph.from_edges(*TRIANGLES), device="cpu")
-    result.save(tmp_path / "r.npz")
-    again = Communities.load(tmp_path / "r.npz", result.graph)
-    for k in range(len(result.levels)):
-        assert again.at_level(k).tolist() == result.at_level(k).tolist()
-    assert repr(again) == repr(result)
 
 
 def test_saving_refuses_to_overwrite_and_leaves_no_half(tmp_path):
@@ -318,13 +290,6 @@ def test_views():
     text = console.export_text()
     assert "[red]x" in text
     assert "modularity 0.2500" in text
-
-
-def test_views_count_what_they_leave_out():
-    graph = lu.Graph.from_edges([], [], n_vertices=100)
-    html = Communities.of(graph, np.arange(100)).__rich__()
-    assert html is not None
-    assert "92 others" in Communities.of(graph, np.arange(100))._repr_html_()
 
 
 def test_labels_must_fit_the_graph():

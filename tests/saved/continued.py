@@ -32,7 +32,6 @@ def resume_ranks(folder):
 
 
 def edges():
-    """Timed edges of a ring with chords."""
     at = np.arange(60)
     u, v = (at % 12).astype(np.uint32), ((at * 7 + 1) % 12).astype(np.uint32)
     return EdgeStream(TimedEdges(u=u, v=v, times=at, weights=None, n_vertices=12, names=None))
@@ -61,7 +60,6 @@ def draw_stream(folder):
 
 
 def resume_profile(folder):
-    """Go on with a search over resolutions."""
     with ProfileStore(folder, {"seed": 0}) as store:
         found = resolution_profile(
             GRAPH, points=3, runs=1, device="cpu", known=store.points, on_point=store.add
@@ -70,19 +68,16 @@ def resume_profile(folder):
 
 
 def resume_comparison(folder):
-    """Go on with a comparison of stores."""
     settings = Comparison(stores=("csr",), batches=(10,), steps=1)
     compare_stores([("g", GRAPH)], settings, folder)
 
 
 def read_partitions(path):
-    """Let two ranks read a list of edges."""
     graph = lu.read_partitioned(path)
     run_threads(graph.rows, 2)
 
 
 def read_table_of_addresses(path):
-    """Read addresses as a trace."""
     trace = path.with_suffix(".npz")
     read_addresses(path).save(trace, force=True)
     read_recording(trace)

@@ -101,7 +101,6 @@ def a_session():
 
 
 def read_recording(path):
-    """Do what ``simulate`` does."""
     trace = recording_in(path)
     if trace is None:
         return
@@ -112,7 +111,6 @@ def read_recording(path):
 
 
 def read_report(path):
-    """Do what ``report`` does."""
     from louvain_um.cli.commands.report import write_report
 
     page = path.parent / "page.html"
@@ -136,13 +134,11 @@ def read_machine(path):
 
 
 def read_tracker(path):
-    """Go on with a saved tracker."""
     tracker = lu.Tracker.load(path)
     tracker.update(tracker.graph.apply(insert=([0, 1], [5, 7])))
 
 
 def read_timed_edges(path):
-    """Read a stream of timed edges."""
     lu.read_stream(path, sort=True)
 
 

@@ -24,7 +24,6 @@ OPTIONS = ("--every", "50", "--window", "300")
 
 
 def edge_lines(count=620):
-    """Return timed edges of four groups."""
     rng = np.random.default_rng(3)
     lines = []
     for second in range(count):
@@ -64,8 +63,6 @@ def whole(tmp_path_factory):
 
 
 class Piped:
-    """The command with a pipe for its standard input."""
-
     def __init__(self, folder, *options):
         self.folder = folder
         self.process = subprocess.Popen(

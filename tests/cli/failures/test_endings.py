@@ -191,20 +191,6 @@ def test_full_disk_behind_stdout(two_triangles, arguments):
     assert err.strip() == "louvain-um: the disk is full; free some space or write to another place"
 
 
-def test_full_disk_behind_the_labels(run, two_triangles, tmp_path, monkeypatch):
-    from louvain_um.formats.labels import table
-
-    def full(file, *_):
-        file.write(b"vertex,")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setitem(table.WRITERS, ".csv", full)
-    done = run("detect", two_triangles, "-o", tmp_path / "labels.csv")
-    assert done.code == 1
-    assert "the disk is full" in done.complaint()
-    assert [p.name for p in tmp_path.iterdir()] == [two_triangles.name]
-
-
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("arguments", "closing", "code", "message"),

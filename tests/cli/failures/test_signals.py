@@ -50,7 +50,6 @@ def test_a_signal_leaves_no_file(tmp_path, number, code, word):
 
 @pytest.fixture
 def handled():
-    """Handle signals as the command line does."""
     hook = sys.unraisablehook
     handler.first, handler._raised = None, -signals.PAUSE
     handler.install()

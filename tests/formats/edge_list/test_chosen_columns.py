@@ -19,7 +19,6 @@ NUMBERS = "77 1 5 2 9\n78 2 6 3 9\n79 3 7 1 9\n"
 
 
 def listed(graph):
-    """Return the edges as names, each with its weight if the graph has any."""
     ids = range(graph.n_vertices) if graph.names is None else graph.names.tolist()
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     edges: list[tuple[Any, ...]] = []

@@ -82,8 +82,6 @@ def test_the_former_order_of_arguments_is_taken(tmp_path):
         ([0, 1], {"names": ["ann", "ann"]}, "listed twice"),
         ([0, 1], {"names": ["ann", None]}, "name at index 1 is missing"),
         ([0, 1], {"names": [["ann"], ["bob"]]}, "names must be"),
-        ([0, 1], {"names": "ab"}, "names must be"),
-        ([0, 1], {"names": 5}, "names must be"),
         ({"ann": 0}, {"names": ["ann"]}, "leave names out"),
         (RESULT, {"names": ["a", "b", "c", "d"]}, "leave names out"),
         ([0, 1], {"hierarchy": True}, "only a result has a hierarchy"),
@@ -94,8 +92,6 @@ def test_the_former_order_of_arguments_is_taken(tmp_path):
         (np.zeros((2, 2)), {}, "one-dimensional"),
         ([[1, 2], 3], {}, "integers or strings"),
         (np.array(["2020-01-01"], "M8[D]"), {}, "integers or strings"),
-        (7, {}, "one-dimensional"),
-        ("b.csv", {}, "one-dimensional"),
     ],
 )
 def test_bad_labels_are_told_and_nothing_is_written(tmp_path, labels, options, message):
@@ -131,13 +127,6 @@ def test_what_is_no_path_is_told(tmp_path):
     assert lu.read_labels(path).communities.tolist() == [0, 1]  # type: ignore[arg-type]
 
 
-def test_a_file_is_replaced_with_force_only(tmp_path):
-    lu.write_labels([0, 1], tmp_path / "a.csv")
-    with pytest.raises(LouvainUmError, match="force=True"):
-        lu.write_labels([5, 5], tmp_path / "a.csv")
-    assert written(tmp_path / "a.csv", [5, 5], force=True) == {0: 5, 1: 5}
-
-
 NAMES = ["=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", " =1", "'=1", "'tis", "ann", "007", "a=b"]
 
 
@@ -151,12 +140,6 @@ def test_no_name_begins_a_formula_and_all_can_be_restored(tmp_path, suffix):
     assert {"ann", "007", "a=b"} <= {name for name, _ in rows}
     read = read_labels(path)
     assert [name.removeprefix("'") for name in read.vertices] == NAMES
-
-
-def test_names_are_unchanged_by_default(tmp_path):
-    path = tmp_path / "labels.csv"
-    write_labels(path, Labels(np.array(NAMES, object), np.arange(len(NAMES))))
-    assert read_labels(path).vertices.tolist() == NAMES
 
 
 def test_numbers_are_unchanged(tmp_path):

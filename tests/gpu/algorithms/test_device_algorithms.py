@@ -21,7 +21,6 @@ pytestmark = pytest.mark.gpu
 
 
 def calls(source):
-    """Return calls of all algorithms, which return sequences of arrays."""
     return {
         "components": lambda graph, **how: [lu.connected_components(graph, **how)],
         "forest": lu.minimum_spanning_forest,
@@ -38,7 +37,6 @@ def vector(n):
 
 
 def answers(graph, source, **options):
-    """Return the results of all algorithms as arrays."""
     searches = () if graph.n_vertices else ("bfs", "sssp")
     return {
         name: call(graph, **options) for name, call in calls(source).items() if name not in searches

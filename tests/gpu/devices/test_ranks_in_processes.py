@@ -19,7 +19,6 @@ CASES = [(kind, method) for kind in GRAPHS for method in METHODS]
 
 @pytest.fixture
 def one_gpu(gpu, monkeypatch):
-    """Let new processes see the first GPU only."""
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", first)
 

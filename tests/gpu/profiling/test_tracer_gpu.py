@@ -207,14 +207,12 @@ def test_counting_ends_with_the_tracer():
 
 
 def torus(side):
-    """Return a graph in which every vertex has four neighbours."""
     v = np.arange(side * side)
     right, down = v // side * side + (v + 1) % side, (v + side) % (side * side)
     return lu.Graph.from_edges(np.concatenate([v, v]), np.concatenate([right, down]))
 
 
 def planted(weighted):
-    """Return a random graph with communities, hubs among them."""
     rng = np.random.default_rng(3)
     ends = rng.integers(0, 20, (60_000, 2)) + 20 * rng.integers(0, 300, (60_000, 1))
     hub = np.stack([np.zeros(3000, np.int64), rng.permutation(6000)[:3000]], axis=1)

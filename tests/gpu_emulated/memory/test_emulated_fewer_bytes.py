@@ -176,7 +176,6 @@ def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring():
 
 
 def mixed(x):
-    """`rules.mix32` of an array."""
     x = x ^ x >> 16
     x = x * np.uint32(0x7FEB352D)
     x = x ^ x >> 15

@@ -262,7 +262,6 @@ def test_what_would_be_split_lies_beyond_a_device_without_pages(monkeypatch, emu
 
 
 def plan_page(plan):
-    """Return the bytes of a page of a run."""
     assert plan.pages
     return pages.page_bytes(plan.pages.device)
 

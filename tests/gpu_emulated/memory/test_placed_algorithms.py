@@ -45,8 +45,6 @@ CALLS = {
 
 
 class EmulatedLaunch:
-    """Launches of emulated kernels."""
-
     library: ctypes.CDLL
     launched: ClassVar[list[tuple[str, bool]]] = []
 
@@ -62,7 +60,6 @@ class EmulatedLaunch:
 
 
 def passed(argument):
-    """Return an argument as C takes it."""
     if isinstance(argument, np.ndarray):
         return ctypes.c_void_p(argument.ctypes.data)
     return np.ctypeslib.as_ctypes_type(argument.dtype)(argument.item())

@@ -26,7 +26,6 @@ CLEARLY = int(VERTICES / (CLEAR * (ARCS / VERTICES + 1)))
 def known(
     seconds=0.1, arcs=ARCS // 2, vertices=2_000_000, communities=None, visited=4.0, **options
 ):
-    """Return what is known of a run of this size."""
     shape = {name: options.pop(name) for name in ("isolated", "skew") if name in options}
     plan = lu.plan(n_vertices=VERTICES, n_arcs=ARCS, machine="h200", **options)
     communities = vertices if communities is None else communities

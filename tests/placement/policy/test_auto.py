@@ -103,7 +103,6 @@ def test_auto_is_never_predicted_slower_than_a_policy_made_by_hand(over, machine
 
 
 def kept(found):
-    """Return the share of the targets that is on the device."""
     return found.chosen.placement_of("targets.0", "graph").on_device
 
 

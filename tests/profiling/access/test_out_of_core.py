@@ -50,7 +50,6 @@ def budget(trace):
 
 
 def touched(trace, *, but=()):
-    """Return how much is touched of each array, in the kernels of the recording."""
     sums = np.zeros(len(trace.arrays), np.int64)
     for step in trace.steps:
         if isinstance(step, Launch) and step.kernel not in but:

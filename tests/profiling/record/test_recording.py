@@ -25,8 +25,6 @@ from louvain_um.profiling.views.session.analysis import evidence
 
 
 class Flood:
-    """A source of many events."""
-
     name = "flood"
 
     def __init__(self, rows):

@@ -61,7 +61,6 @@ def everything(pages, faulted, low, high, bring):  # type: ignore[no-untyped-def
 
 
 def trace(seed=0):
-    """Return launches that stream and gather over two arrays."""
     rng = np.random.default_rng(seed)
     arrays = (
         Array(name="a", group="graph", nbytes=20 * MIB),

@@ -194,8 +194,6 @@ def test_times_follow_the_session_s_clock():
 
 
 class FakeNvml:
-    """NVML of a GPU that draws 100 W."""
-
     def __init__(self, *, energy=True, power=True, status=0, step=1e-5):
         self.energy, self.power, self.status, self.step = energy, power, status, step
         self.began = time.perf_counter()
@@ -204,8 +202,6 @@ class FakeNvml:
     NVML_ERROR_LIBRARY_NOT_FOUND = 12
 
     class NVMLError(Exception):
-        """An error of NVML, with its number."""
-
         def __init__(self, value):
             super().__init__(f"status {value}")
             self.value = value

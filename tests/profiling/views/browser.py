@@ -54,7 +54,6 @@ class Browser:
             self.send(f"{domain}.enable")
 
     def open(self, path):
-        """Open a file and wait until it is loaded."""
         self.events.clear()
         self.send("Page.navigate", url=path.resolve().as_uri())
         self.until(lambda: any(e["method"] == "Page.loadEventFired" for e in self.events))
@@ -76,7 +75,6 @@ class Browser:
         return value
 
     def click(self, selector):
-        """Click in the middle of an element, as a hand does."""
         x, y = self.middle(selector)
         for kind in ("mousePressed", "mouseReleased"):
             self.mouse(kind, x, y, button="left", clickCount=1)
@@ -91,11 +89,9 @@ class Browser:
         return found[0], found[1]
 
     def mouse(self, kind, x, y, **more):
-        """Let the mouse do something."""
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def send(self, method, **params):
-        """Send a command and return its result."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
         if self._session:
@@ -141,7 +137,6 @@ class Browser:
                 self.errors.append(f"asked the network for {url}")
 
     def close(self):
-        """End the browser."""
         os.write(self.out, b'{"id": 0, "method": "Browser.close"}\0')
         try:
             self.process.wait(10)

@@ -118,7 +118,6 @@ def test_damage_is_named(change, said):
 
 
 def ends(page):
-    """Return colours and names at the ends of lines, by chart."""
     charts = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     return [re.findall(r'class="end" data-colour="(#\w+)"[^>]*>([^<]*)', one) for one in charts]
 
