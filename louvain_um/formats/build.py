@@ -26,9 +26,12 @@ def make_graph(
 ) -> Graph:
     """Build the graph of a list of edges; `n` is the number of vertices if no names give it."""
     found = [*notes]
-    if w is None and options.signed and len(u):
+    if w is None and options.weighted and len(u):
+        raise GraphError("has no weights; drop weighted=True (--weighted)")
+    if options.signed and len(u) and (w is None or bool((np.asarray(w) == 1).all())):
+        what = "has no weights" if w is None else "has only weights of 1"
         raise GraphError(
-            "has no weights, and without negative ones signed communities mean nothing; name their "
+            f"{what}, and without negative ones signed communities mean nothing; name their "
             "column with weight=… (--weight), or drop signed=True (--signed)"
         )
     if options.loops == "drop" and len(u) == len(v):

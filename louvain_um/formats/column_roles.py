@@ -65,6 +65,12 @@ RECORDS = {
 FLAGS = {"selected", "directed", "direction", "name", "shared_name", "comment", "description"}
 """Names of columns that describe an edge: never one of its ends unless asked for."""
 
+ADDRESSES = {"address", "addr", "vaddr", "virtual_address"}
+"""Names of columns of addresses in memory."""
+
+CLOCKS = {"cycle", "cycles", "tick", "ticks", "pc", "time_ns", "time_us"}
+"""Names of columns of traces that say when an access was."""
+
 RECORD_MARKERS = {"e", "a", "edge", "arc", "link", "edges", "arcs"}
 """Words, in lower case, that begin each line of an edge in files whose records have types."""
 
@@ -386,6 +392,8 @@ def choose(
             raise GraphError(
                 f"{twin} and {option} are the same column; pass another {option}=… (--{option})"
             )
+    if not asked:
+        _refuse_addresses(names, rows)
     ends = _ends(names, width, asked, options, rows)
     time = asked.get("time")
     taken = [place for place in (ends.source, ends.target, time) if place is not None]
@@ -403,6 +411,19 @@ def choose(
         ends.marker,
         ends.guessed and bool(others),
     )
+
+
+def _refuse_addresses(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Raise an error for a table that lists accesses to memory."""
+    place = next((p for p, name in enumerate(names) if name.lower() in ADDRESSES), None)
+    if place is None or not any(is_time(name) or name.lower() in CLOCKS for name in names):
+        return
+    if all(re.fullmatch(r"0x[0-9a-f]+|\d+", row[place], re.I) for row in rows if place < len(row)):
+        raise GraphError(
+            f"column {names[place]!r} seems to list addresses of memory, which is no graph; "
+            "louvain-um simulate replays such a table if its columns are named time and address; "
+            "else name the ends of edges with source=… (--source) and target=… (--target)"
+        )
 
 
 def _ends(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.column_roles import PAIRS
 from louvain_um.formats.edge_list.edges import build_graph, read_numbers
 from louvain_um.formats.edge_list.scan import IGNORE_REST, WEIGHT, LineFormat
 from louvain_um.formats.graph_file import BLOCK_BYTES, GraphFile
@@ -20,6 +19,7 @@ from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.pajek import matrix_graph, numbered_lines
 from louvain_um.formats.parse_errors import NUMBER
 from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.two_modes import is_incidence
 from louvain_um.graph.graph import Graph
 
 HEAD = 1 << 16
@@ -56,6 +56,10 @@ def recognised(file: GraphFile) -> str:
     data = [line for line in lines if not line.lstrip().startswith(("#", "%", "//"))]
     if not data:
         return "edges"
+    if {line.split()[0] for line in data} in ({"v", "e"}, {"t", "v", "e"}):
+        raise file.error(
+            "holds records of vertices (v) and edges (e); keep those of edges: grep '^e' FILE"
+        )
     if any(re.match(r"\s*# GMT ", comment) for comment in comments):
         return "adjacency"
     if all(line.rstrip().endswith("}") and WITH_DICT.fullmatch(line.strip()) for line in data):
@@ -97,7 +101,7 @@ def _labelled(lines: list[str], *, complete: bool) -> str:
         first = _rows(lines[:2])
         if len(first) < 2 or len(first[1]) < 3 or len(lines) < 3:
             return ""
-        if first[1][0] not in first[0] and not set(first[1][1:]) <= {"0", "1"}:
+        if not all(NUMBER.fullmatch(cell) or not cell for cell in first[1][1:]):
             return ""
         rows = _rows(lines)
     except csv.Error:
@@ -120,22 +124,15 @@ def _labelled(lines: list[str], *, complete: bool) -> str:
     whole = len(labels) == len(titles) if complete else len(labels) <= len(titles)
     if whole and (words or len(titles) > 3) and set(labels) <= set(titles):
         return "matrix"
-    flags = words and set(cells) == {"0", "1"} and not set(labels) & set(titles)
-    if flags and not any(map(NUMBER.fullmatch, titles)) and not _names_ends([corner, *titles]):
-        return "incidence"
-    return ""
-
-
-def _names_ends(titles: list[str]) -> bool:
-    lower = {title.lower() for title in titles}
-    return any(set(pair) <= lower for pair in PAIRS)
+    numbers = np.array([float(cell or 0) for cell in cells])
+    return "incidence" if is_incidence([*filter(None, [corner]), *titles], labels, numbers) else ""
 
 
 def refuse_incidence(file: GraphFile) -> None:
     """Raise the error for a table of zeros and ones that is not asked for as one."""
     raise file.error(
-        "seems to be an incidence table, with 0 and 1 for each row and column; pass "
-        "format='incidence' (--format incidence) to read each 1 as an edge, or name the columns "
+        "seems to be an incidence table, with a number for each row and column; pass "
+        "format='incidence' (--format incidence) to read each as an edge, or name the columns "
         "with source=… and target=…"
     )
 

@@ -11,7 +11,7 @@ matrix transposed once compare entry by entry.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.errors import GraphError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.edge_list.edges import EdgeList
-from louvain_um.formats.ids import name_array
+from louvain_um.formats.ids import name_array, order_of
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.generators.hashing import mix64
 from louvain_um.graph.build import loop_note
@@ -83,6 +83,7 @@ def from_sparse(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
         weighted=weighted,
         symmetrize=options.symmetrize,
         directed=options.directed,
+        names=names,
         error=GraphError,
     )
     if weighted and options.loops == "keep" and _is_correlation(matrix):
@@ -121,6 +122,8 @@ def rows_as_they_are(matrix: Any, options: ReadOptions, names: Any) -> Graph | N
     ones = len(data) > 0 and least == 1 == most
     weighted = not unweighted and (options.weighted is True or not ones)
     if options.loops == "drop" or (options.duplicates == "sum" and not weighted):
+        return None
+    if options.weighted and not weighted:  # an error
         return None
     threads = parallel.default_threads() if len(indices) > SMALL else 1
     looked = np.zeros((threads, 3), np.uint64)
@@ -197,6 +200,19 @@ def from_dense(matrix: Any, options: ReadOptions, names: Any = None) -> Graph:
     return from_sparse(csr_array(matrix), options, names)
 
 
+def from_labelled(matrix: Any, labels: Sequence[Any], options: ReadOptions) -> Graph:
+    """Build a graph from a square matrix with a label for each row; vertices ascend by label."""
+    if len(set(labels)) < len(labels):
+        raise GraphError("two rows have the same label; make the labels different")
+    if problem := options.unsuited("a matrix with labels"):
+        raise GraphError(problem)
+    order = order_of(labels)
+    if order != [*range(len(labels))]:
+        matrix = matrix[order][:, order]
+    named = name_array([labels[place] for place in order])
+    return (from_dense if isinstance(matrix, np.ndarray) else from_sparse)(matrix, options, named)
+
+
 def from_anndata(data: Any, options: ReadOptions) -> Graph:
     """Build a graph from the neighbours of the cells of an AnnData, named by `obs_names`."""
     from scipy.sparse import csr_array
@@ -247,9 +263,11 @@ class Mismatch:
     column: int
     missing: bool
 
-    def describe(self, base: int = 0) -> str:
-        """Return the difference in words, with ids counted from `base`."""
-        a, b = self.row + base, self.column + base
+    def describe(self, base: int = 0, names: Any = None) -> str:
+        """Return the difference in words, by the names of vertices or ids counted from `base`."""
+        rows = self.row, self.column
+        ends = (row + base for row in rows) if names is None else (names[row] for row in rows)
+        a, b = (repr(str(end)) if isinstance(end, str) else str(end) for end in ends)
         if self.missing:
             return f"{a} lists {b} as a neighbour, but {b} does not list {a} as often"
         return f"the weights of {a} to {b} and of {b} to {a} differ"
@@ -285,6 +303,7 @@ def undirected(
     symmetrize: bool,
     directed: bool = False,
     base: int = 0,
+    names: Any = None,
     error: Callable[..., Exception],
     line: tuple[int, ...] = (),
 ) -> EdgeList:
@@ -297,7 +316,7 @@ def undirected(
     if symmetrize:
         return all_entries(matrix, weighted)
     raise error(
-        f"the matrix is not symmetric, so its graph is directed: {half.describe(base)}; "
+        f"the matrix is not symmetric, so its graph is directed: {half.describe(base, names)}; "
         "pass symmetrize=True (--symmetrize) to read every entry as an undirected edge",
         *line,
     )

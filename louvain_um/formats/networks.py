@@ -21,6 +21,7 @@ from louvain_um.formats.parse_errors import NUMBER
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.integer_weights import TOO_LARGE
+from louvain_um.results.display import count
 
 DIRECTED = (
     "the graph is directed; pass symmetrize=True (--symmetrize) to read its arcs as "
@@ -201,7 +202,7 @@ def _column_of_weights(
             if edges:
                 raise GraphError(_no_attribute(wanted, columns))
             return None, []
-        return _as_weights(columns[found], options), []
+        return _as_weights(columns[found], found, options)
     numeric = {
         str(name): name
         for name, values in columns.items()
@@ -213,7 +214,8 @@ def _column_of_weights(
     if title is None:
         return None, notes
     name = numeric.get(title, next((n for n in columns if str(n) == title), title))
-    return _as_weights(columns[name], options), notes
+    weights, missing = _as_weights(columns[name], name, options)
+    return weights, [*missing, *notes]
 
 
 def _are_numbers(values: Iterable[Any]) -> bool:
@@ -226,11 +228,19 @@ def _are_numbers(values: Iterable[Any]) -> bool:
     )
 
 
-def _as_weights(values: list[Any], options: ReadOptions) -> NDArray[Any]:
+def _as_weights(
+    values: list[Any], name: Any, options: ReadOptions
+) -> tuple[NDArray[Any], list[str]]:
+    """Return the values of an attribute as weights, and a note if some edges lack it."""
     listed = [1 if value is None else value for value in values]
+    missing = values.count(None)
+    notes: list[str] = []
+    if missing:
+        where = f"{missing:,} of {count(len(values), 'edge', 'edges')}"
+        notes.append(Doubt(f"{name} is missing for {where}; 1 is read as the weight there"))
     if any(isinstance(value, str) for value in listed):
         listed = [_number(value) if isinstance(value, str) else value for value in listed]
-    return weight_array(listed, options.allow_rounding)
+    return weight_array(listed, options.allow_rounding), notes
 
 
 def _number(text: str) -> Any:

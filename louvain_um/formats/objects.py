@@ -14,7 +14,6 @@ import numpy as np
 
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats.build import make_graph
-from louvain_um.formats.ids import name_array, order_of
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
@@ -149,13 +148,16 @@ def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
 
 
 def _from_table(obj: Any, libraries: set[str], options: ReadOptions) -> Graph:
-    from louvain_um.formats.tables import from_columns, refuse_cross_table
+    from louvain_um.formats.tables import from_columns, refuse_cross_table, refuse_incidence
 
     if "pandas" in libraries and hasattr(obj, "columns"):
         if _is_matrix(obj) and not options.names_columns:
             return _from_matrix(obj, options)
         refuse_cross_table(obj, options)
         kinds = dict(zip(obj.columns, obj.dtypes, strict=True))
+        numbers = all(getattr(kind, "kind", "O") in "iuf" for kind in kinds.values())
+        if numbers and obj.index.dtype.kind in "OT" and not options.names_columns:
+            refuse_incidence(obj.index.tolist(), list(obj.columns), obj.to_numpy())
 
         def series(name: Any) -> Any:
             found = obj[name]
@@ -222,20 +224,14 @@ def listed_vertices(obj: Any) -> list[Any] | None:
 
 
 def _from_matrix(frame: Any, options: ReadOptions) -> Graph:
-    from louvain_um.formats.matrices import from_dense, from_sparse
+    from louvain_um.formats.matrices import from_labelled
 
     names = frame.index.tolist()
-    if len(set(names)) < len(names):
-        raise GraphError("two rows have the same label; make the labels different")
-    names = [names[place] for place in order_of(names)]
-    if names != frame.index.tolist() or names != frame.columns.tolist():
-        frame = frame.loc[names, names]
-    named = name_array(names)
-    if problem := options.unsuited("a square table"):
-        raise GraphError(problem)
-    if all(hasattr(kind, "fill_value") for kind in frame.dtypes):
-        return from_sparse(frame.sparse.to_coo(), options, named)
-    return from_dense(frame.to_numpy(), options, named)
+    if names != frame.columns.tolist() and len(set(names)) == len(names):
+        frame = frame[names]
+    sparse = all(hasattr(kind, "fill_value") for kind in frame.dtypes)
+    matrix = frame.sparse.to_coo().tocsr() if sparse else frame.to_numpy()
+    return from_labelled(matrix, names, options)
 
 
 def _chunked(array: Any) -> Any:

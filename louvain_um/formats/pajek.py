@@ -9,7 +9,7 @@ import numpy as np
 
 from louvain_um.errors import Doubt
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.ids import name_array, numbers_or_texts, order_of
+from louvain_um.formats.ids import numbers_or_texts
 from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.parse_errors import NUMBER, excerpt
 from louvain_um.formats.read_options import ReadOptions
@@ -115,7 +115,7 @@ def matrix_graph(
     file: GraphFile, rows: list[list[str]], labels: list[object], options: ReadOptions
 ) -> Graph:
     """Build the graph of a square matrix of numbers with a label for each row."""
-    from louvain_um.formats.matrices import from_dense
+    from louvain_um.formats.matrices import from_labelled
 
     n = len(labels)
     if len(rows) != n or any(len(row) != n for row in rows):
@@ -126,12 +126,7 @@ def matrix_graph(
         raise file.error(f"the matrix holds what is not a number ({error}); correct it") from None
     if np.isfinite(matrix).all() and (matrix == np.floor(matrix)).all():
         matrix = matrix.astype(np.int64) if np.abs(matrix).max(initial=0) < 2**53 else matrix
-    labels = numbers_or_texts(labels)
-    if len(set(labels)) < n:
-        raise file.error("two rows of the matrix have the same label; make the labels different")
-    order = order_of(labels)
-    matrix = matrix[np.ix_(order, order)]
-    return from_dense(matrix, options, name_array([labels[place] for place in order]))
+    return from_labelled(matrix, numbers_or_texts(labels), options)
 
 
 def read_dl(file: GraphFile, options: ReadOptions) -> Graph:

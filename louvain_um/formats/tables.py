@@ -27,9 +27,10 @@ from louvain_um.formats.column_roles import (
 )
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.ids import ascending
+from louvain_um.formats.matrices import from_labelled
 from louvain_um.formats.notes import AS_WEIGHT, OTHERS, notes_on_ends
 from louvain_um.formats.read_options import ReadOptions
-from louvain_um.formats.two_modes import Numbered, modes_of, split_modes
+from louvain_um.formats.two_modes import Numbered, is_incidence, modes_of, split_modes
 from louvain_um.graph.graph import Graph
 
 IDS_ARE = "numbers or text"
@@ -78,6 +79,8 @@ def from_columns(
         raise GraphError(
             f"an edge table needs two columns, such as source and target; got {[*columns]}"
         )
+    if not options.names_columns and (graph := _of_matrix(columns, column, numeric, options)):
+        return graph
     roles = choose(columns, len(columns), options, _sample_of(columns, column))
     ends = roles.source, roles.target
     others = [i for i in range(len(columns)) if i not in (*ends, roles.time)]
@@ -103,6 +106,42 @@ def from_columns(
     w = None if weight is None else column(columns[weight])
     u, v = (column(columns[i]) for i in ends)
     return from_ids(u, v, w, options, n_vertices, pair, notes)
+
+
+def _of_matrix(
+    columns: Sequence[Any],
+    column: Callable[[Any], NDArray[Any]],
+    numeric: Callable[[Any], bool],
+    options: ReadOptions,
+) -> Graph | None:
+    """Return the graph of a table whose rows and columns have the same labels, None for others."""
+    words = [name for name in columns if not numeric(name)]
+    if len(columns) < 3 or len(words) > 1 or (not words and find_ends([*map(str, columns)])):
+        return None
+    index = [name for name in columns if str(name).startswith("__index_level_")]  # of pandas
+    label = [*words, *index, columns[0]][0]
+    try:
+        labels = column(label).tolist()
+    except GraphError:  # of a column that may have no role
+        return None
+    titles = {str(name): name for name in columns if name != label}
+    texts = [str(each) for each in labels]
+    if set(texts) == set(titles) and len(texts) == len(titles):
+        return from_labelled(
+            np.column_stack([column(titles[text]) for text in texts]), labels, options
+        )
+    if words and len(set(texts)) == len(texts):
+        refuse_incidence(texts, [*titles], np.array([column(name) for name in titles.values()]))
+    return None
+
+
+def refuse_incidence(labels: Sequence[Any], titles: Sequence[Any], cells: NDArray[Any]) -> None:
+    """Raise an error for a table that says which rows and columns belong together."""
+    if is_incidence([*map(str, titles)], [*map(str, labels)], cells):
+        raise GraphError(
+            "seems to be an incidence table, with a number for each row and column; make a list "
+            "of edges of it, as pandas.melt does, or name the columns with source=… and target=…"
+        )
 
 
 def _times_in(values: NDArray[Any]) -> str:

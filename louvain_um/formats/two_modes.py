@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
-from louvain_um.formats.column_roles import plain
+from louvain_um.formats.column_roles import PAIRS, plain
 from louvain_um.formats.edge_list.number_vertices import number_vertices
+from louvain_um.formats.parse_errors import NUMBER
 from louvain_um.graph.limits import MAX_VERTICES
 
 PEOPLE = {
@@ -58,6 +60,18 @@ def different_kinds(first: str, second: str) -> bool:
         return groups[0][1] != groups[1][1]
     kinds = kind_of(first), kind_of(second)
     return all(kinds) and kinds[0] != kinds[1]
+
+
+def is_incidence(titles: Sequence[str], labels: Sequence[str], cells: NDArray[Any]) -> bool:
+    """Return whether numbers say for each row and column how often these belong together."""
+    lower = {title.lower() for title in titles}
+    words = [*titles, *labels]
+    if any(set(pair) <= lower for pair in PAIRS) or any(map(NUMBER.fullmatch, words)):
+        return False
+    if len(set(words)) < len(words) or len(titles) < 2 or not cells.size:
+        return False
+    zeros = cells.size - int(np.count_nonzero(cells))
+    return bool(cells.min() >= 0 and (4 * zeros >= cells.size or (zeros and cells.max() == 1)))
 
 
 class Numbered(NamedTuple):

@@ -127,6 +127,8 @@ def parsed_gexf(file: GraphFile) -> Network:
     if len(root.findall("graph")) > 1:
         many = len(root.findall("graph"))
         network.notes.append(Doubt(f"the first of {many} graphs in the file is read"))
+    if any(True for edge in graph.iter("edge") for _ in edge.iter("spell")):
+        network.notes.append(Doubt("edges exist in parts of the time only; all are read"))
     declared = {kind: _declared(graph, kind) for kind in ("node", "edge")}
     for attribute in declared["edge"].values():
         default = attribute.find("default")

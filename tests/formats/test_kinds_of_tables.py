@@ -8,12 +8,14 @@ import warnings
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from louvain_um.errors import GraphError, GraphFormatError, Taken
 from louvain_um.formats import as_graph, read_graph
 
 igraph = pytest.importorskip("igraph")
+pl = pytest.importorskip("polars")
 
 READ: dict[str, tuple[str, str]] = {
     # Weights of any spelling, and lone numeric columns.
@@ -36,6 +38,7 @@ READ: dict[str, tuple[str, str]] = {
     "relation.csv": ("from_id,type,to_id,w\n1,K,2,5\n2,K,3,6\n", "1-2:5 2-3:6"),
     "records.csv": ("order_id,sender,receiver,amount\n1,a,b,5\n2,b,c,6\n3,c,a,7\n", "a-b:5 a-c:7 b-c:6"),
     "neo4j.csv": ("r:ID,:START_ID,since:int,:END_ID,:TYPE,weight:double\n10,1,2010,2,K,2.5\n", "1-2:2.5"),
+    "numbered.csv": ("order_no,customer,product\n1,ann,tea\n2,bob,tea\n3,ann,milk\n", "ann-milk:1 ann-tea:1 bob-tea:1"),
     "index.csv": (",source,target,weight\n0,a,b,1\n1,b,c,2\n", "a-b:1 b-c:2"),
     # Two kinds of vertices.
     "users.csv": ("user_id,item_id\n1,1\n1,2\n", "user_id:1-item_id:1:1 user_id:1-item_id:2:1"),
@@ -68,6 +71,11 @@ REFUSED: dict[str, tuple[str, str]] = {
     "marker.txt": ("x 1 2\nx 2 3\nx 3 1\n", "source='2', target='3'"),
     "members.txt": ("1 2 3 4\n5 6\n7 8 9\n", "members of a community"),
     "incidence.tsv": ("gene\ts1\ts2\nx\t1\t0\ny\t1\t1\nz\t0\t1\n", "format='incidence'"),
+    "counts.csv": ("person,clubA,clubB\nann,3,0\nbob,0,2\ncid,1,1\n", "format='incidence'"),
+    "members.tsv": ("a\tb\tc\nd\te\nf\tg\th\ti\n", "members of a community"),
+    "records.txt": ("v 1 A\nv 2 B\nv 3 A\ne 1 2 x\ne 2 3 y\n", "grep '^e'"),
+    "one way.csv": (",x,y,z\nx,0,1,0\ny,0,0,1\nz,1,0,0\n", "'x' lists 'y' as a neighbour, but 'y'"),
+    "trace.csv": ("time,address,write\n0,0x10,0\n1,0x20,1\n", "louvain-um simulate"),
     "missing.csv": ("from,to,prob\na,b,0.5\nb,c,\n", "weighted=False"),
     "directed.gr": ("p sp 3 2\na 1 2 5\na 2 3 7\n", "symmetrize=True"),
     "arcs.net": ("*Vertices 3\n*Arcs\n1 2 1\n2 1 1\n", "symmetrize=True"),
@@ -146,6 +154,60 @@ def test_matrices_with_labels_are_read_from_frames():
     assert any("loops='drop'" in note for note in graph.notes)
     assert graph.names.tolist() == ["a", "b"]  # type: ignore[union-attr]
     assert listed(as_graph(frame, loops="drop")) == ["a-b:0.5"]
+
+
+def forms(frame, folder):
+    """Yield a frame with an index as other libraries hold it, and as files."""
+    plain = frame.rename_axis("row").reset_index()
+    yield from (frame, plain, pa.Table.from_pandas(frame), pl.from_pandas(plain))
+    frame.to_parquet(folder / "index.parquet")
+    plain.to_parquet(folder / "plain.parquet")
+    plain.to_feather(folder / "plain.feather")
+    yield from (folder / name for name in ("index.parquet", "plain.parquet", "plain.feather"))
+
+
+def test_tables_with_labels_are_matrices_or_refused_in_every_form(tmp_path):
+    near = pd.DataFrame([[0, 2.5, 0], [2.5, 0, 1], [0, 1, 0]], [*"cab"], [*"cab"])
+    for form in forms(near, tmp_path):
+        assert listed(as_graph(form)) == ["a-b:1", "a-c:2.5"]
+    near.loc["c", "b"] = 7
+    for form in forms(near, tmp_path):
+        with pytest.raises(GraphError, match="'c' lists 'b' as a neighbour, but 'b' does not"):
+            as_graph(form)
+    for cells in ([[1, 0], [0, 1], [1, 1]], [[5, 0], [0, 1], [2, 2]]):
+        clubs = pd.DataFrame(cells, ["ann", "bob", "cid"], ["clubA", "clubB"])
+        for form in forms(clubs, tmp_path):
+            with pytest.raises(GraphError, match=r"incidence table.*source=…"):
+                as_graph(form)
+
+
+def test_edges_without_the_attribute_of_the_others_are_noted(tmp_path):
+    network = nx.Graph([("a", "b", {"corr": 0.5}), ("b", "c", {})])
+    other = igraph.Graph([(0, 1), (1, 2)], edge_attrs={"corr": [0.5, None]})
+    nx.write_gml(network, tmp_path / "g.gml")
+    for source in (network, other, tmp_path / "g.gml"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            graph = as_graph(source)
+        assert graph.to_pandas()["weight"].tolist() == [0.5, 1]
+        assert any("corr is missing for 1 of 2 edges" in note for note in graph.notes)
+
+
+ONES = np.ones((3, 3)) - np.eye(3)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [([0, 1], [1, 2]), [("a", "b"), ("b", "c")], ONES != 0, nx.path_graph(3), igraph.Graph([(0, 1)]),
+     pd.DataFrame({"source": [0, 1], "target": [1, 2]}), pl.DataFrame({"u": ["a"], "v": ["b"]})],
+    ids=["arrays", "tuples", "truth", "networkx", "igraph", "pandas", "polars"],
+)  # fmt: skip
+def test_weights_that_are_asked_for_must_be_there(source):
+    for option in ("weighted", "signed"):
+        with pytest.raises(GraphError, match=f"has no .*weights.*{option}=True"):
+            as_graph(source, **{option: True})
+    with pytest.raises(GraphError, match="only weights of 1"):
+        as_graph((ONES[0].astype(int), ONES[1].astype(int) + 2, np.ones(3)), signed=True)
 
 
 def test_cells_of_anndata(tmp_path):

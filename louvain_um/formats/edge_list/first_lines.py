@@ -18,6 +18,7 @@ from louvain_um.formats.column_roles import (
     are_labels,
     find_ends,
     is_measure,
+    is_record,
 )
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.parse_errors import DECIMAL_COMMA, NUMBER
@@ -163,7 +164,9 @@ def has_header(rows: list[Row]) -> bool:
             return True
     below = zip(first, others[0], strict=False)
     if all(map(is_word, first)) and any(
-        is_measure(name) and (is_number(cell) or DATE.match(cell)) for name, cell in below
+        (is_measure(name) or (is_record(name) and len(first) > 2))
+        and (is_number(cell) or DATE.match(cell))
+        for name, cell in below
     ):
         return True
     return (

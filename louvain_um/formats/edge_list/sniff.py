@@ -107,13 +107,13 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
         detected.skip, detected.lines = sample.past[0], numbers[0]
         detected.titles = rows[0]
         rows, numbers = rows[1:], numbers[1:]
+    if rows and detected.header is None and not options.names_columns:
+        _refuse_members(file, rows, numbers)
     _assign_columns(file, rows, detected, options)
     if not rows:
         return detected
     if not options.names_columns:
         _refuse_matrix(file, rows, numbers[0])
-        if detected.header is None:
-            _refuse_members(file, rows, numbers)
         if detected.separator == 32:
             _refuse_other_lists(file, rows, numbers[0])
     if detected.order != list(range(detected.width)):

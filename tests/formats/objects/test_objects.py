@@ -82,7 +82,8 @@ def test_networkx():
     assert as_graph(nx.DiGraph([(0, 1)]), symmetrize=True).n_edges == 1
     half = nx.Graph([(0, 1), (1, 2)])
     half[0][1]["weight"] = 3
-    assert as_graph(half).weights.tolist() == [3, 3, 1, 1]  # type: ignore[union-attr]
+    with pytest.warns(UserWarning, match="weight is missing for 1 of 2 edges"):
+        assert as_graph(half).weights.tolist() == [3, 3, 1, 1]  # type: ignore[union-attr]
     half[0][1]["weight"] = "heavy"
     with pytest.raises(GraphError, match="'heavy'"):
         as_graph(half)
