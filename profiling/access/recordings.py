@@ -26,8 +26,11 @@ from louvain_um.profiling.simulator import (
     Trace,
     concatenate_touches,
     load_trace,
+    read_addresses,
 )
+from louvain_um.profiling.simulator.addresses import holds_addresses
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
+from louvain_um.profiling.sources.nsys import is_sqlite
 
 
 def recording_in(source: str | Path) -> Trace | None:
@@ -35,6 +38,13 @@ def recording_in(source: str | Path) -> Trace | None:
     path = Path(source)
     if is_session(path):
         return of_session(load_session(path))
+    if is_sqlite(path):
+        raise LouvainUmError(
+            f"{path}: is an export of a profiler, which times kernels and migrations but lists no "
+            "accesses to replay; pass it to louvain-um report, or simulate a graph"
+        )
+    if holds_addresses(path):
+        return read_addresses(path)
     return load_trace(path) if _parts(path) else None
 
 

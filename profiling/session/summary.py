@@ -31,6 +31,7 @@ def summary(session: SessionData) -> dict[str, Any]:
     sources = session.metadata.get("sources", {})
     if not any(sources.get(name, "") in KNOWN for name in MEMORY):
         whole |= {name: whole[name] or None for name in FIGURES if name != "accesses"}
+    whole |= {name: whole[name] or None for name in session.metadata.get("not_recorded", ())}
     if not session.maps:
         whole["accesses"] = whole["accesses"] or None
     by_groups: dict[str, dict[str, int | None]] = {

@@ -175,6 +175,23 @@ def read_addresses(path: str | Path, arrays: str | Path | None = None) -> Trace:
         raise LouvainUmError(f"{path}: {error}") from None
 
 
+def holds_addresses(path: Path) -> bool:
+    """Return whether a file is a table of addresses; raise if its columns have other names."""
+    if path.suffix not in (".csv", ".parquet") or not path.is_file():
+        return False
+    try:
+        if path.suffix == ".csv":
+            with path.open(encoding="utf-8") as file:
+                titles = {title.strip(' "\n') for title in file.readline(1 << 12).split(",")}
+        else:
+            from pyarrow.parquet import read_schema
+
+            titles = set(read_schema(path).names)
+    except Exception:  # pyarrow raises several types; reading the graph gives the error
+        return False
+    return set(COLUMNS[:2]) <= titles
+
+
 def _column(name: str, given: ArrayLike, size: int | None) -> NDArray[Any]:
     column = np.asarray(given)
     if column.ndim != 1 or (size is not None and len(column) != size):

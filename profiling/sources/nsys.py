@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,16 @@ SETS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
 CPU_FAULTS = "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
 RANGES = "NVTX_EVENTS"
+NVPROF = "StringTable"
+"""Nsight Systems has `StringIds` instead."""
 TABLES = (KERNELS, COPIES, SETS, GPU_FAULTS, CPU_FAULTS)
+
+FIGURES_OF = {
+    COPIES: ("bytes_to_device", "bytes_to_host", "bytes_evicted"),
+    GPU_FAULTS: ("gpu_fault_groups", "gpu_faults"),
+    CPU_FAULTS: ("cpu_faults",),
+}
+"""Table → the figures of a summary that it holds."""
 
 COPY_KINDS = {
     1: Kind.COPY_TO_DEVICE,
@@ -115,6 +125,11 @@ class _Import:
             "AND NOT EXISTS (SELECT * FROM pragma_table_xinfo(found.name) WHERE hidden)"
         )
         self.tables = {name for (name,) in tables}
+        if NVPROF in self.tables and "StringIds" not in self.tables:
+            raise LouvainUmError(
+                f"{path}: is an export of nvprof, which is not read; record again with nsys "
+                "profile, then run nsys export --type sqlite"
+            )
         if not self.tables & {*TABLES, "TARGET_INFO_SESSION_START_TIME"}:
             raise LouvainUmError(
                 f"{path}: no export of Nsight Systems; run nsys export --type sqlite"
@@ -139,12 +154,20 @@ class _Import:
                     f"Nsight Systems recorded no {what.upper()} page faults; it does with "
                     f"--cuda-um-{what}-page-faults true"
                 )
+        if COPIES not in self.tables:
+            self.notes.append(
+                "Nsight Systems recorded no copies: whether pages migrated is unknown; it does "
+                "with --trace cuda"
+            )
+        missing = [name for table, names in FIGURES_OF.items() if table not in self.tables
+                   for name in names]  # fmt: skip
         began, ended = int(table["time"][0]), int((table["time"] + table["duration"]).max())
         metadata = {
             **self.about(),
             "seconds": (ended - began) / 1e9,
             "complete": True,
             "sources": {"nsys": "measured"},
+            "not_recorded": [*missing, "thrashing", "throttling", "remote_maps"],
         }
         return SessionData(
             metadata=metadata,
@@ -241,19 +264,28 @@ class _Import:
         return PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=start, end_ns=end)
 
     def about(self) -> dict[str, Any]:
-        """Return the GPU's name and when the recording began."""
+        """Return the names of the GPUs in use and when the recording began."""
         found: dict[str, Any] = {"device": "", "policy": None, "file": Path(self.path).name}
-        for key, column, table in (
-            ("device", "name", "TARGET_INFO_GPU"),
-            ("created", "utcTime", "TARGET_INFO_SESSION_START_TIME"),
-        ):
-            if table not in self.tables:
-                continue
-            with contextlib.suppress(sqlite3.OperationalError):  # no such column
-                row = self.base.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
-                if row:
-                    found[key] = str(row[0])
+        with contextlib.suppress(sqlite3.OperationalError):  # no such table or column
+            found["device"] = self.devices()
+        with contextlib.suppress(sqlite3.OperationalError):
+            row = self.base.execute("SELECT utcTime FROM TARGET_INFO_SESSION_START_TIME").fetchone()
+            found |= {"created": str(row[0])} if row else {}
         return found
+
+    def devices(self) -> str:
+        """Return the names of the GPUs on which kernels ran or to which bytes were copied."""
+        there = {row[1] for row in self.base.execute("PRAGMA table_info(TARGET_INFO_GPU)")}
+        number = next((name for name in ("cuDevice", "id") if name in there), "NULL")
+        gpus = self.base.execute(f"SELECT {number}, name FROM TARGET_INFO_GPU").fetchall()
+        used = {
+            int(device)
+            for table in (KERNELS, COPIES)
+            for device in self.columns(table, "deviceId", missing=-1)[0]
+        }
+        names = Counter(str(name) for device, name in gpus if device in used)
+        names = names or Counter(str(name) for _, name in gpus[:1])
+        return ", ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
 
 
 def _events(kind: Any, **columns: NDArray[Any]) -> dict[str, NDArray[Any]]:

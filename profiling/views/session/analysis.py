@@ -127,7 +127,11 @@ class SessionAnalysis:
     def rows_of(self, kind: Kind, cause: Cause | None = None) -> NDArray[np.intp]:
         """Return the rows of a kind, and of a cause if one is given."""
         rows = self.rows_by_kind.get(kind, np.empty(0, np.intp))
-        return rows if cause is None else rows[self.events["cause"][rows] == cause]
+        if cause is None:
+            return rows
+        causes = self.events["cause"][rows]
+        of_no_name = (causes > max(Cause)) & (cause == Cause.UNKNOWN)
+        return rows[(causes == cause) | of_no_name]
 
     def total(self, kind: Kind, column: str = "bytes", cause: Cause | None = None) -> int:
         """Return the sum of a column over a kind and cause."""
@@ -147,6 +151,11 @@ class SessionAnalysis:
         if about.get("migrations", True):
             return None
         return dict(about.get("driver_totals") or {})
+
+    @property
+    def not_recorded(self) -> tuple[str, ...]:
+        """Figures of which no source says anything, not even that they are 0."""
+        return tuple(self.session.metadata.get("not_recorded", ()))
 
     @cached_property
     def window(self) -> tuple[int, int]:

@@ -62,6 +62,10 @@ def traffic_by(analysis: SessionAnalysis, key: Any, size: int) -> list[dict[str,
     if analysis.driver_totals is not None:
         for name in ("bytes_to_device", "bytes_to_host", "bytes_evicted"):
             del columns[name]  # known for the whole run only
+    for name in analysis.not_recorded:
+        key_of = "fault_groups" if name == "gpu_fault_groups" else name
+        if not any(columns.get(key_of, ())):
+            columns.pop(key_of, None)
     if Kind.REMOTE_ACCESS in analysis.rows_by_kind:
         columns["bytes_remote"] = sums(key, size, Kind.REMOTE_ACCESS, "bytes")
     return [{name: values[at] for name, values in columns.items()} for at in range(size)]

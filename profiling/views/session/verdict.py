@@ -19,6 +19,7 @@ from louvain_um.profiling.session.events import Cause, Kind, Source
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
 from louvain_um.profiling.views.session.blocks import refetched_bytes
 from louvain_um.profiling.views.table import format_value
+from louvain_um.results.display import count
 
 REFETCHED = 0.25
 """Share of migrated bytes beyond a block's first filling from which eviction is to blame."""
@@ -116,10 +117,18 @@ def _of_process(analysis: SessionAnalysis) -> Verdict:
         return _in_place(analysis, in_place)
     if again and moving > AVOIDABLE * seconds:
         return _moved_again(analysis, traffic)
+    if moving > LIMITING * seconds and not traffic.bytes_in + traffic.bytes_out:
+        return _faulted(analysis, moving / seconds, how)
     if moving > LIMITING * seconds:
         return _paged(analysis, traffic, moving / seconds, how)
     conclusion = _by_time(analysis)
     moved = traffic.bytes_in + traffic.bytes_out
+    if not moved and "bytes_to_device" in analysis.not_recorded:
+        return Verdict(
+            finding=f"Whether pages moved was not recorded. {conclusion.finding}",
+            remedy=conclusion.remedy,
+            grounds=conclusion.grounds,
+        )
     still = f"only {format_value(moved, 'bytes')} moved" if moved else "no page moved"
     return Verdict(
         finding=f"Memory did not hold the run back ({still}): {_lower(conclusion.finding)}",
@@ -328,6 +337,22 @@ def _paged(analysis: SessionAnalysis, traffic: _Traffic, share: float, how: str)
         f"{format_value(min(share, 1.0), 'share')} of the run{mostly}.",
         remedy=remedy,
         grounds=f"bytes {evidence(analysis.session, 'memory')}; {how}",
+    )
+
+
+def _faulted(analysis: SessionAnalysis, share: float, how: str) -> Verdict:
+    """Blame page faults after which no page moved."""
+    groups = analysis.total(Kind.GPU_FAULT_GROUP, "rows")
+    unknown = "bytes_to_device" in analysis.not_recorded
+    moved = "migrations were not recorded" if unknown else "no page moved"
+    remedy = "Try --memory auto, which accesses such arrays over the bus without faults."
+    if not _is_ours(analysis.session):
+        remedy = "Advise these arrays to be accessed by the GPU, or prefetch them."
+    return Verdict(
+        finding=f"GPU page faults ({count(groups, 'group', 'groups')}; {moved}) took about "
+        f"{format_value(min(share, 1.0), 'share')} of the run.",
+        remedy=remedy,
+        grounds=f"faults {evidence(analysis.session, 'memory')}; {how}",
     )
 
 

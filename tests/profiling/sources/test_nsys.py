@@ -3,10 +3,15 @@ import sqlite3
 import pytest
 
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats import read_graph
 from louvain_um.profiling import import_nsys, load
+from louvain_um.profiling.access.recordings import recording_in
 from louvain_um.profiling.session import Lifetime
 from louvain_um.profiling.session.events import Cause, Kind, Source
 from louvain_um.profiling.sources import nsys
+from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session.tables import by_cause
+from louvain_um.profiling.views.session.verdict import verdict
 
 # As in NVIDIA's "SQLite Export Schema Reference"; columns that nothing here reads are left out.
 SCHEMA = """
@@ -227,3 +232,54 @@ def test_values_that_are_null_are_refused_or_read_as_none(tmp_path):
         assert len(load(path).events) == 2
     broken: list[Row] = [*rows, ("NVTX_EVENTS", (None, 5, 59, "move", None))]
     assert "damaged" in str(refusal(database(tmp_path / "b.sqlite", schema, rows=broken)))
+
+
+def test_what_has_no_table_was_not_recorded(tmp_path: Path):
+    kernel: Row = ("CUPTI_ACTIVITY_KIND_KERNEL", (1000, 9000, 0, 1, 1, 1))
+    kernels_alone = SCHEMA.split("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY")[0]
+    figures = import_nsys(database(tmp_path / "a.sqlite", kernels_alone, rows=[kernel])).summary()
+    unknown = ("bytes_to_device", "bytes_evicted", "gpu_faults", "cpu_faults", "remote_maps")
+    assert [figures[name] for name in unknown] == [None] * 5
+    session = import_nsys(tmp_path / "a.sqlite")
+    assert "Whether pages moved was not recorded" in str(verdict(SessionAnalysis(session)))
+    fault: Row = ("CUDA_UM_GPU_PAGE_FAULT_EVENTS", (1100, 8900, 0, 0, BASE, 9, 1))
+    faults = database(tmp_path / "b.sqlite", SCHEMA, FAULTS, rows=[kernel, fault])
+    session = import_nsys(faults)
+    assert session.summary()["bytes_to_device"] == 0
+    assert "GPU page faults (1 group; no page moved)" in str(verdict(SessionAnalysis(session)))
+
+
+def test_causes_of_no_name_have_a_row(tmp_path: Path):
+    copy = "CUPTI_ACTIVITY_KIND_MEMCPY"
+    causes = (2, 9, None, 6, 4)
+    rows: list[Row] = [(copy, (k, k + 1, 0, 4096, 11, why, BASE)) for k, why in enumerate(causes)]
+    session = import_nsys(database(tmp_path / "a.sqlite", SCHEMA, rows=rows))
+    table = by_cause(SessionAnalysis(session))
+    assert sum(row["bytes"] for row in table.rows) == session.summary()["bytes_to_device"]
+    assert {row["cause"]: row["copies"] for row in table.rows}["unknown cause"] == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "title"), [("AA", "2 × A"), ("AB", "A, B"), ("A", "A")], ids=["equal", "two", "one"]
+)
+def test_the_title_names_every_gpu_in_use(tmp_path: Path, names: str, title: str):
+    kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
+    rows: list[Row] = [("TARGET_INFO_GPU", (k, name)) for k, name in enumerate(names)]
+    rows += [(kernel, (k, k + 1, k, 1, 1, 1)) for k in range(len(names))]
+    rows.append(("TARGET_INFO_GPU", (7, "unused")))
+    session = import_nsys(database(tmp_path / "a.sqlite", SCHEMA, rows=rows))
+    assert session.metadata["device"] == title
+
+
+def test_what_cannot_be_replayed_or_read_says_why(tmp_path: Path, export: Path):
+    nvprof = database(tmp_path / "old.sqlite", "CREATE TABLE StringTable (_id_ INT, value TEXT)")
+    with pytest.raises(LouvainUmError, match="is an export of nvprof, which is not read"):
+        import_nsys(nvprof)
+    for path in (nvprof, export):
+        with pytest.raises(LouvainUmError, match="lists no accesses to replay"):
+            recording_in(path)
+    addresses = tmp_path / "trace.csv"
+    addresses.write_text("time,address,write\n0,0x1000,0\n1,0x2000,1\n")
+    assert recording_in(addresses) is not None
+    with pytest.raises(LouvainUmError, match="seems to list addresses of memory"):
+        read_graph(addresses)
