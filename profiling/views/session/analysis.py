@@ -127,11 +127,11 @@ class SessionAnalysis:
     def rows_of(self, kind: Kind, cause: Cause | None = None) -> NDArray[np.intp]:
         """Return the rows of a kind, and of a cause if one is given."""
         rows = self.rows_by_kind.get(kind, np.empty(0, np.intp))
-        if cause is None:
-            return rows
-        causes = self.events["cause"][rows]
-        of_no_name = (causes > max(Cause)) & (cause == Cause.UNKNOWN)
-        return rows[(causes == cause) | of_no_name]
+        if cause is not None:
+            causes = self.events["cause"][rows]
+            of_no_name = (causes > max(Cause)) & (cause == Cause.UNKNOWN)
+            rows = rows[(causes == cause) | of_no_name]
+        return rows
 
     def total(self, kind: Kind, column: str = "bytes", cause: Cause | None = None) -> int:
         """Return the sum of a column over a kind and cause."""
