@@ -56,7 +56,7 @@ def export(tmp_path):
 
 def an_export(folder):
     """Write an export with a row of every table."""
-    rows: list[Row] = [
+    rows = [
         ("StringIds", (1, "void move_tile<unsigned int>(Level)")),
         ("StringIds", (2, "move_tile")),
         ("StringIds", (3, "move 0")),
@@ -111,7 +111,7 @@ def test_an_export_becomes_a_session(export):
 
 
 def test_a_range_numbered_beyond_any_level_has_none(export):
-    rows: list[Row] = [("NVTX_EVENTS", (100, 200, 59, f"batch {at}", None)) for at in (7, 40_000)]
+    rows = [("NVTX_EVENTS", (100, 200, 59, f"batch {at}", None)) for at in (7, 40_000)]
     session = load(database(export, rows=rows))
     assert [(span.phase, span.level) for span in session.phases[:2]] == [
         ("batch", 7),
@@ -121,7 +121,7 @@ def test_a_range_numbered_beyond_any_level_has_none(export):
 
 def test_an_older_export_without_faults_and_causes_says_what_is_missing(tmp_path):
     schema = SCHEMA.replace(", migrationCause INT, virtualAddress INT", "")
-    rows: list[Row] = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 65536, 11))]
+    rows = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 65536, 11))]
     session = import_nsys(database(tmp_path / "old.sqlite", schema, rows=rows))
     assert session.events.total(Kind.HTOD, Cause.UNKNOWN) == 65536
     assert len(session.notes) == 2
@@ -170,7 +170,7 @@ def test_views_are_not_run(export, script):
 def test_generated_columns_are_not_computed(tmp_path):
     slow = "instr(zeroblob(9000000), x'01')"
     schema = SCHEMA.replace("bytes INT);", f"bytes INT AS ({slow}));")
-    rows: list[Row] = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 7, 11, 0, BASE))]
+    rows = [("CUPTI_ACTIVITY_KIND_MEMCPY", (2000, 2100, 0, 7, 11, 0, BASE))]
     path = database(tmp_path / "slow.sqlite", schema, rows=rows)
     with sqlite3.connect(path) as base:
         insert = "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET (start, end) VALUES (?, ?)"
@@ -221,7 +221,7 @@ def test_values_beyond_all_bounds_are_one_line(export, table, values):
 
 def test_values_that_are_null_are_refused_or_read_as_none(tmp_path):
     schema = SCHEMA.replace(" NOT NULL", "")
-    rows: list[Row] = [
+    rows = [
         ("CUPTI_ACTIVITY_KIND_MEMCPY", (None,) * 7),
         ("CUPTI_ACTIVITY_KIND_KERNEL", (None,) * 6),
     ]
@@ -230,29 +230,29 @@ def test_values_that_are_null_are_refused_or_read_as_none(tmp_path):
         path = database(tmp_path / f"{table}.sqlite", schema, rows=rows)
         database(path, rows=[(table, (None,) * width)])
         assert len(load(path).events) == 2
-    broken: list[Row] = [*rows, ("NVTX_EVENTS", (None, 5, 59, "move", None))]
+    broken = [*rows, ("NVTX_EVENTS", (None, 5, 59, "move", None))]
     assert "damaged" in str(refusal(database(tmp_path / "b.sqlite", schema, rows=broken)))
 
 
-def test_what_has_no_table_was_not_recorded(tmp_path: Path):
-    kernel: Row = ("CUPTI_ACTIVITY_KIND_KERNEL", (1000, 9000, 0, 1, 1, 1))
+def test_what_has_no_table_was_not_recorded(tmp_path):
+    kernel = ("CUPTI_ACTIVITY_KIND_KERNEL", (1000, 9000, 0, 1, 1, 1))
     kernels_alone = SCHEMA.split("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY")[0]
     figures = import_nsys(database(tmp_path / "a.sqlite", kernels_alone, rows=[kernel])).summary()
     unknown = ("bytes_to_device", "bytes_evicted", "gpu_faults", "cpu_faults", "remote_maps")
     assert [figures[name] for name in unknown] == [None] * 5
     session = import_nsys(tmp_path / "a.sqlite")
     assert "Whether pages moved was not recorded" in str(verdict(SessionAnalysis(session)))
-    fault: Row = ("CUDA_UM_GPU_PAGE_FAULT_EVENTS", (1100, 8900, 0, 0, BASE, 9, 1))
+    fault = ("CUDA_UM_GPU_PAGE_FAULT_EVENTS", (1100, 8900, 0, 0, BASE, 9, 1))
     faults = database(tmp_path / "b.sqlite", SCHEMA, FAULTS, rows=[kernel, fault])
     session = import_nsys(faults)
     assert session.summary()["bytes_to_device"] == 0
     assert "GPU page faults (1 group; no page moved)" in str(verdict(SessionAnalysis(session)))
 
 
-def test_causes_of_no_name_have_a_row(tmp_path: Path):
+def test_causes_of_no_name_have_a_row(tmp_path):
     copy = "CUPTI_ACTIVITY_KIND_MEMCPY"
     causes = (2, 9, None, 6, 4)
-    rows: list[Row] = [(copy, (k, k + 1, 0, 4096, 11, why, BASE)) for k, why in enumerate(causes)]
+    rows = [(copy, (k, k + 1, 0, 4096, 11, why, BASE)) for k, why in enumerate(causes)]
     session = import_nsys(database(tmp_path / "a.sqlite", SCHEMA, rows=rows))
     table = by_cause(SessionAnalysis(session))
     assert sum(row["bytes"] for row in table.rows) == session.summary()["bytes_to_device"]
@@ -262,16 +262,16 @@ def test_causes_of_no_name_have_a_row(tmp_path: Path):
 @pytest.mark.parametrize(
     ("names", "title"), [("AA", "2 × A"), ("AB", "A, B"), ("A", "A")], ids=["equal", "two", "one"]
 )
-def test_the_title_names_every_gpu_in_use(tmp_path: Path, names: str, title: str):
+def test_the_title_names_every_gpu_in_use(tmp_path, names, title):
     kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
-    rows: list[Row] = [("TARGET_INFO_GPU", (k, name)) for k, name in enumerate(names)]
+    rows = [("TARGET_INFO_GPU", (k, name)) for k, name in enumerate(names)]
     rows += [(kernel, (k, k + 1, k, 1, 1, 1)) for k in range(len(names))]
     rows.append(("TARGET_INFO_GPU", (7, "unused")))
     session = import_nsys(database(tmp_path / "a.sqlite", SCHEMA, rows=rows))
     assert session.metadata["device"] == title
 
 
-def test_what_cannot_be_replayed_or_read_says_why(tmp_path: Path, export: Path):
+def test_what_cannot_be_replayed_or_read_says_why(tmp_path, export):
     nvprof = database(tmp_path / "old.sqlite", "CREATE TABLE StringTable (_id_ INT, value TEXT)")
     with pytest.raises(LouvainUmError, match="is an export of nvprof, which is not read"):
         import_nsys(nvprof)
