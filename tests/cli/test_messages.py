@@ -135,37 +135,3 @@ def test_columns_are_chosen_by_name_or_number(run, orders):
     ):
         graph = run("detect", orders, "--device", "cpu", "--json", *options).json["graph"]
         assert (graph["vertices"], graph["edges"], graph["weighted"]) == (3, 3, True)
-
-
-def test_errors_name_the_option(run, orders):
-    wrong = run("detect", orders, "--source", "bayer", "--target", "3")
-    assert wrong.code == 1
-    complaint = wrong.complaint()
-    assert "no column 'bayer' among order_id, buyer, seller, price" in complaint
-    assert "--source …" in complaint
-    wrong = run("detect", orders, "--weight", "price", "--unweighted")
-    assert wrong.code == 2
-    complaint = wrong.complaint()
-    assert "--weight" in complaint
-    assert "=" not in complaint
-
-
-def test_bipartite_keeps_users_and_items_apart(run, tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text("user,item,rating\n5,5,1\n5,7,2\n6,5,3\n")
-    done = run("detect", path, "--device", "cpu")
-    assert "--one-mode reads them as one" in done.err
-    out = tmp_path / "labels.csv"
-    run("detect", path, "--device", "cpu", "--bipartite", "-o", out)
-    assert {line.split(",")[0] for line in out.read_text().split()[1:]} == {
-        "user:5", "user:6", "item:5", "item:7"
-    }  # fmt: skip
-
-
-def test_headers_are_no_members_of_labels(run, tmp_path):
-    known, found = tmp_path / "known.csv", tmp_path / "found.csv"
-    known.write_text("user,planted\nann,red\nbob,red\ncid,blue\n")
-    found.write_text("user,cluster\nann,0\nbob,0\ncid,1\n")
-    compared = run("compare", known, found, "--json").json
-    assert compared["vertices"] == 3
-    assert compared["nmi"] == 1.0

@@ -76,31 +76,6 @@ def test_what_limits_ranks_does_not_contradict_the_table(vertices, ranks):
     assert ("no number of ranks is as fast as one" in run(*size)[1]) == (not faster)
 
 
-def test_a_small_graph_is_fastest_on_one():
-    size = ("--vertices", "100", "--arcs", "400")
-    text = run("ranks", "4", *size)[1]
-    assert "fastest: 1 rank\n" in text
-    assert "no number of ranks is as fast as one" in text
-    assert "times as fast" not in text
-    text = run("devices", "2", *size)[1]
-    assert "takes longer than this: launches and exchanges are left out" in text
-    assert "fitted" not in text
-
-
-def test_quiet_plans_of_programs_are_one_line():
-    code, text = run("program", "bfs", "example:les-miserables", "-q")
-    assert code == 0
-    assert text.count("\n") == 1
-    assert "bfs under auto" in text
-
-
-def test_kinds_and_sizes_are_checked_alike():
-    for several in ("ranks", "devices"):
-        for wrong in (["--kind", "tree"], ["--vertices", "-1"]):
-            size = ["plan", several, "2", "--vertices", "100", "--arcs", "1000", *wrong]
-            assert CliRunner().invoke(app, size).exit_code == 2
-
-
 KINDS = {"lfr": "community_structured", "rma": "power_law", "ste": "mesh"}
 
 
@@ -158,14 +133,3 @@ def test_more_devices_are_faster_up_to_a_limit(kind):
 def test_sizes_that_are_none(values):
     with pytest.raises(OptionError):
         plan_devices(10, 20, **({"devices": 1} | values))  # type: ignore[arg-type]
-
-
-@pytest.mark.records
-def test_the_command_line_marks_what_is_modelled():
-    size = ("plan", "devices", "4", "--vertices", "250000000", "--arcs", "10000000000")
-    done = CliRunner().invoke(app, [*size, "--json"])
-    assert done.exit_code == 0
-    assert [plan["devices"] for plan in json.loads(done.stdout)["plans"]] == [1, 2, 4]
-    text = CliRunner().invoke(app, size).stdout
-    assert "modelled" in text
-    assert "no number of them is more than" in " ".join(text.split())

@@ -79,13 +79,6 @@ def test_a_local_folder_needs_no_fsspec(tmp_path, result, monkeypatch):
         write_labels_partitioned(result, "memory://out")
 
 
-def test_a_remote_folder_without_fsspec_names_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fsspec", None)
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(LouvainUmError, match=r"needs fsspec; install it with .*\]'$"):
-        PartFolder("memory://labels")
-
-
 def test_nothing_is_overwritten_unasked(tmp_path, result):
     write_labels_partitioned(result, tmp_path / "out")
     with pytest.raises(LouvainUmError, match="pass --force"):

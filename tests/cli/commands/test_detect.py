@@ -121,25 +121,6 @@ def test_threads_hold_for_reading_too(run, tmp_path, monkeypatch):
     assert "1 … 4096" in run("detect", edges, "--threads", "0").complaint()
 
 
-def test_existing_output_needs_force(run, two_triangles, tmp_path):
-    out = tmp_path / "labels.csv"
-    out.write_text("precious")
-    refused = run("detect", two_triangles, "-o", out)
-    assert refused.code == 1
-    assert "--force" in refused.complaint()
-    assert out.read_text() == "precious"
-    assert run("detect", two_triangles, "-o", out, "--force").code == 0
-    assert out.read_text().startswith("vertex,community")
-
-
-def test_the_input_is_never_overwritten(run, two_triangles):
-    before = two_triangles.read_bytes()
-    refused = run("detect", two_triangles, "-o", two_triangles, "--force")
-    assert refused.code == 1
-    assert "is also the input" in refused.complaint()
-    assert two_triangles.read_bytes() == before
-
-
 def test_standard_input(run):
     done = run("detect", "-", "--json", stdin=b"1 2\n2 3\n3 1\n")
     assert done.json["graph"]["vertices"] == 3
@@ -168,12 +149,6 @@ def test_a_tab_may_be_spelled_out(run, tmp_path):
     path.write_text("a b\tc\nc\td\n")
     done = run("detect", path, "--format", "edges", "--separator", r"\t", "--json")
     assert done.json["graph"]["vertices"] == 3
-
-
-def test_an_extreme_resolution_fits_in_a_line(run, two_triangles):
-    line = run("detect", two_triangles, "--resolution", "1e300").out.splitlines()[1]
-    assert len(line) < 80
-    assert "modularity -1" in line
 
 
 def test_directed_graphs_need_symmetrize(run, tmp_path):

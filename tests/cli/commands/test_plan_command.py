@@ -123,14 +123,6 @@ def test_reading_all_tells_the_kind(run, shared_data):
     assert run("plan", path, "--kind", "power_law", "--json").json["kind"] == "power_law"
 
 
-def test_leiden_takes_longer_and_more(run):
-    louvain, leiden = (
-        run("plan", *LARGE, "--method", method, "--json").json for method in ("louvain", "leiden")
-    )
-    assert leiden["seconds"] > louvain["seconds"]
-    assert sum(leiden["peak_bytes"].values()) > sum(louvain["peak_bytes"].values())
-
-
 def test_without_a_gpu_an_h200_is_assumed_with_a_note(run):
     found = run("plan", *LARGE[:4])
     assert found.code == 0
@@ -188,15 +180,6 @@ def test_bytes_are_shown_by_stage(run):
         alive = (array["bytes"] for array in found["arrays"] if stage in array["phases"])
         assert nbytes == sum(alive)
     assert re.search(r"^move +\d+\.\d GiB", run("plan", *LARGE, "-v").out, re.MULTILINE)
-
-
-def test_unavailable_managed_memory_is_noted(run):
-    larger = ("--vertices", 100_000_000, "--arcs", 60_000_000_000, "--machine", "h200")
-    assert "a run is refused" in run("plan", *larger, "--memory", "zero_copy").err
-    shown = run("plan", *larger).err
-    assert "no managed memory" in shown
-    assert "refused" not in shown
-    assert "no managed memory" not in run("plan", *LARGE, "--device-budget", "40%").err
 
 
 def test_stores_of_changing_graphs_are_planned(run, tmp_path):

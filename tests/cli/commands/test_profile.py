@@ -104,13 +104,6 @@ def test_results_of_a_sweep_are_shown_alike(run, tmp_path):
     assert run("report", tmp_path, "--json").json["results"][0]["graph"] == "uk-2002-like"
 
 
-def test_force_replaces(run, session, tmp_path):
-    page = tmp_path / "r.html"
-    page.write_text("old")
-    assert run("report", session, "-o", page, "--force").code == 0
-    assert page.read_text().startswith("<!doctype html>")
-
-
 def test_a_simulated_run_is_reported_as_modelled(run, two_triangles, tmp_path):
     session, page = tmp_path / "sim.npz", tmp_path / "sim.html"
     one = ("--policies", "base", "--oversubscription", "0")

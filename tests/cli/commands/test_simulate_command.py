@@ -40,17 +40,6 @@ def test_eviction_by_the_program_is_simulated(run, source, tmp_path):
     assert "another program" in study.complaint()
 
 
-def test_what_a_session_leaves_out_is_said(run, source, tmp_path):
-    kept = tmp_path / "s.npz"
-    assert run("profile", source, "-o", kept, "--device", "cpu", "-q").code == 0
-    wanted = ("--policies", "base", "--oversubscription", "0")
-    assert (
-        "is a session, which counts accesses by page and bin" in run("simulate", kept, *wanted).err
-    )
-    for other in ((kept, "-q"), (source,)):
-        assert "is a session" not in run("simulate", *other, *wanted).err
-
-
 @pytest.mark.parametrize("budget", ["70B", "100KiB", "1900KiB", "2MiB"])
 def test_auto_runs_where_all_can_lie_on_the_host(run, budget):
     """Less than the driver's block of 2 MiB holds no array."""

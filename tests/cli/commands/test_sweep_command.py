@@ -80,16 +80,6 @@ def test_commands_share_the_names_of_options(run, source, tmp_path):
         assert "adv1" in plan.out
 
 
-def test_quiet_sweeps_and_profiles_print_their_figures(run, two_triangles, tmp_path):
-    one = ("--machine", "h200", "--policies", "base", "--oversubscription", "0")
-    for command, *options in (("sweep", *one), ("profile", "--device", "cpu")):
-        plain = run(command, two_triangles, *options, "-o", tmp_path / f"{command}.npz").out
-        quiet = run(command, two_triangles, *options, "-o", tmp_path / f"q_{command}.npz", "-q")
-        assert quiet.code == 0
-        assert len(quiet.out.splitlines()) >= len(plain.split("\nsession")[0].splitlines()) > 0
-        assert quiet.err == ""
-
-
 @pytest.mark.parametrize(
     ("device", "gpu", "eviction"),
     [("cuda", "h200", "program"), ("cuda", None, "driver"), ("cpu", "h200", "driver")],
@@ -214,19 +204,6 @@ def test_points_of_another_are_left_alone(run, tmp_path, content):
     assert b'"row"' in points.read_bytes()
 
 
-def test_unknown_arrays_of_a_policy_are_noted(run, tmp_path):
-    policy = tmp_path / "mine.toml"
-    policy.write_text('[arrays]\n"tragets.0" = "device"\n')
-    arguments = ("example:karate", "--policies", policy, "--oversubscription", "0",
-                 "--machine", "h200")  # fmt: skip
-    done = run("simulate", *arguments)
-    assert done.code == 0, done.err
-    assert "does not have: tragets.0" in done.err
-    for _ in range(2):  # a sweep that is only completed message so, too
-        assert run("sweep", *arguments, "-o", tmp_path / "out").code == 0
-        assert "tragets.0" in (tmp_path / "out" / "notes.txt").read_text()
-
-
 def test_a_measured_sweep_and_a_modelled_one_are_reported_side_by_side(run, source, tmp_path):
     import pandas as pd
 
@@ -245,12 +222,3 @@ def test_a_measured_sweep_and_a_modelled_one_are_reported_side_by_side(run, sour
     assert "limits missed" in shown
     both = run("report", modelled, tmp_path / "measured.csv", "--json").json["results"]
     assert [row["evidence"] for row in both] == ["modelled"] * 4 + ["measured"] * 4
-
-
-def test_another_program_is_swept(run, source, tmp_path):
-    wanted = ("--policies", "base,adv2", "--oversubscription", "0", "--json")
-    done = run("sweep", source, "-o", tmp_path / "swept", "--program", "bfs", "--machine",
-               "h200", *wanted)  # fmt: skip
-    assert done.code == 0, done.err
-    assert {row["policy"] for row in done.json["results"]} >= {"base", "adv2"}
-    assert {row["evidence"] for row in done.json["results"]} == {"modelled"}

@@ -39,14 +39,6 @@ def test_bad_files(run, tmp_path, name):
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_fractional_ids(run, tmp_path):
-    path = tmp_path / "half.txt"
-    path.write_text("1 2\n2.5 3\n")
-    done = run("detect", path, "--ids", "number")
-    assert done.code == 1
-    assert "half.txt:2" in done.complaint()
-
-
 def test_header_taken_for_an_edge_is_noticed(run, shared_data):
     done = run("detect", shared_data / "facebook_combined.txt", "--json")
     assert done.json["graph"]["vertices"] == 4039
@@ -60,22 +52,3 @@ def test_a_folder_that_cannot_be_written_is_refused_first(run, tmp_path, monkeyp
     monkeypatch.setattr("louvain_um.core.atomic_files.os.access", lambda *_: False)
     line = run(*command, tmp_path / "out.csv").complaint()
     assert f"the folder {tmp_path} cannot be written" in line
-
-
-def test_nothing_and_something_are_not_the_same_partition(run, tmp_path):
-    (tmp_path / "none.csv").write_text("vertex,community\n")
-    (tmp_path / "some.csv").write_text("vertex,community\n1,0\n")
-    done = run("compare", tmp_path / "none.csv", tmp_path / "some.csv", "--json")
-    assert done.code == 1
-    assert "one partition is empty" in done.complaint()
-
-
-@pytest.mark.parametrize(
-    ("text", "line"), [("vertex,community\n1\n", 2), ("vertex,community\n1,0\n2\n", 3)]
-)
-def test_a_label_that_is_missing(run, tmp_path, text, line):
-    (tmp_path / "gap.csv").write_text(text)
-    (tmp_path / "whole.csv").write_text("0,0\n1,0\n2,1\n")
-    done = run("compare", tmp_path / "gap.csv", tmp_path / "whole.csv", "--json")
-    assert done.code == 1
-    assert f"gap.csv:{line}:" in done.complaint()

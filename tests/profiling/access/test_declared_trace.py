@@ -202,13 +202,3 @@ def test_the_command_line_plans_and_simulates_algorithms(tmp_path):
     done = run(app, ["sweep", str(graph), *about, "--machine", "p4000", "-o", str(swept), "-q"])
     assert done.exit_code == 0, done.output
     assert (swept / "report.html").stat().st_size
-    for other in (["--study", "p4000"], ["--eviction", "program"]):
-        done = run(app, ["sweep", str(graph), "--program", "bfs", *other, "-o", str(swept)])
-        assert done.exit_code == 2
-        swept_by = " ".join(done.output.split())
-        assert "--program runs an algorithm" in swept_by or "not both" in swept_by
-    for wrong in (["plan", "program", "dfs", str(graph)],
-                  ["simulate", str(graph), "--program", "dfs"]):  # fmt: skip
-        done = run(app, wrong)
-        assert done.exit_code != 0
-        assert "program must be one of bfs" in done.output.replace("\n", " ")

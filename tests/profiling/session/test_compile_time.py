@@ -142,16 +142,3 @@ def test_a_timeline_keeps_the_clock_on_the_wall():
     shown = {(item.name, item.time, item.duration) for item in slices}
     assert ("compile", 2 * MS, 26 * SECOND) in shown
     assert ("load", 0, 10 * MS + 26 * SECOND) in shown
-
-
-def test_a_run_that_waited_for_no_kernel_says_so():
-    rows = {"time": [11 * MS], "kind": [int(Kind.KERNEL)], "duration": [15 * MS], "kernel": [0]}
-    columns = {name: np.array(values) for name, values in rows.items()}
-    about = {"device": "cuda:0", "seconds": 0.1, "sources": {"uvm": "measured"}}
-    idle = Session(phases=paged_run().phases, events=EventTable(columns, ("move",)), metadata=about)
-    found = verdict(SessionAnalysis(idle))
-    assert "Kernels ran for 15.0 % of it." in found.finding
-    assert "first run" in found.remedy
-    columns["duration"] = np.array([90 * MS])
-    busy = replace(idle, events=EventTable(columns, ("move",)))
-    assert "Kernels limit the run" in verdict(SessionAnalysis(busy)).remedy

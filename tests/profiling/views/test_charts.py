@@ -3,7 +3,6 @@ import pytest
 
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session
-from louvain_um.profiling.session import PhaseSpan
 from louvain_um.profiling.simulator import Array, Launch, Touches, Trace, simulate
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.results import Sweep
@@ -37,21 +36,6 @@ def test_the_charts_of_a_run():
     assert "measured (engine)" in found["iteration-times"].axes[0].get_ylabel()
     shares = found["faults-by-group"].axes[0].patches
     assert sum(patch.get_width() for patch in shares) == pytest.approx(100)
-
-
-def test_levels_stand_beside_their_like():
-    short = [PhaseSpan(phase=phase, level=level, iteration=-1, start_ns=at, end_ns=at + size)
-             for phase, level, at, size in (("move", 0, 0, 30), ("aggregate", 0, 30, 10),
-                                            ("move", 0, 40, 5))]  # fmt: skip
-    long = [PhaseSpan(phase="move", level=level, iteration=-1, start_ns=level, end_ns=level + 1)
-            for level in range(3)]  # fmt: skip
-    figure = charts([Session(phases=tuple(short)), Session(phases=tuple(long))])["level-times"]
-    (axes,) = figure.axes
-    labels = [tick.get_text().replace("\n", " ") for tick in axes.get_xticklabels()]
-    assert labels == ["level 0", "level 1", "level 2", "cycle 1, level 0"]
-    assert len(axes.get_legend().get_texts()) == 2 + 2  # phases, then sessions
-    bars = [(round(bar.get_x() + 0.4), round(bar.get_height() * 1e9)) for bar in axes.patches]
-    assert bars == [(0, 30), (0, 10), (3, 5), (0, 1), (1, 1), (2, 1)]
 
 
 def test_one_session_has_every_form_of_the_thesis(tmp_path):
