@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from louvain_um.distributed.cluster import ClusterRun, detect_on_cluster, write_on_cluster
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import Observer, ignore
-from louvain_um.gpu.runtime.preflight import (
+from louvain_um.gpu.runtime.device import (
     device_errors,
     device_of,
     is_several,
@@ -250,7 +250,7 @@ def _run(
     if chosen.kind == "cpu" and options.ballast_bytes:
         raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
     if chosen.kind == "cpu":
-        from louvain_um.cpu.compiling import announced
+        from louvain_um.core.compiled import announced
         from louvain_um.cpu.engine import CpuEngine
 
         with announced(observer):

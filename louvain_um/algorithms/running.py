@@ -11,11 +11,10 @@ from typing import Any
 from louvain_um.algorithms.graphs import converted, rows_of, rows_there
 from louvain_um.algorithms.programs import program_of, size_of
 from louvain_um.core import parallel
-from louvain_um.cpu.compiling import announced
+from louvain_um.core.compiled import announced
 from louvain_um.events import Event, Observer, ignore, observing
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.device import Choice, pick
-from louvain_um.gpu.runtime.preflight import device_errors, device_of
+from louvain_um.gpu.runtime.device import Choice, device_errors, device_of, pick
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
 from louvain_um.options import Budget, Options

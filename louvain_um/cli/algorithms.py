@@ -160,7 +160,7 @@ def execute(
         check_table_path(output, force=running.force)
     seconds = dict.fromkeys(("read", "run", "write"), 0.0)
     with progress_reporter(quiet=running.quiet) as reporter:
-        from louvain_um.cpu.compiling import announced
+        from louvain_um.core.compiled import announced
 
         with timed(seconds, "read", reporter), announced(reporter):
             reporter.step(f"reading {source}")

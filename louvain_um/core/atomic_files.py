@@ -78,7 +78,7 @@ def _links(path: Path, seen: set[Path]) -> Iterator[Path]:
 
 @contextmanager
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield an empty temporary file beside `path`, and give it the name `path` on success."""
+    """Yield an empty temporary file in `path`'s folder; give it the name `path` on success."""
     real = check_output(path, force=force)
     with _temporary(path, real) as part:
         mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
@@ -185,7 +185,7 @@ def _reason(error: OSError, remedy: str = "choose another folder") -> tuple[str,
 
 @contextmanager
 def _temporary(path: str | Path, real: Path) -> Iterator[Path]:
-    """Yield a name beside `real`; remove what has it in the end; errors name `path`."""
+    """Yield a name in the folder of `real`; remove what has it in the end; errors name `path`."""
     part = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}.part")
     _temporary_files[part] = os.getpid()
     try:

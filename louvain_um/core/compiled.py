@@ -1,10 +1,9 @@
-"""How CPU kernels are compiled, and the cache that keeps them.
+"""How Numba functions are compiled, the cache that keeps them, and what announces compilation.
 
 Numba's own cache asks only whether the file of a function has changed, not those of the functions
 and constants that it uses, and trusts whatever it finds on disk. The cache here lies where Numba's
-would, in a folder that only the user can write to. An entry is used only if every imported source
-of this package is as it was, and if its checksum holds. What is stale, damaged or somebody else's
-is compiled again.
+would, but an entry is used only if every imported source of this package is as it was, and if its
+checksum holds. What is stale or damaged is compiled again.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -24,10 +23,12 @@ import llvmlite
 import numba
 import numpy as np
 from numba import njit
+from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from louvain_um.core import headroom, interrupts, private_files
 from louvain_um.errors import LouvainUmError
+from louvain_um.events import Event, Observer
 
 IMPORT: Final = re.compile(
     rb"^(?:from (louvain_um[\w.]*) import (\([^)]*\)|[^\n]*)|import (louvain_um[\w.]*))",
@@ -159,3 +160,30 @@ def _source(module: str) -> tuple[bytes, tuple[str, ...]]:
         each = re.findall(r"(\w+)(?:\s+as\s+\w+)?", names.decode())
         found += [full for name in each if (full := f"{home}.{name}") in sys.modules]
     return text, tuple(sorted(set(found)))
+
+
+class Announcer(event.Listener):
+    """Turns Numba's nested compile events into one phase; loading from the cache raises none."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+        self.depth = 0
+
+    def on_start(self, event: Any) -> None:
+        """Announce the outermost compilation."""
+        self.depth += 1
+        if self.depth == 1:
+            self.observer(Event(kind="start", phase="compile"))
+
+    def on_end(self, event: Any) -> None:
+        """Announce the end of the outermost compilation."""
+        self.depth -= 1
+        if self.depth == 0:
+            self.observer(Event(kind="end", phase="compile"))
+
+
+@contextmanager
+def announced(observer: Observer) -> Iterator[None]:
+    """Announce what is compiled inside the block as a phase "compile"."""
+    with event.install_listener("numba:compile", Announcer(observer)):
+        yield

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import rules
-from louvain_um.core.objectives.objective import Objective, Sums
-from louvain_um.core.objectives.problem import Problem
+from louvain_um.core.objective import Objective, Problem, Sums
 from louvain_um.events import Event, Observer, Phase, ignore
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -47,7 +46,7 @@ class Engine(Protocol[L]):
         """Return level 0; its vertices start where the problem says."""
 
     def prepare_restart(self, path: list[L]) -> None:
-        """Begin what `restart` will need, beside what is read of a cycle that is over."""
+        """Begin what `restart` will need, while the results of a cycle are read."""
 
     def restart(self, path: list[L]) -> L:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""

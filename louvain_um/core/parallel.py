@@ -130,13 +130,13 @@ def stream(
 
 @kernel()
 def take(counter, step):  # type: ignore[no-untyped-def]
-    """Return the start of the next unclaimed stretch of `step` items."""
+    """Return the start of the next unclaimed range of `step` items."""
     return atomic_add(counter, 0, step)
 
 
 @kernel(inline="always")
 def claim(progress, stage, step):  # type: ignore[no-untyped-def]
-    """Return the start of the next unclaimed stretch of a stage."""
+    """Return the start of the next unclaimed range of a stage."""
     return atomic_add(progress, 2 * stage, step)
 
 

@@ -1,4 +1,4 @@
-"""Threads beside a run, started so that none is waited for in vain; how many cores there are."""
+"""Background threads, started with a time limit, and the number of usable cores."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
             work()
 
     thread = threading.Thread(target=begin, name=name, daemon=True)
-    # CPython's own, without another way to bound the wait; a test tells when it has gone.
+    # CPython's own, without another way to bound the wait; a test fails when it has gone.
     thread._started = start  # type: ignore[attr-defined]
     try:
         thread.start()

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel, rules
+from louvain_um.core.community_sums import add_masses, sum_of_squares
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.ledger import HostAllocator
 from louvain_um.core.numbering import number_by_size
-from louvain_um.core.objectives.community_sums import add_masses, sum_of_squares
-from louvain_um.core.objectives.objective import Sums, masses_of
-from louvain_um.core.objectives.problem import Problem, problem_of
+from louvain_um.core.objective import Problem, Sums, masses_of, problem_of
 from louvain_um.cpu import aggregate, move, refine
 from louvain_um.cpu.level import (
     EMPTY_I64,

@@ -65,7 +65,7 @@ def find(targets, low, high, key):
 
 @kernel()
 def loosen(us, vs, afters, rows, targets, labels, flags):
-    """Flag the communities that may have fallen apart; return the arcs read."""
+    """Flag the communities that may be disconnected now; return the arcs read."""
     begins, ends = rows
     visited = 0
     for i in range(len(us)):

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from louvain_um.core import rules
 from louvain_um.core.ledger import HostAllocator
-from louvain_um.core.objectives.problem import Problem
+from louvain_um.core.objective import Problem
 from louvain_um.cpu.hash_table import EMPTY, Table, slots_for
 from louvain_um.events import Event, Observer, Phase
 from louvain_um.options import Options

@@ -23,9 +23,8 @@ from louvain_um.core.archives import DAMAGED
 from louvain_um.core.atomic_files import replacing
 from louvain_um.core.compiled import kernel
 from louvain_um.core.plain_data import parse, shown
-from louvain_um.distributed.communicator import Communicator
+from louvain_um.distributed.communicator import Communicator, version_digest
 from louvain_um.distributed.partition import RankGraph
-from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError
 from louvain_um.options import Options
 

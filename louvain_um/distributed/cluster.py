@@ -97,7 +97,7 @@ class ClusterRun:
 
     @property
     def values(self) -> dict[str, Any]:
-        """What every rank is told, of paths that hold wherever it runs."""
+        """What every rank gets, of paths that hold wherever it runs."""
         values: dict[str, Any] = {"checkpoint": self.folder, "exchange": self.exchange}
         if self.labels is not None:
             path = os.fspath(self.labels)
@@ -140,7 +140,7 @@ def detect_on_cluster(
 
     found = started(run, graph, options, observer)
     assert isinstance(found, Communities)
-    return told(found, observer)
+    return reported(found, observer)
 
 
 def write_on_cluster(
@@ -154,14 +154,16 @@ def write_on_cluster(
     from louvain_um.results.communities import Communities
 
     found = started(run, graph, options, observer)
-    return told(PartitionedLabels.of(found) if isinstance(found, Communities) else found, observer)
+    return reported(
+        PartitionedLabels.of(found) if isinstance(found, Communities) else found, observer
+    )
 
 
-def told(found: Found, observer: Observer) -> Found:
+def reported(found: Found, observer: Observer) -> Found:
     """Tell an observer what the ranks did with their time; return the result."""
-    from louvain_um.distributed.rank_times import tell
+    from louvain_um.distributed.communicator import report
 
-    tell(observer, found.provenance)
+    report(observer, found.provenance)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What ranks say to each other: two exchanges of arrays, and two reductions made of them.
+"""What ranks exchange, what each did with its time, and the digest by which they know each other.
 
 Every rank calls the same collectives in the same order. Reductions are of integers and bits, so
 that no result depends on the order in which messages arrive.
@@ -6,13 +6,20 @@ that no result depends on the order in which messages arrive.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.events import Event, Observer
 
 Array = NDArray[Any]
 Exchange = Literal["host", "nccl"]
@@ -141,3 +148,89 @@ def gather_columns(ranks: Communicator, *columns: Array) -> list[Array]:
 
 def _bytes(array: Array) -> int:
     return int(array.nbytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSpan:
+    """One phase on one rank."""
+
+    phase: str
+    level: int
+    start: float
+    seconds: float
+    exchange: float
+    received: int
+
+
+class RankTimes:
+    """An observer that times the phases of this rank, and hands events on."""
+
+    def __init__(self, traffic: Traffic, observer: Observer) -> None:
+        self.traffic = traffic
+        self.observer = observer
+        self.since = time.perf_counter()
+        self.spans: list[RankSpan] = []
+        self.begun: tuple[float, float, int] = (self.since, 0.0, 0)
+
+    def __call__(self, event: Event) -> None:
+        """Note where a phase begins and ends."""
+        now, traffic = time.perf_counter(), self.traffic
+        if event.kind == "start":
+            self.begun = now, traffic.seconds, traffic.received
+        elif event.kind == "end":
+            start, exchanged, received = self.begun
+            self.spans.append(
+                RankSpan(
+                    phase=event.phase,
+                    level=event.level,
+                    start=start - self.since,
+                    seconds=now - start,
+                    exchange=traffic.seconds - exchanged,
+                    received=traffic.received - received,
+                )
+            )
+        self.observer(event)
+
+    def of_all(self, ranks: Communicator) -> list[dict[str, Any]]:
+        """Return what every rank noted, by rank; every rank calls this."""
+        own = json.dumps([asdict(span) for span in self.spans]).encode()
+        sent = ranks.allgatherv(np.frombuffer(own, np.uint8))
+        return [
+            summary(rank, [RankSpan(**span) for span in json.loads(bytes(each))])
+            for rank, each in enumerate(sent)
+        ]
+
+
+def report(observer: Observer, provenance: Mapping[str, Any]) -> None:
+    """Hand what a result says of its ranks to an observer, such as a recording."""
+    by_rank = provenance.get("by_rank")
+    if by_rank:
+        observer(Event(kind="ranks", ranks=by_rank))
+
+
+def summary(rank: int, spans: Sequence[RankSpan]) -> dict[str, Any]:
+    """Return a rank's spans and their sums as plain data."""
+    exchange = sum(span.exchange for span in spans)
+    return {
+        "rank": rank,
+        "work": sum(span.seconds for span in spans) - exchange,
+        "exchange": exchange,
+        "received": sum(span.received for span in spans),
+        "spans": [asdict(span) for span in spans],
+    }
+
+
+FOLDERS: Final = ("core", "cpu", "gpu", "distributed")
+SUFFIXES: Final = (".py", ".cu", ".cuh")
+
+
+@cache
+def version_digest() -> str:
+    """Return a digest of the sources of rules, level loop, kernels and exchanges."""
+    root, total = Path(__file__).parent.parent, hashlib.sha256()
+    for folder in FOLDERS:
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix in SUFFIXES:
+                total.update(file.relative_to(root).as_posix().encode())
+                total.update(hashlib.sha256(file.read_bytes()).digest())
+    return total.hexdigest()[:16]

@@ -15,11 +15,10 @@ from louvain_um.core.hierarchy import MoveStats
 from louvain_um.cpu.level import I64, U32, CpuLevel, Host
 from louvain_um.distributed.communicator import Communicator, gather_columns
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.move.move import tell_sweeps
+from louvain_um.gpu.move.move import report_sweeps
 from louvain_um.gpu.ranks.aggregate import sum_own
-from louvain_um.gpu.ranks.link import Link
 from louvain_um.gpu.ranks.loading import ROOM, arena_bytes
-from louvain_um.gpu.ranks.share import Share
+from louvain_um.gpu.ranks.share import Link, Share
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.placement.layout import ArenaSpec
@@ -171,9 +170,9 @@ class DeviceSteps:
         there = share.level
         if level.start is not None:
             there.start = self.put("start", "community", level.start)
-        run = (kernels, [share], self.host.options, self.total)
+        run = ([share], self.host.options, self.total)
         moved, sweeps = move_shared(*run, link=self.link)
-        tell_sweeps(self.host.observer, level.number, level.vertices, level.arcs, sweeps)
+        report_sweeps(self.host.observer, level, sweeps)
         name = f"labels.{level.cycle}.{level.number}"
         level.labels = self.fetched(name)
         level.totals = self.there.fetch("totals").astype(np.int64)
@@ -186,7 +185,7 @@ class DeviceSteps:
         there = share.level
         there.labels = self.put("labels", "community", level.labels)
         there.totals = self.put("totals", "community", level.totals.astype(there.sums))
-        refine_shared(kernels, [share], self.host.options, self.total, self.link)
+        refine_shared([share], self.host.options, self.total, self.link)
         name = f"refined.{level.cycle}.{level.number}"
         level.refined = self.fetched(name)
         self.drop("labels", "totals", name)
@@ -197,7 +196,7 @@ class DeviceSteps:
         """Sum local rows by community; fill offsets and return the rows."""
         share = self.share_of(level)
         there = self.put("numbers", "community", numbers)
-        offsets[:], targets, weights = sum_own(kernels, share, there, len(loops))
+        offsets[:], targets, weights = sum_own(share, there, len(loops))
         self.drop("numbers")
         self.drop_rows(LATER)
         return targets, weights.astype(self.host.weights(0).dtype, copy=False)

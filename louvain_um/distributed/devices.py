@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.hierarchy import MoveStats, detect
-from louvain_um.core.objectives.problem import problem_of
+from louvain_um.core.objective import Problem, problem_of
+from louvain_um.distributed.communicator import RankSpan, report, summary
 from louvain_um.distributed.partition import cut_by_arcs
-from louvain_um.distributed.rank_times import RankSpan, summary, tell
 from louvain_um.distributed.run import refuse_extended_rule, refuse_policies
 from louvain_um.events import Observer, array_listener, ignore
 from louvain_um.gpu.aggregate import reaggregate
@@ -28,15 +28,15 @@ from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.gpu.aggregate.limits import LIMITS
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.move.move import tell_sweeps
+from louvain_um.gpu.level import DeviceRun, GpuLevel
+from louvain_um.gpu.move.move import report_sweeps
+from louvain_um.gpu.preparation import Prepared, kernel_types, load_kernels
 from louvain_um.gpu.ranks.aggregate import aggregate_shared
 from louvain_um.gpu.ranks.loading import SharedRows, load_share
 from louvain_um.gpu.ranks.share import Share, Waits, turns
 from louvain_um.gpu.ranks.steps import move_shared, refine_shared
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
-from louvain_um.gpu.setup import kernel_types
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
@@ -44,62 +44,78 @@ from louvain_um.placement.memory.guard import enable_peers
 from louvain_um.results.communities import Communities
 
 SHARED_ARCS: Final = 1 << 25
-"""Arcs from which a level after the first is shared.
-
-Two H200 shorten moving on LFR 24's level of 103 M arcs from 18.4 ms to 12.2, but gain nothing on
-its level of 29 M (`devices_h200.json`).
-"""
+"""Arcs from which a level after the first is shared: fewer gain nothing (`devices_h200.json`)."""
 
 
-class DevicesEngine(GpuEngine):
-    """Louvain and Leiden on several devices; what is not shared runs on the first."""
+class DevicesEngine:
+    """Louvain and Leiden on several devices; what is not shared is left to the first one's."""
 
     def __init__(self, options: Options, observer: Observer, devices: Sequence[int]) -> None:
-        super().__init__(options, observer)
+        self.options = options
+        self.observer = observer
         self.devices = list(devices)
-        self.rows: SharedRows
+        self.local = local = GpuEngine(options, observer)
         self.inputs: list[Share] = []
         self.team: list[Share] = []
         self.entered = time.perf_counter()
         self.spans: list[list[RankSpan]] = [[] for _ in self.devices]
+        self.max_degree = local.max_degree
+        self.prepare_restart = local.prepare_restart
+        self.sums = local.sums
+        self.split_disconnected = local.split_disconnected
+        self.coarse_vertices = local.coarse_vertices
+        self.coarse_labels = local.coarse_labels
+        self.labels = local.labels
+
+    def __enter__(self) -> DevicesEngine:
+        return self
 
     def __exit__(self, *failure: object) -> None:
-        with self.stack:
+        with self.local.stack:
             for share in turns(self.inputs):
                 cuda_calls.synchronize()
                 share.memory.close()
-            if hasattr(self, "rows"):
-                self.rows.close()
+
+    @property
+    def problem(self) -> Problem:
+        """What the run is to find."""
+        return self.local.problem
 
     def load(self, graph: Any) -> GpuLevel:
         """Deal the rows over the devices; offsets and degrees are whole on each."""
-        self.problem = problem_of(graph, self.options)
-        self.total = graph.total_weight
+        problem = problem_of(graph, self.options)
         types, coarse = kernel_types(graph, 0, widths=LIMITS.short_weights)
         for device in dict.fromkeys(self.devices):
             with cuda_calls.current(device):
-                self.compile(types, *coarse)
+                load_kernels(problem, self.options, self.observer, types, *coarse)
                 units = [("ranks", each) for each in (types, coarse[0], "")]
                 kernels.prepare(units, self.observer)
         bounds, arcs_before = cut_evenly(graph.offsets, len(self.devices))
-        self.rows = SharedRows(graph, self.devices, bounds, arcs_before)
+        rows = SharedRows(graph, self.devices, bounds, arcs_before)
+        self.local.stack.callback(rows.close)
         listener = array_listener(self.observer)
         # All rows first: every device adds up the weights of all of them.
         for rank, device in enumerate(self.devices):
             with cuda_calls.current(device):
-                self.rows.fill(rank)
+                rows.fill(rank)
         for rank, device in enumerate(self.devices):
             with cuda_calls.current(device):
-                share = load_share(self.rows, rank, None if rank else listener)
+                share = load_share(rows, rank, None if rank else listener)
             self.inputs.append(share)
         first = self.inputs[0]
-        self.memory = first.memory
-        prepare(kernels, self.memory, first.level)
+        prepare(first.memory, first.level)
         for share in self.inputs:
             share.level.max_degree = first.level.max_degree
         self.team = self.inputs
-        self.begin(first.level, None)
-        return first.level
+        run = DeviceRun(
+            options=self.options,
+            observer=self.observer,
+            problem=problem,
+            total=graph.total_weight,
+            memory=first.memory,
+            limits=LIMITS,
+        )
+        return self.local.begin(Prepared(run=run, level=first.level))
 
     def shared(self, level: GpuLevel) -> bool:
         """Return whether the devices share the work on a level."""
@@ -108,15 +124,15 @@ class DevicesEngine(GpuEngine):
     def move(self, level: GpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
         if not self.shared(level):
-            return super().move(level)
+            return self.local.move(level)
         waits = None
         if self.observer is not ignore and len(self.team) > 1:
             waits = Waits([0.0] * len(self.team), [0.0] * len(self.team))
         start = time.perf_counter() - self.entered
-        moved, sweeps = move_shared(kernels, self.team, self.options, self.total, waits)
+        moved, sweeps = move_shared(self.team, self.options, self.local.run.total, waits)
         if waits:
             self.note("move", level.number, start, waits)
-        tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
+        report_sweeps(self.observer, level, sweeps)
         return moved
 
     def note(self, phase: str, level: int, start: float, waits: Waits) -> None:
@@ -136,13 +152,13 @@ class DevicesEngine(GpuEngine):
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
         if not self.shared(level):
-            super().refine(level)
+            self.local.refine(level)
         elif level.whole:
             # Levels after the first are whole on each device.
-            super().refine(level)
+            self.local.refine(level)
             self.copy_refined(level)
         else:
-            refine_shared(kernels, self.team, self.options, self.total)
+            refine_shared(self.team, self.options, self.local.run.total)
 
     def copy_refined(self, level: GpuLevel) -> None:
         """Give the other devices the sub-communities of a level."""
@@ -156,23 +172,23 @@ class DevicesEngine(GpuEngine):
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         if not self.shared(level):
-            return super().aggregate(level)
+            return self.local.aggregate(level)
         for share in turns(self.team):
             share.memory.free("totals")
         several = len(self.team) > 1
         levels = aggregate_shared(
-            kernels, self.team, everywhere=lambda arcs: several and arcs >= SHARED_ARCS
+            self.team, everywhere=lambda arcs: several and arcs >= SHARED_ARCS
         )
         if self.options.method == "leiden":
-            self.memory.free(f"labels.{level.cycle}.{level.number}")
+            self.local.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
-        self.current = levels[0]
+        self.local.current = coarse = levels[0]
         self.team = deal_level(self.team, levels) if len(levels) > 1 else []
-        self.tidy(self.current)
-        return self.current
+        self.tidy(coarse)
+        return coarse
 
     def tidy(self, level: GpuLevel | None = None) -> None:
-        """Free what the other devices hold beside the input, and a level that is shared."""
+        """Free what the other devices hold besides the input, and a level that is shared."""
         kept = {f"{name}.0" for name in reaggregate.GRAPH}
         if level is not None and self.shared(level):
             kept |= {f"{name}.{level.tag}" for name in reaggregate.GRAPH}
@@ -182,20 +198,20 @@ class DevicesEngine(GpuEngine):
 
     def discard_move(self, level: GpuLevel) -> None:
         """Free temporaries after a move phase without moves."""
-        super().discard_move(level)
+        self.local.discard_move(level)
         if self.shared(level):
             self.tidy(level)
 
     def release(self, level: GpuLevel) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
-        super().release(level)
+        self.local.release(level)
         if level.number and self.shared(level):
             self.team = []
             self.tidy()
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
         """Return level 0 of the next cycle, its vertices in the communities of a path."""
-        first = super().restart(path)
+        first = self.local.restart(path)
         self.tidy()
         name, shares = f"start.{first.cycle}.0", [replace(self.inputs[0], level=first)]
         cuda_calls.synchronize()
@@ -283,5 +299,5 @@ def detect_on_devices(
         DevicesEngine(options, observer, numbers) as engine,
     ):
         found = detect(engine, graph, options, observer)
-        tell(observer, found.provenance)
+        report(observer, found.provenance)
         return found

@@ -1,7 +1,7 @@
 """Louvain and Leiden on rows dealt over ranks: every rank runs the same level loop.
 
 Labels, community totals, degrees and states of all vertices lie on every rank; rows on one. A rank
-decides for the vertices whose rows it has and tells the others which moved; all carry out all
+decides for the vertices whose rows it has and sends the others which moved; all carry out all
 moves. What decides a label is the sum of integers and the same frozen state, so labels are those of
 one process.
 """
@@ -14,10 +14,9 @@ from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
+from louvain_um.core.community_sums import add_masses
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.objectives.community_sums import add_masses
-from louvain_um.core.objectives.objective import Sums
-from louvain_um.core.objectives.problem import Problem, problem_of
+from louvain_um.core.objective import Problem, Sums, problem_of
 from louvain_um.cpu.engine import CpuEngine, start_next
 from louvain_um.cpu.level import I64, U32, CpuLevel, max_degree
 from louvain_um.distributed.checkpoint import Checkpoint

@@ -1,4 +1,4 @@
-"""Memory, messages and seconds of a run on ranks, from the size of a graph alone.
+"""Memory, messages and seconds of a run on ranks or devices, from the size of a graph alone.
 
 What is counted (bytes of arrays, moves, sweeps, messages) follows from the algorithm and three
 kinds of graph; what takes time, from rates. All of it is a model of level 0, where nearly all
@@ -8,14 +8,61 @@ arcs are.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.distributed.coarse_rows import BINS
-from louvain_um.distributed.plan_sizes import PlanOfOne, counts_to, kind_among, refuse_sizes
 from louvain_um.errors import OptionError
+from louvain_um.gpu.ranks.loading import arena_bytes
+from louvain_um.graph.limits import MAX_VERTICES
+
+DEFAULT_KIND: Final = "community_structured"
+MAX_ARCS: Final = 1 << 50
+
+
+class PlanOfOne:
+    """A mixin of dataclasses: what one rank or device takes, with `nbytes` and `seconds`."""
+
+    __slots__ = ()
+
+    nbytes: Any
+    seconds: Any
+
+    @property
+    def total_seconds(self) -> float:
+        """Seconds of Louvain."""
+        return float(sum(self.seconds.values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        own: Any = self
+        return {**asdict(own), "bytes": self.nbytes, "total_seconds": self.total_seconds}
+
+
+def counts_to(most: int) -> list[int]:
+    """Return 1, 2, 4, … and `most`."""
+    return sorted({1 << k for k in range(most.bit_length()) if 1 << k <= most} | {most})
+
+
+def refuse_sizes(name: str, count: int, most: int, vertices: int, arcs: int) -> None:
+    """Raise for a number of ranks or devices, vertices or arcs outside its range."""
+    for option, value, low, high in (
+        (name, count, 1, most),
+        ("vertices", vertices, 0, MAX_VERTICES),
+        ("arcs", arcs, 0, MAX_ARCS),
+    ):
+        if not low <= value <= high:
+            raise OptionError(option, value, f"must lie in {low} … {high:,}")
+
+
+def kind_among(kinds: Collection[str], kind: str | None) -> str:
+    """Return a kind of graph, or the default one."""
+    kind = kind or DEFAULT_KIND
+    if kind not in kinds:
+        raise OptionError("kind", kind, f"must be one of {', '.join(kinds)}")
+    return kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,3 +208,95 @@ def choices(vertices: int, arcs: int, most: int = MOST_RANKS, **values: Any) -> 
     # The most first: if there are too many, the error names those asked for.
     counts = reversed(counts_to(most))
     return [plan_ranks(vertices, arcs, ranks=ranks, **values) for ranks in counts][::-1]
+
+
+RATES: Final[Mapping[str, float]] = {
+    "community_structured": 3.5e9,
+    "power_law": 1.8e9,
+    "mesh": 2.55e9,
+}
+"""Arcs of the graph per second of one H200: LFR 24, R-MAT 24, stencil 560."""
+
+ALONE: Final[Mapping[str, float]] = {
+    "community_structured": 0.05,
+    "power_law": 0.02,
+    "mesh": 0.012,
+}
+"""Share of these seconds on levels that are too small to be shared."""
+
+REPEATED: Final = 0.21
+"""Share of all other seconds that do not become less with more devices: applying moves, grouping
+vertices, exchange and waiting. One number for all graphs, fitted to two devices."""
+
+MEASURED: Final = 2
+"""Most devices that anything was measured on."""
+
+LARGE: Final = 10**8
+"""Arcs from which launches and small exchanges, which the model leaves out, matter little."""
+
+MOST_DEVICES: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePlan(PlanOfOne):
+    """What each of several devices takes."""
+
+    devices: int
+    row_bytes: int
+    state_bytes: int
+    seconds: dict[str, float]
+    evidence: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes reserved on a device."""
+        return self.row_bytes + self.state_bytes
+
+
+def plan_devices(
+    vertices: int,
+    arcs: int,
+    *,
+    devices: int,
+    weighted: bool = False,
+    kind: str | None = None,
+) -> DevicePlan:
+    """Return what each of several H200 of one host takes."""
+    refuse_sizes("devices", devices, MOST_DEVICES, vertices, arcs)
+    kind = kind_among(RATES, kind)
+    whole = arcs / RATES[kind]
+    shared = whole * (1 - ALONE[kind])
+    own = arcs // devices
+    # Sums of weights above 2³² take eight bytes.
+    width = 12 if weighted or arcs >= 1 << 32 else 8
+    return DevicePlan(
+        devices=devices,
+        row_bytes=(8 if weighted else 4) * own,
+        state_bytes=arena_bytes(vertices, arcs, own, width),
+        seconds={
+            "own": shared * (1 - REPEATED) / devices,
+            "repeated": shared * REPEATED,
+            "alone": whole * ALONE[kind],
+        },
+        evidence="fitted" if devices <= MEASURED and arcs >= LARGE else "modelled",
+    )
+
+
+def device_choices(vertices: int, arcs: int, most: int, **values: Any) -> list[DevicePlan]:
+    """Return plans for 1, 2, 4, … devices, and for `most`."""
+    # The most first: if there are too many, the error names those asked for.
+    counts = reversed(counts_to(most))
+    return [plan_devices(vertices, arcs, devices=count, **values) for count in counts][::-1]
+
+
+def most_device_speedup(kind: str | None = None) -> float:
+    """Return how many times as fast as one any number of devices is at most.
+
+    Examples
+    --------
+    >>> from louvain_um.distributed.plan import most_device_speedup
+    >>> 4 < most_device_speedup("mesh") < 5
+    True
+    """
+    alone = ALONE[kind or DEFAULT_KIND]
+    return 1 / (alone + (1 - alone) * REPEATED)

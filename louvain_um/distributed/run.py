@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.hierarchy import detect
-from louvain_um.core.objectives.problem import takes_extended_rule
+from louvain_um.core.objective import takes_extended_rule
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import Host
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
 from louvain_um.distributed.checkpoint import Checkpoint
-from louvain_um.distributed.communicator import Communicator, Exchange
+from louvain_um.distributed.communicator import Communicator, Exchange, RankTimes, version_digest
 from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine, Steps
 from louvain_um.distributed.files.writing import RankParts
 from louvain_um.distributed.host_steps import HostSteps
 from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
-from louvain_um.distributed.rank_times import RankTimes
-from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.events import Observer, ignore
-from louvain_um.gpu.runtime.preflight import refuse_high_degrees
+from louvain_um.gpu.runtime.device import refuse_high_degrees
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities

@@ -56,8 +56,8 @@ def nccl_problem() -> str:
 
 def gather_visible(ranks: Communicator, own: Visible) -> list[Visible]:
     """Return what every rank sees, by rank; every rank calls this."""
-    told = np.frombuffer(json.dumps(asdict(own)).encode(), np.uint8)
-    found = [json.loads(bytes(each)) for each in ranks.allgatherv(told)]
+    sent = np.frombuffer(json.dumps(asdict(own)).encode(), np.uint8)
+    found = [json.loads(bytes(each)) for each in ranks.allgatherv(sent)]
     return [Visible(**{**each, "devices": tuple(each["devices"])}) for each in found]
 
 

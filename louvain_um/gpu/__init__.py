@@ -1,1 +1,1 @@
-"""The CUDA engine: the twin of louvain_um.cpu on one NVIDIA GPU."""
+"""The CUDA engine: the counterpart of louvain_um.cpu on NVIDIA GPUs."""

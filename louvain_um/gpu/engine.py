@@ -1,66 +1,38 @@
-"""The CUDA engine: the order in which kernels run; the twin of `louvain_um.cpu.engine`."""
+"""The CUDA engine: the order in which kernels run; the counterpart of `louvain_um.cpu.engine`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.objectives.objective import Sums
-from louvain_um.core.objectives.problem import Problem, problem_of, takes_extended_rule
-from louvain_um.errors import OptionError
-from louvain_um.events import Event, Observer, Phase, array_listener, ignore
+from louvain_um.core.objective import Problem, Sums
+from louvain_um.events import Observer, Phase, ignore
 from louvain_um.gpu.aggregate import reaggregate
-from louvain_um.gpu.aggregate.aggregate import (
-    LIMITS,
-    Begun,
-    aggregate,
-    begin,
-    prepare,
-)
+from louvain_um.gpu.aggregate.aggregate import Begun, aggregate, begin
 from louvain_um.gpu.forecast import Forecast
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.level import DeviceRun, GpuLevel
 from louvain_um.gpu.memory.in_place import InPlace
 from louvain_um.gpu.memory.level_room import LevelRoom
-from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
-from louvain_um.gpu.memory.packed import Packer
-from louvain_um.gpu.memory.run_plan import (
-    check_host_room,
-    plan_run,
-    without_graph,
-)
-from louvain_um.gpu.memory.shape import Shape
 from louvain_um.gpu.move.extended import (
     extended_sums,
     free_masses,
     free_second_totals,
-    load_masses,
     sum_masses,
 )
-from louvain_um.gpu.move.move import move, tell_sweeps
+from louvain_um.gpu.move.move import Moves, report_sweeps
 from louvain_um.gpu.out_of_core.block_steps import move_blocks, refine_blocks
-from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
+from louvain_um.gpu.preparation import Prepared, prepare_run
 from louvain_um.gpu.refine.refine import refine
 from louvain_um.gpu.relabel import relabel
-from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.setup import (
-    aggregation_limits,
-    compact_types,
-    held_ballast,
-    kernel_types,
-    provenance,
-)
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-from louvain_um.placement.machine.profiles import machine_for
-from louvain_um.placement.memory.guard import peer_for, peer_room
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.block_cache import Traffic
 from louvain_um.placement.planner import Plan
@@ -74,127 +46,53 @@ class GpuEngine:
     def __init__(self, options: Options, observer: Observer) -> None:
         self.options = options
         self.observer = observer
-        self.total = 0
-        self.problem: Problem
-        self.plan: Plan
+        self.prepared: Prepared
+        self.run: DeviceRun
+        self.plan: Plan | None = None
         self.memory: RunMemory
-        self.blocks: VertexBlocks | None = None
-        self.low_scratch = False
-        self.limits = LIMITS
         self.in_place: InPlace
+        self.room: LevelRoom
+        self.forecast = Forecast()
         self.first: GpuLevel
         self.current: GpuLevel
         self.path: list[GpuLevel] = []
-        self.reaggregates = False
         self.shares_read: dict[str, float] = {}
-        self.forecast = Forecast()
-        self.room: LevelRoom
-        self.shape: Shape
-        self.peer: int | None = None
-        self.ahead: Begun | None = None
+        self.early: Begun | None = None
         self.stack = ExitStack()
 
     def __enter__(self) -> GpuEngine:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        with self.stack:
-            if hasattr(self, "memory"):
-                self.memory.close()
+        self.stack.close()
+
+    @property
+    def problem(self) -> Problem:
+        """What the run is to find."""
+        return self.run.problem
 
     def load(self, graph: Graph | DeviceGraph) -> GpuLevel:
-        """Plan the run, lay out memory, and put the graph where the plan places it."""
-        import cupy
+        """Prepare a run on a graph; return level 0."""
+        return self.begin(prepare_run(graph, self.options, self.observer, self.stack))
 
-        extended = takes_extended_rule(self.options)
-        if extended and isinstance(graph, DeviceGraph):
-            graph = graph.to_host()
-        self.problem = problem_of(graph, self.options)
-        self.total = graph.total_weight
-        if isinstance(graph, DeviceGraph):
-            # A kernel counts degrees for the plan; announce its compilation.
-            kernels.prepare([("relabel", "")], self.observer)
-        device = cupy.cuda.runtime.getDevice()
-        machine, peer = machine_for(device), peer_for(self.options.peer_memory, device)
-        packer = Packer(graph)
-        if peer is not None:
-            self.plan, shape = plan_run(
-                graph, self.options, machine.with_peer(), survey=survey, packer=packer
-            )
-            peer = peer if peer_room(peer) >= self.plan.beyond_bytes else None
-        if peer is None:
-            self.plan, shape = plan_run(graph, self.options, machine, survey=survey, packer=packer)
-        self.peer, self.shape = peer, shape
-        self.observer(Event(kind="plan", phase="load", plan=self.plan))
-        if extended and self.plan.out_of_core:
-            raise OptionError(
-                "device_budget",
-                self.options.device_budget,
-                "take memory='auto', raise device_budget, or use device='cpu'",
-                problem="policies that move vertex blocks to the device and back work for "
-                "modularity without constraints only",
-            )
-        compact = compact_types(self.plan, shape)
-        pages = self.plan.pages is not None
-        types, coarse = kernel_types(graph, LIMITS.small, extended=extended, pages=pages)
-        self.compile(compact or types, *coarse)
-        self.forecast.plan(self.plan)
-        self.limits = aggregation_limits(self.plan, shape, LIMITS, self.options)
-        self.reaggregates = shape.reaggregates
-        unchanged = self.plan.in_core and not compact and not self.plan.pages
-        given = graph if isinstance(graph, DeviceGraph) and unchanged else None
-        layout = without_graph(self.plan) if given else self.plan.layout
-        if peer is None:
-            check_host_room(layout)
-        self.stack.enter_context(held_ballast(self.plan, self.options, device))
-        self.memory = RunMemory(
-            layout,
-            device,
-            budget=self.plan.limit,
-            out_of_core=self.plan.out_of_core,
-            pages=self.plan.pages,
-            peer=peer,
-            listener=array_listener(self.observer),
-        )
-        self.low_scratch = self.plan.low_scratch
-        if self.plan.out_of_core:
-            self.compile(types, source="vertex_blocks")
-            kernels.prepare([("vertex_blocks", "")], self.observer)
-        if given:
-            level = adopt(self.memory, given)
-        else:
-            level = upload(self.memory, graph, packer=packer, compact=compact, extended=extended)
-        if extended and isinstance(graph, Graph):
-            load_masses(self.memory, graph, self.problem, level)
-        prepare(kernels, self.memory, level)
-        if self.plan.out_of_core:
-            self.blocks = cut(self.memory, self.plan, graph, level, device)
-        level.hub_arcs = shape.hub_arcs
-        level.byte_sizes = bool(compact) and shape.compacted().byte_sizes
-        self.begin(level, self.plan)
+    def begin(self, prepared: Prepared) -> GpuLevel:
+        """Begin with level 0 of a prepared run."""
+        self.prepared = prepared
+        self.run, level = prepared.run, prepared.level
+        self.memory = self.run.memory
+        if prepared.planned:
+            self.plan = prepared.planned.plan
+            self.forecast.plan(self.plan)
+        arrays = self.plan.arrays if self.plan else ()
+        self.in_place = InPlace(self.memory, self.observer, arrays, self.options.method)
+        limits, scratch = self.run.limits, self.run.low_scratch
+        self.room = LevelRoom(self.memory, self.plan, limits, low_scratch=scratch)
+        self.first = self.current = level
         self.room.begin_cycle(level)
         return level
 
-    def begin(self, level: GpuLevel, plan: Plan | None) -> None:
-        """Begin with level 0, whose arrays are in memory, as a plan says if there is one."""
-        arrays = plan.arrays if plan else ()
-        self.in_place = InPlace(self.memory, self.observer, arrays, self.options.method)
-        self.room = LevelRoom(self.memory, plan, self.limits, low_scratch=self.low_scratch)
-        self.first = self.current = level
-
-    def compile(self, *types: str, source: str = "") -> None:
-        """Load the kernels for levels of these types, compiling them if needed."""
-        sources = [source] if source else ["move", "aggregate", "relabel"]
-        if not source and self.options.method == "leiden":
-            sources.append("refine")
-        units = [(source, each) for source in sources for each in dict.fromkeys(types)]
-        if self.problem.extended:
-            moving = ("move", "refine")
-            units = [(s, f"{each}, Extended" if s in moving else each) for s, each in units]
-        kernels.prepare([*units, ("relabel", "")], self.observer)
-
     def prepare_restart(self, path: list[GpuLevel]) -> None:
-        """Begin to bring the input back to the device, beside what is read of a cycle."""
+        """Begin to bring the input back to the device, while a cycle's results are read."""
         self.room.expect_cycle(path[0])
 
     def restart(self, path: list[GpuLevel]) -> GpuLevel:
@@ -205,7 +103,7 @@ class GpuEngine:
             f"start.{cycle}.0", "community", first.vertices, np.uint32, short_lived=True
         )
         self.room.return_idle()
-        relabel.compose(kernels, path, start)
+        relabel.compose(path, start)
         for level in path:
             # Already copied to the host; `start` composes them.
             self.memory.free(*self.live(*self.held(level)))
@@ -236,71 +134,68 @@ class GpuEngine:
 
     def move(self, level: GpuLevel) -> MoveStats:
         """Sweep until the gain of a sweep falls below the level's tolerance."""
-        run = (kernels, self.memory, self.options, self.total, level)
-        blocks = self.blocks if level.number == 0 else None
+        blocks = self.prepared.blocks if level.number == 0 else None
         begins = level.number == level.cycle == 0
         if begins:
             self.forecast.begin()
         if blocks:
-            moved, sweeps = move_blocks(*run, blocks, self.low_scratch)
+            moved, sweeps = move_blocks(self.run, level, blocks)
         else:
-            queued = self.room.queued(level, "move")
-            meanwhile = partial(self.go_ahead, level)
-            moved, sweeps = move(*run, self.problem, self.low_scratch, queued, meanwhile)
-        if not blocks:
+            moves = Moves(self.run, level, self.room.queued(level, "move"))
+            self.use_move_time(level)
+            moved, sweeps = moves.wait()
             self.in_place.move(level, moved)
         if begins:
             self.forecast.moved(moved, level.arcs)
             # Where nothing follows from it, it is found while level 1 moves.
             if not self.keeps_layout:
-                self.catch_up()
-        tell_sweeps(self.observer, level.number, level.vertices, level.arcs, sweeps)
+                self.correct_plan()
+        report_sweeps(self.observer, level, sweeps)
         return moved
 
     @property
-    def lies_still(self) -> bool:
+    def stays_on_device(self) -> bool:
         """Whether everything is on the device, where it stays."""
-        return self.plan.in_core and not self.plan.pages
+        return self.plan is None or (self.plan.in_core and not self.plan.pages)
 
     @property
     def keeps_layout(self) -> bool:
-        """Whether no other layout is followed: all lies still, or pages are scheduled."""
-        return self.lies_still or self.memory.mover is not None
+        """Whether no other layout is followed: all stays on the device, or pages are scheduled."""
+        return self.stays_on_device or self.memory.mover is not None
 
-    def catch_up(self) -> None:
+    def correct_plan(self) -> None:
         """Correct the plan by the first move phase, once; follow its layout where possible."""
-        if self.forecast.uncorrected is None:
-            return
-        self.plan = self.room.plan = self.forecast.correct(
-            self.plan, self.memory, choosing=not self.keeps_layout
-        )
+        if self.plan and self.forecast.uncorrected is not None:
+            self.plan = self.room.plan = self.forecast.correct(
+                self.plan, self.memory, choosing=not self.keeps_layout
+            )
 
-    def go_ahead(self, level: GpuLevel) -> None:
+    def use_move_time(self, level: GpuLevel) -> None:
         """Use the time in which a level's vertices move."""
-        self.catch_up()
+        self.correct_plan()
         if level.number == level.cycle == 0:
-            self.room.prepare(level, "refine" if self.options.method == "leiden" else "aggregate")
-        if self.observer is not ignore or self.blocks or self.problem.extended:
+            self.room.prepare(level, "refine" if self.run.leiden else "aggregate")
+        if self.observer is not ignore or self.prepared.blocks or self.problem.extended:
             return
-        # Those of whole communities take no sums along, as refining does.
-        if not level.whole and self.begins_ahead(level) and not self.from_input(level):
-            if self.options.method == "leiden":
+        # Levels of whole communities have no sums from refinement.
+        if not level.whole and self.launches_early(level) and not self.from_input(level):
+            if self.run.leiden:
                 self.launch_refinement(level)
             self.memory.free("totals")
-            self.ahead = begin(kernels, self.memory, level, self.limits)
+            self.early = begin(self.memory, level, self.run.limits)
 
-    def begins_ahead(self, level: GpuLevel) -> bool:
+    def launches_early(self, level: GpuLevel) -> bool:
         """Return whether what follows a level is launched before it is known whether it counts."""
-        leiden, most = self.options.method == "leiden", max(level.vertices, level.arcs)
-        if most <= self.limits.small:
+        limits, leiden, most = self.run.limits, self.run.leiden, max(level.vertices, level.arcs)
+        if most <= limits.small:
             holds = self.room.holds_early(level, leiden=leiden)
-            return (level.number > 0 or self.lies_still) and holds
+            return (level.number > 0 or self.stays_on_device) and holds
         # Few arcs of many vertices are aggregated by one launch, whose arrays are long then.
-        if level.arcs <= self.limits.small or not self.keeps_layout:
+        if level.arcs <= limits.small or not self.keeps_layout:
             return False
         # What moves of the input counts, however little. Numbering alone is soon done.
         certain = level.number == level.cycle == 0
-        few = level.number > 0 and most <= self.limits.ahead
+        few = level.number > 0 and most <= limits.early
         if leiden and not certain and not few:
             return False
         return self.room.holds_early(level, leiden=leiden, at_once=False)
@@ -308,11 +203,11 @@ class GpuEngine:
     def refine(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities."""
         if level.whole:
-            self.discard_ahead()
+            self.discard_early()
             self.begin_step(level, "refine")
-            relabel.components(kernels, self.memory, level)
+            relabel.components(self.memory, level)
             return
-        if self.ahead:
+        if self.early:
             return
         # Read at most once per vertex.
         idle = self.live("totals", f"start.{level.cycle}.{level.number}")
@@ -321,46 +216,40 @@ class GpuEngine:
 
     def launch_refinement(self, level: GpuLevel) -> None:
         """Split communities into connected sub-communities, once pages are where they stay."""
-        run = (kernels, self.memory, self.options, self.total, level)
-        blocks = self.blocks if level.number == 0 else None
+        blocks = self.prepared.blocks if level.number == 0 else None
         if blocks:
-            refine_blocks(*run, blocks, self.low_scratch)
+            refine_blocks(self.run, level, blocks)
         else:
-            refine(*run, self.problem, self.low_scratch, self.room.queued(level, "refine"))
+            refine(self.run, level, self.room.queued(level, "refine"))
             self.in_place.refine(level)
 
     def aggregate(self, level: GpuLevel) -> GpuLevel:
         """Return the next level; vertices that share a label (or sub-community) become one."""
         self.memory.free(*self.live("totals"))
         free_second_totals(self.memory, level)
-        if level.refined is not None and not (self.ahead and self.ahead.at_once):
+        if level.refined is not None and not (self.early and self.early.at_once):
             # The next level's start is made of labels, in order; what this one began with is over.
             tag = f"{level.cycle}.{level.number}"
             self.room.let_leave(*self.live(f"labels.{tag}", f"start.{tag}"))
         self.path = [*self.path[: level.number], level]
-        blocks = self.blocks if level.number == 0 else None
-        where = (blocks.ranges, blocks.need_range) if blocks else ()
-        first, limits = self.first, self.limits
-        again = self.ahead is None and self.from_input(level)
+        blocks = self.prepared.blocks if level.number == 0 else None
+        first, limits = self.first, self.run.limits
+        again = self.early is None and self.from_input(level)
         rows = replace(first, number=level.number) if again else level
         shares = self.in_place.shares(rows)
         if again:
             before = self.path[:-1]
             coarse = reaggregate.from_input(
-                kernels, self.memory, before, level, limits, self.begin_from_input
+                self.memory, before, level, limits, self.begin_from_input
             )
             shares = self.shares_read
         else:
-            ahead, self.ahead = self.ahead, None
-            if ahead:
-                if not ahead.at_once:
-                    self.begin_step(level, "aggregate")
-                coarse = ahead.finish()
-            else:
+            early, self.early = self.early, None
+            if not (early and early.at_once):
                 self.begin_step(level, "aggregate")
-                coarse = aggregate(kernels, self.memory, level, limits, *where)
-        sum_masses(kernels, self.memory, level, coarse)
-        if self.options.method == "leiden":
+            coarse = early.finish() if early else aggregate(self.memory, level, limits, blocks)
+        sum_masses(self.memory, level, coarse)
+        if self.run.leiden:
             # The next level's start communities replace labels; maps are made of sub-communities.
             self.memory.free(f"labels.{level.cycle}.{level.number}")
             level.labels = None
@@ -371,22 +260,24 @@ class GpuEngine:
             self.in_place.aggregate(rows, coarse, between)
         if level.number == 0:
             self.begin_step(coarse, "move", self.live(*self.held(level)[:2]))
-        if level.number == level.cycle == 0:
-            self.forecast.aggregated(self.plan, self.shape, coarse)
+        if level.number == level.cycle == 0 and self.plan and self.prepared.planned:
+            self.forecast.aggregated(self.plan, self.prepared.planned.shape, coarse)
         return coarse
 
     def from_input(self, level: GpuLevel) -> bool:
         """Return whether the next level is made from the input's arcs (`reaggregate`)."""
-        if self.blocks or self.problem.extended or self.options.method != "leiden":
+        if self.prepared.blocks or self.problem.extended or not self.run.leiden:
             return False
         if self.memory.mover is None:
-            return reaggregate.wanted(self.first, level, self.limits, self.reaggregates)
+            planned = self.prepared.planned
+            reaggregates = planned is not None and planned.shape.reaggregates
+            return reaggregate.wanted(self.first, level, self.run.limits, reaggregates)
         return self.gives_way(level) and self.room.lacks_room(level)
 
     def gives_way(self, level: GpuLevel) -> bool:
-        """Return whether a level's graph is freed, if the next one's has no room beside it."""
-        leiden = self.options.method == "leiden" and not self.problem.extended
-        return leiden and reaggregate.keeps_most(self.first, level, self.limits)
+        """Return whether a level's graph is freed, if the next one's has no room as well."""
+        leiden = self.run.leiden and not self.problem.extended
+        return leiden and reaggregate.keeps_most(self.first, level, self.run.limits)
 
     def begin_from_input(self, source: GpuLevel) -> None:
         """Let kernels read the input's arcs, to make a later level of them."""
@@ -401,13 +292,13 @@ class GpuEngine:
         """Free temporaries after a move phase without moves."""
         self.memory.free(*self.live("totals"))
         free_second_totals(self.memory, level)
-        self.discard_ahead()
+        self.discard_early()
 
-    def discard_ahead(self) -> None:
+    def discard_early(self) -> None:
         """Free what was launched for nothing while a level's vertices moved."""
-        if self.ahead:
-            self.ahead.discard()
-            self.ahead = None
+        if self.early:
+            self.early.discard()
+            self.early = None
 
     def sums(self, level: GpuLevel) -> Sums:
         """Return the sums of the communities a level starts in."""
@@ -417,7 +308,7 @@ class GpuEngine:
             sums = Sums(level.inside, level.squares, level.vertices)
         else:
             self.room.map_all(level)
-            sums = relabel.community_sums(kernels, self.memory, level)
+            sums = relabel.community_sums(self.memory, level)
             if not self.problem.extended:
                 level.start_sums = sums
         return extended_sums(level, sums) if self.problem.extended else sums
@@ -428,11 +319,11 @@ class GpuEngine:
             # The next level gained nothing, and was built in this one's memory.
             before = self.path[: level.number]
             begin = self.begin_from_input
-            reaggregate.restore(kernels, self.memory, before, level, self.limits, begin)
+            reaggregate.restore(self.memory, before, level, self.run.limits, begin)
             self.room.map_all(level)
         level.start_sums = None
         if level.start is not None:
-            relabel.split(kernels, self.memory, level, level.start)
+            relabel.split(self.memory, level, level.start)
 
     def release(self, level: GpuLevel) -> None:
         """Free the graph of a level; the input's, which every cycle needs, stays."""
@@ -466,10 +357,10 @@ class GpuEngine:
             reaggregate.give_back(self.memory, path[-1])
         labels = self.memory.empty("labels", "community", path[0].vertices, np.uint32)
         self.room.return_idle()
-        relabel.compose(kernels, path, labels)
+        relabel.compose(path, labels)
         for level in path:
             self.memory.free(*self.live(*self.held(level)))
-        relabel.number_by_size(kernels, self.memory, labels)
+        relabel.number_by_size(self.memory, labels)
         return self.memory.values_of(labels)
 
     @property
@@ -480,7 +371,8 @@ class GpuEngine:
     @property
     def traffic(self) -> dict[str, int]:
         """Bytes of vertex blocks, or of pages, that the run moved between host and device."""
-        moved = self.blocks.cache.traffic if self.blocks else Traffic()
+        blocks = self.prepared.blocks
+        moved = blocks.cache.traffic if blocks else Traffic()
         pages = self.memory.mover.copied if self.memory.mover else {"device": 0, "host": 0}
         return {
             "to_device": moved.to_device + pages["device"],
@@ -490,22 +382,32 @@ class GpuEngine:
     @property
     def provenance(self) -> Mapping[str, Any]:
         """Device, policy, budget."""
-        self.catch_up()
-        plan = {
+        import cupy
+
+        self.correct_plan()
+        planned, plan, blocks = self.prepared.planned, self.plan, self.prepared.blocks
+        assert planned is not None
+        assert plan is not None
+        predicted = {
             **self.forecast.summary,
-            "kept": self.plan.kept,
-            "device_bytes": self.plan.device_bytes,
-            "packed": self.plan.compact,
-            "target_bytes": self.shape.target_bytes if self.plan.compact else 4,
-            "pages_a_warp": self.blocks.touch.factor if self.blocks else None,
+            "kept": plan.kept,
+            "device_bytes": plan.device_bytes,
+            "packed": plan.compact,
+            "target_bytes": planned.shape.target_bytes if plan.compact else 4,
+            "pages_a_warp": blocks.touch.factor if blocks else None,
         }
-        overflowed = dict(self.memory.overflowed)
-        return provenance(
-            self.plan,
-            overflowed=overflowed,
-            peer_memory=None if self.peer is None else f"cuda:{self.peer}",
-            plan=plan,
-            traffic_bytes=self.traffic,
-            read_in_place=self.in_place.summary(),
-            touched_bytes=self.memory.ledger.peak_total,
-        )
+        device = cupy.cuda.Device()
+        name = cupy.cuda.runtime.getDeviceProperties(device.id)["name"].decode()
+        return {
+            "device": f"cuda:{device.id} ({name})",
+            "policy": plan.policy,
+            "placements": {group: str(where) for group, where in plan.placements.items()},
+            "budget_bytes": plan.budget,
+            "overflowed": dict(self.memory.overflowed),
+            "peer_memory": None if planned.peer is None else f"cuda:{planned.peer}",
+            "plan": predicted,
+            "traffic_bytes": self.traffic,
+            "read_in_place": self.in_place.summary(),
+            "touched_bytes": self.memory.ledger.peak_total,
+            "threads": None,
+        }

@@ -1,9 +1,9 @@
-"""One level on the device: its graph, start communities and results."""
+"""A run on a device: what its steps work with, and one level of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,7 +13,11 @@ from louvain_um.gpu.memory.packed import HEADER
 if TYPE_CHECKING:
     import cupy
 
-    from louvain_um.core.objectives.objective import Sums
+    from louvain_um.core.objective import Problem, Sums
+    from louvain_um.events import Observer
+    from louvain_um.gpu.aggregate.limits import Limits
+    from louvain_um.options import Options
+    from louvain_um.placement.memory.run_memory import RunMemory
 
 NULL = np.uint64(0)
 """A null pointer as a kernel's argument."""
@@ -27,6 +31,32 @@ CXX = {
 }
 """C++ types by dtype; non-negative int64 weights are read as u64, short ones as
 `short_weights.cuh` says."""
+
+
+JOINED: Final = 1 << 16
+"""Vertices of a level above the first up to which arrays that come and go together are one: such
+levels are many, and the device waits while the host allocates."""
+
+ARCS_A_BLOCK: Final = 2048
+"""Arcs of a level per block of its grid: a barrier of fewer blocks takes less time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DeviceRun:
+    """What the steps of a run on the current device work with."""
+
+    options: Options
+    observer: Observer
+    problem: Problem
+    total: int
+    memory: RunMemory
+    limits: Limits
+    low_scratch: bool = False
+
+    @property
+    def leiden(self) -> bool:
+        """Whether levels are refined."""
+        return self.options.method == "leiden"
 
 
 @dataclass(slots=True)
@@ -67,6 +97,16 @@ class GpuLevel:
     start_sums: Sums | None = None
     found_sums: Any = None
     awake: Any = None
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks of a grid that reads the level's rows, at most."""
+        return (self.arcs + self.vertices) // ARCS_A_BLOCK
+
+    @property
+    def joined(self) -> bool:
+        """Whether arrays that come and go together are parts of one (`carve`)."""
+        return self.number > 0 and self.vertices <= JOINED
 
     @property
     def targets24(self) -> bool:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.compiled import kernel
-from louvain_um.core.numbering import community_sizes, dense_uint32
-from louvain_um.core.objectives.community_sums import (
+from louvain_um.core.community_sums import (
     community_masses,
     community_weights,
     sum_of_squares,
 )
-from louvain_um.core.objectives.objective import Sums, masses_of, objective_of
+from louvain_um.core.compiled import kernel
+from louvain_um.core.numbering import community_sizes, dense_uint32
+from louvain_um.core.objective import Sums, masses_of, objective_of
 from louvain_um.errors import OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName, is_number

@@ -18,7 +18,7 @@ from louvain_um.events import Event
 from louvain_um.gpu.aggregate.kernel_arguments import STATE
 from louvain_um.gpu.aggregate.limits import SLOTS, slots_for
 from louvain_um.gpu.memory.graph_stats import graph_stats
-from louvain_um.gpu.runtime.launch import BLOCK_MAX, hub_table_sizes
+from louvain_um.gpu.move.hub_tables import BLOCK_MAX, hub_table_sizes
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Method
 from louvain_um.placement.model.cost import HIDDEN

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.array_names import STREAMED, role_of
+from louvain_um.core.array_spec import STREAMED, role_of
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import LouvainUmError
 from louvain_um.placement.model.cost import HIDDEN

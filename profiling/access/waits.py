@@ -14,7 +14,9 @@ import numpy as np
 
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.gpu.aggregate.limits import LIMITS, SLOTS, chunk_for, slots_for
-from louvain_um.gpu.runtime.launch import ARCS_A_BLOCK, BLOCK_MAX, THREADS
+from louvain_um.gpu.level import ARCS_A_BLOCK
+from louvain_um.gpu.move.hub_tables import BLOCK_MAX
+from louvain_um.gpu.runtime.launch import THREADS
 
 RESIDENT: Final = 660
 RESIDENT_SMALL: Final = 264

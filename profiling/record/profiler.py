@@ -99,8 +99,7 @@ def profile(
     >>> session.metadata["communities"]
     2
     """
-    from louvain_um.gpu.runtime.device import first_of, pick
-    from louvain_um.gpu.runtime.preflight import device_of
+    from louvain_um.gpu.runtime.device import device_of, first_of, pick
 
     asked = Options(method=method, **options)
     policy = find_policy(asked.memory)

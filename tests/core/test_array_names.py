@@ -2,7 +2,7 @@
 
 import pytest
 
-from louvain_um.core.array_names import ROLES, level_of, role_of
+from louvain_um.core.array_spec import ROLES, level_of, role_of
 from louvain_um.placement.policy.find import read_policy
 from louvain_um.profiling.simulator import Array, Trace, load_trace
 from louvain_um.profiling.simulator.layout import placements_of

@@ -156,7 +156,7 @@ def test_several_processes_and_a_cache_that_vanishes(package):
 
 PROGRAM = """
 from louvain_um.core.numbering import number_by_size
-from louvain_um.cpu.compiling import announced
+from louvain_um.core.compiled import announced
 heard = []
 def listen(event):
     assert event.phase == "compile"

@@ -1,9 +1,8 @@
 """What several devices share, as far as it runs without one; `tests/gpu` has the rest."""
 
-import ast
+from __future__ import annotations
+
 import importlib.util
-import inspect
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.distributed import visible
 from louvain_um.distributed.carriers.threads import run_threads
-from louvain_um.distributed.devices import DevicesEngine, cut_evenly
+from louvain_um.distributed.devices import cut_evenly
 from louvain_um.distributed.run import detect_in_threads, refuse_policies
 from louvain_um.distributed.visible import (
     Visible,
@@ -23,10 +22,8 @@ from louvain_um.distributed.visible import (
 )
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.generators import stencil
-from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.ranks.loading import SharedRows
-from louvain_um.gpu.runtime.device import pick
-from louvain_um.gpu.runtime.preflight import is_several
+from louvain_um.gpu.runtime.device import is_several, pick
 from louvain_um.options import Options
 from louvain_um.placement.hardware import BLOCK
 from tests.distributed.runs import graph_named
@@ -59,25 +56,6 @@ def test_rows_follow_each_other_in_whole_blocks(monkeypatch):
 
 def created(fake):
     return [entry for entry in fake.log if entry[0] == "cuMemCreate"]  # type: ignore[misc]
-
-
-def assigned(function):
-    """Return the attributes of `self` that a method assigns."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))  # type: ignore[arg-type]
-    return {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-    }
-
-
-def test_devices_begin_with_all_that_one_has():
-    # No device is here to miss an attribute that `GpuEngine.load` alone would set.
-    begun = assigned(GpuEngine.load) | assigned(GpuEngine.begin)
-    planned = {"plan", "blocks", "low_scratch", "reaggregates", "limits"}
-    planned |= {"hub_arcs", "byte_sizes"}
-    shared = assigned(DevicesEngine.load) | assigned(GpuEngine.begin) | assigned(GpuEngine.__init__)
-    assert begun - planned <= shared
 
 
 @pytest.mark.parametrize(

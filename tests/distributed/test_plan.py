@@ -7,9 +7,16 @@ from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.distributed.carriers.threads import run_threads
-from louvain_um.distributed.device_plan import LARGE, device_choices, most_speedup, plan_devices
+from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.plan import link_bytes, plan_ranks
+from louvain_um.distributed.plan import (
+    LARGE,
+    device_choices,
+    link_bytes,
+    most_device_speedup,
+    plan_devices,
+    plan_ranks,
+)
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import OptionError
 from louvain_um.generators import lfr
@@ -123,7 +130,7 @@ def test_more_devices_are_faster_up_to_a_limit(kind):
     plans = device_choices(10**9, 4 * 10**10, 16, kind=kind)
     seconds = [plan.total_seconds for plan in plans]
     assert seconds == sorted(seconds, reverse=True)
-    assert seconds[0] / seconds[-1] < most_speedup(kind)
+    assert seconds[0] / seconds[-1] < most_device_speedup(kind)
     assert [plan.evidence for plan in plans] == ["fitted"] * 2 + ["modelled"] * 3
     assert plans[-1].nbytes < plans[0].nbytes
 

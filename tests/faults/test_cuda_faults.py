@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError, LouvainUmError
-from louvain_um.gpu.runtime import images, nvrtc
+from louvain_um.gpu.runtime import compile_cache, nvrtc
 from louvain_um.placement.layout import ArenaSpec
 from louvain_um.placement.memory.guard import MARGIN, guard
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -112,7 +112,7 @@ def test_calls_of_the_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path / "cache"))
     (tmp_path / "one.cu").write_text("__global__ void k(int* a) { *a = 1; }\n")
     real = nvrtc._call
-    whole = images.build("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
+    whole = compile_cache.build("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
     problems = []
     for fails_at in range(100):
         counter = SimpleNamespace(left=fails_at)
@@ -125,7 +125,7 @@ def test_calls_of_the_compiler(monkeypatch, tmp_path):
 
         monkeypatch.setattr(nvrtc, "_call", call)
         try:
-            image = images.cached_image("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
+            image = compile_cache.cached_image("one", ["k"], "--gpu-architecture=sm_80", tmp_path)
         except KernelCompileError as error:
             problems.append(str(error))
             assert not list((tmp_path / "cache").rglob("*.*"))

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime import images
+from louvain_um.gpu.runtime import compile_cache
 from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.gpu.runtime.kernel_list import together
@@ -27,7 +27,7 @@ def gpu(request):
         pytest.skip(error.reason)
     if hasattr(request.config, "workerinput") and len(request.session.items) > MANY:
         major, minor = capabilities()[chosen.index]
-        compile_once(images.target(10 * major + minor))
+        compile_once(compile_cache.target(10 * major + minor))
     return chosen
 
 
@@ -36,9 +36,9 @@ def compile_once(target):
     jobs = [(source, together(source, types), target) for source, types in UNITS]
     with open(Path(tempfile.gettempdir()) / "louvain-um-compile.lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        missing = [job for job in jobs if not images.image_file(*job).exists()]
+        missing = [job for job in jobs if not compile_cache.image_file(*job).exists()]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for _ in pool.map(lambda job: images.cached_image(*job), missing):
+            for _ in pool.map(lambda job: compile_cache.cached_image(*job), missing):
                 pass
 
 

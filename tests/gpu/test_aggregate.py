@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 from functools import cache, partial
-from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,14 @@ from louvain_um import Graph, api, generators
 from louvain_um.core.numbering import number_by_size
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
-from louvain_um.gpu import engine
+from louvain_um.gpu import engine, preparation
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import LIMITS, Limits, aggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.memory.short_weights import widened
+from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel import relabel
-from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.options import Options
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
@@ -115,7 +116,7 @@ def test_levels_are_those_of_the_cpu(graph, limits):
                 level.labels.set(expected_level.labels)
                 expected = cpu.aggregate(expected_level)
                 live = set(memory.live)
-                coarse = aggregate(kernels, memory, level, limits)
+                coarse = aggregate(memory, level, limits)
                 where = f"{name}, step {step}"
                 assert np.array_equal(level.numbers.get(), expected_level.numbers), where
                 assert np.array_equal(coarse.offsets.get(), expected.offsets), where
@@ -151,12 +152,12 @@ def test_communities_are_carried_summed_split_and_numbered(graph):
             alone = cpu.sums(expected)
             assert (level.inside, level.squares) == (alone.inside, alone.squares), name
             level.start, expected.start = cupy.asarray(start), start.copy()
-            assert relabel.community_sums(kernels, gpu.memory, level) == cpu.sums(expected), name
-            relabel.split(kernels, gpu.memory, level, level.start)
+            assert relabel.community_sums(gpu.memory, level) == cpu.sums(expected), name
+            relabel.split(gpu.memory, level, level.start)
             cpu.split_disconnected(expected)
             assert np.array_equal(level.start.get(), expected.start), name
             numbered = cupy.asarray(start)
-            relabel.number_by_size(kernels, gpu.memory, numbered)
+            relabel.number_by_size(gpu.memory, numbered)
             assert np.array_equal(numbered.get(), number_by_size(start)), name
 
 
@@ -197,10 +198,10 @@ def test_parts_start_in_the_community_of_their_members(graph):
                 cupy.asarray(labels.astype(np.uint32)),
                 cupy.asarray(parts),
             )
-            found = aggregate(kernels, gpu.memory, level)
+            found = aggregate(gpu.memory, level)
             assert np.array_equal(found.start.get(), coarse.start), name
             out = cupy.empty(n, np.uint32)
-            relabel.compose(kernels, [level, found], out)
+            relabel.compose([level, found], out)
             assert np.array_equal(out.get(), coarse.start[expected.numbers]), name
 
 
@@ -220,7 +221,7 @@ def test_a_heavy_arc_among_light_ones_keeps_its_weight():
         mine = gpu.load(graph)
         mine.labels = gpu.memory.empty("labels.0.0", "community", n, "u4")
         mine.labels.set(labels.astype(np.uint32))
-        coarse = aggregate(kernels, gpu.memory, mine, CHUNKED)
+        coarse = aggregate(gpu.memory, mine, CHUNKED)
         assert coarse.weights.dtype == np.uint8
         exact = rows(expected.offsets, expected.targets, expected.weights)
         for a, b in zip(arcs_of(coarse), exact, strict=True):
@@ -265,7 +266,7 @@ def at_once(kind):
     for name, labels in partitions(graph_of(kind).n_vertices).items():
         with GpuEngine(Options(), ignore) as gpu:
             level = with_labels(gpu, graph_of(kind), labels)
-            found[name] = found_of(level, aggregate(kernels, gpu.memory, level, LIMITS))
+            found[name] = found_of(level, aggregate(gpu.memory, level, LIMITS))
     return found
 
 
@@ -273,23 +274,18 @@ def at_once(kind):
 def test_reading_in_ranges_changes_nothing(kind, pieces, kept):
     graph = graph_of(kind)
     n = graph.n_vertices
-    ranges = list(pairwise(n * i // pieces for i in range(pieces + 1)))
+    bounds = [n * i // pieces for i in range(pieces + 1)]
     limits = replace(CHUNKED, chunks=3, kept=KEPT[kept])
     for name, labels in partitions(n).items():
         with GpuEngine(Options(), ignore) as gpu:
             level = with_labels(gpu, graph, labels)
             live = set(gpu.memory.live)
-            asked = list[tuple[int, int]]()
-            coarse = aggregate(
-                kernels,
-                gpu.memory,
-                level,
-                limits,
-                ranges,
-                lambda *ends, asked=asked: asked.append(ends),
-            )
-            where = f"{name}, {pieces} ranges"
-            assert asked == [ends for ends in ranges if ends in asked], where
+            asked = list[int]()
+            cache: Any = SimpleNamespace(need=asked.append)
+            blocks = VertexBlocks(cache, cache, None, bounds)
+            coarse = aggregate(gpu.memory, level, limits, blocks)
+            where = f"{name}, {pieces} blocks"
+            assert asked == sorted(set(asked)), where
             arrays, sums = found_of(level, coarse)
             expected, exact = at_once(kind)[name]
             for a, b in zip(arrays, expected, strict=True):
@@ -299,9 +295,9 @@ def test_reading_in_ranges_changes_nothing(kind, pieces, kept):
             assert set(gpu.memory.live) == live, where
 
 
-def with_limits(limits, *args):
-    kernels, memory, level, _, *where = args
-    return aggregate(kernels, memory, level, limits, *where)
+def with_limits(limits: Limits, *args: Any) -> Any:
+    memory, level, _, *where = args
+    return aggregate(memory, level, limits, *where)
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
@@ -322,7 +318,7 @@ def test_labels_do_not_depend_on_how_levels_are_stored(kind, method, monkeypatch
 def always(request, monkeypatch):
     """However small level 1 is, and whatever it keeps, level 2 takes its place."""
     limits: Limits = replace(request.param, small=0)
-    monkeypatch.setattr(engine, "LIMITS", limits)
+    monkeypatch.setattr(preparation, "LIMITS", limits)
     monkeypatch.setattr(reaggregate, "wanted", lambda first, level, *_: level.number == 1)
 
 

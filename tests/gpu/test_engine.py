@@ -12,7 +12,9 @@ from louvain_um.errors import DeviceUnavailableError, MemoryBudgetError
 from louvain_um.generators import lfr, ring_of_cliques, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.memory.packed import sorts
-from louvain_um.gpu.runtime import launch
+from louvain_um.gpu.move import hub_tables
+from louvain_um.gpu.runtime.device import Choice
+from louvain_um.results.communities import Communities
 from tests.distributed.runs import assert_equal
 from tests.graphs import of_kind
 
@@ -40,8 +42,8 @@ def test_many_hubs_in_small_batches(gpu, method, monkeypatch):
     rng = np.random.default_rng(0)
     hubs = np.repeat(np.arange(300), 3000)
     graph = Graph.from_edges(hubs, rng.integers(300, 30_000, len(hubs)))
-    monkeypatch.setattr(launch, "SMALL_LEVEL_SLOTS", 1)
-    monkeypatch.setattr(launch, "ARCS_A_SLOT", 1 << 40)
+    monkeypatch.setattr(hub_tables, "SMALL_LEVEL_SLOTS", 1)
+    monkeypatch.setattr(hub_tables, "ARCS_A_SLOT", 1 << 40)
     same(graph, method)
 
 

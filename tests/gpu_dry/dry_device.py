@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.hierarchy import detect
-from louvain_um.gpu import engine
+from louvain_um.events import Event, Observer
+from louvain_um.gpu import engine, preparation
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING
 from louvain_um.gpu.runtime.compile import using
@@ -118,11 +119,11 @@ def dry_engine(patch, graph, script, options, observer, kernels=DryKernels):
         patch.setattr(run_memory, "fill", fill)
         patch.setattr(run_memory, "fetch", lambda sides, values: None)
         # What is laid out exists nowhere: the memory of this host sets no limit.
-        patch.setattr(engine, "check_host_room", lambda layout: None)
+        patch.setattr(preparation, "check_host_room", lambda layout: None)
         still = SimpleNamespace(need=lambda *_: None, traffic=engine.Traffic())
         patch.setattr(loading, "BlockCache", lambda *_, **__: still)
         skew = script.survey or loading.survey(graph)
-        patch.setattr(engine, "survey", lambda _: skew)
+        patch.setattr(preparation, "survey", lambda _: skew)
         own: Any = kernels(script, values)
         with using(own), engine.GpuEngine(options, observer) as run:
             yield run
@@ -137,7 +138,7 @@ def run_dry(monkeypatch, graph, script, options):
             plans.append(event.plan)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "RunMemory", Watched)
+        patch.setattr(preparation, "RunMemory", Watched)
         with dry_engine(patch, graph, script, options, observe) as dry:
             detect(dry, graph, options, dry.observer)
             memory: Any = dry.memory

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.core.objectives.objective import Sums
-from louvain_um.gpu import engine
+from louvain_um.core.objective import Sums
+from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import kernel_arguments, limits
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, level_room, shape
 from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.gpu.memory.graph_stats import DegreeStats
 from louvain_um.gpu.memory.packed import PACKED_ARCS
-from louvain_um.gpu.runtime import launch
+from louvain_um.gpu.move import arguments
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.migration import pages
 from louvain_um.placement.policy import auto
@@ -192,7 +192,7 @@ def scale(monkeypatch, shrink):
     for module in (array_specs, coarse_bytes, level_room):
         monkeypatch.setattr(module, "SMALL", SMALL // shrink)
     least, chunk = limits.LIMITS.small // shrink, limits.LIMITS.chunk // shrink
-    for module in (engine, coarse_bytes, coarse_memory, shape, level_room):
+    for module in (preparation, coarse_bytes, coarse_memory, shape, level_room):
         smaller = replace(limits.LIMITS, small=least, chunk=chunk)
         monkeypatch.setattr(module, "LIMITS", smaller)
     low = replace(limits.LOW_SCRATCH, chunk=limits.LOW_SCRATCH.chunk // shrink)
@@ -200,7 +200,7 @@ def scale(monkeypatch, shrink):
     monkeypatch.setattr(limits, "REFINED_CHUNK", limits.REFINED_CHUNK // shrink)
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", kernel_arguments.LEAST_ROWS // shrink)
     for name in ("QUEUE_BLOCK", "MOST_QUEUED"):
-        monkeypatch.setattr(launch, name, getattr(launch, name) // shrink)
+        monkeypatch.setattr(arguments, name, getattr(arguments, name) // shrink)
 
 
 def recorded_kinds():

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from louvain_um.core.objectives.objective import Sums
+from louvain_um.core.objective import Sums
 from louvain_um.errors import OptionError
 from louvain_um.generators import GENERATORS
 from louvain_um.gpu.aggregate import reaggregate

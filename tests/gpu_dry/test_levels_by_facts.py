@@ -218,11 +218,11 @@ def test_labels_of_finished_levels_leave_for_rows_and_are_back_before_they_are_r
         kept = [name for name in memory.live if name.startswith(("labels.0.", "refined.0."))]
         left.update(name for name in kept if memory.host_share(name))
 
-    def composed(kernels, path, labels):
+    def composed(path, labels):
         memory = engines[-1].memory
         names = [memory.name_of(level.numbers) for level in path[:-1]]
         read.extend(memory.host_share(name) for name in names if name)
-        compose(kernels, path, labels)
+        compose(path, labels)
 
     engines = list[GpuEngine]()
     make = GpuEngine.__init__

@@ -13,8 +13,7 @@ from typing import Final
 
 import pytest
 
-from louvain_um.gpu.runtime.image_cache import cache_folder
-from louvain_um.gpu.runtime.images import BLOCKED, FOLDER
+from louvain_um.gpu.runtime.compile_cache import BLOCKED, FOLDER, cache_folder
 
 HERE: Final = Path(__file__).parent
 

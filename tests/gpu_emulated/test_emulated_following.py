@@ -19,7 +19,7 @@ from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes
-from louvain_um.gpu.runtime import launch
+from louvain_um.gpu.move import hub_tables
 from tests import oracle
 from tests.dynamic.random_batches import batches_with_removals, grown, random_batch
 from tests.dynamic.tracker_oracle import Following
@@ -433,10 +433,13 @@ def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):
     n = 9000
     graph = lu.DynamicGraph(lu.Graph.from_edges(np.zeros(n - 1, np.int64), np.arange(1, n)))
     (count, slots), _, arrays = there(graph, emulated, 1)._there.steps.hubs
-    names = launch.hub_arrays(count, slots, np.uint64)
+    names = hub_tables.hub_arrays(count, slots, np.uint64)
     partials = dict(zip(names, arrays, strict=True))["partials"]
-    assert slots // launch.PARTITION_ARCS > 1
-    assert partials.nbytes == (slots // launch.PARTITION_ARCS + count) * launch.HUB_CHOICE.itemsize
+    assert slots // hub_tables.PARTITION_ARCS > 1
+    assert (
+        partials.nbytes
+        == (slots // hub_tables.PARTITION_ARCS + count) * hub_tables.HUB_CHOICE.itemsize
+    )
 
 
 def test_a_plan_declares_what_a_graph_and_its_tracker_hold(emulated):

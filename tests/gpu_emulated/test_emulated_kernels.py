@@ -17,7 +17,7 @@ from louvain_um.events import ignore
 from louvain_um.generators import lfr, rmat, stencil
 from louvain_um.gpu.aggregate.limits import rows_expected
 from louvain_um.gpu.memory.packed import HEADER, Packer
-from louvain_um.gpu.runtime.launch import BLOCK_MAX
+from louvain_um.gpu.move.hub_tables import BLOCK_MAX
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 

@@ -16,7 +16,7 @@ from louvain_um.dynamic.tracking import partition
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
-from louvain_um.gpu import engine
+from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.engine import GpuEngine
@@ -36,10 +36,10 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
     monkeypatch, emulated, method
 ):
     graph = rmat(12, edge_factor=4, seed=3).graph
-    small = replace(engine.LIMITS, small=1 << 10)
+    small = replace(preparation.LIMITS, small=1 << 10)
     isolated = np.count_nonzero(np.diff(graph.offsets) == 0)
     assert isolated > small.small
-    for module in (engine, coarse_bytes, coarse_memory, shape):
+    for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", small)
     options: Any = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
@@ -57,16 +57,16 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
 
 def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, emulated):
     graph = rmat(12, edge_factor=4, seed=3).graph
-    small = replace(engine.LIMITS, small=1 << 10)
-    for module in (engine, coarse_bytes, coarse_memory, shape):
+    small = replace(preparation.LIMITS, small=1 << 10)
+    for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", small)
     monkeypatch.setattr(shape.Shape, "reaggregates", True)
     for name in ("REAGGREGATE_ABOVE", "REAGGREGATE_LATER"):
         monkeypatch.setattr(reaggregate, name, 0)
     made, real = list[int](), reaggregate.from_input
 
-    def watching(*given):
-        made.append(given[3].arcs)
+    def watching(*given: Any) -> Any:
+        made.append(given[2].arcs)
         return real(*given)
 
     monkeypatch.setattr(reaggregate, "from_input", watching)
@@ -97,28 +97,31 @@ def test_small_levels_are_launched_without_waiting_for_what_moved(monkeypatch, e
     assert all(launched[at : at + len(steps)] == steps for at in begins)
 
 
-@pytest.mark.parametrize("ahead", [1 << 22, 600])
+@pytest.mark.parametrize("early", [1 << 22, 600])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_larger_levels_are_begun_without_waiting_for_what_moved(
-    monkeypatch, emulated, method, ahead
-):
+    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, early: int
+) -> None:
     """Leiden reads nothing for nothing that takes long: the input, or levels of many arcs."""
     graph = stencil((50, 50)).graph
     options: Any = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    for module in (engine, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=1, ahead=ahead))
-    begun, wanted, real = list[list[str]](), list[bool](), GpuEngine.go_ahead
+    for module in (preparation, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=1, early=early))
+    begun, wanted, real = list[list[str]](), list[bool](), GpuEngine.use_move_time
 
     def going(run, level):
         before = len(kernels.launched)
         real(run, level)
         begun.append([kernel for _, kernel in kernels.launched[before:]])
-        certain, few = level.number == level.cycle == 0, max(run.size(level)) <= ahead
+        certain, few = level.number == level.cycle == 0, max(level.vertices, level.arcs) <= early
         wanted.append(method == "louvain" or certain or (level.number > 0 and few))
 
-    monkeypatch.setattr(GpuEngine, "go_ahead", going)
-    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
+    monkeypatch.setattr(GpuEngine, "use_move_time", going)
+    with (
+        emulated_devices(monkeypatch, emulated, 1) as kernels,
+        GpuEngine(options, ignore) as run,
+    ):
         found = detect(run, graph, options, ignore)
         assert set(run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
         assert not run.memory.overflowed
@@ -171,9 +174,14 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(monkeypatch,
 
 @pytest.mark.parametrize("small", [1 << 19, 1])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_a_renewal_goes_on_although_no_single_vertex_moves(monkeypatch, emulated, method, small):
-    for module in (engine, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=small))
+def test_a_renewal_goes_on_although_no_single_vertex_moves(
+    monkeypatch: pytest.MonkeyPatch,
+    emulated: dict[str, ctypes.CDLL],
+    method: Any,
+    small: int,
+) -> None:
+    for module in (preparation, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=small))
     # Four cliques in halves, and no vertex is to move.
     ends = [(u + a, v + a) for a in range(0, 40, 10) for u in range(10) for v in range(u)]
     graph = Graph.from_edges(*np.array([*ends, (0, 10), (20, 30)]).T)
@@ -192,8 +200,8 @@ def test_a_renewal_goes_on_although_no_single_vertex_moves(monkeypatch, emulated
 @pytest.mark.parametrize("small", [1 << 19, 256, 1])
 def test_renewals_that_join_whole_communities_find_those_of_the_cpu(monkeypatch, emulated, small):
     """Also where the next level has been made of parts before it was known that they stay."""
-    for module in (engine, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", replace(engine.LIMITS, small=small))
+    for module in (preparation, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=small))
     starts = list[tuple[Graph, Any, Any]]()
     real = partition.run_cycle
 
@@ -213,13 +221,13 @@ def test_renewals_that_join_whole_communities_find_those_of_the_cpu(monkeypatch,
     joined, discarded, most = list[int](), list[Begun](), 0
     components, discard = relabel.components, Begun.discard
 
-    def joining(kernels, memory, level):
+    def joining(memory: Any, level: Any) -> None:
         joined.append(level.arcs)
-        components(kernels, memory, level)
+        components(memory, level)
 
-    def discarding(ahead):
-        discarded.append(ahead)
-        discard(ahead)
+    def discarding(early: Begun) -> None:
+        discarded.append(early)
+        discard(early)
 
     monkeypatch.setattr(relabel, "components", joining)
     monkeypatch.setattr(Begun, "discard", discarding)
@@ -252,9 +260,9 @@ def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(monkeypatch, emulate
     def there(values):
         return np.array(values).view(HostArray)
 
-    with emulated_devices(monkeypatch, emulated, 1) as kernels:
+    with emulated_devices(monkeypatch, emulated, 1):
         cupy: Any = sys.modules["cupy"]
         cupy.zeros, cupy.asarray = lambda *shape: there(np.zeros(*shape)), there
-        found = relabel.survey(kernels, there(graph.offsets), there(graph.targets))
+        found = relabel.survey(there(graph.offsets), there(graph.targets))
     clustering = sampled_clustering(graph.offsets, graph.targets)
     assert found == degree_stats(graph.offsets)._replace(clustering=clustering)

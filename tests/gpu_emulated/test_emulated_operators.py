@@ -12,7 +12,7 @@ import louvain_um as lu
 from louvain_um.algorithms import operators
 from louvain_um.algorithms.expressions import Expression
 from louvain_um.generators import lfr, rmat
-from louvain_um.gpu.runtime.images import FOLDER
+from louvain_um.gpu.runtime.compile_cache import FOLDER
 from louvain_um.graph.row_view import RowView
 from tests.algorithms.test_algorithms import Gapped
 from tests.gpu_emulated.libraries import HERE, OPTIONS

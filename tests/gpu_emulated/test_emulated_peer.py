@@ -11,7 +11,7 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.errors import OptionError
 from louvain_um.events import ignore
 from louvain_um.generators import lfr
-from louvain_um.gpu import engine
+from louvain_um.gpu import preparation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, level_room, shape
 from louvain_um.options import Options
@@ -38,8 +38,8 @@ def test_what_does_not_fit_lies_on_the_peer(
             monkeypatch.setattr(module, "LEAST_PAGE", 16 << 10)
         for module in (array_specs, coarse_bytes, level_room):
             monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
-        small = replace(engine.LIMITS, small=1 << 10)
-        for module in (engine, coarse_bytes, coarse_memory, shape):
+        small = replace(preparation.LIMITS, small=1 << 10)
+        for module in (preparation, coarse_bytes, coarse_memory, shape):
             monkeypatch.setattr(module, "LIMITS", small)
     if way == "in pages":  # as for a link that arcs wait for
         monkeypatch.setattr(cost, "WAITING", 0)
@@ -64,14 +64,14 @@ def test_what_does_not_fit_lies_on_the_peer(
 def test_a_peer_that_is_full_is_left_to_itself(monkeypatch, emulated):
     graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
     options = Options(device="cuda:0", peer_memory="cuda:1", device_budget="60%")
-    monkeypatch.setattr(engine, "peer_room", lambda peer: 0)
+    monkeypatch.setattr(preparation, "peer_room", lambda peer: 0)
     chosen = list[Any]()
 
     def stop(layout, *_, **__):
         chosen.extend(layout)
         raise MemoryError
 
-    monkeypatch.setattr(engine, "RunMemory", stop)
+    monkeypatch.setattr(preparation, "RunMemory", stop)
     with (
         emulated_devices(monkeypatch, emulated, 2),
         GpuEngine(options, ignore) as run,

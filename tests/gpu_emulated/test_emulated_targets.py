@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
+from louvain_um.gpu.aggregate.coarse_rows import MOST_VERTICES
 from louvain_um.gpu.memory.packed import HEADER, Packer
 from tests.gpu_emulated.test_emulated_kernels import SEED, address
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from louvain_um.gpu.runtime import images, kernel_list
+from louvain_um.gpu.runtime import compile_cache, kernel_list
 
 TESTED: Final = 90
 """The architecture for which tests compile what has changed."""
@@ -33,11 +33,11 @@ NOTES: Final = Path(__file__).with_name("compiled.txt")
 
 def note(source, architecture):
     """Return a line for what compiling all units of a source would make."""
-    target, total = images.target(architecture), hashlib.sha256()
+    target, total = compile_cache.target(architecture), hashlib.sha256()
     for name, types in UNITS:
         if name == source:
             names = kernel_list.together(source, types)
-            total.update(images.digest(source, names, target, images.FOLDER).encode())
+            total.update(compile_cache.digest(source, names, target, compile_cache.FOLDER).encode())
     return f"{source} {architecture} {total.hexdigest()[:40]}"
 
 
@@ -45,7 +45,7 @@ def compile_unit(job):
     """Compile the kernels of a source with these types, unless their image is cached."""
     source, types, architecture = job
     names = kernel_list.together(source, types)
-    image = images.cached_image(source, names, images.target(architecture))
+    image = compile_cache.cached_image(source, names, compile_cache.target(architecture))
     assert image.code.startswith(b"\x7fELF")
     assert sorted(image.names) == sorted(names)
 

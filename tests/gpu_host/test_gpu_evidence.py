@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from louvain_um.gpu.runtime import images
+from louvain_um.gpu.runtime import compile_cache
 from tests import gpu_evidence
 from tests.gpu_evidence import EVIDENCE, device_sources, source_digest
 
@@ -27,7 +27,7 @@ def test_the_device_tests_ran_on_these_sources():
 
 def test_every_kernel_counts_and_every_header_that_it_may_include():
     counted = {file.name for file in device_sources()}
-    assert counted >= images.sources().keys()
+    assert counted >= compile_cache.sources().keys()
     assert counted >= {"blocked.cuh", "probes.cu", "device_backend.py", "test_placer_arrays.py"}
 
 

@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime import device, image_cache, images, nvrtc
+from louvain_um.gpu.runtime import compile_cache, device, nvrtc
 
 IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
 
@@ -13,25 +13,25 @@ IMAGE = nvrtc.Image(b"\x7fELF\n code", {"a<u32>": "_Za"})
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"not json", b'{"sha256": "0", "names": {}}\nx'])
 def test_a_damaged_image_is_a_miss(tmp_path, damage):
     file = tmp_path / "deep" / "one.image"
-    assert image_cache.load(file) is None
-    image_cache.save(file, IMAGE)
-    assert image_cache.load(file) == IMAGE
+    assert compile_cache.load(file) is None
+    compile_cache.save(file, IMAGE)
+    assert compile_cache.load(file) == IMAGE
     assert [entry.name for entry in file.parent.iterdir()] == ["one.image"]
     file.write_bytes(damage)
-    assert image_cache.load(file) is None
+    assert compile_cache.load(file) is None
 
 
 def test_a_closed_cache_is_no_error(tmp_path):
     (tmp_path / "file").touch()
     closed = tmp_path / "file" / "one.image"
-    image_cache.save(closed, IMAGE)
-    assert image_cache.load(closed) is None
+    compile_cache.save(closed, IMAGE)
+    assert compile_cache.load(closed) is None
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_the_cache_goes_where_it_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path))
-    assert image_cache.cache_folder() == tmp_path / "kernels"
+    assert compile_cache.cache_folder() == tmp_path / "kernels"
 
 
 @pytest.fixture
@@ -48,10 +48,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_digests_follow_sources_types_and_architecture(folder):
-    def digest(name="k", architecture="sm_75"):
-        images.sources.cache_clear()
-        return images.digest("one", [name], architecture, folder)
+def test_digests_follow_sources_types_and_architecture(folder: Path) -> None:
+    def digest(name: str = "k", architecture: str = "sm_75") -> str:
+        compile_cache.sources.cache_clear()
+        return compile_cache.digest("one", [name], architecture, folder)
 
     first = digest()
     assert first == digest()
@@ -66,10 +66,10 @@ def test_digests_follow_sources_types_and_architecture(folder):
     assert digest() not in (first, second)
 
 
-def test_what_was_compiled_once_is_read(folder, monkeypatch):
-    first = images.cached_image("one", ["k"], images.target(75), folder)
-    monkeypatch.setattr(images, "build", None)
-    assert images.cached_image("one", ["k"], images.target(75), folder) == first
+def test_what_was_compiled_once_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder)
+    monkeypatch.setattr(compile_cache, "build", None)
+    assert compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder) == first
 
 
 def test_the_cpu_is_always_there():

@@ -7,17 +7,18 @@ from louvain_um.core import rules
 from louvain_um.dynamic import ouroboros
 from louvain_um.dynamic.stores.on_device import pages
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.aggregate import limits, targets24
+from louvain_um.gpu.aggregate import coarse_rows, limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
 from louvain_um.gpu.algorithms import launch as algorithms
 from louvain_um.gpu.dynamic import batch_arrays, follow_arrays
 from louvain_um.gpu.memory import packed, short_weights
+from louvain_um.gpu.move import hub_tables
+from louvain_um.gpu.move.arguments import BINS, CONTROL, MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.move.extended import EXTENDED_MOVE_RULE, EXTENDED_REFINE_RULE
-from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import NONE, SPAN, VERTEX_BLOCKS
 from louvain_um.gpu.ranks import steps
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
-from louvain_um.gpu.runtime import images, launch, nvrtc
+from louvain_um.gpu.runtime import compile_cache, launch, nvrtc
 from louvain_um.gpu.runtime.structs import Struct, layout
 from louvain_um.profiling.access import waits
 
@@ -45,10 +46,10 @@ STRUCTS = {
     (SHARING, "Own"): steps.OWN,
     (SHARING, "Shown<u32>"): steps.SHOWN,
     (SHARING, "Shown<u64>"): steps.SHOWN,
-    (MOVING, "Control"): launch.CONTROL,
-    (MOVING, "HubTables<u32>"): launch.HUB_TABLES,
-    (MOVING, "HubTables<u64>"): launch.HUB_TABLES,
-    (MOVING, "HubChoice"): launch.HUB_CHOICE,
+    (MOVING, "Control"): CONTROL,
+    (MOVING, "HubTables<u32>"): hub_tables.HUB_TABLES,
+    (MOVING, "HubTables<u64>"): hub_tables.HUB_TABLES,
+    (MOVING, "HubChoice"): hub_tables.HUB_CHOICE,
     (AGGREGATING, "State"): STATE,
     (AGGREGATING, "Arguments<Unweighted, u32>"): ARGUMENTS,
     (AGGREGATING, "Arguments<Weights8Targets24, u64>"): ARGUMENTS,
@@ -72,12 +73,12 @@ CONSTANTS = {
         "GAIN_BITS": rules.GAIN_BITS,
         "EMPTY": NONE,
         "THREADS": launch.THREADS,
-        "PARTITION_ARCS": launch.PARTITION_ARCS,
-        "BINS": launch.BINS,
+        "PARTITION_ARCS": hub_tables.PARTITION_ARCS,
+        "BINS": BINS,
         "BINS + 1": SPAN,
-        "Table<u32>::block_max": launch.BLOCK_MAX[4],
-        "Table<u64>::block_max": launch.BLOCK_MAX[8],
-        "TARGET_MASK + 1": targets24.MOST_VERTICES,
+        "Table<u32>::block_max": hub_tables.BLOCK_MAX[4],
+        "Table<u64>::block_max": hub_tables.BLOCK_MAX[8],
+        "TARGET_MASK + 1": coarse_rows.MOST_VERTICES,
         "START_BITS": packed.START_BITS,
         "PACKED_ARCS": packed.PACKED_ARCS,
         "heavy_bits(1)": short_weights.heavy_bits(1),
@@ -114,11 +115,11 @@ def compile_checks(folder, sources, checks):
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     for name in sources:
-        (folder / f"{name}_source.cuh").write_text(images.sources()[f"{name}.cu"])
+        (folder / f"{name}_source.cuh").write_text(compile_cache.sources()[f"{name}.cu"])
     included = [f'#include "{name}_source.cuh"' for name in sources]
     text = "\n".join([*included, *checks, "__global__ void none() {}"])
     (folder / "mirrors.cu").write_text(text)
-    images.build("mirrors", ["none"], images.target(90), folder)
+    compile_cache.build("mirrors", ["none"], compile_cache.target(90), folder)
 
 
 def checks_of(sources):

@@ -12,7 +12,7 @@ import louvain_um as lu
 from louvain_um.errors import GraphError, KernelCompileError, MemoryBudgetError, OptionError
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime import device
-from louvain_um.gpu.runtime.preflight import MAX_DEGREE, device_of, refuse_high_degrees
+from louvain_um.gpu.runtime.device import MAX_DEGREE, device_of, refuse_high_degrees
 
 TRIANGLE = lu.Graph.from_edges([0, 1, 2], [1, 2, 0])
 

@@ -2,8 +2,7 @@
 
 from dataclasses import fields
 
-from louvain_um.core.array_names import identity
-from louvain_um.core.array_spec import STAGES, ArraySpec
+from louvain_um.core.array_spec import STAGES, ArraySpec, identity
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.planner import Declared, Facts, make_plan
 

@@ -1,8 +1,7 @@
 import pytest
 from declared_cases import arrays
 
-from louvain_um.core.array_names import identity
-from louvain_um.core.array_spec import STAGES, ArraySpec, peak_bytes
+from louvain_um.core.array_spec import STAGES, ArraySpec, identity, peak_bytes
 from louvain_um.core.ledger import GROUPS
 from louvain_um.placement.hardware import ALIGNED, BLOCK
 from louvain_um.placement.layout import capacity, device_bytes_in_core, fit, lay_out

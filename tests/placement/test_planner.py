@@ -133,8 +133,7 @@ def test_tiny_graphs_are_planned_too(name, arcs):
 
 
 def test_leiden_is_told_by_its_refined_communities():
-    from louvain_um.core.array_names import identity
-    from louvain_um.core.array_spec import ArraySpec
+    from louvain_um.core.array_spec import ArraySpec, identity
 
     known = {"group": "community", "itemsize": 4, "size": 9, "stages": ("refine",)}
     refined = ArraySpec(**identity("refined"), **known)

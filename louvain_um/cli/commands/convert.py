@@ -30,7 +30,7 @@ def convert(
     """Convert a graph to another format."""
     from louvain_um.cli import tables
     from louvain_um.cli.progress import progress_reporter
-    from louvain_um.cpu.compiling import announced
+    from louvain_um.core.compiled import announced
     from louvain_um.formats import write_graph
 
     graphs.refuse_same(graph, output)

@@ -226,7 +226,7 @@ def detect(
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.api import run
-        from louvain_um.cpu.compiling import announced
+        from louvain_um.core.compiled import announced
 
         reporter.step(f"reading {graph}")
         with timed(seconds, "read", reporter), announced(reporter), clustered.leading():

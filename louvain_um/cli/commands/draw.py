@@ -96,7 +96,7 @@ def draw(
     check_output(output, force=force)
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.api import run
-        from louvain_um.cpu.compiling import announced
+        from louvain_um.core.compiled import announced
 
         reporter.step(f"reading {graph}")
         with announced(reporter):

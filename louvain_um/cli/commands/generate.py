@@ -135,7 +135,7 @@ def write(
     if "dims" in arguments:
         arguments["dims"] = parse_dimensions(arguments["dims"])
     with progress_reporter(quiet=quiet) as reporter:
-        from louvain_um.cpu.compiling import announced
+        from louvain_um.core.compiled import announced
 
         reporter.step("generating")
         with announced(reporter):

@@ -419,11 +419,11 @@ def devices(
 ) -> None:
     """Plan runs on up to N H200 of one host that share a graph."""
     from louvain_um.cli.plan_tables import devices_summary, print_devices
-    from louvain_um.distributed.device_plan import device_choices, most_speedup
+    from louvain_um.distributed.plan import device_choices, most_device_speedup
 
     counts = both(vertices, arcs)
     found = devices_summary(
-        device_choices(*counts, most, weighted=weighted, kind=kind), most_speedup(kind)
+        device_choices(*counts, most, weighted=weighted, kind=kind), most_device_speedup(kind)
     )
     if printing.json:
         common.print_json(found)
@@ -446,7 +446,7 @@ def both(vertices: str | None, arcs: str | None) -> tuple[int, int]:
 
 def note_kind(kind: str | None, more: str, *, quiet: bool) -> None:
     """Print which kind of graph is assumed, if none was given."""
-    from louvain_um.distributed.plan_sizes import DEFAULT_KIND
+    from louvain_um.distributed.plan import DEFAULT_KIND
 
     if not (kind or quiet):
         print_note(f"kind of graph: {DEFAULT_KIND} is assumed; pass another one as --kind{more}")

@@ -86,7 +86,7 @@ def profile(
     check(output, device=device, memory=memory, force=force, tracer=tracer, program=program)
     check_source(program or "a detection of communities", start, "start")
     with progress_reporter(quiet=quiet) as reporter:
-        from louvain_um.cpu.compiling import announced
+        from louvain_um.core.compiled import announced
 
         reporter.step(f"reading {graph}")
         with announced(reporter):

@@ -170,7 +170,7 @@ def simulate(
         trace = declared(graph, program, reading, quiet=quiet)
     elif trace is None:
         from louvain_um.cli.progress import progress_reporter
-        from louvain_um.cpu.compiling import announced
+        from louvain_um.core.compiled import announced
         from louvain_um.profiling.access.recorder import record
 
         with progress_reporter(quiet=quiet) as reporter, announced(reporter):

@@ -123,7 +123,7 @@ def stream(
     """Follow communities through timed edges; write them as they change."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cli.timed_sources import source_of
-    from louvain_um.cpu.compiling import announced
+    from louvain_um.core.compiled import announced
     from louvain_um.dynamic.tracking.stream_folder import StreamFolder
     from louvain_um.dynamic.windows import span
     from louvain_um.results.display import count

@@ -14,12 +14,11 @@ from distributed.protocol import to_serialize
 
 from louvain_um import errors
 from louvain_um.distributed.carriers.mailbox import close_mailbox, mailbox
-from louvain_um.distributed.communicator import Array, Collectives
+from louvain_um.distributed.communicator import Array, Collectives, version_digest
 from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.distributed.files.writing import PartitionedLabels
 from louvain_um.distributed.partition import RowBlock
 from louvain_um.distributed.run import detect_on_rank
-from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, WorkerLostError
 from louvain_um.events import Event, Observer
 from louvain_um.options import Options

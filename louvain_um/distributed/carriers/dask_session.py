@@ -20,10 +20,10 @@ from louvain_um.distributed.carriers.dask_rank import (
     run_rank,
     tell_lost,
 )
+from louvain_um.distributed.communicator import version_digest
 from louvain_um.distributed.files.reading import PartitionedGraph, blocks_to_read
 from louvain_um.distributed.files.writing import PartitionedLabels
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.version_digest import version_digest
 from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
 from louvain_um.events import Event, Observer
 from louvain_um.formats.file_types import first_line_of

@@ -211,7 +211,7 @@ class NcclCommunicator(Collectives):
 
 
 class NcclLink:
-    """Exchanges arrays that are on the GPUs of all ranks (`louvain_um.gpu.ranks.link.Link`)."""
+    """Exchanges arrays that are on the GPUs of all ranks (`louvain_um.gpu.ranks.share.Link`)."""
 
     def __init__(self, ranks: NcclCommunicator) -> None:
         self.ranks = ranks

@@ -111,7 +111,7 @@ def readable(path: str) -> Iterator[None]:
 
 
 def pieces_of(path: str) -> tuple[list[Piece], int | None]:
-    """Return the pieces of a file, and the number of vertices if it tells."""
+    """Return the pieces of a file, and the number of vertices if it has it."""
     if not path.endswith((".parquet", ".pq")):
         return [Piece(path=path, group=None, size=size_of(path))], None
     with opened(path) as stream:

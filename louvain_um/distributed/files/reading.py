@@ -266,9 +266,9 @@ def to_owners(
     ranks: Communicator, u: I64, v: I64, weights: I64 | None, cuts: I64
 ) -> tuple[I64, I64, I64 | None]:
     """Send each edge to the owners of both ends; return rows, targets and weights received."""
-    apart = u != v
-    row = np.concatenate((u, v[apart]))
-    target = np.concatenate((v, u[apart]))
+    edges = u != v
+    row = np.concatenate((u, v[edges]))
+    target = np.concatenate((v, u[edges]))
     owner = np.searchsorted(cuts, row, "right") - 1
     order = np.argsort(owner, kind="stable")
     at = np.searchsorted(owner[order], np.arange(1, ranks.size))
@@ -278,7 +278,7 @@ def to_owners(
 
     if weights is None:
         return sent(row), sent(target), None
-    return sent(row), sent(target), sent(np.concatenate((weights, weights[apart])))
+    return sent(row), sent(target), sent(np.concatenate((weights, weights[edges])))
 
 
 def own_rows(
@@ -292,7 +292,7 @@ def own_rows(
     *,
     summing: bool,
 ) -> RowBlock:
-    """Sort own arcs into rows; merge those listed more than once; take loops apart."""
+    """Sort own arcs into rows; merge those listed more than once; keep loops separately."""
     key = (row - first).astype(np.uint64) << np.uint64(32) | target.astype(np.uint64)
     order = np.argsort(key, kind="stable")
     key = key[order]

@@ -51,15 +51,15 @@ class DeviceRuns:
 
         from louvain_um.gpu.engine import GpuEngine
         from louvain_um.gpu.relabel import relabel
-        from louvain_um.gpu.runtime.compile import kernels
 
         run_options = self._options(options)
         with GpuEngine(run_options, ignore) as engine:
             level = engine.load(graph.snapshot())
-            if engine.blocks is not None and awake is not None:
+            plan = engine.plan
+            if plan and engine.prepared.blocks is not None and awake is not None:
                 raise MemoryBudgetError(
-                    engine.plan.in_core_bytes,
-                    engine.plan.limit or 0,
+                    plan.in_core_bytes,
+                    plan.limit or 0,
                     remedy="raise device_budget, or follow the graph on the CPU",
                 )
             run = Run(engine, run_options, Stopwatch(ignore), renews=start is not None)
@@ -71,7 +71,7 @@ class DeviceRuns:
                 return None
             work.arcs_visited += sum(level.arcs_visited for level in run.levels)
             labels = cupy.empty(graph.n_vertices, np.uint32)
-            relabel.compose(kernels, path, labels)
+            relabel.compose(path, labels)
             return labels, engine.sums(path[-1]).inside
 
     def _options(self, options: Options) -> Options:

@@ -23,8 +23,8 @@ from louvain_um.gpu.dynamic.follow_arrays import (
     SCRATCH,
     STATE,
 )
-from louvain_um.gpu.move.structs import MOVE_RULE, SWEEPS
-from louvain_um.gpu.runtime.launch import CONTROL, HUB_TABLES, hub_arrays
+from louvain_um.gpu.move.arguments import CONTROL, MOVE_RULE, SWEEPS
+from louvain_um.gpu.move.hub_tables import HUB_TABLES, hub_arrays
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 

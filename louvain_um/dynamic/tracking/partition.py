@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy, rules
-from louvain_um.core.objectives.community_sums import add_masses, sum_of_squares
-from louvain_um.core.objectives.objective import Objective, Sums
+from louvain_um.core.community_sums import add_masses, sum_of_squares
+from louvain_um.core.objective import Objective, Sums
 from louvain_um.cpu import follow
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import CpuLevel

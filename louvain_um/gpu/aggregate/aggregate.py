@@ -1,11 +1,10 @@
 """Aggregation on the device: communities become the next level's graph (`aggregate.cu`).
 
-The twin of `louvain_um.cpu.aggregate`; only the order of neighbours in a row differs.
+The counterpart of `louvain_um.cpu.aggregate`; only the order of neighbours in a row differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,33 +15,30 @@ from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
 from louvain_um.gpu.out_of_core.partial_rows import PartialRows
-from louvain_um.gpu.relabel.join import Join
-from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
+from louvain_um.gpu.relabel.relabel import Join
 from louvain_um.placement.memory.run_memory import RunMemory
 
 __all__ = ["LIMITS", "Begun", "Limits", "aggregate", "begin", "prepare", "takes_one_launch"]
 
 
 def aggregate(
-    kernels: Kernels,
     memory: RunMemory,
     level: GpuLevel,
     limits: Limits = LIMITS,
-    ranges: Sequence[tuple[int, int]] | None = None,
-    need: Callable[[int, int], None] | None = None,
+    blocks: VertexBlocks | None = None,
 ) -> GpuLevel:
     """Return the next level; vertices of one community (of `refined`, if set) become one vertex."""
-    if ranges is None:
-        return begin(kernels, memory, level, limits).finish()
-    begun = Begun(kernels, memory, level, limits)
-    need = need or (lambda first, last: None)
-    return begun.join.finish(in_ranges(begun.aggregation, level, limits, ranges, need))
+    if blocks is None:
+        return begin(memory, level, limits).finish()
+    begun = Begun(memory, level, limits)
+    return begun.join.finish(in_blocks(begun.aggregation, level, limits, blocks))
 
 
-def begin(kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits) -> Begun:
+def begin(memory: RunMemory, level: GpuLevel, limits: Limits) -> Begun:
     """Launch what the aggregation of a level begins with, without waiting for the device."""
     at_once = takes_one_launch(memory, level, limits)
-    return (AtOnce if at_once else InChunks)(kernels, memory, level, limits)
+    return (AtOnce if at_once else InChunks)(memory, level, limits)
 
 
 def takes_one_launch(memory: RunMemory, level: GpuLevel, limits: Limits) -> bool:
@@ -58,14 +54,12 @@ class Begun:
 
     at_once = False
 
-    def __init__(
-        self, kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits
-    ) -> None:
+    def __init__(self, memory: RunMemory, level: GpuLevel, limits: Limits) -> None:
         self.memory, self.level, self.limits = memory, level, limits
         numbers = level.labels if level.refined is None else level.refined
-        self.aggregation = Aggregation(kernels, memory, level)
+        self.aggregation = Aggregation(memory, level)
         self.aggregation.set(numbers=numbers, map=numbers, label_bound=level.vertices)
-        self.join = Join(kernels, memory, level, numbers)
+        self.join = Join(memory, level, numbers)
 
     def finish(self) -> GpuLevel:
         """Wait for the device; return the next level, and set `numbers` of this one."""
@@ -80,10 +74,8 @@ class Begun:
 class InChunks(Begun):
     """The aggregation of a larger level: its communities are numbered before the host waits."""
 
-    def __init__(
-        self, kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits
-    ) -> None:
-        super().__init__(kernels, memory, level, limits)
+    def __init__(self, memory: RunMemory, level: GpuLevel, limits: Limits) -> None:
+        super().__init__(memory, level, limits)
         number_labels(self.aggregation)
 
     def finish(self) -> GpuLevel:
@@ -96,10 +88,8 @@ class AtOnce(Begun):
 
     at_once = True
 
-    def __init__(
-        self, kernels: Kernels, memory: RunMemory, level: GpuLevel, limits: Limits
-    ) -> None:
-        super().__init__(kernels, memory, level, limits)
+    def __init__(self, memory: RunMemory, level: GpuLevel, limits: Limits) -> None:
+        super().__init__(memory, level, limits)
         aggregation = self.aggregation
         n, arcs, sums, number = level.vertices, level.arcs, level.sums, level.number + 1
         # Small levels are read often and fit anywhere: they leave the regions to large ones.
@@ -119,7 +109,7 @@ class AtOnce(Begun):
             hub_bin=4 * hub_bin,
             keys=4 * slots,
             sums=width * slots,
-            partials=8 * aggregation.prepare("aggregate_small")[1],
+            partials=8 * aggregation.prepare("aggregate_small").blocks,
         )
         aggregation.set(table_slots=slots, stretch_shift=STRETCH, chunk_arcs=max(arcs, 1))
         aggregation.set(ranks=aggregation.value("members"))
@@ -170,24 +160,18 @@ def in_chunks(
     return finish(level, state, arrays)
 
 
-def in_ranges(
-    aggregation: Aggregation,
-    level: GpuLevel,
-    limits: Limits,
-    ranges: Sequence[tuple[int, int]],
-    need: Callable[[int, int], None],
+def in_blocks(
+    aggregation: Aggregation, level: GpuLevel, limits: Limits, blocks: VertexBlocks
 ) -> GpuLevel:
-    """Aggregate a level whose arcs are read one range of vertices at a time."""
+    """Aggregate a level whose arcs are read one vertex block at a time."""
     arrays, k = group_vertices(aggregation, level)
     sums = aggregation.read()
     numbers = level.labels if level.refined is None else level.refined
     total = int(sums["total"])
     aggregation.close()
-    partial = PartialRows(
-        aggregation.kernels, aggregation.memory, level, numbers, k, total, limits, ranges
-    )
-    for first, last in ranges:
-        partial.add(first, last, need)
+    partial = PartialRows(aggregation.memory, level, numbers, k, total, limits, blocks)
+    for number in range(blocks.count):
+        partial.add(number)
     rows, state = partial.finish(arrays["offsets"], arrays["loops"])
     arrays["targets"], arrays["weights"] = rows.cut(int(state["arcs"]))
     state["vertices"], state["squares"] = k, sums["squares"]
@@ -238,9 +222,9 @@ def finish(level: GpuLevel, state: Any, arrays: dict[str, Any]) -> GpuLevel:
     )
 
 
-def prepare(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> None:
+def prepare(memory: RunMemory, level: GpuLevel) -> None:
     """Set `inside`, `squares` and `max_degree` of a level; every vertex is a community."""
-    aggregation = Aggregation(kernels, memory, level)
+    aggregation = Aggregation(memory, level)
     aggregation.launch("sum_level")
     state = aggregation.read()
     aggregation.close()

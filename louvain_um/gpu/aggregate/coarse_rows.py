@@ -11,8 +11,11 @@ from louvain_um.core.ledger import Group
 from louvain_um.gpu.memory import short_weights
 from louvain_um.placement.memory.run_memory import RunMemory
 
+MOST_VERTICES: Final = 1 << 24
+"""Vertices whose numbers have 24 bits."""
+
 SPARE24: Final = 8
-"""Bytes beside targets of 24 bits: the last read may reach there."""
+"""Bytes after targets of 24 bits: the last read may reach there."""
 
 
 WIDE: Final = 0, 0
@@ -174,3 +177,8 @@ def copy(source: Any, target: Any) -> None:
     """Copy an array to the start of another of the same type."""
     if source.nbytes:
         target.data.copy_from_device_async(source.data, source.nbytes)
+
+
+def whole_targets(nbytes: int) -> int:
+    """Return of how many targets both words that they are read from are in the first bytes."""
+    return max(0, nbytes - 5) // 3

@@ -8,13 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core.ledger import Group
-from louvain_um.gpu.aggregate import targets24
-from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
+from louvain_um.gpu.aggregate.coarse_rows import MOST_VERTICES, CoarseRows, whole_targets
 from louvain_um.gpu.aggregate.limits import (
     BOUNDS,
     Limits,
-    chunk_beside,
     chunk_for,
+    chunk_with_rows,
     reserved,
     rows_expected,
     slots_of,
@@ -24,8 +23,7 @@ from louvain_um.gpu.aggregate.limits import (
 )
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory import packed, short_weights
-from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import THREADS, carve, grid_for
+from louvain_um.gpu.runtime.launch import Launch, carve
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover
@@ -92,8 +90,7 @@ EVERY_ARC: Final = 1 << 62
 class Aggregation:
     """One aggregation: arguments of its kernels, scratch arrays, launches."""
 
-    def __init__(self, kernels: Kernels, memory: RunMemory, level: GpuLevel) -> None:
-        self.kernels = kernels
+    def __init__(self, memory: RunMemory, level: GpuLevel) -> None:
         self.memory = memory
         self.level = level
         self.names: list[str] = []
@@ -138,14 +135,14 @@ class Aggregation:
         self.memory.free(*[name for name in self.names if name not in names])
         self.names = [name for name in self.names if name in names]
 
-    def prepare(self, name: str) -> tuple[Any, int]:
-        """Return a kernel and its number of blocks."""
-        kernel = self.kernels.get("aggregate", name, self.level.types)
-        return kernel, grid_for(self.kernels, kernel, self.level)
+    def prepare(self, name: str) -> Launch:
+        """Return a kernel with its grid."""
+        return Launch("aggregate", name, self.level.types, most=self.level.most_blocks)
 
     def launch(self, name: str) -> None:
         """Run a kernel, with room for one partial sum per block."""
-        kernel, blocks = self.prepare(name)
+        launch = self.prepare(name)
+        blocks = launch.blocks
         if not self.value("partials") or 0 < self.partials < blocks:
             if self.partials:
                 self.drop("partials")
@@ -153,7 +150,7 @@ class Aggregation:
             self.partials = blocks
         if self.memory.mover:  # after all that is allocated, for which arcs may leave
             self.find_arcs(self.memory.mover)
-        kernel((blocks,), (THREADS,), (self.arguments.argument,))
+        launch(self.arguments.argument)
 
     def find_arcs(self, mover: Mover) -> None:
         """Let arcs of the input that are not mapped be read in the host's copy (`Arguments`)."""
@@ -169,7 +166,7 @@ class Aggregation:
         """Return how many of the level's targets are whole in the first bytes of their array."""
         if self.level.compact:
             return packed.whole_arcs(self.level.lines, nbytes)
-        return targets24.whole_targets(nbytes) if self.level.targets24 else nbytes // 4
+        return whole_targets(nbytes) if self.level.targets24 else nbytes // 4
 
     def read(self) -> Any:
         """Wait for the device and return its `State`."""
@@ -209,9 +206,9 @@ class Aggregation:
         least = self.chunk_within(limits)
         most = self.chunk_within(replace(limits, most_chunk=mapped))
         free = mover.room.idle - 2 * WASTED_PAGES * mover.page_bytes - chunk_arc * slots
-        shrinks = weight == 1 and self.value("k") <= targets24.MOST_VERTICES
+        shrinks = weight == 1 and self.value("k") <= MOST_VERTICES
         widths = chunk_arc, 4 + weight
-        self.set(chunk_arcs=chunk_beside(least, most, free, rows, widths, shrinks=shrinks))
+        self.set(chunk_arcs=chunk_with_rows(least, most, free, rows, widths, shrinks=shrinks))
         return rows
 
     def lay_out(self, limits: Limits) -> Any:
@@ -295,16 +292,16 @@ def new_rows(
         arc, page = 4 + width, mover.page_bytes
         # Either array wastes part of a page; where rows were not sampled, as much again is left.
         wasted = (WASTED_PAGES if sampled else 2 * WASTED_PAGES) * page
-        apart = short_weights.head_bytes(slots) + wasted
+        fixed = short_weights.head_bytes(slots) + wasted
         # Pages are taken from elsewhere only where it is known how many.
         free = mover.room.idle if sampled else mover.room.free
-        if width == 1 and vertices <= targets24.MOST_VERTICES:  # what may not fit takes fewer bytes
-            short = arc * arcs + apart > free
+        if width == 1 and vertices <= MOST_VERTICES:  # what may not fit takes fewer bytes
+            short = arc * arcs + fixed > free
             arc -= short
         # Arcs of the input leave for those that lack room then; those of other levels may not.
-        if sampled and (level.number == 0 or arc * arcs + apart <= free):
-            mover.open_rows(arc * arcs + apart)
-        capacity = min(arcs, max((mover.room.free - apart) // arc, LEAST_ROWS))
+        if sampled and (level.number == 0 or arc * arcs + fixed <= free):
+            mover.open_rows(arc * arcs + fixed)
+        capacity = min(arcs, max((mover.room.free - fixed) // arc, LEAST_ROWS))
     else:
         capacity = min(room_after(level, limits), room)
         weights = weights_for(total, capacity, sums, limits.short_weights)

@@ -37,7 +37,7 @@ class Limits:
     """Which levels are aggregated how."""
 
     small: int = 1 << 19
-    ahead: int = 1 << 22
+    early: int = 1 << 22
     chunk: int = 1 << 23
     chunks: int = 8
     arcs_a_slot: int = 16
@@ -72,7 +72,7 @@ def low_scratch_limits(arcs: int) -> Limits:
 CHUNK_SHARE: Final = 16
 TABLES_SHARE: Final = 32
 """Shares of a small device that chunks and tables take, 1 / 16 and 1 / 32, or less: what does not
-find room beside them is read over the bus, while more chunks cost little (`chunk_for`)."""
+find room then is read over the bus, while more chunks cost little (`chunk_for`)."""
 
 
 def limits_within(limits: Limits, nbytes: int, width: int) -> Limits:
@@ -92,10 +92,10 @@ def rows_expected(room: int, kept: int, arcs: int) -> int:
     return min(room, arcs * share // SHARE_UNITS + arcs // 32)
 
 
-def chunk_beside(
+def chunk_with_rows(
     least: int, most: int, free: int, rows: int, arc_bytes: tuple[int, int], *, shrinks: bool
 ) -> int:
-    """Return the arcs of a chunk, as many as have room beside new rows."""
+    """Return the arcs of a chunk, as many as have room besides new rows."""
     each, new = arc_bytes
     left = free - new * rows
     if shrinks and left < each * least:

@@ -7,7 +7,7 @@ vertices, too; there are about as many arcs to read, and every sum is the same. 
 level that still has nearly all arcs, such as those of random graphs.
 
 In pages that change sides this goes for every level as large as such a level 1, if the next one's
-rows find no room beside its own: the input has a copy on the host, in fewer bytes.
+rows find no room besides its own: the input has a copy on the host, in fewer bytes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from louvain_um.gpu.aggregate.kernel_arguments import Aggregation
 from louvain_um.gpu.aggregate.limits import Limits
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.relabel import relabel
-from louvain_um.gpu.relabel.join import Join
-from louvain_um.gpu.runtime.compile import Kernels
+from louvain_um.gpu.relabel.relabel import Join
 from louvain_um.placement.memory.run_memory import RunMemory
 
 REAGGREGATE_ABOVE: Final = 0.7
@@ -61,7 +60,6 @@ def give_back(memory: RunMemory, level: GpuLevel, names: Sequence[str] = GRAPH) 
 
 
 def from_input(
-    kernels: Kernels,
     memory: RunMemory,
     path: Sequence[GpuLevel],
     level: GpuLevel,
@@ -70,34 +68,33 @@ def from_input(
 ) -> GpuLevel:
     """Return the next level, made from the input's arcs; frees this one's graph."""
     first, numbers = path[0], level.refined
-    k = number_refined(kernels, memory, level)
+    k = number_refined(memory, level)
     arcs, region = level.arcs, level.region
     # In regions, degrees belong to another group, where the freed bytes would not be used.
     give_back(memory, level, GRAPH if memory.mover else GRAPH[:-1])
     # As if the input were in the other region: the next level is where this one was.
     source = replace(first, number=level.number, region=3 - region)
     make_room(source)
-    source.refined = through = followed(kernels, memory, path, numbers)
+    source.refined = through = followed(memory, path, numbers)
     # The next level has no more arcs than this one.
     limits = replace(limits, region_arcs=(arcs, arcs))
-    coarse = from_numbers(kernels, memory, source, through, k, limits)
+    coarse = from_numbers(memory, source, through, k, limits)
     memory.free("through")
-    return Join(kernels, memory, level, numbers).finish(coarse)
+    return Join(memory, level, numbers).finish(coarse)
 
 
-def followed(kernels: Kernels, memory: RunMemory, path: Sequence[GpuLevel], numbers: Any) -> Any:
+def followed(memory: RunMemory, path: Sequence[GpuLevel], numbers: Any) -> Any:
     """Return the number of each of the input's vertices on the level after a path and its next."""
     n = path[0].vertices
     through = memory.empty("through", "scratch", n, np.uint32)
     before = path[0].numbers
     for map_ in (*(level.numbers for level in path[1:]), numbers):
-        relabel.run(kernels, "follow", n, map_, before, through)
+        relabel.run("follow", n, map_, before, through)
         before = through
     return through
 
 
 def restore(
-    kernels: Kernels,
     memory: RunMemory,
     path: Sequence[GpuLevel],
     level: GpuLevel,
@@ -110,9 +107,9 @@ def restore(
     source = replace(first, number=level.number - 1)
     make_room(source)
     if len(path) > 1:
-        through = followed(kernels, memory, path[:-1], path[-1].numbers)
+        through = followed(memory, path[:-1], path[-1].numbers)
     source.refined = through
-    made = from_numbers(kernels, memory, source, through, level.vertices, limits)
+    made = from_numbers(memory, source, through, level.vertices, limits)
     if len(path) > 1:
         memory.free("through")
     level.tag, level.region, level.arcs = made.tag, made.region, made.arcs
@@ -120,23 +117,23 @@ def restore(
         setattr(level, name, getattr(made, name))
 
 
-def number_refined(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> int:
+def number_refined(memory: RunMemory, level: GpuLevel) -> int:
     """Renumber refined communities in the order of their labels; return how many there are."""
     refined = level.refined
-    aggregation = Aggregation(kernels, memory, level)
+    aggregation = Aggregation(memory, level)
     aggregation.set(numbers=refined, label_bound=level.vertices)
     ranks = aggregation.scratch("ranks", level.vertices + 1, np.uint32)
     aggregation.launch("number_labels")
     k = int(aggregation.read()["vertices"])
-    relabel.run(kernels, "follow", level.vertices, ranks, refined, refined)
+    relabel.run("follow", level.vertices, ranks, refined, refined)
     aggregation.close()
     return k
 
 
 def from_numbers(
-    kernels: Kernels, memory: RunMemory, source: GpuLevel, numbers: Any, k: int, limits: Limits
+    memory: RunMemory, source: GpuLevel, numbers: Any, k: int, limits: Limits
 ) -> GpuLevel:
     """Return the level after `source`, whose vertex v becomes number `numbers[v]`, below k."""
-    aggregation = Aggregation(kernels, memory, source)
+    aggregation = Aggregation(memory, source)
     aggregation.set(numbers=numbers, map=numbers)
     return in_chunks(aggregation, source, limits, k)

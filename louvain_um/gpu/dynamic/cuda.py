@@ -114,7 +114,7 @@ class Cuda:
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Turn what CuPy raises within a block into errors of this package."""
-        from louvain_um.gpu.runtime.preflight import device_errors
+        from louvain_um.gpu.runtime.device import device_errors
 
         self._refuse_others()
         with device_errors(Choice("cuda", self.device, "")):

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.gpu.dynamic.batch_arrays import long_rows
-from louvain_um.gpu.runtime.launch import BLOCK_MAX, CONTROL, hub_bytes, hub_table_sizes
+from louvain_um.gpu.move.arguments import CONTROL
+from louvain_um.gpu.move.hub_tables import BLOCK_MAX, hub_bytes, hub_table_sizes
 from louvain_um.gpu.runtime.structs import layout, pointers
 
 FOLLOW: Final = layout(

@@ -14,8 +14,7 @@ from louvain_um.generators.base import WEIGHT_STREAM, stream_key
 from louvain_um.gpu.building.build import Builder, Ends
 from louvain_um.gpu.dynamic.cuda import Cuda
 from louvain_um.gpu.graph import DeviceGraph
-from louvain_um.gpu.runtime.compile import kernels
-from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.gpu.runtime.launch import Launch
 
 if TYPE_CHECKING:
     import cupy
@@ -112,9 +111,9 @@ def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray)
 
     most = max(made.max_stubs, 1)
     slots = max(64, 1 << (most - 1).bit_length())
-    kernel = kernels.get("generate", "pair_inside")
-    blocks = kernels.resident_blocks(kernel, THREADS)
-    blocks = max(1, min(blocks, PAIRING_BYTES // (8 * most + 12 * slots), len(made.starts) - 1))
+    fitting = PAIRING_BYTES // (8 * most + 12 * slots)
+    launch = Launch("generate", "pair_inside", most=min(fitting, len(made.starts) - 1))
+    blocks = launch.blocks
     args = (
         made.key,
         np.uint32(1 + RETRIES),
@@ -128,7 +127,7 @@ def _pair_inside(made: Any, ids: cupy.ndarray, u: cupy.ndarray, v: cupy.ndarray)
         cupy.empty(slots * blocks, np.uint32),
         cupy.zeros(1, np.uint64),
     )
-    kernel((blocks,), (THREADS,), (*args, u, v))
+    launch(*args, u, v)
 
 
 def _pair_outside(
@@ -185,8 +184,7 @@ def _weigh(graph: DeviceGraph, **options: Any) -> DeviceGraph:
 
 def _launch(name: str, *args: Any) -> None:
     """Launch a kernel on the whole device."""
-    kernel = kernels.get("generate", name)
-    kernel((kernels.resident_blocks(kernel, THREADS),), (THREADS,), args)
+    Launch("generate", name)(*args)
 
 
 @contextmanager

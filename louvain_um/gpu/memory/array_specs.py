@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from louvain_um.core.array_names import Role, identity
-from louvain_um.core.array_spec import STAGES, ArraySpec, Stage, Use
+from louvain_um.core.array_spec import STAGES, ArraySpec, Role, Stage, Use, identity
 from louvain_um.core.ledger import GROUPS, Group
 from louvain_um.core.rules import CYCLES, SUB_ROUNDS
 from louvain_um.gpu.aggregate.limits import stretch_for, weights_for
@@ -28,14 +27,8 @@ from louvain_um.gpu.memory.coarse_bytes import (
 from louvain_um.gpu.memory.coarse_memory import CoarseRegion
 from louvain_um.gpu.memory.packed import PACKED_ARCS, heads_of
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.gpu.runtime.launch import (
-    CONTROL,
-    HUB_CHOICE,
-    PARTITION_ARCS,
-    hub_table_sizes,
-    queue_entries,
-    queued_at_once,
-)
+from louvain_um.gpu.move.arguments import CONTROL, queue_entries, queued_at_once
+from louvain_um.gpu.move.hub_tables import HUB_CHOICE, PARTITION_ARCS, hub_table_sizes
 
 SORTING = 64 << 10
 """Bytes that CuPy's sort may take besides 9 for every 8 that it sorts."""

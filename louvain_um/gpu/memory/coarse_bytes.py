@@ -10,7 +10,7 @@ from typing import Final
 
 from louvain_um.gpu.aggregate.limits import LIMITS, chunk_for, slots_of, tables
 from louvain_um.gpu.memory.shape import Shape
-from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes
+from louvain_um.gpu.move.hub_tables import hub_bytes, hub_table_sizes
 
 SMALL = 1 << 18
 """Bytes of each group for what is small: tiny levels, partial sums, the rounding of addresses."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from louvain_um.core.rules import SUB_ROUNDS
 from louvain_um.events import Phase
+from louvain_um.gpu.aggregate.coarse_rows import MOST_VERTICES
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits, chunk_for
-from louvain_um.gpu.aggregate.targets24 import MOST_VERTICES
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory.coarse_bytes import ROUNDING, SMALL, begun_at_once_bytes
-from louvain_um.gpu.runtime.launch import hub_bytes, hub_table_sizes, queue_entries, queued_at_once
+from louvain_um.gpu.move.arguments import queue_entries, queued_at_once
+from louvain_um.gpu.move.hub_tables import hub_bytes, hub_table_sizes
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.mover import Mover, Needs
 from louvain_um.placement.planner import Plan

@@ -13,7 +13,6 @@ from louvain_um.gpu.memory.packed import HEADER, Packer
 from louvain_um.gpu.move.move import add_degrees
 from louvain_um.gpu.out_of_core.vertex_blocks import PageToucher, VertexBlocks
 from louvain_um.gpu.relabel import relabel
-from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.kernel_list import PACKED_OFFSETS32
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -27,7 +26,7 @@ BLOCKS_HELD: Final = 4
 def survey(graph: Graph | DeviceGraph) -> DegreeStats:
     """Return what a plan needs to know of a graph besides its size."""
     if isinstance(graph, DeviceGraph):
-        found = relabel.survey(kernels, graph.offsets, graph.targets)
+        found = relabel.survey(graph.offsets, graph.targets)
         return found._replace(weights16=fit16(graph.weights))
     return graph_stats(graph)
 
@@ -112,7 +111,7 @@ def first_level(graph: Graph | DeviceGraph, **arrays: Any) -> GpuLevel:
 def count_degrees(memory: RunMemory, level: GpuLevel) -> None:
     """Give a level its degrees."""
     level.degrees = memory.empty("degrees.0", "community", level.vertices, level.sums)
-    add_degrees(kernels, level)
+    add_degrees(level)
 
 
 def cut(
@@ -124,7 +123,7 @@ def cut(
     held = [ArcArray(array.data.ptr, array.itemsize) for array in arrays]
     capacity = sum(plan.out_of_core.values())
     cuts = cut_rows(offsets, sum(array.itemsize for array in held), capacity // BLOCKS_HELD)
-    touch = PageToucher(kernels, memory, plan.blocking)
+    touch = PageToucher(memory, plan.blocking)
     mode = plan.transfer_mode or "fault"
     cache = BlockCache(held, offsets[cuts], capacity, mode, device, touch=touch)
     begins = memory.empty("block_starts", "scratch", len(cuts), np.uint32)

@@ -9,7 +9,7 @@ from typing import Any
 
 from louvain_um.core.array_spec import ArraySpec
 from louvain_um.core.headroom import check_host_memory
-from louvain_um.core.objectives.problem import takes_extended_rule
+from louvain_um.core.objective import takes_extended_rule
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import sum_type

@@ -1,4 +1,4 @@
-"""The extended rule on the device: arrays and arguments; the twin of `louvain_um.cpu.extended`."""
+"""The extended rule on the device: arrays and arguments; `cpu.rule` is the counterpart."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import rules
-from louvain_um.core.objectives.community_sums import sum_of_squares
-from louvain_um.core.objectives.objective import Sums, masses_of
-from louvain_um.core.objectives.problem import Problem
+from louvain_um.core.community_sums import sum_of_squares
+from louvain_um.core.objective import Problem, Sums, masses_of
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.move.structs import MOVE_RULE, REFINE_RULE
+from louvain_um.gpu.move.arguments import MOVE_RULE, REFINE_RULE
 from louvain_um.gpu.relabel import relabel
-from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.gpu.runtime.structs import Struct, pointers
 from louvain_um.graph.graph import Graph
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -54,7 +52,7 @@ EXTENDED_REFINE_RULE: Final = extended_layout(
 """`ExtendedRefineRule` of extended_refine.cuh."""
 
 MASSES: Final = ("second", "members", "fixed")
-"""Arrays of a level that aggregation sums, beside degrees."""
+"""Arrays of a level that aggregation sums besides degrees."""
 
 
 def types_of(level: GpuLevel) -> str:
@@ -79,7 +77,7 @@ def load_masses(memory: RunMemory, graph: Graph, problem: Problem, level: GpuLev
         memory.fill("start.0.0", problem.start)
 
 
-def sum_masses(kernels: Kernels, memory: RunMemory, level: GpuLevel, coarse: GpuLevel) -> None:
+def sum_masses(memory: RunMemory, level: GpuLevel, coarse: GpuLevel) -> None:
     """Give the next level its masses."""
     for name in MASSES:
         array = getattr(level, name)
@@ -87,7 +85,7 @@ def sum_masses(kernels: Kernels, memory: RunMemory, level: GpuLevel, coarse: Gpu
             tag = f"{coarse.cycle}.{coarse.number}"
             sums = memory.empty(f"{name}.{tag}", "community", coarse.vertices, np.uint64)
             sums.fill(0)
-            relabel.run(kernels, "add_masses", level.vertices, array, level.numbers, sums)
+            relabel.run("add_masses", level.vertices, array, level.numbers, sums)
             setattr(coarse, name, sums)
 
 
@@ -112,7 +110,7 @@ def extended_sums(level: GpuLevel, sums: Sums) -> Sums:
     return replace(sums, inside=inside, second_squares=sum_of_squares(second))
 
 
-class MoveArrays:
+class ExtendedMove:
     """Arrays of the extended rule while vertices move; `rule` is what the kernel takes."""
 
     def __init__(self, memory: RunMemory, problem: Problem, level: GpuLevel, plain: Struct) -> None:

@@ -13,16 +13,14 @@ import numpy as np
 
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
-from louvain_um.gpu.level import GpuLevel, or_null
-from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
-from louvain_um.gpu.move.structs import move_rule
+from louvain_um.gpu.level import DeviceRun, GpuLevel, or_null
+from louvain_um.gpu.move.arguments import CONTROL, move_rule, new_control
+from louvain_um.gpu.move.hub_tables import HubTables
+from louvain_um.gpu.move.move import MoveArrays, Sweep, move_arrays
 from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
-from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import CONTROL, THREADS, HubTables, grid_for, new_control
+from louvain_um.gpu.runtime.launch import Launch
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
-from louvain_um.options import Options
-from louvain_um.placement.memory.run_memory import RunMemory
 
 NONE: Final = 0xFFFFFFFF
 """Stands for no sub-round."""
@@ -41,10 +39,7 @@ VERTEX_BLOCKS: Final = layout(
 class BlockKernels:
     """The kernels of a level in vertex blocks, with the arguments that they share."""
 
-    def __init__(
-        self, kernels: Kernels, level: GpuLevel, blocks: VertexBlocks, rule: Struct, shared: Struct
-    ) -> None:
-        self.kernels = kernels
+    def __init__(self, level: GpuLevel, blocks: VertexBlocks, rule: Struct, shared: Struct) -> None:
         self.level = level
         self.blocks = blocks
         self.rule = rule
@@ -52,9 +47,8 @@ class BlockKernels:
 
     def run(self, name: str, *arguments: Any) -> None:
         """Launch a kernel that reads no arcs."""
-        kernel = self.kernels.get("vertex_blocks", name, self.level.types)
-        grid = grid_for(self.kernels, kernel, self.level)
-        kernel((grid,), (THREADS,), (self.rule.argument, self.shared.argument, *arguments))
+        launch = Launch("vertex_blocks", name, self.level.types, most=self.level.most_blocks)
+        launch(self.rule.argument, self.shared.argument, *arguments)
 
     def run_on(self, block: int, following: int | None, name: str, *arguments: Any) -> None:
         """Bring a block's arcs, then launch a kernel that reads them."""
@@ -63,29 +57,25 @@ class BlockKernels:
 
 
 def move_blocks(
-    kernels: Kernels,
-    memory: RunMemory,
-    options: Options,
-    total: int,
-    level: GpuLevel,
-    blocks: VertexBlocks,
-    low_scratch: bool,
+    run: DeviceRun, level: GpuLevel, blocks: VertexBlocks
 ) -> tuple[MoveStats, list[Sweep]]:
     """Sweep until the gain of a sweep falls below the level's tolerance."""
-    sizes, queue, proposed, active, next_active = move_arrays(memory, options, level)
+    memory, options = run.memory, run.options
+    arrays = move_arrays(memory, level, leiden=run.leiden)
+    active, next_active = arrays.active, arrays.next_active
     rounds, count = rules.SUB_ROUNDS, blocks.count
     spans = memory.empty("spans", "scratch", rounds * count * SPAN, np.uint32)
     present = memory.empty("present", "scratch", rounds * count, np.uint8)
-    hubs = HubTables(memory, level, low_scratch)
+    hubs = HubTables(memory, level, run.low_scratch)
     control = new_control(memory)
-    rule = move_rule(level, options, total, sizes, queue, proposed)
+    rule = move_rule(level, options, run.total, arrays)
     shared = Struct(
         VERTEX_BLOCKS,
         n=level.vertices, count=count, begins=blocks.begins, active=active,
         next_active=next_active, spans=spans, present=present, control=control, salt=0,
         sub_rounds=rounds,
     )  # fmt: skip
-    steps = BlockKernels(kernels, level, blocks, rule, shared)
+    steps = BlockKernels(level, blocks, rule, shared)
     steps.run("begin_moving", or_null(level.start))
     moves, gain, before, iteration = 0, 0, 0, 0
     ended = list[tuple[int, float]]()
@@ -107,7 +97,7 @@ def move_blocks(
             active, next_active = next_active, active
             shared.set(active=active, next_active=next_active)
     hubs.free()
-    memory.free(*MOVE_ARRAYS, "spans", "present", "control")
+    memory.free(*MoveArrays._fields, "spans", "present", "control")
     level.read_again = int(found["read_again"])
     last = ended[-1][1]
     sweeps = [Sweep(moved, last - at) for moved, at in ended]
@@ -141,20 +131,13 @@ def sweep(steps: BlockKernels, hubs: HubTables, present: Any, prunes: bool) -> N
         )  # fmt: skip
 
 
-def refine_blocks(
-    kernels: Kernels,
-    memory: RunMemory,
-    options: Options,
-    total: int,
-    level: GpuLevel,
-    blocks: VertexBlocks,
-    low_scratch: bool,
-) -> None:
+def refine_blocks(run: DeviceRun, level: GpuLevel, blocks: VertexBlocks) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the level."""
-    rule = start_refinement(memory, level, options, total)
+    memory, options = run.memory, run.options
+    rule = start_refinement(memory, level, options, run.total)
     rounds, count = rules.SUB_ROUNDS, blocks.count
     spans = memory.empty("spans", "scratch", rounds * count * SPAN, np.uint32)
-    hubs = HubTables(memory, level, low_scratch)
+    hubs = HubTables(memory, level, run.low_scratch)
     control = new_control(memory)
     shared = Struct(
         VERTEX_BLOCKS,
@@ -162,7 +145,7 @@ def refine_blocks(
         spans=spans, present=None, control=control,
         salt=rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed), sub_rounds=rounds,
     )  # fmt: skip
-    steps = BlockKernels(kernels, level, blocks, rule, shared)
+    steps = BlockKernels(level, blocks, rule, shared)
     steps.run("begin_refining")
     every = list(range(count))
     for block, following in blocks.order(every):

@@ -1,6 +1,6 @@
-"""Aggregation of a level in vertex blocks: one range of vertices after the other.
+"""Aggregation of a level in vertex blocks, one after the other.
 
-Each range is aggregated alone: its communities get partial rows, which keep arcs from a community
+Each block is aggregated alone: its communities get partial rows, which keep arcs from a community
 to itself. The partial rows form a graph in which a community may have several rows; aggregating
 that graph leaves one row per community. Sums are integers, so the result equals aggregating the
 whole level at once. Partial rows are merged earlier where they run out of memory.
@@ -8,8 +8,8 @@ whole level at once. Partial rows are merged earlier where they run out of memor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,36 +18,34 @@ from louvain_um.gpu.aggregate.coarse_rows import CoarseRows, copy
 from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, room_after
 from louvain_um.gpu.aggregate.limits import Limits, weights_for
 from louvain_um.gpu.level import GpuLevel
+from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
 from louvain_um.gpu.relabel.relabel import identity
-from louvain_um.gpu.runtime.compile import Kernels
 from louvain_um.placement.memory.run_memory import RunMemory
 
 
 class PartialRows:
-    """The partial rows of the ranges aggregated so far."""
+    """The partial rows of the blocks aggregated so far."""
 
     def __init__(
         self,
-        kernels: Kernels,
         memory: RunMemory,
         level: GpuLevel,
         numbers: Any,
         k: int,
         total: int,
         limits: Limits,
-        ranges: Sequence[tuple[int, int]],
+        blocks: VertexBlocks,
     ) -> None:
-        self.kernels = kernels
         self.memory = memory
         self.level = level
         self.numbers = numbers
         self.k = k
         self.total = total
         self.limits = limits
-        ends = sorted({end for ends in ranges for end in ends})
+        self.blocks, ends = blocks, blocks.bounds
         self.arcs_before = {end: int(level.offsets[end : end + 1].get()[0]) for end in ends}
-        # Most rows that each range adds; merging leaves k.
-        added = [min(last - first, k) for first, last in ranges]
+        # Most rows that each block adds; merging leaves k.
+        added = [min(last - first, k) for first, last in pairwise(ends)]
         self.room = max(min(sum(added), 2 * k), k + max(added))
         self.offsets = memory.empty("partial_offsets", "scratch", self.room + 1, np.int64)
         self.names = memory.empty("partial_names", "scratch", self.room, np.uint32)
@@ -67,8 +65,9 @@ class PartialRows:
         # The plan has the next level's graph twice for them.
         return CoarseRows(self.memory, tag, "graph", self.capacity, sums, weights)
 
-    def add(self, first: int, last: int, need: Callable[[int, int], None]) -> None:
-        """Append the rows of a range of vertices; `need` brings its arcs."""
+    def add(self, number: int) -> None:
+        """Append the rows of a vertex block."""
+        first, last = self.blocks.bounds[number : number + 2]
         arcs = self.arcs_before[last] - self.arcs_before[first]
         if arcs == 0:
             return
@@ -83,7 +82,7 @@ class PartialRows:
             offsets=self.level.offsets[first : last + 1],
             loops=None,
         )
-        aggregation = Aggregation(self.kernels, self.memory, part)
+        aggregation = Aggregation(self.memory, part)
         copy(self.numbers[first:last], aggregation.scratch("numbers", last - first, np.uint32))
         aggregation.scratch("ranks", self.k + 1, np.uint32)
         aggregation.set(map=self.numbers, label_bound=self.k, neighbour_bound=self.k, partial=1)
@@ -93,7 +92,7 @@ class PartialRows:
         aggregation.group(added)
         state = aggregation.lay_out(self.limits)
         aggregation.make_room(state, self.limits)
-        need(first, last)
+        self.blocks.cache.need(number)
         self.arcs = int(aggregation.write(self.rows, int(state["room"]), self.arcs)["arcs"])
         self.used += added
         aggregation.close()
@@ -111,7 +110,7 @@ class PartialRows:
             loops=None,
             max_degree=self.k,
         )
-        aggregation = Aggregation(self.kernels, self.memory, graph)
+        aggregation = Aggregation(self.memory, graph)
         aggregation.set(numbers=self.names, neighbour_bound=self.k)
         aggregation.group(self.k)
         state = aggregation.lay_out(self.limits)
@@ -126,7 +125,7 @@ class PartialRows:
         rows = self.new_rows()
         self.arcs = int(aggregation.write(rows, int(state["room"]))["arcs"])
         copy(offsets, self.offsets)
-        identity(self.kernels, self.names[: self.k])
+        identity(self.names[: self.k])
         self.used = self.merged = self.k
         aggregation.close()
         self.rows.free()

@@ -5,20 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import THREADS
-from louvain_um.placement.hardware import PAGE
+from louvain_um.gpu.runtime.launch import THREADS, Launch
+from louvain_um.placement.hardware import PAGE, WARP
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration.block_cache import BlockCache
 from louvain_um.placement.model.cost import FACTORS, tune
 
-WARPS: Final = THREADS // 32
+WARPS: Final = THREADS // WARP
 TRIAL: Final = 8 << 20
 """Bytes touched to measure one number of pages per warp."""
 
@@ -26,9 +24,7 @@ TRIAL: Final = 8 << 20
 class PageToucher:
     """Touches every page of a range."""
 
-    def __init__(self, kernels: Kernels, memory: RunMemory, factor: int) -> None:
-        self.kernels = kernels
-        self.kernel = kernels.get("vertex_blocks", "touch_pages")
+    def __init__(self, memory: RunMemory, factor: int) -> None:
         self.sink = memory.empty("touched", "scratch", 1, np.uint32)
         self.factor = factor
         self.tuned = False
@@ -57,11 +53,10 @@ class PageToucher:
             return
         pages = -(-nbytes // PAGE)
         warps = -(-pages // factor)
-        blocks = min(self.kernels.resident_blocks(self.kernel, THREADS), -(-warps // WARPS))
-        self.kernel(
-            (blocks,), (THREADS,),
-            (np.uint64(address), np.int64(0), np.int64(nbytes), np.uint32(PAGE),
-             np.uint32(factor), self.sink),
+        launch = Launch("vertex_blocks", "touch_pages", most=-(-warps // WARPS))
+        launch(
+            np.uint64(address), np.int64(0), np.int64(nbytes), np.uint32(PAGE), np.uint32(factor),
+            self.sink,
         )  # fmt: skip
 
 
@@ -79,15 +74,6 @@ class VertexBlocks:
     def count(self) -> int:
         """Number of blocks."""
         return len(self.bounds) - 1
-
-    @property
-    def ranges(self) -> list[tuple[int, int]]:
-        """First vertex of each block, and the first behind it."""
-        return list(pairwise(self.bounds))
-
-    def need_range(self, first: int, last: int) -> None:
-        """Bring the arcs of a block, given by its vertices."""
-        self.cache.need(self.bounds.index(first))
 
     def order(self, wanted: list[int]) -> Iterator[tuple[int, int | None]]:
         """Yield blocks, each with the one after it; every second time backwards."""

@@ -18,14 +18,12 @@ from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, room_after
 from louvain_um.gpu.aggregate.limits import LIMITS, Limits
 from louvain_um.gpu.level import GpuLevel, tag_after
 from louvain_um.gpu.ranks.share import Share, side_by_side, turns
-from louvain_um.gpu.relabel.join import Join
-from louvain_um.gpu.relabel.relabel import blocks_for
-from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.gpu.relabel.relabel import VERTICES_A_BLOCK, Join
+from louvain_um.gpu.runtime.launch import Launch
 from louvain_um.placement.memory import cuda_calls
 
 SPARE: Final = 1.2
-"""Room for a device's rows, beside an even part: rows differ in what they keep."""
+"""Room for a device's rows, relative to an even part: rows differ in what they keep."""
 
 
 @dataclass(slots=True)
@@ -52,21 +50,18 @@ class Part:
 
 
 def aggregate_shared(
-    kernels: Kernels, shares: Sequence[Share], *, everywhere: Callable[[int], bool]
+    shares: Sequence[Share], *, everywhere: Callable[[int], bool]
 ) -> list[GpuLevel]:
     """Return the next level, on the first device only or on every one."""
     count = len(shares)
     limits = replace(LIMITS, short_weights=())
     ranks = list(range(count))
-    parts = side_by_side(shares, lambda rank: sum_part(kernels, shares[rank], rank, count, limits))
+    parts = side_by_side(shares, lambda rank: sum_part(shares[rank], rank, count, limits))
     here = ranks if everywhere(sum(part.arcs for part in parts)) else ranks[:1]
     there = shares[: len(here)]
     # What follows needs no answer from a device: one thread launches it for all of them.
     rows = collect(parts, there)
-    levels = [
-        complete(kernels, parts, rank, rows[rank])
-        for rank, _ in zip(here, turns(there), strict=True)
-    ]
+    levels = [complete(parts, rank, rows[rank]) for rank, _ in zip(here, turns(there), strict=True)]
     wait_for(there)
     for rank, part in enumerate(parts):
         part.rows.free()
@@ -82,11 +77,11 @@ def wait_for(shares: Sequence[Share]) -> None:
         cuda_calls.synchronize()
 
 
-def sum_part(kernels: Kernels, share: Share, part: int, parts: int, limits: Limits) -> Part:
+def sum_part(share: Share, part: int, parts: int, limits: Limits) -> Part:
     """Sum the arcs of a device's part of the communities."""
     level, memory = share.level, share.memory
     numbers = level.labels if level.refined is None else level.refined
-    aggregation = Aggregation(kernels, memory, level)
+    aggregation = Aggregation(memory, level)
     aggregation.set(numbers=numbers, map=numbers, label_bound=level.vertices)
     aggregation.set(part=part, parts=parts)
     arrays, k = group_vertices(aggregation, level)
@@ -101,11 +96,11 @@ def sum_part(kernels: Kernels, share: Share, part: int, parts: int, limits: Limi
     return Part(share, arrays, k, state, rows, numbers)
 
 
-def sum_own(kernels: Kernels, share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
+def sum_own(share: Share, numbers: Any, communities: int) -> tuple[Any, Any, Any]:
     """Sum the arcs of own vertices alone by the communities of both ends."""
     level, memory = share.level, share.memory
     limits = replace(LIMITS, short_weights=())
-    aggregation = Aggregation(kernels, memory, level)
+    aggregation = Aggregation(memory, level)
     # Degrees are not summed: communities without arcs here may be neighbours of others.
     aggregation.set(
         numbers=numbers, map=numbers, label_bound=communities, neighbour_bound=communities
@@ -163,17 +158,16 @@ def collect_rows(parts: Sequence[Part], rank: int, stream: int) -> CoarseRows:
     return rows
 
 
-def complete(kernels: Kernels, parts: Sequence[Part], rank: int, rows: CoarseRows) -> GpuLevel:
+def complete(parts: Sequence[Part], rank: int, rows: CoarseRows) -> GpuLevel:
     """Return the next level on a device that has all rows."""
     own = parts[rank]
     level, memory, arrays = own.share.level, own.share.memory, dict(own.arrays)
-    shift = kernels.get("ranks", "shift_offsets")
     done = 0
     for part in parts:
         offsets = arrays["offsets"][part.range]
         if done and offsets.size:
-            blocks = blocks_for(kernels, shift, offsets.size)
-            shift((blocks,), (THREADS,), (np.int64(offsets.size), offsets, np.int64(done)))
+            shift = Launch("ranks", "shift_offsets", most=offsets.size // VERTICES_A_BLOCK)
+            shift(np.int64(offsets.size), offsets, np.int64(done))
         done += part.arcs
     arrays["offsets"][own.communities :].fill(done)
     arrays["targets"], arrays["weights"] = rows.targets, rows.weights
@@ -181,4 +175,4 @@ def complete(kernels: Kernels, parts: Sequence[Part], rank: int, rows: CoarseRow
     state["vertices"], state["arcs"] = own.communities, done
     state["inside"] = sum(int(part.state["inside"]) for part in parts)
     state["max_degree"] = max(int(part.state["max_degree"]) for part in parts)
-    return Join(kernels, memory, level, own.numbers).finish(finish(level, state, arrays))
+    return Join(memory, level, own.numbers).finish(finish(level, state, arrays))

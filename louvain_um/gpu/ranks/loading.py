@@ -144,14 +144,14 @@ def load_level(memory: RunMemory, rows: SharedRows, device: int) -> GpuLevel:
 
 
 def arena_bytes(vertices: int, arcs: int, own: int, width: int) -> int:
-    """Return about what a run takes of a device beside its rows: more than it needs."""
+    """Return about what a run takes of a device besides its rows: more than it needs."""
     # The next level's rows, one's own part of them, a chunk, and tables of hubs.
     rows = arcs * 2 // 5 + own // 2 + arcs // 8
     return width * rows + VERTEX_BYTES * vertices + LEAST_BYTES
 
 
 def arena_for(graph: Graph | DeviceGraph, device: int, arcs: int) -> ArenaSpec:
-    """Return one arena for about what a run takes; what exceeds it is allocated apart."""
+    """Return one arena for about what a run takes; what exceeds it is allocated separately."""
     width = 4 + sum_type(graph).itemsize
     wanted = arena_bytes(graph.n_vertices, graph.n_arcs, arcs, width)
     room = int(guard.room(device) * ROOM)

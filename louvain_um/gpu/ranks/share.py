@@ -1,4 +1,9 @@
-"""One device's share of a level, and how the host drives several devices from one thread."""
+"""One device's share of a level, and how devices wait for each other and exchange moves.
+
+Devices of one process read each other's memory (`Gate`). Where each belongs to its own process, the
+moves of a sub-round are gathered instead, and every device applies them from arrays of its own
+(`LinkGate`).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,14 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+import numpy as np
+
+from louvain_um.core import rules
 from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.gpu.level import GpuLevel
-from louvain_um.gpu.runtime.compile import Kernel, Kernels
-from louvain_um.gpu.runtime.launch import THREADS, grid_for
+from louvain_um.gpu.move.arguments import BINS, queue_entries
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.run_memory import RunMemory
 
@@ -64,21 +71,6 @@ def side_by_side(shares: Sequence[Share], step: Callable[[int], Result]) -> list
 def threads(count: int) -> ThreadPoolExecutor:
     """Return threads for so many devices; they stay, since each step would start new ones."""
     return ThreadPoolExecutor(count, "louvain-um-device")
-
-
-class Launches:
-    """The kernels of `ranks.cu` for a share, with their grids."""
-
-    def __init__(self, kernels: Kernels, share: Share, *names: str) -> None:
-        self.found: dict[str, tuple[Kernel, tuple[int]]] = {}
-        for name in names:
-            kernel = kernels.get("ranks", name, share.level.types)
-            self.found[name] = kernel, (grid_for(kernels, kernel, share.level),)
-
-    def __call__(self, name: str, *arguments: Any) -> None:
-        """Launch a kernel; its device is current."""
-        kernel, grid = self.found[name]
-        kernel(grid, (THREADS,), arguments)
 
 
 @dataclass(slots=True)
@@ -168,7 +160,95 @@ class Gate:
         from cupy.cuda import get_elapsed_time
 
         for rank, marks in enumerate(self.marks):
-            apart = [get_elapsed_time(*pair) * 1e-3 for pair in pairwise(marks)]
-            self.waits.work[rank] += sum(apart[::2])
-            self.waits.waited[rank] += sum(apart[1::2])
+            spans = [get_elapsed_time(*pair) * 1e-3 for pair in pairwise(marks)]
+            self.waits.work[rank] += sum(spans[::2])
+            self.waits.waited[rank] += sum(spans[1::2])
             marks.clear()
+
+
+NONE: Final = np.uint32(0xFFFFFFFF)
+"""Stands for no sub-round, and for no community."""
+
+GATHERED: Final = ("queue", "proposed", "weight_to_target")
+"""What a device exchanges of each move, as far as a step has it."""
+
+
+class Link(Protocol):
+    """How processes exchange arrays that are on their devices; every process calls the same."""
+
+    def gather(self, columns: Sequence[Any], into: Sequence[Any]) -> int:
+        """Fill the beginning of `into` with each column of all processes, by rank."""
+
+    def or_bits(self, words: Any) -> None:
+        """Set an array, of equal length in all processes, to the bitwise or of all."""
+
+    def sum_exact(self, values: Sequence[int]) -> list[int]:
+        """Return the sums of all processes' integers."""
+
+
+class LinkGate:
+    """What `Gate` is to devices of one process, to a device that is alone in its own."""
+
+    devices: Final = 1
+
+    def __init__(self, share: Share, link: Link) -> None:
+        self.share = share
+        self.link = link
+        self.own: dict[str, Any] = {}
+        self.everyones: dict[str, Any] = {}
+        self.names: list[str] = []
+        self.starts: list[int] = []
+
+    def show(self, arrays: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return what kernels are to read, for what this device has to show."""
+        (self.own,) = arrays
+        entries = queue_entries(self.share.level.vertices, 1)
+        for name in (*GATHERED, "starts"):
+            if name in self.own:
+                size = self.own[name].size if name == "starts" else entries
+                self.names.append(f"all_{name}")
+                self.everyones[name] = self.share.memory.empty(
+                    self.names[-1], "scratch", size, self.own[name].dtype
+                )
+        return [{**self.own, **self.everyones}]
+
+    def close(self) -> None:
+        """Nothing: this device reads its own memory only."""
+
+    def mark(self) -> None:
+        """Nothing: exchanges are timed by the ranks that they connect."""
+
+    collect = mark
+
+    def moved(self, sub_round: int) -> None:
+        """Gather what all devices propose in a sub-round."""
+        if not sub_round:  # what is queued for a sweep changes no more
+            self.starts = self.own["starts"].get()[::BINS].tolist()
+        begin, end = self.starts[sub_round : sub_round + 2]
+        # Found once for all columns: the host waits for how many there are.
+        moves = (self.own["proposed"][begin:end] != NONE).nonzero()[0]
+        held = [name for name in GATHERED if name in self.own]
+        columns = [self.own[name][begin:end].take(moves) for name in held]
+        count = self.link.gather(columns, [self.everyones[name] for name in held])
+        starts = np.zeros(rules.SUB_ROUNDS * BINS + 1, np.uint32)
+        starts[(sub_round + 1) * BINS] = count
+        self.everyones["starts"].set(starts)
+
+    def activated(self) -> None:
+        """Unite what all devices have activated."""
+        self.link.or_bits(self.own["activated"])
+
+    def complete(self, arrays: Sequence[Any], each: int = 1) -> None:
+        """Complete an array of which each device has the `each` values of its own vertices."""
+        (array,) = arrays
+        self.link.gather([array[each * self.share.first : each * self.share.last]], [array])
+
+    def sums(self, values: Sequence[int]) -> list[int]:
+        """Return the sums of all devices' integers."""
+        return self.link.sum_exact(values)
+
+    def free(self) -> None:
+        """Free the arrays."""
+        self.own.clear()
+        self.everyones.clear()
+        self.share.memory.free(*self.names)

@@ -1,6 +1,6 @@
 """Moving and refining a level whose vertices are dealt over devices; launches `ranks.cu`.
 
-One thread launches for all devices and runs ahead of them: between sub-rounds devices wait for each
+One thread launches for all devices without waiting: between sub-rounds devices wait for each
 other, and the host waits once a sweep.
 """
 
@@ -15,13 +15,12 @@ import numpy as np
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.gpu.level import or_null
-from louvain_um.gpu.move.move import MOVE_ARRAYS, Sweep, move_arrays
-from louvain_um.gpu.move.structs import move_rule
-from louvain_um.gpu.ranks.link import NONE, Link, LinkGate
-from louvain_um.gpu.ranks.share import Gate, Launches, Share, Waits, turns
+from louvain_um.gpu.move.arguments import BINS, CONTROL, move_rule, new_control
+from louvain_um.gpu.move.hub_tables import HubTables
+from louvain_um.gpu.move.move import MoveArrays, Sweep, move_arrays
+from louvain_um.gpu.ranks.share import NONE, Gate, Link, LinkGate, Share, Waits, turns
 from louvain_um.gpu.refine.refine import REFINE_ARRAYS, start_refinement
-from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import BINS, CONTROL, HubTables, new_control
+from louvain_um.gpu.runtime.launch import Launch
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.options import Options
 
@@ -39,10 +38,11 @@ SHOWN: Final = layout(**pointers("queue", "proposed", "starts", "activated", "we
 class Worker:
     """What a device has while vertices move or are refined, and its launches."""
 
-    def __init__(self, kernels: Kernels, share: Share, *names: str) -> None:
+    def __init__(self, share: Share, *names: str) -> None:
         memory = share.memory
         self.share = share
-        self.launch = Launches(kernels, share, *names)
+        types, most = share.level.types, share.level.most_blocks
+        self.kernels = {name: Launch("ranks", name, types, most=most) for name in names}
         keys = rules.SUB_ROUNDS * BINS + 1
         self.starts = memory.empty("starts", "scratch", keys, np.uint32)
         self.hubs = HubTables(memory, share.own)
@@ -65,12 +65,12 @@ class Worker:
 
     def run(self, name: str, *arguments: Any) -> None:
         """Launch a kernel that decides for own vertices."""
-        self.launch(name, self.rule.argument, self.own.argument, *arguments)
+        self.kernels[name](self.rule.argument, self.own.argument, *arguments)
 
     def apply(self, name: str, devices: int, sub_round: int) -> None:
         """Launch a kernel that applies what all devices propose."""
         where = self.shown, np.uint32(devices), np.uint32(sub_round)
-        self.launch(name, self.rule.argument, *where)
+        self.kernels[name](self.rule.argument, *where)
 
     def scratch(self, name: str, size: int) -> Any:
         """Allocate an array of uint32 until `close`."""
@@ -95,7 +95,6 @@ def show(workers: Sequence[Worker], arrays: Sequence[dict[str, Any]]) -> None:
 
 
 def move_shared(
-    kernels: Kernels,
     shares: Sequence[Share],
     options: Options,
     total: int,
@@ -107,18 +106,20 @@ def move_shared(
     level = shares[0].level
     workers, shown = list[Worker](), list[dict[str, Any]]()
     for share in turns(shares):
-        sizes, queue, proposed, *flags = move_arrays(share.memory, options, share.level)
-        worker = Worker(kernels, share, *names)
-        worker.prepare(move_rule(share.level, options, total, sizes, queue, proposed), 0, *flags)
-        worker.names.extend(MOVE_ARRAYS)
+        arrays = move_arrays(share.memory, share.level, leiden=options.method == "leiden")
+        worker = Worker(share, *names)
+        worker.prepare(
+            move_rule(share.level, options, total, arrays), 0, arrays.active, arrays.next_active
+        )
+        worker.names.extend(MoveArrays._fields)
         worker.run("begin_shared", or_null(share.level.start))
         workers.append(worker)
         shown.append(
             {
-                "queue": queue,
-                "proposed": proposed,
+                "queue": arrays.queue,
+                "proposed": arrays.proposed,
                 "starts": worker.starts,
-                "activated": flags[1],
+                "activated": arrays.next_active,
             }
         )
     gate: Gate | LinkGate = Gate(shares, waits) if link is None else LinkGate(shares[0], link)
@@ -149,7 +150,7 @@ def move_shared(
             gate.activated()
             for worker, _ in zip(workers, turns(shares), strict=True):
                 active = np.uint64(worker.own.value("active"))
-                worker.launch("merge_active", n, active, worker.shown, np.uint32(devices))
+                worker.kernels["merge_active"](n, active, worker.shown, np.uint32(devices))
         gate.mark()
         # Waits for all devices, which have read what they need of each other's memory.
         found = [
@@ -176,7 +177,6 @@ def move_shared(
 
 
 def refine_shared(
-    kernels: Kernels,
     shares: Sequence[Share],
     options: Options,
     total: int,
@@ -189,7 +189,7 @@ def refine_shared(
     salt = rules.salt(shares[0].level.cycle, rules.REFINE_SWEEP, options.seed)
     for share in turns(shares):
         rule = start_refinement(share.memory, share.level, options, total)
-        worker = Worker(kernels, share, "weigh_own", "refine_round", "join_round")
+        worker = Worker(share, "weigh_own", "refine_round", "join_round")
         worker.names.extend(REFINE_ARRAYS)
         worker.prepare(rule, salt)
         worker.run("weigh_own")

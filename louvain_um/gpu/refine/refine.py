@@ -1,4 +1,4 @@
-"""Leiden's refinement on the device: launches `refine.cu`; the twin of `louvain_um.cpu.refine`."""
+"""Leiden's refinement on the device: launches `refine.cu`, the counterpart of `cpu.refine`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.core import rules
-from louvain_um.core.objectives.problem import Problem
-from louvain_um.gpu.level import GpuLevel, or_null
+from louvain_um.gpu.level import DeviceRun, GpuLevel, or_null
+from louvain_um.gpu.move.arguments import new_control, queue_entries, refine_rule
 from louvain_um.gpu.move.extended import refine_arrays, types_of
-from louvain_um.gpu.move.structs import refine_rule
+from louvain_um.gpu.move.hub_tables import HubTables
 from louvain_um.gpu.relabel.relabel import new_sums
-from louvain_um.gpu.runtime.compile import Kernels
-from louvain_um.gpu.runtime.launch import (
-    THREADS,
-    HubTables,
-    carve,
-    grid_for,
-    joins,
-    new_control,
-    queue_entries,
-)
+from louvain_um.gpu.runtime.launch import Launch, carve
 from louvain_um.gpu.runtime.structs import Struct
 from louvain_um.options import Options
 from louvain_um.placement.memory.run_memory import RunMemory
@@ -49,12 +40,11 @@ def start_refinement(
     entries = queue_entries(n, queued)
     name = f"refined.{level.cycle}.{level.number}"
     level.refined = empty(name, "community", n, np.uint32)
+    arrays: Any
     if joined:
         width = np.dtype(level.sums).itemsize
         lengths = 2 * width * n, n, 4 * entries, 4 * entries, width * entries
-        arrays: tuple[Any, ...] = tuple(
-            carve(memory, REFINING, dict(zip(REFINE_ARRAYS, lengths, strict=True))).values()
-        )
+        arrays = carve(memory, REFINING, dict(zip(REFINE_ARRAYS, lengths, strict=True))).values()
     else:
         arrays = (
             empty("refined_totals", "community", 2 * n, level.sums, short_lived=True),
@@ -67,34 +57,25 @@ def start_refinement(
     return refine_rule(level, options, total, **dict(zip(names, arrays, strict=True)))
 
 
-def refine(
-    kernels: Kernels,
-    memory: RunMemory,
-    options: Options,
-    total: int,
-    level: GpuLevel,
-    problem: Problem,
-    low_scratch: bool = False,
-    queued: int = rules.SUB_ROUNDS,
-) -> None:
+def refine(run: DeviceRun, level: GpuLevel, queued: int = rules.SUB_ROUNDS) -> None:
     """Split communities into connected sub-communities; leaves `refined` on the level."""
-    joined = joins(level)
-    rule = start_refinement(memory, level, options, total, queued, joined=joined)
+    memory, extended = run.memory, run.problem.extended
+    rule = start_refinement(memory, level, run.options, run.total, queued, joined=level.joined)
     names: list[str] = []
-    if problem.extended:
-        rule, names = refine_arrays(memory, problem, level, rule)
+    if extended:
+        rule, names = refine_arrays(memory, run.problem, level, rule)
     else:
         level.found_sums = new_sums(memory)
-    kernel = kernels.get("refine", "refine", types_of(level) if problem.extended else level.types)
-    blocks = grid_for(kernels, kernel, level)
-    hubs = HubTables(memory, level, low_scratch)
+    launch = Launch(
+        "refine", "refine", types_of(level) if extended else level.types, most=level.most_blocks
+    )
+    hubs = HubTables(memory, level, run.low_scratch)
     control = new_control(memory, "refine_control")
-    arguments = (
+    launch(
         rule.argument, hubs.argument, np.int64(level.vertices), np.uint32(queued), control,
         or_null(level.loops), or_null(level.found_sums),
     )  # fmt: skip
-    kernel((blocks,), (THREADS,), arguments)
     if memory.mover:
         memory.mover.unmap_released()
     hubs.free()
-    memory.free(*([REFINING] if joined else REFINE_ARRAYS), *names, "refine_control")
+    memory.free(*([REFINING] if level.joined else REFINE_ARRAYS), *names, "refine_control")

@@ -1,6 +1,6 @@
 """Communities between levels, on the device (`relabel.cu`).
 
-The twin of relabelling and splitting in `louvain_um.cpu.refine`, and of
+The counterpart of relabelling and splitting in `louvain_um.cpu.refine`, and of
 `louvain_um.core.numbering`.
 """
 
@@ -12,17 +12,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.core.objectives.objective import Sums
+from louvain_um.core.objective import Sums
 from louvain_um.gpu.level import NULL, GpuLevel, or_null
 from louvain_um.gpu.memory.graph_stats import HUB_DEGREE, DegreeStats, wedge_draws
-from louvain_um.gpu.runtime.compile import Kernel, Kernels
 from louvain_um.gpu.runtime.kernel_list import (
     PACKED,
     PACKED_OFFSETS32,
     PACKED_WEIGHTS16,
     WEIGHTS8_TARGETS24,
 )
-from louvain_um.gpu.runtime.launch import THREADS, grid_for
+from louvain_um.gpu.runtime.launch import THREADS, Launch
 from louvain_um.placement.memory.run_memory import RunMemory
 
 FORMS: Final = {
@@ -30,7 +29,7 @@ FORMS: Final = {
     PACKED_OFFSETS32: 2,
     **dict.fromkeys(WEIGHTS8_TARGETS24, 3),
 }
-"""How `split_communities` tells levels in fewer bytes apart."""
+"""How `split_communities` distinguishes levels in fewer bytes."""
 
 RELABEL_RESULT: Final = np.dtype(
     [
@@ -66,27 +65,23 @@ def sums_in(result: Any) -> Sums:
     return Sums(int(sums["inside"]), squares, int(sums["communities"]))
 
 
-def blocks_for(kernels: Kernels, kernel: Kernel, vertices: int) -> int:
-    """Return the number of blocks for so many vertices: at most those resident at once."""
-    return max(1, min(kernels.resident_blocks(kernel, THREADS), vertices // VERTICES_A_BLOCK))
-
-
-def run(kernels: Kernels, name: str, vertices: int, *arguments: Any) -> None:
+def run(name: str, vertices: int, *arguments: Any) -> None:
     """Launch a kernel that reads no arcs; the number of vertices is its first argument."""
-    kernel = kernels.get("relabel", name)
-    blocks = blocks_for(kernels, kernel, vertices)
-    kernel((blocks,), (THREADS,), (np.int64(vertices), *arguments))
+    launch_over(name, vertices)(np.int64(vertices), *arguments)
 
 
-def relabel_communities(
-    kernels: Kernels, memory: RunMemory, level: GpuLevel, numbers: Any, new_start: Any
-) -> Any:
+def launch_over(name: str, vertices: int) -> Launch:
+    """Return a kernel that reads no arcs, with a grid for so many vertices."""
+    return Launch("relabel", name, most=vertices // VERTICES_A_BLOCK)
+
+
+def relabel_communities(memory: RunMemory, level: GpuLevel, numbers: Any, new_start: Any) -> Any:
     """Write the communities that the next level starts in, each named by its smallest vertex."""
     first = memory.empty("first", "scratch", level.vertices, np.uint32)
     found = level.found_sums
     result = new_result(memory) if found is None else found
     arguments = (level.labels, numbers, first, new_start, result)
-    run(kernels, "relabel_communities", level.vertices, *arguments)
+    run("relabel_communities", level.vertices, *arguments)
     memory.free("first")
     return result
 
@@ -99,68 +94,65 @@ def relabelled_sums(memory: RunMemory, level: GpuLevel, result: Any) -> Sums | N
     return sums
 
 
-def community_sums(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> Sums:
+def community_sums(memory: RunMemory, level: GpuLevel) -> Sums:
     """Return the sums of the communities that a level starts in."""
     n = level.vertices
     totals = memory.empty("start_totals", "scratch", n, level.sums)
     used = memory.empty("start_used", "scratch", n, np.uint32)
     result = new_result(memory)
-    kernel = kernels.get("relabel", "sum_communities", level.types)
-    kernel(
-        (grid_for(kernels, kernel, level),),
-        (THREADS,),
-        (
-            np.int64(n), level.offsets, level.targets, or_null(level.weights_argument),
-            or_null(level.loops), or_null(level.degrees), level.start, totals, used, result,
-        ),
+    launch = Launch("relabel", "sum_communities", level.types, most=level.most_blocks)
+    launch(
+        np.int64(n), level.offsets, level.targets, or_null(level.weights_argument),
+        or_null(level.loops), or_null(level.degrees), level.start, totals, used, result,
     )  # fmt: skip
     sums = sums_in(result)
     memory.free("start_totals", "start_used", "relabel_result")
     return sums
 
 
-def split(kernels: Kernels, memory: RunMemory, level: GpuLevel, labels: Any) -> None:
+def split(memory: RunMemory, level: GpuLevel, labels: Any) -> None:
     """Label each connected part of a community of a level with its smallest member, in place."""
     parents = memory.empty("parents", "scratch", level.vertices, np.uint32)
     result = new_result(memory)
-    kernel = kernels.get("relabel", "split_communities")
     form, first = np.uint32(FORMS.get(level.types, 0)), None
     if level.fixed is not None:
         first = memory.empty("first", "scratch", level.vertices, np.uint32)
     fixed = or_null(level.fixed), or_null(first)
     heads = or_null(level.weights_argument if level.compact else None)
-    arguments = (level.offsets, level.targets, heads, form, *fixed, labels, parents, result)
-    blocks = grid_for(kernels, kernel, level)
-    kernel((blocks,), (THREADS,), (np.int64(level.vertices), *arguments))
+    launch = Launch("relabel", "split_communities", most=level.most_blocks)
+    launch(
+        np.int64(level.vertices), level.offsets, level.targets, heads, form, *fixed, labels,
+        parents, result,
+    )  # fmt: skip
     memory.free("parents", "relabel_result", *(["first"] if first is not None else []))
 
 
-def components(kernels: Kernels, memory: RunMemory, level: GpuLevel) -> None:
+def components(memory: RunMemory, level: GpuLevel) -> None:
     """Take the connected parts of the communities of a level as `refined`."""
     n, name = level.vertices, f"refined.{level.cycle}.{level.number}"
     level.refined = memory.empty(name, "community", n, np.uint32)
-    run(kernels, "follow", n, NULL, level.labels, level.refined)
-    split(kernels, memory, level, level.refined)
+    run("follow", n, NULL, level.labels, level.refined)
+    split(memory, level, level.refined)
 
 
-def compose(kernels: Kernels, path: Sequence[GpuLevel], labels: Any) -> None:
+def compose(path: Sequence[GpuLevel], labels: Any) -> None:
     """Write the community of each of the input's vertices after a path of levels."""
     maps = [level.numbers for level in path[:-1]]
     if path[-1].start is not None:
         maps.append(path[-1].start)
     while len(maps) > 2:
         last, before = maps.pop(), maps[-1]
-        run(kernels, "follow", path[len(maps) - 1].vertices, last, before, before)
+        run("follow", path[len(maps) - 1].vertices, last, before, before)
     whole = or_null(maps.pop() if maps else None)
-    run(kernels, "follow", path[0].vertices, whole, maps[0] if maps else NULL, labels)
+    run("follow", path[0].vertices, whole, maps[0] if maps else NULL, labels)
 
 
-def identity(kernels: Kernels, numbers: Any) -> None:
+def identity(numbers: Any) -> None:
     """Set each vertex's number to the vertex itself."""
-    run(kernels, "follow", len(numbers), NULL, NULL, numbers)
+    run("follow", len(numbers), NULL, NULL, numbers)
 
 
-def number_by_size(kernels: Kernels, memory: RunMemory, labels: Any) -> None:
+def number_by_size(memory: RunMemory, labels: Any) -> None:
     """Renumber communities by descending size, ties by their smallest member, in place."""
     n = len(labels)
     if n == 0:
@@ -171,17 +163,17 @@ def number_by_size(kernels: Kernels, memory: RunMemory, labels: Any) -> None:
     first = memory.empty("first_by_label", "scratch", n, np.uint32)
     ranks = memory.empty("ranks", "scratch", n + 1, np.uint32)
     result = new_result(memory)
-    kernel = kernels.get("relabel", "rank_communities")
-    partials = memory.empty("partials", "scratch", blocks_for(kernels, kernel, n), np.uint32)
-    run(kernels, "rank_communities", n, labels, sizes, first, ranks, partials, result)
+    rank = launch_over("rank_communities", n)
+    partials = memory.empty("partials", "scratch", rank.blocks, np.uint32)
+    rank(np.int64(n), labels, sizes, first, ranks, partials, result)
     count = int(result.get().view(RELABEL_RESULT)[0]["communities"])
     keys = memory.empty("community_keys", "scratch", count, np.uint64)
-    run(kernels, "key_communities", n, labels, sizes, first, ranks, keys)
+    run("key_communities", n, labels, sizes, first, ranks, keys)
     with sort_workspace(memory):
         keys.sort()
     # Sizes are part of the keys now: their array holds the new numbers.
     arguments = (np.int64(count), keys, first, ranks, sizes, labels, result)
-    run(kernels, "number_communities", n, *arguments)
+    run("number_communities", n, *arguments)
     memory.free("sizes_by_label", "first_by_label", "ranks", "relabel_result", "partials")
     memory.free("community_keys")
 
@@ -204,18 +196,64 @@ def sort_workspace(memory: RunMemory) -> Iterator[None]:
         memory.free(*taken)  # the next user of this memory comes later in the stream
 
 
-def survey(kernels: Kernels, offsets: Any, targets: Any) -> DegreeStats:
+def survey(offsets: Any, targets: Any) -> DegreeStats:
     """Return statistics of a graph's degrees, and of triangles as `sampled_clustering` does."""
     import cupy
 
     stats = cupy.zeros(6, np.uint64)
-    run(kernels, "survey_degrees", len(offsets) - 1, offsets, np.uint64(HUB_DEGREE), stats)
+    run("survey_degrees", len(offsets) - 1, offsets, np.uint64(HUB_DEGREE), stats)
     if arcs := len(targets):
         # A thread has one pair: its reads follow from each other.
-        kernel, draws = kernels.get("relabel", "sample_wedges"), wedge_draws()
+        draws = wedge_draws()
         wedges = draws.shape[1]
-        blocks = min(-(-wedges // THREADS), kernels.resident_blocks(kernel, THREADS))
-        arguments = (offsets, targets, np.int64(arcs), cupy.asarray(draws), stats[4:])
-        kernel((blocks,), (THREADS,), (np.int64(wedges), *arguments))
-    max_degree, squares, isolated, hub_arcs, apart, joined = stats.tolist()
-    return DegreeStats(max_degree, squares, isolated, hub_arcs, joined / max(apart, 1))
+        launch = Launch("relabel", "sample_wedges", most=-(-wedges // THREADS))
+        launch(np.int64(wedges), offsets, targets, np.int64(arcs), cupy.asarray(draws), stats[4:])
+    max_degree, squares, isolated, hub_arcs, open_wedges, joined = stats.tolist()
+    return DegreeStats(max_degree, squares, isolated, hub_arcs, joined / max(open_wedges, 1))
+
+
+class Join:
+    """Finds the communities that the next level's vertices start in, by Leiden."""
+
+    def __init__(self, memory: RunMemory, level: GpuLevel, numbers: Any) -> None:
+        self.memory = memory
+        self.level = level
+        self.numbers = numbers
+        self.start: Any = None
+        self.sums: Any = None
+
+    def launch(self, vertices: int) -> None:
+        """Launch it, for a level of so many vertices, or fewer."""
+        level, memory = self.level, self.memory
+        if level.refined is not None:
+            name = start_after(level)
+            self.start = memory.empty(name, "community", vertices, np.uint32)
+            self.sums = relabel_communities(memory, level, self.numbers, self.start)
+
+    def finish(self, coarse: GpuLevel) -> GpuLevel:
+        """Give them to the next level, and this level the numbers; wait for the device."""
+        level = self.level
+        if level.refined is not None:
+            if self.start is None:
+                self.launch(coarse.vertices)
+            else:
+                self.start = self.memory.shrink(start_after(level), coarse.vertices)
+            coarse.start = self.start
+            coarse.start_sums = relabelled_sums(self.memory, level, self.sums)
+        level.numbers, level.refined = self.numbers, None
+        return coarse
+
+    def discard(self) -> None:
+        """Free what was launched for nothing, and what it was made of."""
+        level = self.level
+        if level.refined is not None:
+            sums = "relabel_result" if level.found_sums is None else "found_sums"
+            self.memory.free(f"refined.{level.cycle}.{level.number}", sums)
+            if self.start is not None:
+                self.memory.free(start_after(level))
+            level.refined = level.found_sums = None
+
+
+def start_after(level: GpuLevel) -> str:
+    """Return the name of the communities that the next level starts in."""
+    return f"start.{level.cycle}.{level.number + 1}"

@@ -24,7 +24,7 @@ import numpy as np
 
 from louvain_um.errors import KernelCompileError
 from louvain_um.events import Event, Observer
-from louvain_um.gpu.runtime import compile, image_cache, images
+from louvain_um.gpu.runtime import compile, compile_cache
 from louvain_um.gpu.runtime.nvrtc import Image
 from louvain_um.profiling.sources.source import SourceUnavailableError
 from louvain_um.profiling.sources.tracer.rewrite import Rewritten, rewritten
@@ -155,14 +155,14 @@ class TracedKernels(compile.Kernels):
 
     def _image(self, source: str, names: tuple[str, ...], architecture: str) -> Image:
         virtual = architecture.replace("=sm_", "=compute_")
-        ptx = images.cached_image(source, names, virtual, self.folder)
+        ptx = compile_cache.cached_image(source, names, virtual, self.folder)
         try:
             done = rewritten(ptx.code.rstrip(b"\0").decode(), log=self.log)
             code = finish(done.text)
         except (PtxError, KernelCompileError) as error:
             for name in names:
                 self.register.left[f"{source}.cu: {name}"] = str(error).splitlines()[0]
-            return images.cached_image(source, names, architecture, self.folder)
+            return compile_cache.cached_image(source, names, architecture, self.folder)
         self._rewritten[tuple(ptx.names.values())] = done
         return Image(code, ptx.names)
 
@@ -175,8 +175,8 @@ def finish(ptx: str) -> bytes:
     release = runtime.driverGetVersion()
     text = for_driver(ptx, (release // 1000, release % 1000 // 10)).encode() + b"\0"
     key = hashlib.sha256(text + Device().compute_capability.encode()).hexdigest()[:40]
-    file = image_cache.cache_folder() / f"{key}.image"
-    kept = image_cache.load(file)
+    file = compile_cache.cache_folder() / f"{key}.image"
+    kept = compile_cache.load(file)
     if kept is None:
         try:
             link = LinkState()
@@ -186,7 +186,7 @@ def finish(ptx: str) -> bytes:
             raise KernelCompileError(
                 f"the driver rejected the instrumented code: {error}"
             ) from error
-        image_cache.save(file, kept)
+        compile_cache.save(file, kept)
     return kept.code
 
 

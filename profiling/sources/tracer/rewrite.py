@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from louvain_um.gpu.runtime import image_cache
+from louvain_um.gpu.runtime import compile_cache
 from louvain_um.gpu.runtime.nvrtc import Image
 from louvain_um.profiling.sources.tracer import snippet
 from louvain_um.profiling.sources.tracer.instructions import (
@@ -117,8 +117,8 @@ def rewritten(ptx: str, *, log: bool = False) -> Rewritten:
     """Return an instrumented module: from the cache, or rewritten now and cached."""
     text = f"{_edition()} {log}\n{ptx}"
     key = hashlib.sha256(text.encode()).hexdigest()[:40]
-    file = image_cache.cache_folder() / f"{key}.rewritten"
-    found = image_cache.load(file)
+    file = compile_cache.cache_folder() / f"{key}.rewritten"
+    found = compile_cache.load(file)
     if found is not None:
         about = json.loads(found.names["about"])
         return Rewritten(
@@ -126,7 +126,7 @@ def rewritten(ptx: str, *, log: bool = False) -> Rewritten:
         )
     done = rewrite(ptx, log=log)
     about = {"functions": done.functions, "sites": dict(done.sites), "left": dict(done.left)}
-    image_cache.save(file, Image(done.text.encode(), {"about": json.dumps(about)}))
+    compile_cache.save(file, Image(done.text.encode(), {"about": json.dumps(about)}))
     return done
 
 

@@ -7,7 +7,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, stencil
-from louvain_um.gpu import engine
+from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import limits
 from louvain_um.gpu.memory import (
     array_specs,
@@ -17,7 +17,8 @@ from louvain_um.gpu.memory import (
     packed,
     shape,
 )
-from louvain_um.gpu.runtime import launch
+from louvain_um.gpu.move import arguments
+from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
 from louvain_um.placement.model import cost
@@ -39,12 +40,12 @@ def as_if_larger(monkeypatch):
     for module in (array_specs, coarse_bytes, level_room):
         monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, small=1 << 10))
-    small = replace(engine.LIMITS, small=1 << 10)
-    for module in (engine, coarse_bytes, coarse_memory, shape):
+    small = replace(preparation.LIMITS, small=1 << 10)
+    for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", small)
     monkeypatch.setattr(packed, "OFFSETS_SHARE", 1 << 40)
-    monkeypatch.setattr(launch, "QUEUE_BLOCK", 1 << 8)
-    monkeypatch.setattr(launch, "MOST_QUEUED", 1 << 7)
+    monkeypatch.setattr(arguments, "QUEUE_BLOCK", 1 << 8)
+    monkeypatch.setattr(arguments, "MOST_QUEUED", 1 << 7)
 
 
 def squeezed(monkeypatch, graph, method, budget):

@@ -11,15 +11,16 @@ from louvain_um.core import rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.events import ignore
 from louvain_um.generators import lfr
-from louvain_um.gpu.aggregate import kernel_arguments, targets24
+from louvain_um.gpu.aggregate import kernel_arguments
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import short_weights
+from louvain_um.gpu.move import arguments
 from louvain_um.gpu.relabel import relabel
-from louvain_um.gpu.runtime import launch
+from louvain_um.gpu.runtime.compile import using
 from louvain_um.graph.graph import Graph
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
 from tests.gpu_emulated.memory.less_memory import GRAPHS, squeezed
@@ -53,7 +54,7 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     widths = {array.name: array.itemsize for array in plan.arrays}
     assert widths["sizes"] == (1 if np.diff(graph.offsets).max() < 256 else 4)
     assert "degrees.0" not in sizes
-    assert sizes["queue"] == launch.queue_entries(graph.n_vertices, 1) < graph.n_vertices
+    assert sizes["queue"] == arguments.queue_entries(graph.n_vertices, 1) < graph.n_vertices
     assert any("offsets 4 instead of 8" in note for note in plan.notes)
 
 
@@ -86,7 +87,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
     budget = "55%" if weights and method == "leiden" else "45%"
     one, options = squeezed(monkeypatch, graph, method, budget)
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 12)
-    monkeypatch.setattr(targets24, "MOST_VERTICES", most)
+    monkeypatch.setattr(kernel_arguments, "MOST_VERTICES", most)
     levels, grown = list[tuple[str, int, int, int]](), list[bool]()
     aggregate, grow = GpuEngine.aggregate, CoarseRows.grow
     split, real_split = list[str](), relabel.split
@@ -103,9 +104,9 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
         grow(rows, capacity, used)
         grown.append(rows.targets24)
 
-    def splitting(kernels, memory, level, labels):
+    def splitting(memory: RunMemory, level: GpuLevel, labels: Any) -> None:
         split.append(level.types)
-        real_split(kernels, memory, level, labels)
+        real_split(memory, level, labels)
 
     monkeypatch.setattr(relabel, "split", splitting)
     monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
@@ -169,10 +170,12 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
 def test_a_queue_holds_what_any_sub_round_of_a_block_may_bring():
     """Sampled from what was counted for all blocks; a salt permutes the blocks."""
     random = np.random.default_rng(1)
-    for block in random.integers(0, (1 << 32) // launch.QUEUE_BLOCK, 40):
-        x = np.arange(launch.QUEUE_BLOCK, dtype=np.uint32) + np.uint32(block * launch.QUEUE_BLOCK)
+    for block in random.integers(0, (1 << 32) // arguments.QUEUE_BLOCK, 40):
+        x = np.arange(arguments.QUEUE_BLOCK, dtype=np.uint32) + np.uint32(
+            block * arguments.QUEUE_BLOCK
+        )
         assert rules.mix32(int(x[7])) == mixed(x)[7]
-        assert np.bincount(mixed(x) & 7).max() <= launch.MOST_QUEUED
+        assert np.bincount(mixed(x) & 7).max() <= arguments.MOST_QUEUED
 
 
 def mixed(x):
@@ -229,8 +232,8 @@ def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(monkeypatch
     mover = SimpleNamespace(unmapped_from=unmapped_from)
     memory: Any = SimpleNamespace(mover=mover, empty=empty, free=lambda *names: None)
 
-    def get(source, name, types):
-        def launch(*_):
+    def get(source: str, name: str, types: str, observer: Any) -> Any:
+        def launch(*_: Any) -> None:
             found.append((aggregation.value("near"), aggregation.value("far_targets")))
 
         wanted[launch] = blocks[name]
@@ -242,8 +245,8 @@ def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(monkeypatch
         cycle=0, number=0, vertices=1 << 20, arcs=1 << 24, sums=np.uint32, offsets=None,
         targets=None, weights=None, loops=None, degrees=None,
     )  # fmt: skip
-    with emulated_devices(monkeypatch, {}, 1):
-        aggregation = Aggregation(kernels, memory, level)
+    with emulated_devices(monkeypatch, {}, 1), using(kernels):
+        aggregation = Aggregation(memory, level)
         for name in blocks:
             aggregation.launch(name)
     assert left == ["aggregate_partials"]

@@ -12,7 +12,7 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
-from louvain_um.gpu import engine
+from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import kernel_arguments, limits, reaggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
@@ -75,9 +75,9 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, emulat
         monkeypatch.setattr(hierarchy.Run, "quality", lost)
     made: dict[str, list[int]] = {"from_input": [], "restore": []}
 
-    def watched(name, real):
-        def watching(*given):
-            made[name].append(given[3].number)
+    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def watching(*given: Any) -> Any:
+            made[name].append(given[2].number)
             return real(*given)
 
         return watching
@@ -133,7 +133,11 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
     graph = GRAPHS["mesh"]()
     one, options = squeezed(monkeypatch, graph, method, "60%")
     waits, taken, begun = list[str](), list[int](), list[list[str]]()
-    synchronize, empty, go_ahead = cuda_calls.synchronize, RunMemory.empty, GpuEngine.go_ahead
+    synchronize, empty, use_move_time = (
+        cuda_calls.synchronize,
+        RunMemory.empty,
+        GpuEngine.use_move_time,
+    )
 
     def waiting():
         waits.append("synchronize")
@@ -146,11 +150,11 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
 
     def going(run, level):
         before = len(kernels.launched), len(waits), len(taken)
-        go_ahead(run, level)
+        use_move_time(run, level)
         begun.append([kernel for _, kernel in kernels.launched[before[0] :]])
         assert len(waits) == before[1]
         assert sum(taken[before[2] :]) <= level_room.early_bytes(level, leiden=method == "leiden")
-        small = level.arcs <= run.limits.small
+        small = level.arcs <= run.run.limits.small
         # Of a larger level, the aggregation only begins.
         steps = ["refine"] if method == "leiden" else []
         steps += ["aggregate_small"] if small else ["number_labels"]
@@ -161,7 +165,7 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
 
     monkeypatch.setattr(cuda_calls, "synchronize", waiting)
     monkeypatch.setattr(RunMemory, "empty", taking)
-    monkeypatch.setattr(GpuEngine, "go_ahead", going)
+    monkeypatch.setattr(GpuEngine, "use_move_time", going)
     if not room:
         monkeypatch.setattr(Mover, "largest_gap", 0)
     with (
@@ -192,8 +196,8 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, em
     as_if_larger(monkeypatch)
     made, real = list[int](), reaggregate.from_input
 
-    def watching(*given):
-        made.append(given[3].number)
+    def watching(*given: Any) -> Any:
+        made.append(given[2].number)
         return real(*given)
 
     monkeypatch.setattr(reaggregate, "from_input", watching)
@@ -270,7 +274,7 @@ def test_rows_grow_beside_the_kernel_that_fills_them(monkeypatch, emulated):
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 16))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
     one, options = squeezed(monkeypatch, graph, "leiden", "25%")
-    monkeypatch.setattr(engine, "LIMITS", replace(engine.LIMITS, chunk=1 << 11))
+    monkeypatch.setattr(preparation, "LIMITS", replace(preparation.LIMITS, chunk=1 << 11))
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, chunk=1 << 11))
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 8)
     grown, real = list[float](), RowGrowth.leave

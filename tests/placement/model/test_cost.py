@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 from declared_cases import arrays
 
-from louvain_um.core.array_names import identity
-from louvain_um.core.array_spec import ArraySpec
+from louvain_um.core.array_spec import ArraySpec, identity
 from louvain_um.placement.layout import fit, lay_out
 from louvain_um.placement.machine.profiles import H200, P4000
 from louvain_um.placement.model import cost

@@ -8,8 +8,7 @@ import pytest
 from declared_cases import arrays, plan
 
 import louvain_um as lu
-from louvain_um.core.array_names import identity
-from louvain_um.core.array_spec import STAGES, ArraySpec
+from louvain_um.core.array_spec import STAGES, ArraySpec, identity
 from louvain_um.core.ledger import GROUPS
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.memory.shape import Shape

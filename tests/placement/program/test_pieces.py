@@ -5,7 +5,7 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
-from louvain_um.gpu.runtime import images, nvrtc
+from louvain_um.gpu.runtime import compile_cache, nvrtc
 from louvain_um.options import Budget
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.policy.policy import Placement, Policy
@@ -35,7 +35,7 @@ __global__ void sum(const T* data, unsigned long long count, unsigned pages, T* 
 @pytest.mark.parametrize("architecture", [75, 80, 90, 100])
 def test_the_loop_compiles_for_every_architecture(architecture):
     try:
-        option = images.target(architecture)
+        option = compile_cache.target(architecture)
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
     names = ["sum<float>", "sum<unsigned>"]

@@ -121,7 +121,7 @@ def test_plans_of_a_recording_are_those_of_its_graph(graph, trace, policy, share
 
 def test_tables_of_hubs_are_as_large_as_the_engine_s(graph, monkeypatch):
     monkeypatch.setattr(
-        "louvain_um.gpu.runtime.launch.SMALL_LEVEL_SLOTS", 1
+        "louvain_um.gpu.move.hub_tables.SMALL_LEVEL_SLOTS", 1
     )  # which small graphs never exceed
     recorded = {array.name: array.nbytes for array in record(graph).arrays}
     for array in declare(measure(graph, "louvain").shape):

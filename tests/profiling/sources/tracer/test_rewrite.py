@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime import images, kernel_list, nvrtc
+from louvain_um.gpu.runtime import compile_cache, kernel_list, nvrtc
 from louvain_um.profiling.sources.tracer.kernels import for_driver, isa
 from louvain_um.profiling.sources.tracer.rewrite import rewrite
 from louvain_um.profiling.sources.tracer.snippet import SYMBOL
@@ -43,12 +43,12 @@ def kernel(*body, name="k"):
     )
 
 
-def ptx_of(source, names, folder=images.FOLDER):
+def ptx_of(source: str, names: list[str], folder: Path = compile_cache.FOLDER) -> str:
     try:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
-    image = images.cached_image(source, names, "--gpu-architecture=compute_90", folder)
+    image = compile_cache.cached_image(source, names, "--gpu-architecture=compute_90", folder)
     return image.code.rstrip(b"\0").decode()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from louvain_um.gpu.runtime import image_cache
+from louvain_um.gpu.runtime import compile_cache
 from louvain_um.profiling.sources.tracer import rewrite as module
 from louvain_um.profiling.sources.tracer.rewrite import rewrite
 from louvain_um.profiling.sources.tracer.tokenizer import PtxError
@@ -19,7 +19,7 @@ ld.param.u64 %rd1, [p]; mov.u32 %r1, 0; st.global.u32 [%rd1], %r1; ret; }
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path):
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path))
-    return image_cache.cache_folder()
+    return compile_cache.cache_folder()
 
 
 def test_the_second_time_nothing_is_rewritten(monkeypatch, folder):

@@ -56,7 +56,7 @@ def _squares(values, parts):
         if value == 0:
             continue
         high, low = value >> 27, value & (2**27 - 1)
-        # Σ low² may pass 2⁶⁴: its halves are summed apart.
+        # Σ low² may pass 2⁶⁴: its halves are summed separately.
         square = low * low
         parts[0] += high * high
         parts[1] += high * low

@@ -1,18 +1,19 @@
-"""CUDA sources to images: compiled by NVRTC, cached on disk."""
+"""CUDA sources to images, compiled by NVRTC, and their cache on disk, one file per image."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from louvain_um.core import private_files
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.runtime import image_cache
 from louvain_um.gpu.runtime.nvrtc import Image, compile_source, compiler
 
 FOLDER: Final = Path(__file__).parents[1]
@@ -94,7 +95,7 @@ def image_file(
 ) -> Path:
     """Return where an image is cached, whether or not it is there; parameters as of `build`."""
     name = digest(source, expressions, architecture, folder, front)
-    return image_cache.cache_folder() / f"{name}.image"
+    return cache_folder() / f"{name}.image"
 
 
 def cached_image(
@@ -106,11 +107,37 @@ def cached_image(
 ) -> Image:
     """Return what `build` returns, from the cache if it is there; else it is cached."""
     file = image_file(source, expressions, architecture, folder, front)
-    image = image_cache.load(file)
+    image = load(file)
     if image is None:
         with private_files.made_once(file):
-            image = image_cache.load(file)
+            image = load(file)
             if image is None:
                 image = build(source, expressions, architecture, folder, front)
-                image_cache.save(file, image)
+                save(file, image)
     return image
+
+
+def cache_folder() -> Path:
+    """Return the folder of compiled kernels: LOUVAIN_UM_CACHE or the user's cache folder."""
+    chosen = os.environ.get("LOUVAIN_UM_CACHE")
+    if chosen:
+        return Path(chosen) / "kernels"
+    home = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "louvain-um" / "kernels"
+
+
+def load(file: Path) -> Image | None:
+    """Return a cached image, or None if there is none or the file is damaged or not private."""
+    with suppress(ValueError, KeyError, TypeError):
+        head, _, code = (private_files.read(file) or b"").partition(b"\n")
+        entry = json.loads(head)
+        if entry["sha256"] == hashlib.sha256(code).hexdigest():
+            return Image(code, entry["names"])
+    return None
+
+
+def save(file: Path, image: Image) -> None:
+    """Write an image for later processes; a full or read-only disk is no error."""
+    entry = {"sha256": hashlib.sha256(image.code).hexdigest(), "names": dict(image.names)}
+    with suppress(OSError):
+        private_files.write(file, json.dumps(entry).encode() + b"\n" + image.code)

@@ -1,4 +1,4 @@
-"""Arguments of moving and refinement: the structures that their kernels take by value."""
+"""Arguments of moving and refinement: structures by value, the control block, the queue."""
 
 from __future__ import annotations
 
@@ -10,6 +10,36 @@ from louvain_um.core import rules
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.options import Options
+from louvain_um.placement.memory.run_memory import RunMemory
+
+BINS: Final = 7
+"""Degree bins (`bins.cuh`)."""
+
+QUEUE_BLOCK: Final = 1 << 16
+MOST_QUEUED: Final = 8566
+"""Of any 2¹⁶ vertices from a multiple of that on, at most so many are in one of 8 sub-rounds,
+whatever the salt: counted for all 2³² hashes, of which a salt permutes such blocks."""
+
+CONTROL: Final = np.dtype(
+    [
+        ("barrier", np.uint32, 2),
+        ("counts", np.uint32, 32 * 7),
+        ("work", np.uint32, 32 * 7),
+        ("gain", np.int64, 2),
+        ("moves", np.uint64, 2),
+        ("total_moves", np.uint64),
+        ("total_gain", np.int64),
+        ("visited", np.uint64),
+        ("iterations", np.uint64),
+        ("batch_end", np.uint64),
+        ("round_begin", np.uint32),
+        ("tail", np.uint32),
+        ("ended", np.uint64, 128),
+        ("moved", np.uint64, 128),
+        ("read_again", np.uint64),
+    ]
+)
+"""`Control` of bins.cuh."""
 
 MOVE_RULE: Final = layout(
     **pointers(
@@ -43,16 +73,14 @@ def rate_of(options: Options, total: int) -> float:
     return options.resolution / total if total else 0.0
 
 
-def move_rule(
-    level: GpuLevel, options: Options, total: int, sizes: Any, queue: Any, proposed: Any
-) -> Struct:
-    """Return the rule of moving on a level that has labels and totals."""
+def move_rule(level: GpuLevel, options: Options, total: int, arrays: Any) -> Struct:
+    """Return the rule of moving on a level that has labels and totals, with `MoveArrays`."""
     return Struct(
         MOVE_RULE,
         offsets=level.offsets, targets=level.targets, weights=level.weights_argument,
-        degrees=level.degrees, labels=level.labels, totals=level.totals, sizes=sizes, queue=queue,
-        proposed=proposed, rate=rate_of(options, total), total=float(total), seed=options.seed,
-        byte_sizes=level.byte_sizes,
+        degrees=level.degrees, labels=level.labels, totals=level.totals, sizes=arrays.sizes,
+        queue=arrays.queue, proposed=arrays.proposed, rate=rate_of(options, total),
+        total=float(total), seed=options.seed, byte_sizes=level.byte_sizes,
     )  # fmt: skip
 
 
@@ -66,3 +94,22 @@ def refine_rule(level: GpuLevel, options: Options, total: int, **arrays: Any) ->
         salt=rules.salt(level.cycle, rules.REFINE_SWEEP, options.seed),
         sub_rounds=rules.SUB_ROUNDS, sub_round=0, **arrays,
     )  # fmt: skip
+
+
+def queued_at_once(vertices: int, *, low_scratch: bool) -> int:
+    """Return how many sub-rounds of a level are queued at a time."""
+    return 1 if low_scratch and vertices > QUEUE_BLOCK else rules.SUB_ROUNDS
+
+
+def queue_entries(vertices: int, queued: int) -> int:
+    """Return the most vertices that are queued at a time."""
+    if queued == rules.SUB_ROUNDS:
+        return vertices
+    return min(vertices, queued * MOST_QUEUED * -(-vertices // QUEUE_BLOCK))
+
+
+def new_control(memory: RunMemory, name: str = "control") -> Any:
+    """Return a zeroed control block; free it by name."""
+    control = memory.empty(name, "scratch", CONTROL.itemsize, np.uint8)
+    control.data.memset_async(0, control.nbytes)
+    return control

@@ -1,0 +1,203 @@
+"""Preparing a run on a device: its plan, its kernels, its memory, and level 0 in place."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from louvain_um.core.objective import Problem, problem_of, takes_extended_rule
+from louvain_um.errors import OptionError
+from louvain_um.events import Event, Observer, array_listener
+from louvain_um.gpu.aggregate.aggregate import prepare
+from louvain_um.gpu.aggregate.limits import LIMITS, Limits, limits_within, low_scratch_limits
+from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.level import CXX, DeviceRun, GpuLevel, sum_type
+from louvain_um.gpu.memory import short_weights
+from louvain_um.gpu.memory.loading import adopt, cut, survey, upload
+from louvain_um.gpu.memory.packed import Packer
+from louvain_um.gpu.memory.run_plan import check_host_room, plan_run, without_graph
+from louvain_um.gpu.memory.shape import Shape
+from louvain_um.gpu.move.extended import load_masses
+from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
+from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.kernel_list import PACKED, PACKED_OFFSETS32, PACKED_WEIGHTS16
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.placement.layout import MANAGED
+from louvain_um.placement.machine.profiles import machine_for
+from louvain_um.placement.memory.guard import ballast, peer_for, peer_room
+from louvain_um.placement.memory.run_memory import RunMemory
+from louvain_um.placement.planner import Plan
+
+
+@dataclass(slots=True, kw_only=True)
+class Planned:
+    """The plan of a run, and the GPU whose memory it uses in addition, if any."""
+
+    plan: Plan
+    shape: Shape
+    peer: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Prepared:
+    """A run whose level 0 is in memory; without a plan, all is on devices, where it stays."""
+
+    run: DeviceRun
+    level: GpuLevel
+    planned: Planned | None = None
+    blocks: VertexBlocks | None = None
+
+
+def prepare_run(
+    graph: Graph | DeviceGraph, options: Options, observer: Observer, stack: ExitStack
+) -> Prepared:
+    """Plan a run on the current device, lay out its memory, and put the graph in place.
+
+    What the run holds is freed by `stack`.
+    """
+    import cupy
+
+    extended = takes_extended_rule(options)
+    if extended and isinstance(graph, DeviceGraph):
+        graph = graph.to_host()
+    problem = problem_of(graph, options)
+    if isinstance(graph, DeviceGraph):
+        # A kernel counts degrees for the plan; announce its compilation.
+        kernels.prepare([("relabel", "")], observer)
+    device = cupy.cuda.runtime.getDevice()
+    packer = Packer(graph)
+    planned = plan_of(graph, options, packer, device)
+    plan, shape = planned.plan, planned.shape
+    observer(Event(kind="plan", phase="load", plan=plan))
+    if extended and plan.out_of_core:
+        raise OptionError(
+            "device_budget",
+            options.device_budget,
+            "take memory='auto', raise device_budget, or use device='cpu'",
+            problem="policies that move vertex blocks to the device and back work for "
+            "modularity without constraints only",
+        )
+    compact = compact_types(plan, shape)
+    pages = plan.pages is not None
+    types, coarse = kernel_types(graph, LIMITS.small, extended=extended, pages=pages)
+    load_kernels(problem, options, observer, compact or types, *coarse)
+    unchanged = plan.in_core and not compact and not plan.pages
+    given = graph if isinstance(graph, DeviceGraph) and unchanged else None
+    layout = without_graph(plan) if given else plan.layout
+    if planned.peer is None:
+        check_host_room(layout)
+    stack.enter_context(held_ballast(plan, options, device))
+    memory = RunMemory(
+        layout,
+        device,
+        budget=plan.limit,
+        out_of_core=plan.out_of_core,
+        pages=plan.pages,
+        peer=planned.peer,
+        listener=array_listener(observer),
+    )
+    stack.callback(memory.close)
+    if plan.out_of_core:
+        kernels.prepare([("vertex_blocks", types), ("vertex_blocks", "")], observer)
+    if given:
+        level = adopt(memory, given)
+    else:
+        level = upload(memory, graph, packer=packer, compact=compact, extended=extended)
+    if extended and isinstance(graph, Graph):
+        load_masses(memory, graph, problem, level)
+    prepare(memory, level)
+    blocks = cut(memory, plan, graph, level, device) if plan.out_of_core else None
+    level.hub_arcs = shape.hub_arcs
+    level.byte_sizes = bool(compact) and shape.compacted().byte_sizes
+    run = DeviceRun(
+        options=options,
+        observer=observer,
+        problem=problem,
+        total=graph.total_weight,
+        memory=memory,
+        limits=aggregation_limits(plan, shape, LIMITS, options),
+        low_scratch=plan.low_scratch,
+    )
+    return Prepared(run=run, level=level, planned=planned, blocks=blocks)
+
+
+def plan_of(graph: Graph | DeviceGraph, options: Options, packer: Packer, device: int) -> Planned:
+    """Return the plan of a run, with another GPU's memory if that has the room."""
+    machine, peer = machine_for(device), peer_for(options.peer_memory, device)
+    if peer is not None:
+        plan, shape = plan_run(graph, options, machine.with_peer(), survey=survey, packer=packer)
+        if peer_room(peer) >= plan.beyond_bytes:
+            return Planned(plan=plan, shape=shape, peer=peer)
+    plan, shape = plan_run(graph, options, machine, survey=survey, packer=packer)
+    return Planned(plan=plan, shape=shape, peer=None)
+
+
+def load_kernels(problem: Problem, options: Options, observer: Observer, *types: str) -> None:
+    """Load the kernels for levels of these types, compiling them if needed."""
+    sources = ["move", "aggregate", "relabel"]
+    if options.method == "leiden":
+        sources.append("refine")
+    units = [(source, each) for source in sources for each in dict.fromkeys(types)]
+    if problem.extended:
+        moving = ("move", "refine")
+        units = [(s, f"{each}, Extended" if s in moving else each) for s, each in units]
+    kernels.prepare([*units, ("relabel", "")], observer)
+
+
+def kernel_types(
+    graph: Graph | DeviceGraph,
+    small: int,
+    *,
+    extended: bool = False,
+    pages: bool = False,
+    widths: tuple[int, ...] | None = None,
+) -> tuple[str, list[str]]:
+    """Return the template arguments of kernels on level 0, and those on coarse levels."""
+    sums = CXX[sum_type(graph, extended=extended)]
+    weights = "Unweighted" if graph.weights is None else CXX[graph.weights.dtype]
+    coarse = [f"{sums}, {sums}"]
+    if graph.n_arcs > small and not extended:
+        if widths is None:
+            widths = short_weights.widths(weighted=graph.weights is not None)
+        coarse += [f"Weights{8 * width}, {sums}" for width in widths]
+        if pages:
+            coarse.append(f"Weights8Targets24, {sums}")
+    return f"{weights}, {sums}", coarse
+
+
+def compact_types(plan: Plan, shape: Shape) -> str:
+    """Return the template arguments of kernels on an input in fewer bytes; empty for others."""
+    if not plan.compact:
+        return ""
+    if shape.weight_bytes:
+        return PACKED_WEIGHTS16[shape.sum_bytes // 8]
+    return PACKED if shape.sorts else PACKED_OFFSETS32
+
+
+def aggregation_limits(plan: Plan, shape: Shape, limits: Limits, options: Options) -> Limits:
+    """Return what bounds the memory of aggregation, as planned."""
+    near, far = shape.out_of_core_regions if plan.out_of_core else shape.coarse_regions
+    found = low_scratch_limits(shape.arcs) if plan.low_scratch else limits
+    widths = () if shape.extended else short_weights.widths(weighted=shape.weight_bytes > 0)
+    found = replace(found, short_weights=widths)
+    if plan.pages:  # rows take what they need
+        return limits_within(found, plan.pages.device, shape.sum_bytes)
+    found = replace(found, region_arcs=(near.arcs, far.arcs))
+    if options.method == "leiden" and plan.in_core:
+        found = replace(found, coarse_share=shape.coarse_shares.next_arcs)
+    return found
+
+
+def held_ballast(plan: Plan, options: Options, device: int) -> AbstractContextManager[Any]:
+    """Hold device memory, so that the run has less; refused where the driver would evict."""
+    if not options.ballast_bytes:
+        return nullcontext()
+    managed = sum(arena.capacity for arena in plan.layout if arena.placement.kind in MANAGED)
+    return ballast(
+        options.ballast_bytes,
+        managed,
+        device,
+        allow_driver_eviction=options.allow_driver_eviction,
+    )
