@@ -56,17 +56,6 @@ class Joins(NamedTuple):
     weights: I64
 
 
-class Round(NamedTuple):
-    """A sub-round: its vertices, queue[first:last]; `claim` counts vertices claimed, and joins."""
-
-    queue: U32
-    first: int
-    last: int
-    salt: np.uint32
-    number: int
-    claim: I64
-
-
 class SecondMasses(NamedTuple):
     """Second masses of vertices, communities and sub-communities, and their rate."""
 
@@ -110,11 +99,11 @@ def well_connected_by_both(external, total, community_total, rate, sub, communit
 
 
 @kernel()
-def decide(t, threads, rows, parts, tables, round_, joins, rule, second):
+def decide(t, threads, rows, parts, tables, sub_round, joins, rule, second):
     """List which single vertices join which sub-community."""
     begins, ends, targets, weights, degrees, _ = rows
     labels, totals, refined, sub_totals, sub_sizes, external_weight = parts
-    queue, first, last, salt, sub_round, claim = round_
+    queue, first, last, salt, number, claim = sub_round
     joined, joined_to, joined_weights = joins
     rate, _, seed = rule
     weighted = len(weights) > 0
@@ -162,7 +151,7 @@ def decide(t, threads, rows, parts, tables, round_, joins, rule, second):
                     continue
                 if score == best_score and not wins_tie(sub, best, seed):
                     continue
-                if sub_sizes[sub] == 1 and bucket(sub, salt, SUB_ROUNDS) == sub_round:
+                if sub_sizes[sub] == 1 and bucket(sub, salt, SUB_ROUNDS) == number:
                     continue
                 if second is None:
                     eligible = well_connected(
@@ -223,28 +212,28 @@ class RefinePhase:
         if len(level.second):
             masses = level.second, level.second_totals, level.second.copy()
             self.second = SecondMasses(*masses, host.problem.objective.second_rate)
-        parallel.run(start, host.threads, self.rows, tuple(self.parts))
+        # Numba takes plain tuples in a third of the time of records.
+        self.plain_parts, self.plain_joins = tuple(self.parts), tuple(self.joins)
+        parallel.run(start, host.threads, self.rows, self.plain_parts)
         self.salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, host.options.seed))
         active = np.full(n, ACTIVE, np.uint8)
         self.starts, _ = enqueue(host, level, active, proposed, self.queue, self.salt)
 
-    def decide(self, r: int) -> Joins:
-        """Return which single vertices of a sub-round join which sub-community."""
-        first, last = self.starts[r], self.starts[r + 1]
-        claim = np.zeros(2, np.int64)
-        round_ = Round(self.queue, first, last, self.salt, r, claim)
+    def decide(self, r: int) -> int:
+        """List in `joins` which single vertices of a sub-round join which sub-community."""
+        claim = np.zeros(2, np.int64)  # vertices claimed by threads, and joins
+        sub_round = self.queue, self.starts[r], self.starts[r + 1], self.salt, r, claim
         parallel.run(
-            decide, self.host.threads, self.rows, tuple(self.parts), self.tables, tuple(round_),
-            tuple(self.joins), self.rule, self.second,
+            decide, self.host.threads, self.rows, self.plain_parts, self.tables, sub_round,
+            self.plain_joins, self.rule, self.second,
         )  # fmt: skip
-        count, (vertices, targets, weights) = claim[1], self.joins
-        return Joins(vertices[:count], targets[:count], weights[:count])
+        return int(claim[1])
 
-    def apply(self, joins: Joins) -> None:
-        """Carry out what a sub-round decided."""
-        count, degrees = len(joins.vertices), self.level.degrees
-        parts = tuple(self.parts)
-        parallel.run(apply, self.host.threads, degrees, parts, tuple(joins), count, self.second)
+    def apply(self, count: int, joins: Joins | None = None) -> None:
+        """Carry out the first of the listed joins, or of those that are given."""
+        listed = tuple(joins or self.plain_joins)
+        degrees, parts = self.level.degrees, self.plain_parts
+        parallel.run(apply, self.host.threads, degrees, parts, listed, count, self.second)
 
     def close(self) -> None:
         """Leave sub-communities on the level; free the other arrays."""

@@ -80,7 +80,9 @@ class HostSteps:
         weights, (first, last) = phase.parts.external_weight, level.local
         weights[:] = np.concatenate(self.ranks.allgatherv(weights[first:last]))
         for r in range(rules.SUB_ROUNDS):
-            phase.apply(Joins(*gather_columns(self.ranks, *phase.decide(r))))
+            count = phase.decide(r)
+            listed = gather_columns(self.ranks, *(column[:count] for column in phase.joins))
+            phase.apply(len(listed[0]), Joins(*listed))
         phase.close()
 
     def sum_rows(
