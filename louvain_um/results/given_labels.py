@@ -46,11 +46,11 @@ def labels_of(graph: Graph, given: Given) -> NDArray[Any]:
 
 def refuse_other_order(source: Any, given: Given) -> None:
     """Raise if communities are a list, and the vertices of an object are in another order."""
-    given = plain_communities(given)
-    if is_indexed(given):
-        if _values(given.index) != list(range(len(given))):
+    plain: Any = plain_communities(given)
+    if is_indexed(plain):
+        if _values(plain.index) != list(range(len(plain))):
             return
-    elif isinstance(given, Partition) or named_labels(given) is not None:
+    elif isinstance(plain, Partition) or named_labels(plain) is not None:
         return
     from louvain_um.formats.objects import listed_vertices
 

@@ -9,34 +9,7 @@ from louvain_um.errors import LouvainUmError
 from tests.dynamic.random_batches import grown, random_batch
 
 
-def test_files_with_removed_vertices_in_communities_are_loaded(tmp_path):
-    graph = grown(60, 240, True, 3)
-    tracker = lu.Tracker(graph, renew=1, audit=None)
-    gone = [0, 20, 33]
-    tracker.update(graph.remove_vertices(gone))
-    tracker.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as saved:
-        arrays = dict(saved)
-    names, ids = arrays["names"], arrays["ids"]
-    first = int(names[1])  # of which vertex 0 is the first member now, and 33 another one
-    ids[0], ids[first] = ids[first], -1
-    names[names == first] = 0
-    names[33] = 0
-    np.savez(tmp_path / "old.npz", **arrays)
-    new, old = (lu.Tracker.load(tmp_path / name) for name in ("new.npz", "old.npz"))
-    assert np.array_equal(new.communities.ids, old.communities.ids)
-    batch = random_batch(np.random.default_rng(1), 60, 20, True)
-    alive = graph.alive
-    batch = {
-        what: tuple(c[alive[columns[0]] & alive[columns[1]]] for c in columns)
-        for what, columns in batch.items()
-    }
-    found = [each.update(each.graph.apply(**batch)) for each in (new, old)]
-    assert np.array_equal(found[0].ids, found[1].ids)
-    assert found[0].modularity == found[1].modularity
-
-
-def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path):
+def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path: Path) -> None:
     clique = np.array([(u + k, v + k) for k in (0, 5) for u in range(5) for v in range(u)]).T
     graph = lu.DynamicGraph(lu.Graph.from_edges(*np.c_[clique, [0, 5]], np.ones(21)))
     tracker = lu.Tracker(graph)

@@ -13,8 +13,9 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.dynamic.declared import DynamicSize, declare
-from louvain_um.dynamic.tracking import device_following, device_steps, listed_identity
-from louvain_um.dynamic.tracking import partition as steps
+from louvain_um.dynamic.tracking import device_steps, following, identity, many_identities
+from louvain_um.dynamic.tracking import host_steps as steps
+from louvain_um.dynamic.tracking.following import Report
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic import follow_arrays
@@ -99,7 +100,7 @@ def there(graph, libraries, blocks, **options):
     copy = lu.DynamicGraph(graph.snapshot())
     on_device(copy, Emulated(libraries, blocks), "rows")
     tracker = Tracker(lu.DynamicGraph(0), **options)
-    tracker._follow_there(copy, HostRuns())
+    tracker._follow_on_device(copy, HostRuns())
     return tracker
 
 
@@ -108,7 +109,8 @@ def same(here, other, *, seen):
     assert other.state.partition.inside == here.state.partition.inside
     assert other.state.partition.squares == here.state.partition.squares
     assert np.array_equal(other.state.partition.names, here.state.partition.names)
-    assert np.array_equal(other.state.touched, here.state.touched)
+    touched = (tracker._follower.steps.touched for tracker in (other, here))
+    assert np.array_equal(*touched)
     for name in ("turned", "changed", "regained", "period"):
         assert getattr(other.state, name) == getattr(here.state, name)
     a, b = here.communities, other.communities
@@ -127,7 +129,7 @@ def same(here, other, *, seen):
 def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, weighted, blocks):
     if blocks == 3:
         monkeypatch.setattr(follow_arrays, "MOST_SINGLE", 4)  # vertices are listed by communities
-        monkeypatch.setattr(listed_identity, "MOST_HERE", 8)  # and looked at on the device
+        monkeypatch.setattr(many_identities, "MOST_HERE", 8)  # and looked at on the device
     graph = grown(90, 320, weighted, seed=blocks)
     options = {"renew": 0.06, "audit": 0.001, "connected": connected, "seed": 3}
     here = Tracker(graph, **options)
@@ -178,23 +180,23 @@ def test_a_device_follows_as_the_host_does(emulated, monkeypatch, connected, wei
 def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     """Grouping and looking up many names fits the budget, or is the host's."""
     for module, name, value in (
-        (follow_arrays, "MOST_SINGLE", 4), (listed_identity, "MOST_HERE", 8),
-        (listed_identity, "STRETCH", 32),
+        (follow_arrays, "MOST_SINGLE", 4), (many_identities, "MOST_HERE", 8),
+        (identity, "AT_ONCE", 32),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     looked, grouped, ran = [], [], []
 
-    def noting(name, *, on_host):
-        real = getattr(listed_identity, name)
+    def noting(name: str, *, on_host: bool) -> None:
+        real = getattr(many_identities.DeviceListed, name)
 
-        def concerned(entries, *args, **kwargs):
-            looked.append((len(entries), on_host))
-            return real(entries, *args, **kwargs)
+        def noted(listed: Any, *args: Any) -> Any:
+            looked.append((listed.entries.nbytes // follow_arrays.DIFFERING.itemsize, on_host))
+            return real(listed, *args)
 
-        monkeypatch.setattr(listed_identity, name, concerned)
+        monkeypatch.setattr(many_identities.DeviceListed, name, noted)
 
-    noting("concerned_here", on_host=True)
-    noting("concerned_of", on_host=False)
+    noting("differences", on_host=True)
+    noting("concerned_there", on_host=False)
 
     class Device(Emulated):
         xp: Any = Libraried()
@@ -220,10 +222,10 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     copy = lu.DynamicGraph(rows, device_budget=held + room)
     on_device(copy, Device(emulated, 2), "rows")
     other = Tracker(lu.DynamicGraph(0), **options)
-    other._follow_there(copy, Budgeted())
+    other._follow_on_device(copy, Budgeted())
     beside = [budget - room for budget in ran]
     assert all(0 < budget < held - copy.memory.device_bytes for budget in beside)
-    monkeypatch.setattr(listed_identity, "LOOKUP_BYTES", 1 << 20)
+    monkeypatch.setattr(many_identities, "LOOKUP_BYTES", 1 << 20)
     monkeypatch.setattr(device_steps, "LISTING_BYTES", 1 << 20)
     rng = np.random.default_rng(11)
     for _ in range(12):
@@ -295,7 +297,7 @@ def test_everything_deleted_and_refilled(emulated):
 def test_interrupts_wait_until_a_batch_is_followed(emulated, monkeypatch):
     graph = grown(60, 200, True, seed=6)
     here, other = Tracker(graph, seed=2), there(graph, emulated, 2, seed=2)
-    real = device_following.DeviceFollower.follow
+    real = following.Follower.follow
 
     def follow(follower, change):
         os.kill(os.getpid(), signal.SIGINT)
@@ -310,7 +312,7 @@ def test_interrupts_wait_until_a_batch_is_followed(emulated, monkeypatch):
         change = other.graph.apply(**batch)
         with monkeypatch.context() as patch:
             if interrupted:
-                patch.setattr(device_following.DeviceFollower, "follow", follow)
+                patch.setattr(following.Follower, "follow", follow)
                 with pytest.raises(KeyboardInterrupt):
                     other.update(change)
             else:
@@ -341,7 +343,7 @@ def test_a_budget_that_following_exceeds_is_refused(emulated):
     on_device(copy, Emulated(emulated, 1), "rows")
     tracker = Tracker(lu.DynamicGraph(0))
     with pytest.raises(MemoryBudgetError, match="follow the graph on the CPU"):
-        tracker._follow_there(copy, HostRuns())
+        tracker._follow_on_device(copy, HostRuns())
 
 
 def test_hubs_decide_and_fall_apart(emulated):
@@ -379,19 +381,18 @@ def parts_in_one(n):
 def parts_found(emulated, u, v, names, gone):
     """Return the steps on a device after edges are gone, checked against host and reference."""
     graph = lu.DynamicGraph(lu.Graph.from_edges(u, v))
-    follower = there(graph, emulated, 2)._there
+    follower = there(graph, emulated, 2)._follower
     own = follower.steps
-    own.members = own.settle_labels(own.fields(len(names)), names.copy())
+    own.begin(None, None, Report())
+    own.members = own.name_labels(names.copy())
     delete = tuple(np.array(end) for end in zip(*gone, strict=True))
     change = graph.apply(delete=delete)
-    fields = own.fields(len(names), follower.graph.apply(delete=delete))
-    own.device.clear(own.results)
-    own.launch("mark_changes", len(names), fields)
-    own.split(fields, None, own.arrays["whole"], after_batch=True)
+    own.begin(follower.graph.apply(delete=delete), own.members, Report())
+    own.split_loosened()
     own.read()
 
-    part = steps.Partition.of(graph.view(), names)
-    whole, fell = steps.split_loosened(graph.view(), part, change, steps.Work())
+    part = steps.partition_of(graph.view(), names)
+    whole, fell = steps.split_loosened(graph.view(), part, change, Report())
     slow = Following(oracle.net_of(graph.snapshot()), "leiden", 0.05, None)
     removed = {(min(edge), max(edge)) for edge in gone}
     loose = {int(names[a]) for a, _ in gone}
@@ -432,7 +433,7 @@ def test_a_part_is_searched_from_each_of_its_ends(emulated, arcs):
 def test_every_unit_of_a_hub_has_room_for_its_choice(emulated):
     n = 9000
     graph = lu.DynamicGraph(lu.Graph.from_edges(np.zeros(n - 1, np.int64), np.arange(1, n)))
-    (count, slots), _, arrays = there(graph, emulated, 1)._there.steps.hubs
+    (count, slots), _, arrays = there(graph, emulated, 1)._follower.steps.hubs
     names = hub_tables.hub_arrays(count, slots, np.uint64)
     partials = dict(zip(names, arrays, strict=True))["partials"]
     assert slots // hub_tables.PARTITION_ARCS > 1
@@ -476,7 +477,7 @@ def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
     batch()
     before = DeviceArray.live
     tracker = Tracker(lu.DynamicGraph(0), renew=0.03, audit=0.0, connected="always")
-    tracker._follow_there(copy, ApartRuns())
+    tracker._follow_on_device(copy, ApartRuns())
     asked = []
     gc.collect()
     gc.freeze()  # what is alive costs the collections below most of their time
@@ -486,14 +487,14 @@ def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
         beside = DeviceArray.live - tracker.following_bytes
         DeviceArray.peak = DeviceArray.live
         asked.append(tracker.update(change))
-        listed = tracker._there.pending[-1].listed.nbytes  # may be more for a moment
+        listed = tracker._follower.pending[-1].listed.nbytes  # may be more for a moment
         if asks:
             _ = asked[-1].ids
         declared = sum(follow_bytes(1200, store.n_arcs, store.longest).values())
         assert DeviceArray.peak - beside <= declared + listed + 1024  # counters of the graph
         assert DeviceArray.live - beside == tracker.following_bytes
         assert beside - before < 0.3 * declared  # the graph's own growth
-    assert asks or len(tracker._there.pending) > 1
+    assert asks or len(tracker._follower.pending) > 1
     frame = tracker.to_frame()
     assert frame["renewed"].sum() > 2
     assert frame["audit_lead"].notna().any()
@@ -555,11 +556,11 @@ def test_after_an_error_a_batch_can_be_followed_again(emulated, monkeypatch, fai
 
     with monkeypatch.context() as patched:
         if fails == "taking":
-            patched.setattr(device_following, "Pending", refused)
+            patched.setattr(following, "Pending", refused)
             with pytest.raises(MemoryError):
                 other.update(change)
         else:
-            patched.setattr(listed_identity, "succession", refused)
+            patched.setattr(identity, "succession", refused)
             found = other.update(change)
             with pytest.raises(MemoryError):
                 _ = found.ids
@@ -569,12 +570,12 @@ def test_after_an_error_a_batch_can_be_followed_again(emulated, monkeypatch, fai
 
 
 def test_a_batch_waits_for_the_device_once(emulated, monkeypatch):
-    monkeypatch.setattr(device_following, "MOST_LISTED", 1 << 20)  # lists stay on the device
+    monkeypatch.setattr(following, "MOST_LISTED", 1 << 20)  # lists stay on the device
     graph = lu.DynamicGraph(grown(60, 200, False, seed=14).snapshot())
     device = Recorded(emulated, 2)
     on_device(graph, device, "rows")
     tracker = Tracker(lu.DynamicGraph(0), renew=1.0, audit=None)
-    tracker._follow_there(graph, HostRuns())
+    tracker._follow_on_device(graph, HostRuns())
     rng = np.random.default_rng(5)
     for _ in range(6):
         change = graph.apply(**random_batch(rng, 60, 8, False))

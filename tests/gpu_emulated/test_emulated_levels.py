@@ -9,10 +9,10 @@ import pytest
 
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import Run, Stopwatch, detect
+from louvain_um.cpu.dynamic.follow import release
 from louvain_um.cpu.engine import CpuEngine
-from louvain_um.cpu.follow import release
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking import partition
+from louvain_um.dynamic.tracking import host_steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
@@ -138,7 +138,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
 def renewed(engine, graph, start, **awake):
     """Return the labels and the levels of a renewal."""
     run = Run(engine, engine.options, Stopwatch(ignore), renews=True)
-    run.best = partition.RELEASED
+    run.best = host_steps.RELEASED
     level = replace(engine.load(graph), cycle=1, start=start, **awake)
     if isinstance(engine, GpuEngine):
         engine.first = level
@@ -154,7 +154,7 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(monkeypatch,
     options: Any = Options(method="leiden", seed=2, device="cuda:0")
     start = detect(CpuEngine(options, ignore), graph, options, ignore).labels
     awake = rng.random(graph.n_vertices) < 0.4
-    start = partition.named(start)
+    start = host_steps.named(start)
     release(start, awake, np.empty(len(start), np.uint32))
 
     one, levels = renewed(CpuEngine(options, ignore), graph, start.copy(), active=awake)
@@ -203,13 +203,13 @@ def test_renewals_that_join_whole_communities_find_those_of_the_cpu(monkeypatch,
     for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=small))
     starts = list[tuple[Graph, Any, Any]]()
-    real = partition.run_cycle
+    real = host_steps.run_cycle
 
     def noting(view, start, marks, *given, **renews):
         starts.append((dynamic.snapshot(), start.copy(), marks.copy()))
         return real(view, start, marks, *given, **renews)
 
-    monkeypatch.setattr(partition, "run_cycle", noting)
+    monkeypatch.setattr(host_steps, "run_cycle", noting)
     first, *batches = merging(seed=1)
     dynamic = DynamicGraph(120)
     dynamic.apply(**first)

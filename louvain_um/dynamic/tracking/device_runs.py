@@ -10,7 +10,8 @@ import numpy as np
 from louvain_um.core import hierarchy
 from louvain_um.core.hierarchy import Run, Stopwatch
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking.partition import FOLLOWING_CYCLE, RELEASED, Work
+from louvain_um.dynamic.tracking.following import Report
+from louvain_um.dynamic.tracking.host_steps import FOLLOWING_CYCLE, RELEASED
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import ignore
 from louvain_um.options import Options
@@ -19,19 +20,19 @@ from louvain_um.options import Options
 class Runs(Protocol):
     """Runs on a graph's rows; labels are on its device, any number below n for a community."""
 
-    def detect(self, graph: DynamicGraph, options: Options, work: Work) -> Any:
+    def detect(self, graph: DynamicGraph, options: Options, report: Report) -> Any:
         """Return the labels of a run from single vertices."""
 
     def cycle(
-        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, work: Work
+        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, report: Report
     ) -> tuple[Any, int] | None:
-        """Run one cycle of levels; see `louvain_um.dynamic.tracking.partition.renew`."""
+        """Run one cycle of levels; see `following.Steps.renew`."""
 
 
 class DeviceRuns:
     """Runs on the current device, on a compressed copy of the rows."""
 
-    def detect(self, graph: DynamicGraph, options: Options, work: Work) -> Any:
+    def detect(self, graph: DynamicGraph, options: Options, report: Report) -> Any:
         """Return the labels of a run from single vertices."""
         import cupy
 
@@ -40,11 +41,11 @@ class DeviceRuns:
         run = self._options(options)
         with GpuEngine(run, ignore) as engine:
             found = hierarchy.detect(engine, graph.snapshot(), run, ignore)
-        work.arcs_visited += sum(level.arcs_visited for level in found.levels)
+        report.arcs_visited += sum(level.arcs_visited for level in found.levels)
         return cupy.asarray(found.labels)
 
     def cycle(
-        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, work: Work
+        self, graph: DynamicGraph, start: Any, awake: Any, options: Options, report: Report
     ) -> tuple[Any, int] | None:
         """Run one cycle of levels from given communities, or from single vertices."""
         import cupy
@@ -69,7 +70,7 @@ class DeviceRuns:
             path = run.cycle(level, cycle)
             if len(path) == 1:
                 return None
-            work.arcs_visited += sum(level.arcs_visited for level in run.levels)
+            report.arcs_visited += sum(level.arcs_visited for level in run.levels)
             labels = cupy.empty(graph.n_vertices, np.uint32)
             relabel.compose(path, labels)
             return labels, engine.sums(path[-1]).inside

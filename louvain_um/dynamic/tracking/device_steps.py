@@ -1,18 +1,27 @@
-"""The steps of following on a device: arrays, kernels and what they count."""
+"""The steps of a tracker on a device: arrays, kernels and what they count.
+
+Communities stay on the device; the host reads back a few counts.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from louvain_um.core import rules
+from louvain_um.core.interrupts import uninterrupted
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking import partition as steps
-from louvain_um.dynamic.tracking.listed_identity import Listed
-from louvain_um.dynamic.tracking.partition import Partition, Work
+from louvain_um.dynamic.tracking.device_runs import Runs
+from louvain_um.dynamic.tracking.following import FollowOptions, Partition, Report
+from louvain_um.dynamic.tracking.host_steps import FOLLOWING_CYCLE
+from louvain_um.dynamic.tracking.many_identities import DeviceListed
+from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.dynamic import follow_arrays
 from louvain_um.gpu.dynamic.batch_arrays import long_rows
 from louvain_um.gpu.dynamic.follow_arrays import (
@@ -32,47 +41,156 @@ LISTING_BYTES: Final = 160
 """Bytes per renamed vertex that grouping on the device takes: keys, their order, sums, entries."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
-    """A partition on a device, with its sums and those of its communities by name."""
+class HubMemory(NamedTuple):
+    """Memory for hubs (`hubs.cuh`): their number and slots, the structure, and its arrays."""
 
-    partition: Partition
-    sizes: Any
-    masses: Any
-    communities: int
-    differing: int
-    listed: Listed | None
-
-    @property
-    def unlisted(self) -> Members:
-        """The same without `listed`."""
-        return replace(self, listed=None)
+    sizes: tuple[int, int]
+    struct: Struct
+    arrays: tuple[Any, ...]
 
 
 class DeviceSteps:
-    """The kernels that carry a partition along, and their arrays."""
+    """The steps of a batch on a device; `following.Steps` documents them."""
 
-    def __init__(self, graph: DynamicGraph, run: Options) -> None:
-        self.graph, self.run = graph, run
+    def __init__(self, graph: DynamicGraph, options: FollowOptions, runs: Runs) -> None:
+        self.graph, self.options, self.runs = graph, options, runs
         self.store = graph.device_store
-        self.device, self.xp = self.store.device, self.store.xp
-        self.members: Members | None = None
+        self.memory = self.device = self.store.device
+        self.xp = self.store.xp
+        self.members: Partition | None = None
+        self.undo: Any = None
+        self.next_alive: Any = None
+        self.fields: dict[str, Any] = {}
         self.counts: Any = None
         self.moved: dict[str, int] = {}
         self.results = self.xp.zeros(COUNTS.itemsize + CONTROL.itemsize, np.uint8)
         self.arrays: dict[str, Any] = {}
-        self.hubs: tuple[tuple[int, int], Struct, tuple[Any, ...]] | None = None
+        self.hubs: HubMemory | None = None
         n = graph.n_vertices
         self.kept = {name: self.xp.zeros(n, kind) for name, kind in KEPT.items()}
+        self._refuse_budget()
+
+    @property
+    def touched(self) -> Any:
+        """Weight of each vertex's arcs that turned since it was last freed, uint64[n]."""
+        return self.kept["touched"]
 
     @property
     def nbytes(self) -> int:
         """Bytes on the device besides the graph."""
         held = [*self.arrays.values(), *self.kept.values(), self.results]
         if self.members is not None:
-            held += [self.members.partition.names, self.members.sizes, self.members.masses]
-        held += self.hubs[2] if self.hubs else ()
+            held += [self.members.names, self.members.sizes, self.members.masses]
+        held += self.hubs.arrays if self.hubs else ()
+        held += [] if self.undo is None else [self.undo]
         return sum(array.nbytes for array in held)
+
+    def begin(self, change: Change | None, before: Partition | None, report: Report) -> None:
+        """Carry a partition to the changed graph, and mark the vertices that are to move."""
+        n = self.graph.n_vertices
+        self.report = report
+        self.make_room(n)
+        self.fields = self.fields_of(n, change)
+        if change is not None:
+            self.device.clear(self.results)
+            self.undo = self.kept["touched"].copy()
+            self.launch("mark_changes", n)
+
+    def split_loosened(self) -> None:
+        """Split off the parts of communities that removed edges held."""
+        self._split(None, self.arrays["whole"], after_batch=True)
+
+    def move(self) -> Partition:
+        """Let marked vertices move, and those that their moves activate; wait for the counts."""
+        n, total, arrays = self.fields["n"], self.graph.total_weight, self.arrays
+        assert self.members is not None
+        if total:
+            self._move(n, total)
+        else:
+            arrays["labels"][:n] = arrays["whole"][:n]
+        inside = self.members.inside
+        found = self.name(arrays["labels"], inside, moved=True, summed=total > 0)
+        report, counts = self.report, self.counts
+        report.marked, report.split = int(counts["marked"]), int(counts["split"])
+        report.turned, report.changed = int(counts["turned"]), int(counts["changed"])
+        report.arcs_checked = int(counts["checked"])
+        report.arcs_visited, report.moves = self.moved["visited"], self.moved["total_moves"]
+        return found
+
+    def renew(self, found: Partition, waiting: int) -> Partition | None:
+        """Free touched vertices and run a cycle from there; None where it gained nothing."""
+        n = self.fields["n"]
+        start, freed = self.xp.empty(n, np.uint32), self.arrays["active"][:n]
+        share = np.float64(self.options.renew)
+        self.launch("release_touched", n, found.names, start, freed, share)
+        run = self._run(waiting + start.nbytes)
+        cycle = self.runs.cycle(self.graph, start, freed, run, self.report)
+        return self.name_labels(*cycle) if cycle else None
+
+    def detect(self, waiting: int) -> Partition:
+        """Return the communities of a run from single vertices."""
+        return self.name_labels(self.runs.detect(self.graph, self._run(waiting), self.report))
+
+    def split_left(self, found: Partition) -> Partition:
+        """Split the communities of those whose communities others left."""
+        before, n = int(self.counts["checked"]), self.fields["n"]
+        self.fields.update(next_names=found.names)
+        self.launch("flag_left", n)
+        parts = self.xp.empty(n, np.uint32)
+        self._split(found.names, parts)
+        named = self.name(parts, found.inside)
+        self.report.arcs_checked += int(self.counts["checked"]) - before
+        return named
+
+    def split_all(self, found: Partition) -> Partition:
+        """Split all communities into their connected parts."""
+        n = self.fields["n"]
+        self.arrays["whole"][:n] = n - 1  # all have left one community
+        return self.split_left(found)
+
+    def are_alone(self, vertices: NDArray[np.uint32], found: Partition) -> bool:
+        """Return whether some vertices are communities of one member each."""
+        removed, flags = self.xp.asarray(vertices), self.arrays["flags"][: self.fields["n"]]
+        flags[:] = 0
+        flags[removed] = 1
+        alone = bool((found.names[removed] == removed).all())
+        return alone and int(flags[found.names].sum()) == len(removed)
+
+    def forget_touched(self) -> None:
+        """Begin anew to count what turns."""
+        self.device.clear(self.kept["touched"])
+
+    def list_differing(self, found: Partition, waiting: int) -> DeviceListed:
+        """List the vertices whose community has another name than before the batch."""
+        listed: Any = found.listed or self._grouped(found, self.room(self.nbytes + waiting))
+        self.next_alive = self.store.alive.copy()
+        return listed  # type: ignore[no-any-return]
+
+    def keep(self, found: Partition) -> Partition:
+        """Make a partition the one that the next batch begins with."""
+        first = self.members is None
+        self.members = replace(found, listed=None)
+        self.kept["alive_before"] = self.store.alive.copy() if first else self.next_alive
+        self.next_alive = self.undo = None
+        self.fields = {}
+        return self.members
+
+    def abandon(self) -> None:
+        """Leave all as it was before the batch."""
+        if self.undo is not None:
+            self.kept["touched"], self.undo = self.undo, None
+        self.fields = {}
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Follow a batch uninterrupted, as what it changes on the device it changes in place."""
+        with uninterrupted(), self.device.errors():
+            yield
+
+    def room(self, held: int) -> int | None:
+        """Return the bytes that the graph's budget leaves; None without one."""
+        budget = self.graph.device_budget
+        return None if budget is None else max(1, budget - self.graph.memory.device_bytes - held)
 
     def make_room(self, n: int) -> None:
         """Let arrays of one entry per vertex have room for n."""
@@ -89,38 +207,32 @@ class DeviceSteps:
         if len(self.arrays.get("long_rows", ())) < (count := long_rows(self.store.n_arcs)):
             self.arrays["long_rows"] = xp.empty(2 * count, np.uint64)
         sizes = follow_arrays.hub_sizes(n, self.store.n_arcs, self.store.longest)
-        held = self.hubs[0] if self.hubs else (-1, -1)
+        held = self.hubs.sizes if self.hubs else (-1, -1)
         if sizes[0] > held[0] or sizes[1] > held[1]:
             self.hubs = None
-            self.hubs = self._hub_tables(sizes)
+            arrays = {
+                name: xp.empty(length, kind)
+                for name, (length, kind) in hub_arrays(*sizes, np.uint64).items()
+            }
+            at = {name: self.device.address(array) for name, array in arrays.items()}
+            struct = Struct(HUB_TABLES, capacity=sizes[1], **at)
+            self.hubs = HubMemory(sizes, struct, tuple(arrays.values()))
 
-    def _hub_tables(
-        self, sizes: tuple[int, int]
-    ) -> tuple[tuple[int, int], Struct, tuple[Any, ...]]:
-        """Return memory for hubs (`hubs.cuh`)."""
-        arrays = {
-            name: self.xp.empty(length, kind)
-            for name, (length, kind) in hub_arrays(*sizes, np.uint64).items()
-        }
-        at = {name: self.device.address(array) for name, array in arrays.items()}
-        return sizes, Struct(HUB_TABLES, capacity=sizes[1], **at), tuple(arrays.values())
-
-    def fields(self, n: int, change: Change | None = None) -> dict[str, Any]:
+    def fields_of(self, n: int, change: Change | None = None) -> dict[str, Any]:
         """Return what `Follow` holds, as arrays and numbers."""
         store, before = self.store, self.members
-        names = before.partition.names if before else None
         columns = dict.fromkeys(("u", "v", "before", "after"))
         if change is not None:
             columns = {name: self.xp.asarray(getattr(change, name)) for name in columns}
         return {
             "n": n,
-            "n_before": 0 if names is None else len(names),
+            "n_before": 0 if before is None else len(before.names),
             "spans": store.spans, "targets": store.targets, "weights": store.weights,
             "degrees": store.degrees, "alive": store.alive,
             "alive_before": self.kept["alive_before"],
             "edges": 0 if change is None else len(change),
             **columns,
-            "names": names,
+            "names": before.names if before else None,
             "whole": self.arrays["whole"], "labels": self.arrays["labels"],
             "next_names": None, "sizes": None, "masses": None,
             "sizes_before": before.sizes if before else None,
@@ -131,30 +243,71 @@ class DeviceSteps:
             "long_rows": self.arrays["long_rows"], "counts": self.results,
         }  # fmt: skip
 
-    def _struct(self, fields: dict[str, Any]) -> Struct:
-        numbers = ("n", "n_before", "edges")
-        return Struct(
-            FOLLOW,
-            **{
-                name: value if name in numbers else self.device.address(value)
-                for name, value in fields.items()
-            },
-        )
-
-    def launch(self, kernel: str, items: int, fields: dict[str, Any], *args: Any) -> None:
+    def launch(self, kernel: str, items: int, *args: Any) -> None:
         """Run a kernel of `follow.cu`."""
         types = self.store.types if kernel == "settle_names" else ""
-        self.device.launch("follow", kernel, types, items, self._struct(fields), *args)
+        numbers, address = ("n", "n_before", "edges"), self.device.address
+        struct = Struct(
+            FOLLOW,
+            **{
+                name: value if name in numbers else address(value)
+                for name, value in self.fields.items()
+            },
+        )
+        self.device.launch("follow", kernel, types, items, struct, *args)
 
-    def split(
-        self, fields: dict[str, Any], names: Any, out: Any, *, after_batch: bool = False
-    ) -> None:
+    def name_labels(self, labels: Any, inside: int | None = None) -> Partition:
+        """Name communities of labels that come from elsewhere; return them with their sums."""
+        n = self.fields["n"]
+        self.device.clear(self.results)
+        if inside is not None:
+            return self.name(labels, inside)
+        # Moving every vertex out of a community of its own gains all that is inside.
+        alone = self.arrays["whole"]
+        alone[:n] = self.xp.arange(n, dtype=np.uint32)
+        # Loops are inside any community.
+        return self.name(labels, 2 * int(self.store.loops.sum()), moved=True)
+
+    def name(
+        self, labels: Any, inside: int, *, moved: bool = False, summed: bool = False
+    ) -> Partition:
+        """Name communities and sum them; with `moved`, labels come from moving `whole`."""
+        n, xp = self.fields["n"], self.xp
+        names, sizes, masses = (xp.empty(n, kind) for kind in STATE.values())
+        self.fields.update(labels=labels, next_names=names, sizes=sizes, masses=masses)
+        whole, listed = self.arrays["whole"] if moved else None, self.arrays["listed"]
+        most = np.int64(len(listed) // DIFFERING.itemsize)
+        self.launch("settle_names", n, whole, np.int64(summed), listed, most)
+        self.read()
+        counts = self.counts
+        differing = int(counts["differing"])
+        low, middle, high = counts["squares"].tolist()
+        few = differing <= most
+        return Partition(
+            names=names,
+            inside=inside + (int(counts["inside"]) if moved else 0),
+            squares=low + (middle << 32) + (high << 64),
+            sizes=sizes,
+            masses=masses,
+            communities=int(counts["communities"]),
+            differing=differing,
+            listed=DeviceListed(listed[: differing * DIFFERING.itemsize].copy()) if few else None,
+        )
+
+    def read(self) -> None:
+        """Read what kernels counted; waits for them."""
+        found = self.device.read(self.results).copy()
+        self.counts = found[: COUNTS.itemsize].view(COUNTS)[0]
+        control = found[COUNTS.itemsize :].view(CONTROL)[0]
+        self.moved = {name: int(control[name]) for name in ("visited", "total_moves")}
+
+    def _split(self, names: Any, out: Any, *, after_batch: bool = False) -> None:
         """Write the connected parts of flagged communities."""
-        self.launch("split_flagged", fields["n"], fields, names, out, np.int64(after_batch))
+        self.launch("split_flagged", self.fields["n"], names, out, np.int64(after_batch))
 
-    def move(self, n: int, total: int) -> None:
+    def _move(self, n: int, total: int) -> None:
         """Let marked vertices move, and those that their moves activate."""
-        at, arrays, run = self.device.address, self.arrays, self.run
+        at, arrays, run = self.device.address, self.arrays, self.options.run
         assert self.hubs is not None
         rule = Struct(
             MOVE_RULE,
@@ -170,59 +323,24 @@ class DeviceSteps:
             n=n, start=at(arrays["whole"]), awake=at(arrays["marks"]), active=at(arrays["active"]),
             next_active=at(arrays["next_active"]), control=at(self.results) + COUNTS.itemsize,
             tolerance=rules.tolerance(0), seed_salt=rules.seed_salt(run.seed),
-            cycle=steps.FOLLOWING_CYCLE, sub_rounds=rules.FRONTIER_SUB_ROUNDS,
+            cycle=FOLLOWING_CYCLE, sub_rounds=rules.FRONTIER_SUB_ROUNDS,
             max_iterations=rules.MAX_ITERATIONS, full_sweeps=0, min_sweeps=rules.MIN_SWEEPS,
             queued=rules.FRONTIER_SUB_ROUNDS, summed=1,
         )  # fmt: skip
         types = f"Spans<{self.store.types}>, u64"
-        self.device.launch("move", "move", types, n, rule, self.hubs[1], sweeps)
+        self.device.launch("move", "move", types, n, rule, self.hubs.struct, sweeps)
 
-    def settle(
-        self,
-        fields: dict[str, Any],
-        labels: Any,
-        inside: int,
-        *,
-        moved: bool = False,
-        summed: bool = False,
-    ) -> Members:
-        """Name communities and sum them; with `moved`, labels come from moving `whole`."""
-        n, xp = fields["n"], self.xp
-        names, sizes, masses = (xp.empty(n, kind) for kind in STATE.values())
-        fields.update(labels=labels, next_names=names, sizes=sizes, masses=masses)
-        whole, listed = self.arrays["whole"] if moved else None, self.arrays["listed"]
-        most = np.int64(len(listed) // DIFFERING.itemsize)
-        self.launch("settle_names", n, fields, whole, np.int64(summed), listed, most)
-        self.read()
-        counts = self.counts
-        differing = int(counts["differing"])
-        low, middle, high = counts["squares"].tolist()
-        if moved:
-            inside += int(counts["inside"])
-        return Members(
-            partition=Partition(
-                names=names, inside=inside, squares=low + (middle << 32) + (high << 64)
-            ),
-            sizes=sizes,
-            masses=masses,
-            communities=int(counts["communities"]),
-            differing=differing,
-            listed=Listed(listed[: differing * DIFFERING.itemsize].copy())
-            if differing <= most
-            else None,
-        )
-
-    def listed(self, fields: dict[str, Any], found: Members, room: int | None = None) -> Listed:
-        """List the vertices whose community has another name than before the batch."""
-        n, count, xp = fields["n"], found.differing, self.xp
-        fields.update(next_names=found.partition.names, sizes=found.sizes, masses=found.masses)
+    def _grouped(self, found: Partition, room: int | None) -> DeviceListed:
+        """List many vertices in groups that came from one community to another."""
+        n, count, xp = self.fields["n"], found.differing, self.xp
+        self.fields.update(next_names=found.names, sizes=found.sizes, masses=found.masses)
         self.device.clear(self.results)
         vertices, keys = xp.empty(count, np.uint32), xp.empty(count, np.uint64)
-        self.launch("key_differing", n, fields, vertices, keys)
+        self.launch("key_differing", n, vertices, keys)
         if room is not None and count * LISTING_BYTES > room:
             by_key = self.device.get(vertices), self.device.get(keys)
             del vertices, keys
-            return self._listed_by_host(fields, *by_key)
+            return self._grouped_by_host(*by_key)
         order = xp.argsort(keys)
         keys, vertices = keys[order], vertices[order]
         begins = xp.ones(count, np.bool_)
@@ -232,12 +350,12 @@ class DeviceSteps:
         groups = len(first)
         entries = xp.empty(groups * DIFFERING.itemsize, np.uint8)
         self.launch(
-            "list_groups", groups, fields, vertices, np.int64(count), first, np.int64(groups),
-            degrees, entries,
+            "list_groups", groups, vertices, np.int64(count), first, np.int64(groups), degrees,
+            entries,
         )  # fmt: skip
-        return Listed(entries, grouped=True)
+        return DeviceListed(entries, grouped=True)
 
-    def _listed_by_host(self, fields: dict[str, Any], vertices: Any, keys: Any) -> Listed:
+    def _grouped_by_host(self, vertices: Any, keys: Any) -> DeviceListed:
         """List groups of vertices of the same key; the device describes the first of each."""
         order = np.argsort(keys)
         keys, vertices = keys[order], vertices[order]
@@ -249,47 +367,28 @@ class DeviceSteps:
             some = self.xp.asarray(vertices[first[begin : begin + most]])
             k = len(some)
             each, none = self.xp.arange(k, dtype=np.int64), self.xp.zeros(k, np.uint64)
-            self.launch(
-                "list_groups", k, fields, some, np.int64(k), each, np.int64(k), none, listed
-            )
+            self.launch("list_groups", k, some, np.int64(k), each, np.int64(k), none, listed)
             part = self.device.get(listed[: k * DIFFERING.itemsize])
             entries[begin : begin + k] = part.view(DIFFERING)
         entries["members"] = np.diff(np.append(first, len(vertices)))
         degrees = self.device.get(self.store.degrees)[vertices]
         entries["degree"] = np.add.reduceat(degrees, first)
-        return Listed(entries.view(np.uint8), grouped=True, on_host=True)
+        return DeviceListed(entries.view(np.uint8), grouped=True, on_host=True)
 
-    def settle_labels(
-        self, fields: dict[str, Any], labels: Any, inside: int | None = None
-    ) -> Members:
-        """Settle labels that come from elsewhere, with the weight inside if it is known."""
-        n = fields["n"]
-        self.device.clear(self.results)
-        if inside is not None:
-            return self.settle(fields, labels, inside)
-        # Moving every vertex out of a community of its own gains all that is inside.
-        alone = self.arrays["whole"]
-        alone[:n] = self.xp.arange(n, dtype=np.uint32)
-        return self.settle(fields, labels, self._loops(), moved=True)
+    def _run(self, waiting: int) -> Options:
+        """Return the options of a run on the memory that is left."""
+        return replace(self.options.run, device_budget=self.room(self.nbytes + waiting))
 
-    def _loops(self) -> int:
-        """Return the weight of loops, which are inside any community."""
-        return 2 * int(self.store.loops.sum())
-
-    def split_left(self, fields: dict[str, Any], found: Members, work: Work) -> Members:
-        """Split the communities that vertices left."""
-        names, before = found.partition.names, int(self.counts["checked"])
-        fields.update(next_names=names)
-        self.launch("flag_left", fields["n"], fields)
-        parts = self.xp.empty(fields["n"], np.uint32)
-        self.split(fields, names, parts)
-        settled = self.settle(fields, parts, found.partition.inside)
-        work.arcs_checked += int(self.counts["checked"]) - before
-        return settled
-
-    def read(self) -> None:
-        """Read what kernels counted; waits for them."""
-        found = self.device.read(self.results).copy()
-        self.counts = found[: COUNTS.itemsize].view(COUNTS)[0]
-        control = found[COUNTS.itemsize :].view(CONTROL)[0]
-        self.moved = {name: int(control[name]) for name in ("visited", "total_moves")}
+    def _refuse_budget(self) -> None:
+        """Raise a MemoryBudgetError if following does not fit beside the graph."""
+        graph = self.graph
+        if graph.device_budget is None:
+            return
+        parts = follow_arrays.follow_bytes(graph.n_vertices, graph.n_arcs, self.store.longest)
+        held = graph.memory.device_bytes
+        needed = held + sum(parts.values())
+        if needed > graph.device_budget:
+            raise MemoryBudgetError(
+                needed, graph.device_budget, [("graph", held), *parts.items()],
+                "raise device_budget, or follow the graph on the CPU",
+            )  # fmt: skip

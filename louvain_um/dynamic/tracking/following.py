@@ -1,19 +1,23 @@
-"""One batch of a tracker: the steps of each mode, renewals and audits."""
+"""How communities follow a changing graph: the steps of a batch, on the host or on a device."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from louvain_um.cpu import follow
-from louvain_um.dynamic.change import Change
-from louvain_um.dynamic.tracking import partition as steps
-from louvain_um.dynamic.tracking.partition import U64, Marks, Partition, Work
+from louvain_um.core.objective import Objective, Sums
+from louvain_um.dynamic.change import NO_VERTICES, Change
+from louvain_um.dynamic.graph import DynamicGraph
+from louvain_um.dynamic.tracking.identity import HOST, Identity, Listed, Memory
 from louvain_um.errors import OptionError
 from louvain_um.events import announcing
-from louvain_um.graph.row_view import RowView
+from louvain_um.gpu.dynamic.follow_arrays import MOST_LISTED, MOST_PENDING
 from louvain_um.options import Options
 
 Mode = Literal["follow", "frontier", "screening", "naive", "static"]
@@ -46,19 +50,37 @@ class FollowOptions:
                 raise OptionError(name, value, f"must be one of {known}")
 
     @property
-    def moving(self) -> Options:
-        """Options of moves without levels."""
-        return replace(self.run, method="louvain")
-
-    @property
     def splits_runs(self) -> bool:
         """Whether communities of runs from single vertices are split."""
         return self.run.method == "louvain" and self.connected == "always"
 
     @property
     def splits_kept(self) -> bool:
-        """Whether communities that a renewal does not better are split: moves may part them."""
+        """Whether communities that a renewal does not improve are split: moves may part them."""
         return self.run.method == "leiden" and self.connected == "renewal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Communities of the vertices of a graph, each named after its smallest member.
+
+    On a device it also has members and their degrees by name, and the vertices whose community has
+    another name than before the batch.
+    """
+
+    names: Any
+    inside: int
+    squares: int
+    sizes: Any = None
+    masses: Any = None
+    communities: int | None = None
+    differing: int = 0
+    listed: Listed | None = None
+
+    def quality(self, total: int, resolution: float) -> float:
+        """Return the modularity."""
+        objective = Objective(name="modularity", resolution=resolution, total=total, norm=total)
+        return objective.value(Sums(self.inside, self.squares, communities=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +88,6 @@ class Followed:
     """The state of a tracker between two batches."""
 
     partition: Partition
-    touched: U64
     turned: int = 0
     changed: float = 0.0
     regained: float = 0.0
@@ -75,79 +96,279 @@ class Followed:
 
 @dataclass(slots=True)
 class Report:
-    """What following one batch took."""
+    """What following one batch took; columns of a history, but for `turned` and `changed`."""
 
-    work: Work = field(default_factory=Work)
     marked: int = 0
     split: int = 0
+    moves: int = 0
     renewed: bool = False
-    lead: float = float("nan")
+    audit_lead: float = float("nan")
+    arcs_visited: int = 0
+    arcs_checked: int = 0
+    turned: int = 0
+    changed: int = 0
 
 
-class Step(Protocol):
-    """A mode: how communities follow one batch."""
+class Steps(Protocol):
+    """What a batch takes, where the graph is; `begin` starts it, `keep` or `abandon` ends it."""
 
-    def __call__(
-        self, view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
-    ) -> Partition:
-        """Return the partition that follows, its sums included."""
+    memory: Memory
+
+    @property
+    def touched(self) -> Any:
+        """Weight of each vertex's arcs that turned since it was last freed, uint64[n]."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of arrays that are kept between batches."""
+
+    def begin(self, change: Change | None, before: Partition | None, report: Report) -> None:
+        """Carry a partition to the changed graph, and mark the vertices that are to move."""
+
+    def split_loosened(self) -> None:
+        """Split off the parts of communities that removed edges held."""
+
+    def move(self) -> Partition:
+        """Let marked vertices move; `report` then has all that the host decides on."""
+
+    def renew(self, found: Partition, waiting: int) -> Partition | None:
+        """Free touched vertices and run a cycle from there; None where it gained nothing."""
+
+    def detect(self, waiting: int) -> Partition:
+        """Return the communities of a run from single vertices."""
+
+    def split_left(self, found: Partition) -> Partition:
+        """Split the communities of those whose communities others left."""
+
+    def split_all(self, found: Partition) -> Partition:
+        """Split all communities into their connected parts."""
+
+    def are_alone(self, vertices: NDArray[np.uint32], found: Partition) -> bool:
+        """Return whether some vertices are communities of one member each."""
+
+    def forget_touched(self) -> None:
+        """Begin anew to count what turns."""
+
+    def list_differing(self, found: Partition, waiting: int) -> Listed:
+        """List the vertices whose community has another name than before the batch."""
+
+    def keep(self, found: Partition) -> Partition:
+        """Make a partition the one that the next batch begins with; this cannot fail."""
+
+    def abandon(self) -> None:
+        """Leave all as it was before the batch."""
+
+    def guarded(self) -> AbstractContextManager[Any]:
+        """Return what a batch is followed in: errors and interrupts are the steps' affair."""
+
+    def room(self, held: int) -> int | None:
+        """Return the bytes that the graph's budget leaves; None without one."""
 
 
-def follow_batch(
-    view: RowView, state: Followed, change: Change, options: FollowOptions
-) -> tuple[Followed, Report]:
-    """Return the state after a batch; the given one is left as it was."""
-    report = Report()
-    n, total, gamma = view.n_vertices, view.total_weight, options.run.resolution
-    with announcing("carry"):
-        before, turned = steps.carry(state.partition, change, n)
-        marks, touched = np.zeros(n, np.bool_), np.zeros(n, np.uint64)
-        touched[: len(state.touched)] = state.touched
-        columns = change.u, change.v, change.before, change.after
-        follow.mark_changes(*columns, before.names, marks, touched)
-    with announcing("split"):
-        whole, fell = steps.split_loosened(view, before, change, report.work)
-    marks |= fell
-    report.marked, report.split = (int(np.count_nonzero(each)) for each in (marks, fell))
-    touched[fell] |= steps.WHOLLY
-    state = replace(
-        state,
-        touched=touched,
-        turned=state.turned + turned,
-        changed=state.changed + change.turned / max(1, total),
-    )
+@dataclass(kw_only=True)
+class Pending:
+    """The communities after a batch; ids, changed vertices and events come when asked for."""
 
-    with announcing("frontier"):
-        found = STEPS[options.mode](view, state_with(state, whole), marks, options, report.work)
-    if options.mode == "follow" and state.turned > options.renew * total > 0:
-        report.renewed = True
-        with announcing("renew"):
-            freed = steps.to_free(view, touched, options.renew)
-            renewed = steps.renew(view, found, freed, options.run, report.work)
-        if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
-            state = replace(state, regained=state.regained + lead_of(renewed, found, total, gamma))
-            found = renewed
-        elif options.splits_kept:
-            found = split_all(view, found, report.work)
-        touched[freed] = 0
-        state = replace(state, touched=touched, turned=0)
-    if options.connected == "always":
+    memory: Memory
+    names: Any
+    communities: int
+    listed: Listed | None = None
+    follower: Follower | None = None
+    of_name: Any = None
+    row: Any = field(default_factory=dict)
+    changed: NDArray[np.uint32] | None = None
+    events: NDArray[np.void] | None = None
+    ids: NDArray[np.int64] | None = None
+    in_use: Callable[[], Any] = lambda: None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Weak references cannot be pickled.
+        return {name: value for name, value in self.__dict__.items() if name != "in_use"}
+
+    def resolve(self) -> None:
+        """Work out changed vertices and events, of batches before this one, too."""
+        if self.follower is not None:
+            self.follower.resolve(self)
+
+    def resolved_ids(self) -> NDArray[np.int64]:
+        """Return the id of each vertex's community, −1 for removed vertices."""
+        self.resolve()
+        if self.ids is None:
+            self.ids = self.memory.get(self.of_name[self.memory.xp.asarray(self.names)])
+        return self.ids
+
+    def retire(self) -> None:
+        """Make way for the next batch's ids: what is still in use goes to the host."""
+        if self.memory is not HOST:
+            if self.in_use() is not None:
+                self.resolved_ids()
+                self.names = self.memory.get(self.names)
+            self.of_name = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next:
+    """What a batch leads to, not yet kept."""
+
+    state: Followed
+    batch: Pending
+    report: Report
+
+
+class Follower:
+    """Communities that follow a graph, from the first ones on or from a state that was saved."""
+
+    def __init__(
+        self,
+        graph: DynamicGraph,
+        options: FollowOptions,
+        steps: Steps,
+        saved: tuple[Followed, Identity] | None = None,
+    ) -> None:
+        self.graph, self.options, self.steps = graph, options, steps
+        self.pending: deque[Pending] = deque()
+        if saved is None:
+            steps.begin(None, None, Report())
+            found = steps.keep(self._detected(0))
+            names = steps.memory.get(found.names)
+            saved = Followed(partition=found), Identity.first(names, graph.alive, steps.memory)
+        self.state, self.identity = saved
+        of_name = self.identity.of_name
+        self.current = Pending(
+            memory=steps.memory,
+            names=self.state.partition.names,
+            communities=int((of_name >= 0).sum()),
+            of_name=of_name,
+            changed=NO_VERTICES,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.resolve()  # rows of the history cannot be copied apart from it
+        return self.__dict__
+
+    def follow(self, change: Change) -> Next:
+        """Return what a batch that was just applied leads to."""
+        steps, report, waiting = self.steps, Report(), self.waiting_bytes
+        try:
+            with announcing("carry"):
+                steps.begin(change, self.state.partition, report)
+            state = self._followed(change, report, waiting)
+            batch = self._pending(state.partition)
+            listed = steps.list_differing(state.partition, waiting)
+            if self._listed_bytes + listed.waiting_bytes > MOST_LISTED * len(batch.names):
+                listed = listed.fetched(steps.memory)
+            batch.listed, batch.follower = listed, self
+            while len(self.pending) >= MOST_PENDING:
+                self.resolve(self.pending[0])
+        except BaseException:
+            steps.abandon()
+            raise
+        return Next(state=state, batch=batch, report=report)
+
+    def take(self, found: Next) -> None:
+        """Keep what a batch led to; this cannot fail."""
+        kept = self.steps.keep(found.state.partition)
+        self.state = replace(found.state, partition=kept)
+        self.pending.append(found.batch)
+
+    def _followed(self, change: Change, report: Report, waiting: int) -> Followed:
+        """Return the state after a batch that has begun."""
+        steps, options, total = self.steps, self.options, self.graph.total_weight
+        follows = options.mode == "follow"
         with announcing("split"):
-            found = split_left(view, whole, found, report.work)
-    removed = change.removed
-    if len(removed) and not are_alone(removed, found.names, np.empty(n, np.uint8)):
-        found = split_all(view, found, report.work)
-    state = state_with(state, found)
-    if options.mode == "follow" and audit_due(state, options, total):
-        with announcing("audit"):
-            state, report.lead = audit(view, state, options, report.work)
-    return state, report
+            steps.split_loosened()
+        with announcing("frontier"):
+            found = steps.move()
+        turned = self.state.turned + report.turned
+        changed = self.state.changed + report.changed / max(1, total)
+        state = replace(self.state, turned=turned, changed=changed)
+        if follows and turned > options.renew * total > 0:
+            report.renewed = True
+            with announcing("renew"):
+                found, lead = self._renewed(found, total, waiting)
+            state = replace(state, turned=0, regained=state.regained + lead)
+        if options.connected == "always":
+            with announcing("split"):
+                found = steps.split_left(found)
+        if len(change.removed) and not steps.are_alone(change.removed, found):
+            found = steps.split_all(found)
+        state = replace(state, partition=found)
+        if follows and audit_due(state, options, total):
+            with announcing("audit"):
+                fresh = self._detected(waiting)
+                state, report.audit_lead = audited(state, fresh, options, total)
+                if state.partition is fresh:
+                    steps.forget_touched()
+        return state
+
+    def _renewed(self, found: Partition, total: int, waiting: int) -> tuple[Partition, float]:
+        """Return the better of a partition and its renewal, and the lead of the latter."""
+        gamma, renewed = self.options.run.resolution, self.steps.renew(found, waiting)
+        if renewed and renewed.quality(total, gamma) >= found.quality(total, gamma):
+            return renewed, lead_of(renewed, found, total, gamma)
+        return (self.steps.split_all(found) if self.options.splits_kept else found), 0.0
+
+    def _detected(self, waiting: int) -> Partition:
+        """Return the communities of a run from single vertices, split if asked for."""
+        fresh = self.steps.detect(waiting)
+        return self.steps.split_all(fresh) if self.options.splits_runs else fresh
+
+    def _pending(self, found: Partition) -> Pending:
+        """Return communities whose ids are yet to be asked for."""
+        names, count = found.names, found.communities
+        if count is None:
+            count = int(np.count_nonzero(names == np.arange(len(names), dtype=np.uint32)))
+        count -= self.graph.dead_count  # a removed vertex is alone
+        return Pending(memory=self.steps.memory, names=names, communities=count)
+
+    def resolve(self, until: Pending | None = None) -> None:
+        """Work out ids, changed vertices and events, of all batches or up to one."""
+        memory = self.steps.memory
+        while self.pending and (until is None or until.changed is None):
+            batch, last = self.pending[0], self.current
+            before = memory.xp.asarray(last.names)
+            last.retire()
+            assert batch.listed is not None
+            self.identity, batch.changed, batch.events = self.identity.follow(
+                batch.listed, before, batch.names, self.steps.room(self.nbytes)
+            )
+            batch.row["changed"] = len(batch.changed)
+            batch.listed = batch.follower = None
+            batch.of_name = self.identity.of_name
+            self.current = self.pending.popleft()
+
+    def host_state(self) -> Followed:
+        """Return the state with arrays in host memory."""
+        part = self.state.partition
+        names = self.steps.memory.get(part.names)
+        return replace(
+            self.state,
+            partition=Partition(names=names, inside=part.inside, squares=part.squares),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of following, where the graph is."""
+        return self.steps.nbytes + self.waiting_bytes
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of ids, and of batches whose ids wait to be asked for."""
+        # The last batch's names are those of the state.
+        names = {id(batch.names): batch.names for batch in (self.current, *self.pending)}
+        names.pop(id(self.state.partition.names), None)
+        held = self.identity.of_name.nbytes + sum(array.nbytes for array in names.values())
+        return int(held + self._listed_bytes)
+
+    @property
+    def _listed_bytes(self) -> int:
+        return sum(batch.listed.waiting_bytes for batch in self.pending if batch.listed)
 
 
-def lead_of(other: Partition, own: Partition, total: int, resolution: float) -> float:
-    """Return the lead in modularity of a partition over another, relative to its own."""
+def lead_of(other: Partition, than: Partition, total: int, resolution: float) -> float:
+    """Return the lead in modularity of a partition over another, relative to its value."""
     quality = other.quality(total, resolution)
-    return (quality - own.quality(total, resolution)) / abs(quality) if quality else 0.0
+    return (quality - than.quality(total, resolution)) / abs(quality) if quality else 0.0
 
 
 def audit_due(state: Followed, options: FollowOptions, total: int) -> bool:
@@ -155,48 +376,6 @@ def audit_due(state: Followed, options: FollowOptions, total: int) -> bool:
     if options.audit is None or not total:
         return False
     return state.regained > state.period * options.audit or state.changed >= 1
-
-
-def split_left(view: RowView, whole: Partition, found: Partition, work: Work) -> Partition:
-    """Split the communities of those whose communities others left."""
-    n = len(found.names)
-    left, flags = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    left[whole.names[found.names != whole.names]] = True
-    flags[found.names[left[whole.names]]] = True
-    parts = steps.split(view, found, flags, work)
-    return replace(parts, squares=steps.squares_of(view, parts.names))
-
-
-def split_all(view: RowView, found: Partition, work: Work) -> Partition:
-    """Split all communities into their connected parts."""
-    parts = steps.split(view, found, np.ones(len(found.names), np.bool_), work)
-    return replace(parts, squares=steps.squares_of(view, parts.names))
-
-
-def are_alone(vertices: Any, names: Any, flags: Any) -> bool:
-    """Return whether removed vertices are communities of their own."""
-    flags[:] = 0
-    flags[vertices] = 1
-    own = bool((names[vertices] == vertices).all())
-    return own and int(flags[names].sum()) == len(vertices)
-
-
-def state_with(state: Followed, partition: Partition) -> Followed:
-    """Return a state with another partition."""
-    return replace(state, partition=partition)
-
-
-def audit(
-    view: RowView, state: Followed, options: FollowOptions, work: Work
-) -> tuple[Followed, float]:
-    """Compare with a run from single vertices; take its communities where they lead."""
-    fresh = steps.detect(view, options.run, work)
-    if options.splits_runs:
-        fresh = split_all(view, fresh, work)
-    state, lead = audited(state, fresh, options, view.total_weight)
-    if state.partition is fresh:
-        state = replace(state, touched=np.zeros(view.n_vertices, np.uint64))
-    return state, lead
 
 
 def audited(
@@ -212,58 +391,6 @@ def audited(
     elif lead < options.audit / 2:
         period = min(2 * period, MOST_PERIOD)
     return replace(state, changed=0.0, regained=0.0, period=period), lead
-
-
-def frontier_alone(
-    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
-) -> Partition:
-    """Move what the batch marked, and what that activates."""
-    return steps.move_marked(view, state.partition, marks, options.moving, work)
-
-
-def with_levels(
-    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
-) -> Partition:
-    """Move marked vertices, then aggregate and go on, as Louvain does."""
-    found = steps.run_cycle(view, state.partition.names, marks, options.moving, work)
-    return found or steps.moved(view, state.partition, state.partition.names, work)
-
-
-def screening(
-    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
-) -> Partition:
-    """Mark the neighbours and the communities of changed vertices, too (Zarayeneh et al. 2021)."""
-    wide = marks.copy()
-    names = state.partition.names
-    communities = np.zeros(len(names), np.bool_)
-    for v in np.flatnonzero(marks):
-        wide[view.targets[view.begins[v] : view.ends[v]]] = True
-    communities[names[marks]] = True
-    wide |= communities[names]
-    return with_levels(view, state, wide, options, work)
-
-
-def naive(
-    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
-) -> Partition:
-    """Start Louvain from the communities before, every vertex active."""
-    return with_levels(view, state, np.ones(len(marks), np.bool_), options, work)
-
-
-def static(
-    view: RowView, state: Followed, marks: Marks, options: FollowOptions, work: Work
-) -> Partition:
-    """Run again from single vertices."""
-    return steps.detect(view, options.run, work)
-
-
-STEPS: Final[dict[Mode, Step]] = {
-    "follow": frontier_alone,
-    "frontier": with_levels,
-    "screening": screening,
-    "naive": naive,
-    "static": static,
-}
 
 
 def _share(name: str, value: float) -> float:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import Any, Final, overload
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from louvain_um.dynamic.tracking.following import Report
 
 ROW: Final = np.dtype([
     ("epoch", np.int64), ("modularity", np.float64), ("communities", np.int64),
@@ -69,25 +66,3 @@ class History(Sequence[dict[str, Any]]):
 
     def __repr__(self) -> str:
         return repr(list(self))
-
-
-def row_of(
-    report: Report, epoch: int, modularity: float, communities: int, edges: int, changed: int,
-    seconds: float,
-) -> dict[str, Any]:  # fmt: skip
-    """Return the row of a batch."""
-    return {
-        "epoch": epoch,
-        "modularity": modularity,
-        "communities": communities,
-        "edges_changed": edges,
-        "marked": report.marked,
-        "split": report.split,
-        "moves": report.work.moves,
-        "changed": changed,
-        "renewed": report.renewed,
-        "audit_lead": report.lead,
-        "arcs_visited": report.work.arcs_visited,
-        "arcs_checked": report.work.arcs_checked,
-        "seconds": seconds,
-    }

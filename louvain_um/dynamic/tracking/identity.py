@@ -9,22 +9,28 @@ that whose smallest member is smaller.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import number_by_size
-from louvain_um.cpu import follow, inherit
-from louvain_um.dynamic.change import Change
+from louvain_um.cpu.dynamic import inherit
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
 
 NO_ID: Final = -1
 
+NONE: Final = 0xFFFFFFFF
+"""Name before the batch of a vertex that is new."""
+
+NOW: Final = 1
+BEFORE: Final = 2
+"""Bits of `Differences.living`: whether vertices are alive after the batch, and before."""
+
 KINDS: Final = ("grew", "shrank", "continued", "born", "split", "died", "merged")
-"""What may happen to a community, in the order of the constants in `louvain_um.cpu.inherit`."""
+"""What may happen to a community, in the order of the constants in `cpu.dynamic.inherit`."""
 
 EVENT: Final = np.dtype(
     [
@@ -48,137 +54,190 @@ batch; `joined` and `left` are the weight that came from and went to other commu
 
 NO_EVENTS: Final = np.zeros(0, EVENT)
 
+AT_ONCE: Final = 1 << 18
+"""Vertices whose ids are compared at a time where memory is short."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Ids of the communities of a partition.
 
-    Parameters
-    ----------
-    names : uint32[n]
-        Community of each vertex, named after its smallest member.
-    alive : bool[n]
-        Which vertices were not removed; others have no id.
-    of_name : int64[n]
-        Id of the community of each name; −1 where no community has that name.
-    sizes, weights : int64[n]
-        Members and their degrees, by name.
-    communities : int
-        Communities that have members.
-    next_id : int
-        Ids below it have been given; none is given twice.
-    """
+class Memory(Protocol):
+    """Where communities are."""
 
-    names: U32
-    alive: NDArray[np.bool_]
-    of_name: I64
-    sizes: I64
-    weights: I64
-    communities: int
+    xp: Any
+
+    def get(self, array: Any) -> Any:
+        """Return an array in host memory."""
+
+
+class HostMemory:
+    """Arrays of NumPy."""
+
+    xp: Any = np
+
+    def get(self, array: Any) -> Any:
+        """Return an array as it is."""
+        return array
+
+    def __reduce__(self) -> str:
+        return "HOST"
+
+
+HOST: Final = HostMemory()
+
+
+class Inherited(NamedTuple):
+    """The communities that a batch may have changed, by name: their ids before it and after."""
+
+    names: Any
+    ids: Any
+    fresh: Any
     next_id: int
+    events: NDArray[np.void]
+
+
+class Listed(Protocol):
+    """The vertices whose community has another name than before a batch."""
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes on the graph's device."""
+
+    def fetched(self, memory: Memory) -> Listed:
+        """Return the same in host memory."""
+
+    def inherit(
+        self, of_name: Any, next_id: int, memory: Memory, room: int | None
+    ) -> tuple[Inherited, U32 | None]:
+        """Return what becomes of communities, and which vertices have another id if that is known.
+
+        The latter is None where an id went from one name to another: vertices that are not listed
+        have another id then, too.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Ids of the communities of a partition, by name; −1 where no community has that name."""
+
+    of_name: Any
+    next_id: int
+    """Ids below it have been given; none is given twice."""
+    memory: Memory = HOST
 
     @classmethod
-    def of(cls, names: U32, alive: NDArray[np.bool_], degrees: I64) -> Self:
-        """Return first ids: 0 … k − 1 by descending size."""
+    def first(cls, names: U32, alive: NDArray[np.bool_], memory: Memory = HOST) -> Self:
+        """Return first ids: 0 … k − 1 by descending size; removed vertices have none."""
         of_name = np.full(len(names), NO_ID, np.int64)
         if alive.any():
             of_name[names[alive]] = number_by_size(names[alive])
-        return cls.restored(names, alive, degrees, of_name, int(of_name.max(initial=-1)) + 1)
+        return cls(memory.xp.asarray(of_name), int(of_name.max(initial=-1)) + 1, memory)
 
-    @classmethod
-    def restored(
-        cls, names: U32, alive: NDArray[np.bool_], degrees: I64, of_name: I64, next_id: int
-    ) -> Self:
-        """Return ids that were saved."""
-        sizes, weights = members_of(names, alive, degrees)
-        return cls(
-            names=names,
-            alive=alive,
-            of_name=of_name,
-            sizes=sizes,
-            weights=weights,
-            communities=int(np.count_nonzero(sizes)),
-            next_id=next_id,
-        )
+    def follow(
+        self, listed: Listed, before: Any, after: Any, room: int | None = None
+    ) -> tuple[Identity, U32, NDArray[np.void]]:
+        """Return the ids after a batch, the vertices whose id changed, and the events.
+
+        `before` and `after` are the partitions' names; vertices beyond those of `before` are new.
+        `room` is the memory that may be taken where they are.
+        """
+        xp, of_name = self.memory.xp, self.of_name
+        if len(after) > len(of_name):
+            new = xp.full(len(after) - len(of_name), NO_ID, np.int64)
+            of_name = xp.concatenate([of_name, new])
+        found, changed = listed.inherit(of_name, self.next_id, self.memory, room)
+        later = of_name.copy()
+        later[xp.asarray(found.names)] = xp.asarray(found.fresh)
+        if changed is None:
+            step = max(1, len(after)) if room is None else AT_ONCE
+            parts = [
+                self._changed(of_name, later, before, after, slice(k, k + step))
+                for k in range(0, max(1, len(after)), step)
+            ]
+            changed = np.concatenate(parts)
+        return Identity(later, found.next_id, self.memory), changed, found.events
+
+    def _changed(self, ids: Any, later: Any, before: Any, after: Any, part: slice) -> U32:
+        """Return the vertices of a part whose id changed, by ids of names before and after."""
+        xp, found, old = self.memory.xp, later[after[part]], ids[before[part]]
+        other = xp.concatenate([found[: len(old)] != old, found[len(old) :] != NO_ID])
+        places = self.memory.get(xp.flatnonzero(other).astype(np.uint32))
+        vertices: U32 = places + np.uint32(part.start)
+        return vertices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """Listed vertices, one by one or in groups, and the communities that they were and are in.
+
+    Of the vertices, or groups: a vertex, the numbers of its names after the batch and before it
+    (−1 for none), whether it lives, members and their degrees. Of the communities: their names,
+    ascending, and members and degrees after the batch and before it, int64[4, c].
+    """
+
+    vertices: U32
+    own: I64
+    old: I64
+    living: I64
+    members: I64
+    degrees: I64
+    names: I64
+    sums: I64
+    grouped: bool = False
 
     @property
-    def ids(self) -> I64:
-        """Id of each vertex's community, int64[n]; −1 for removed vertices."""
-        return self.of_name[self.names]
+    def waiting_bytes(self) -> int:
+        """Bytes on a device: none."""
+        return 0
 
+    def fetched(self, memory: Memory) -> Differences:
+        """Return the same: it is in host memory."""
+        return self
 
-def members_of(names: U32, alive: NDArray[np.bool_], degrees: I64) -> tuple[I64, I64]:
-    """Return members and their degrees by name."""
-    sizes, weights = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
-    follow.add_members(names, alive, degrees, sizes, weights)
-    return sizes, weights
+    def inherit(
+        self, of_name: Any, next_id: int, memory: Memory, room: int | None
+    ) -> tuple[Inherited, U32 | None]:
+        """Return what becomes of communities, and vertices with another id; see `Listed`."""
+        ids: I64 = memory.get(of_name[memory.xp.asarray(self.names)])
+        now, then = np.flatnonzero(self.sums[0] > 0), np.flatnonzero(ids != NO_ID)
+        found, next_id, events = succession(self.concerned(ids, now, then), next_id)
+        fresh = np.full(len(ids), NO_ID, np.int64)
+        fresh[now] = found
+        changed = None
+        if not self.grouped and not ((ids != fresh) & (ids != NO_ID) & (fresh != NO_ID)).any():
+            changed = np.empty(len(self.vertices), np.uint32)
+            count = inherit.list_renamed(self.vertices, self.own, self.old, ids, fresh, changed)
+            changed = np.sort(changed[:count])
+        return Inherited(self.names, ids, fresh, next_id, events), changed
 
-
-def padded(array: I64, length: int, value: int) -> I64:
-    """Return a copy of an array, as long as asked for."""
-    copied = np.empty(length, np.int64)
-    copied[: len(array)], copied[len(array) :] = array, value
-    return copied
-
-
-def succeed(
-    before: Identity, names: U32, alive: NDArray[np.bool_], degrees: I64, change: Change
-) -> tuple[Identity, U32, NDArray[np.void]]:
-    """Return ids of the next partition, the vertices whose id changed, and the events.
-
-    Parameters
-    ----------
-    before : Identity
-    names : uint32[n]
-        The next partition; vertices beyond those of `before` are new.
-    alive : bool[n]
-        Which vertices are not removed.
-    degrees : int64[n]
-        Degrees after the batch.
-    change : Change
-        The batch.
-    """
-    n = len(names)
-    of_name = padded(before.of_name, n, NO_ID)
-    sizes, weights = padded(before.sizes, n, 0), padded(before.weights, n, 0)
-    states = before.names, names, before.alive, alive
-    listed = np.empty(n, np.int64)
-    listed = listed[: inherit.list_differing(*states, listed)]
-    # Communities none of whose vertices is listed are as they were, but for degrees.
-    index, concerned = np.full(n, -1, np.int32), np.empty(min(n, 2 * len(listed)), np.int64)
-    concerned = concerned[: inherit.list_concerned(listed, before.names, names, index, concerned)]
-    ids, old_sizes, old_weights = of_name[concerned], sizes[concerned], weights[concerned]
-    inherit.add_degrees(change.u, change.v, change.before, change.after, before.names, weights)
-    inherit.add_moves(listed, *states, degrees, sizes, weights)
-    now, then = np.flatnonzero(sizes[concerned] > 0), np.flatnonzero(ids != NO_ID)
-    found, next_id, events = succession(
-        Concerned(
-            sizes=sizes[concerned[now]],
-            weights=weights[concerned[now]],
+    def concerned(self, ids: I64, now: I64, then: I64) -> Concerned:
+        """Return the communities that there are after the batch, and those that were before."""
+        count = len(ids)
+        places = np.full((2, count), -1, np.int64)
+        places[0, now], places[1, then] = np.arange(len(now)), np.arange(len(then))
+        pairs = np.empty((4, count + len(self.own)), np.int64)
+        shared = inherit.list_stayed(
+            self.own, self.old, self.living, self.members, self.degrees, self.sums[:2].copy(),
+            places, pairs,
+        )  # fmt: skip
+        return Concerned(
+            sizes=self.sums[0, now],
+            weights=self.sums[1, now],
             old_ids=ids[then],
-            old_sizes=old_sizes[then],
-            old_weights=old_weights[then],
-            overlaps=overlaps_of(
-                listed, states, degrees, index, (sizes[concerned], weights[concerned]), now, then
-            ),
-        ),
-        before.next_id,
-    )
-    fresh = np.full(len(concerned), NO_ID, np.int64)
-    fresh[now] = found
-    of_name[concerned] = fresh
-    changed = np.empty(n, np.uint32)
-    count = inherit.list_changed(before.names, names, index, ids, fresh, changed)
-    after = Identity(
-        names=names,
-        alive=alive,
-        of_name=of_name,
-        sizes=sizes,
-        weights=weights,
-        communities=before.communities + len(now) - len(then),
-        next_id=next_id,
-    )
-    return after, changed[:count].copy(), events
+            old_sizes=self.sums[2, then],
+            old_weights=self.sums[3, then],
+            overlaps=Overlaps.of_pairs(*pairs[:, :shared]),
+        )
+
+
+def numbered(own: I64, old: I64, most: int) -> tuple[I64, I64, I64]:
+    """Return the names below `most` that are mentioned, ascending, and the number of each."""
+    if 32 * len(own) < most:
+        names, numbers = np.unique(np.concatenate([own, old]), return_inverse=True)
+        count = len(names) - bool(len(names) and names[-1] == NONE)
+        numbers[numbers == count] = -1
+        return names[:count], numbers[: len(own)], numbers[len(own) :]
+    index, names = np.full(most, -1, np.int64), np.empty(min(most, 2 * len(own)), np.int64)
+    names = names[: inherit.list_names(own, old, index, names)]
+    known = index[np.where(old == NONE, 0, old)]
+    return names, index[own], np.where(old == NONE, -1, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +264,7 @@ class Overlaps:
         The arrays, int64[k], are overwritten.
         """
         slots = np.full(1 << (2 * len(news)).bit_length(), -1, np.int64)
-        count = int(follow.add_up_pairs(news, olds, weights, sizes, slots))
+        count = int(inherit.add_up_pairs(news, olds, weights, sizes, slots))
         return cls(
             news=news[:count], olds=olds[:count], weights=weights[:count], sizes=sizes[:count]
         )
@@ -233,28 +292,6 @@ class Concerned:
     overlaps: Overlaps
 
 
-def overlaps_of(
-    listed: I64,
-    states: tuple[U32, U32, NDArray[np.bool_], NDArray[np.bool_]],
-    degrees: I64,
-    index: NDArray[np.int32],
-    sums: tuple[I64, I64],
-    now: I64,
-    then: I64,
-) -> Overlaps:
-    """Return what the concerned communities have of those before.
-
-    Vertices that are not listed kept the name of their community: they are what is left of it.
-    `sums` are members and their degrees after the batch, which are overwritten; `now` and `then`
-    the concerned communities that there are after it, and were before.
-    """
-    places = np.full((2, len(sums[0])), -1, np.int64)
-    places[0, now], places[1, then] = np.arange(len(now)), np.arange(len(then))
-    columns = [np.empty(len(sums[0]) + len(listed), np.int64) for _ in range(4)]
-    count = inherit.list_shared(listed, *states, degrees, index, *sums, places, *columns)
-    return Overlaps.of_pairs(*(column[:count] for column in columns))
-
-
 def succession(concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np.void]]:
     """Return the ids of the communities after a batch, the next free one, and the events.
 
@@ -272,22 +309,22 @@ def succession(concerned: Concerned, next_id: int) -> tuple[I64, int, NDArray[np
     inherit.heaviest(news, old_ids[olds], weights, sizes, claims)
     next_id = int(inherit.inherit(news, olds, weights, sizes, claims, old_ids, heirs, ids, next_id))
     inherit.heaviest(olds, ids[news], weights, sizes, successors)
-    told = np.empty((len(ids) + len(old_ids), len(EVENT.names or ())), np.int64)
-    count = inherit.tell(
+    rows = np.empty((len(ids) + len(old_ids), len(EVENT.names or ())), np.int64)
+    count = inherit.list_events(
         (news, olds, weights),
         (ids, concerned.sizes, concerned.weights),
         (old_ids, concerned.old_sizes, concerned.old_weights),
-        claims, heirs, successors, told,
+        claims, heirs, successors, rows,
     )  # fmt: skip
-    return ids, next_id, events_of(told[:count])
+    return ids, next_id, events_of(rows[:count])
 
 
-def events_of(told: I64) -> NDArray[np.void]:
+def events_of(rows: I64) -> NDArray[np.void]:
     """Return events by id from rows of their fields, kinds by number."""
-    told = told[np.argsort(told[:, 1])]
-    events = np.zeros(len(told), EVENT)
-    events["kind"] = np.array(KINDS)[told[:, 0]]
+    rows = rows[np.argsort(rows[:, 1])]
+    events = np.zeros(len(rows), EVENT)
+    events["kind"] = np.array(KINDS)[rows[:, 0]]
     for column, name in enumerate(EVENT.names or ()):
         if column:
-            events[name] = told[:, column]
+            events[name] = rows[:, column]
     return events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from louvain_um.results.communities import Communities
 if TYPE_CHECKING:
     import pandas as pd
 
-    from louvain_um.dynamic.tracking.device_following import DeviceFollower, Pending
-    from louvain_um.dynamic.tracking.identity import Identity
+    from louvain_um.dynamic.tracking.following import Pending
+
+ARRAYS = ("labels", "ids", "changed", "events")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -67,95 +68,54 @@ class TrackedCommunities(Communities):
         return pd.DataFrame({name: self.events[name] for name in self.events.dtype.names or ()})
 
 
-class LaterTracked(TrackedCommunities):
-    """The same, whose arrays are worked out when they are asked for."""
+class LazyCommunities(TrackedCommunities):
+    """The same, whose arrays are worked out, or copied from a device, when they are asked for."""
 
-    def __init__(self, held: dict[str, Any], **values: Any) -> None:
-        known = {**defaults(TrackedCommunities), **values}
-        known["value"] = known["modularity"]
-        for name, value in (known | held).items():
-            object.__setattr__(self, name, value)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy of one on a device cannot wait: later batches would change the ids that it finds.
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return partial(TrackedCommunities, **values), ()
-
-
-class HostTracked(LaterTracked):
-    """The communities of a graph on the host: numbers and ids of vertices come when asked for."""
-
-    _names: NDArray[np.uint32]
-    _of_name: NDArray[np.int64]
-    _communities: int
-
-    def __init__(self, identity: Identity, **values: Any) -> None:
-        names, of_name, count = identity.names, identity.of_name, identity.communities
-        super().__init__({"_names": names, "_of_name": of_name, "_communities": count}, **values)
-
-    @cached_property
-    def labels(self) -> NDArray[np.uint32]:
-        """Community of each vertex, 0 … k − 1 by descending size."""
-        return number_by_size(self._names)
-
-    @cached_property
-    def ids(self) -> NDArray[np.int64]:
-        """Id of each vertex's community."""
-        return self._of_name[self._names]
-
-    @property
-    def n_vertices(self) -> int:
-        """Number of vertices."""
-        return len(self._names)
-
-    @property
-    def n_communities(self) -> int:
-        """Number of communities; removed vertices are in none."""
-        return self._communities
-
-
-class DeviceTracked(LaterTracked):
-    """The communities of a graph on a device: arrays are copied, or worked out, when asked for."""
-
-    _follower: DeviceFollower
     _batch: Pending
     _labels: NDArray[np.uint32] | None
 
-    def __init__(self, follower: DeviceFollower, batch: Pending, **values: Any) -> None:
+    def __init__(self, batch: Pending, **values: Any) -> None:
         batch.in_use = weakref.ref(self)
-        super().__init__({"_follower": follower, "_batch": batch, "_labels": None}, **values)
+        known = {**defaults(TrackedCommunities), **values, "value": values["modularity"]}
+        for name, value in (known | {"_batch": batch, "_labels": None}).items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy cannot wait: later batches change the ids that it would find.
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(TrackedCommunities, **values), ()
 
     @property
     def labels(self) -> NDArray[np.uint32]:
         """Community of each vertex, 0 … k − 1 by descending size."""
         found = self._labels
         if found is None:
-            found = number_by_size(self._follower.device.get(self._batch.names))
+            found = number_by_size(self._batch.memory.get(self._batch.names))
             object.__setattr__(self, "_labels", found)
         return found
 
     @property
     def ids(self) -> NDArray[np.int64]:
         """Id of each vertex's community."""
-        return self._follower.ids_of(self._batch)
+        return self._batch.resolved_ids()
 
     @property
     def changed(self) -> NDArray[np.uint32]:
         """Vertices whose id is another than before the batch."""
-        self._follower.resolve(self._batch)
+        self._batch.resolve()
         assert self._batch.changed is not None
         return self._batch.changed
 
     @property
     def events(self) -> NDArray[np.void]:
         """What happened to communities."""
-        self._follower.resolve(self._batch)
+        self._batch.resolve()
         return NO_EVENTS if self._batch.events is None else self._batch.events
 
     @property
     def n_vertices(self) -> int:
         """Number of vertices."""
-        return self._batch.n
+        return len(self._batch.names)
 
     @property
     def n_communities(self) -> int:
@@ -167,7 +127,7 @@ def defaults(kind: Any) -> dict[str, Any]:
     """Return the default of each field of a dataclass that has one, but for arrays."""
     found = {}
     for each in fields(kind):
-        if each.name in ("labels", "ids", "changed", "events"):
+        if each.name in ARRAYS:
             continue
         if each.default_factory is not MISSING:
             found[each.name] = each.default_factory()

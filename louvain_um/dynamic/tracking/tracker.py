@@ -4,33 +4,35 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, Self
 
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.dynamic.change import Change
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.tracking import following, tracker_file
-from louvain_um.dynamic.tracking.device_following import DeviceFollower, Pending
+from louvain_um.dynamic.tracking import tracker_file
 from louvain_um.dynamic.tracking.device_runs import DeviceRuns, Runs
+from louvain_um.dynamic.tracking.device_steps import DeviceSteps
 from louvain_um.dynamic.tracking.following import (
     Connected,
     Followed,
+    Follower,
     FollowOptions,
     Mode,
+    Pending,
     Report,
 )
-from louvain_um.dynamic.tracking.history import History, row_of
-from louvain_um.dynamic.tracking.identity import NO_EVENTS, Identity, succeed
-from louvain_um.dynamic.tracking.partition import Work, detect
-from louvain_um.dynamic.tracking.tracked import DeviceTracked, HostTracked, TrackedCommunities
+from louvain_um.dynamic.tracking.history import ROW, History
+from louvain_um.dynamic.tracking.host_steps import HostSteps
+from louvain_um.dynamic.tracking.tracked import LazyCommunities, TrackedCommunities
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.options import Method, Options
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+REPORTED: Final = tuple(name for name in ROW.names or () if name in Report.__slots__)
+"""Columns of a history that are of the steps."""
 
 
 class Tracker:
@@ -114,48 +116,31 @@ class Tracker:
         self.options = FollowOptions(
             mode=mode, renew=renew, audit=audit, connected=connected, run=run
         )
-        if graph.device_store is not None and mode == "follow":
-            if graph.device_store.chained:
-                raise OptionError(
-                    remedy=f"communities follow contiguous rows on a device, not {graph.store!r}: "
-                    "use store='rows'"
-                )
-            self._follow_there(graph, DeviceRuns())
-            return
-        view = graph.view()
-        partition = detect(view, run, Work())
-        if self.options.splits_runs:
-            partition = following.split_all(view, partition, Work())
-        state = Followed(partition=partition, touched=np.zeros(view.n_vertices, np.uint64))
-        self._begin(
-            graph, state, Identity.of(partition.names, graph.alive, view.degrees), History()
-        )
+        if graph.device_store is None or mode != "follow":
+            self._begin(Follower(graph, self.options, HostSteps(graph, self.options)), History())
+        elif graph.device_store.chained:
+            raise OptionError(
+                remedy=f"communities follow contiguous rows on a device, not {graph.store!r}: "
+                "use store='rows'"
+            )
+        else:
+            self._follow_on_device(graph, DeviceRuns())
 
-    def _begin(
-        self,
-        graph: DynamicGraph,
-        state: Followed,
-        identity: Identity,
-        rows: History,
-    ) -> None:
-        """Set out from a state that was found or saved."""
-        self.graph = graph
-        self.epoch = graph.epoch
-        """Epoch of the graph that the communities are of."""
-        self._there: DeviceFollower | None = None
-        self._state, self._identity, self._rows = state, identity, rows
-        self._total = graph.total_weight
-        self.communities = self._result(np.zeros(0, np.uint32), NO_EVENTS, {})
-        """The communities as they are now."""
-
-    def _follow_there(self, graph: DynamicGraph, runs: Runs) -> None:
-        """Set out on the device that the graph is on."""
-        self.graph, self.epoch = graph, graph.epoch
+    def _follow_on_device(self, graph: DynamicGraph, runs: Runs) -> None:
+        """Begin on the device that the graph is on."""
         with graph.device_store.device.errors():
-            self._there = DeviceFollower(graph, self.options, runs)
-        self._rows = History()
-        self._total = graph.total_weight
-        self.communities = self._result_there(self._there.current, {})
+            steps = DeviceSteps(graph, self.options, runs)
+            follower = Follower(graph, self.options, steps)
+        self._begin(follower, History())
+
+    def _begin(self, follower: Follower, history: History) -> None:
+        """Begin with communities that were found or saved."""
+        self.graph, self._follower, self._history = follower.graph, follower, history
+        self.epoch = self.graph.epoch
+        """Epoch of the graph that the communities are of."""
+        self._total = self.graph.total_weight
+        self.communities: TrackedCommunities = self._result(follower.current, {})
+        """The communities as they are now."""
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write tracker and graph to one file, from which `load` goes on.
@@ -177,14 +162,8 @@ class Tracker:
                 f"the graph is at batch {self.graph.epoch}, the tracker at {self.epoch}; call "
                 "update before save"
             )
-        parts = tracker_file.Following(
-            graph=self.graph,
-            options=self.options,
-            state=self.state,
-            identity=self.identity,
-            rows=self.rows,
-        )
-        tracker_file.save(parts, path, force=force)
+        self._follower.resolve()
+        tracker_file.save(self._follower, self.rows, path, force=force)
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int | None = None) -> Self:
@@ -213,10 +192,10 @@ class Tracker:
         >>> t.update(t.graph.apply(insert=([0], [0]))).ids.tolist()
         [0, 0, 0]
         """
-        saved = tracker_file.load(path, threads)
+        follower, history = tracker_file.load(path, threads)
         tracker = cls.__new__(cls)
-        tracker.options = saved.options
-        tracker._begin(saved.graph, saved.state, saved.identity, saved.rows)
+        tracker.options = follower.options
+        tracker._begin(follower, history)
         return tracker
 
     def update(self, change: Change) -> TrackedCommunities:
@@ -258,69 +237,49 @@ class Tracker:
                 "the change is another graph's; pass what tracker.graph.apply returned"
             )
         since = time.perf_counter()
-        if self._there is not None:
-            self._update_there(self._there, change, since)
-        else:
-            self._update_here(change, since)
+        follower = self._follower
+        with follower.steps.guarded():
+            found = follower.follow(change)
+            with uninterrupted():
+                follower.take(found)
+                self._total, self.epoch = self.graph.total_weight, change.epoch
+                seconds = time.perf_counter() - since
+                self.communities = self._result(found.batch, {"total": seconds})
+                found.batch.row = self._history.add(
+                    {
+                        "epoch": self.epoch,
+                        "modularity": self.communities.modularity,
+                        "communities": found.batch.communities,
+                        "edges_changed": len(change),
+                        "changed": -1,  # not worked out yet
+                        "seconds": seconds,
+                        **{name: getattr(found.report, name) for name in REPORTED},
+                    }
+                )
         return self.communities
-
-    def _update_here(self, change: Change, since: float) -> None:
-        """Follow a batch on the CPU."""
-        view = self.graph.view()
-        change = change.to_host()
-        state, report = following.follow_batch(view, self._state, change, self.options)
-        names, alive = state.partition.names, self.graph.alive
-        known, changed, events = succeed(self._identity, names, alive, view.degrees, change)
-        with uninterrupted():
-            self._state, self._identity, self._total = state, known, view.total_weight
-            self.epoch = change.epoch
-            seconds = time.perf_counter() - since
-            self.communities = self._result(changed, events, {"total": seconds})
-            self._record(report, len(change), len(changed), seconds)
-
-    def _update_there(self, follower: DeviceFollower, change: Change, since: float) -> None:
-        """Follow a batch on the graph's device, which the follower and the tracker take as one."""
-        with uninterrupted():
-            with follower.device.errors():
-                report, batch = follower.follow(change)
-            self._total, self.epoch = self.graph.total_weight, change.epoch
-            seconds = time.perf_counter() - since
-            self.communities = self._result_there(batch, {"total": seconds})
-            batch.row = self._record(report, len(change), -1, seconds)
-
-    def _record(self, report: Report, edges: int, changed: int, seconds: float) -> np.void:
-        """Add a batch to the history; return its row."""
-        found = self.communities
-        columns = self.epoch, found.modularity, found.n_communities, edges, changed, seconds
-        return self._rows.add(row_of(report, *columns))
 
     @property
     def state(self) -> Followed:
         """What the next batch is followed from, in host memory."""
-        return self._state if self._there is None else self._there.host_state()
-
-    @property
-    def identity(self) -> Identity:
-        """The ids of the communities, in host memory."""
-        return self._identity if self._there is None else self._there.host_identity()
+        return self._follower.host_state()
 
     @property
     def rows(self) -> History:
         """The history, one row per batch, to be read like a list of dicts; see `to_frame`."""
-        if self._there is not None:
-            self._there.resolve()
-        return self._rows
+        self._follower.resolve()
+        return self._history
 
     @property
     def modularity(self) -> float:
         """Modularity of the communities, exact."""
-        state = self._state if self._there is None else self._there.state
-        return state.partition.quality(self._total, self.options.run.resolution)
+        partition = self._follower.state.partition
+        return partition.quality(self._total, self.options.run.resolution)
 
     @property
     def following_bytes(self) -> int:
         """Bytes on the graph's device that following takes; 0 on the CPU."""
-        return 0 if self._there is None else self._there.nbytes
+        there = isinstance(self._follower.steps, DeviceSteps)
+        return self._follower.nbytes if there else 0
 
     def __repr__(self) -> str:
         return (
@@ -343,28 +302,20 @@ class Tracker:
 
         return pd.DataFrame(self.rows.array())
 
-    def _result(
-        self, changed: NDArray[np.uint32], events: NDArray[np.void], timings: dict[str, float]
-    ) -> TrackedCommunities:
-        facts = self._facts(timings, "cpu")
-        if facts["vertex_names"] is not None:  # vertices may have been added before it was saved
-            facts["vertex_names"] = facts["vertex_names"][: len(self._identity.names)]
-        return HostTracked(self._identity, **facts, changed=changed, events=events)
-
-    def _result_there(self, batch: Pending, timings: dict[str, float]) -> TrackedCommunities:
-        assert self._there is not None
-        return DeviceTracked(self._there, batch, **self._facts(timings, "cuda"))
-
-    def _facts(self, timings: dict[str, float], device: str) -> dict[str, Any]:
-        """Return what a result says besides its arrays."""
-        run = self.options.run
-        return {
-            "graph": None,
-            "modularity": self.modularity,
-            "resolution": run.resolution,
-            "method": run.method,
-            "timings": timings,
-            "vertex_names": self.graph.names,
-            "provenance": {"device": device, "seed": run.seed, "mode": self.options.mode},
-            "epoch": self.epoch,
-        }
+    def _result(self, batch: Pending, timings: dict[str, float]) -> TrackedCommunities:
+        """Return communities whose arrays come when asked for."""
+        run, names = self.options.run, self.graph.names
+        there = isinstance(self._follower.steps, DeviceSteps)
+        device = "cuda" if there else "cpu"
+        return LazyCommunities(
+            batch,
+            graph=None,
+            modularity=self.modularity,
+            resolution=run.resolution,
+            method=run.method,
+            timings=timings,
+            # Vertices may have been added before it was saved.
+            vertex_names=None if names is None else names[: len(batch.names)],
+            provenance={"device": device, "seed": run.seed, "mode": self.options.mode},
+            epoch=self.epoch,
+        )

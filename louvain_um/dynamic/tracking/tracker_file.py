@@ -19,12 +19,13 @@ from louvain_um.dynamic.tracking.following import (
     MOST_PERIOD,
     Connected,
     Followed,
+    Follower,
     FollowOptions,
     Mode,
 )
 from louvain_um.dynamic.tracking.history import ROW, History
+from louvain_um.dynamic.tracking.host_steps import HostSteps, named, partition_of
 from louvain_um.dynamic.tracking.identity import Identity
-from louvain_um.dynamic.tracking.partition import WHOLLY, Partition, named
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.ids import name_array
@@ -65,23 +66,12 @@ class Head:
     next_id: Whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """A tracker's parts: its graph, how it follows, the state reached, and its history."""
-
-    graph: DynamicGraph
-    options: FollowOptions
-    state: Followed
-    identity: Identity
-    rows: History
-
-
-def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
+def save(tracker: Follower, history: History, path: str | Path, *, force: bool = False) -> None:
     """Write a tracker's parts; `Tracker.save` documents the arguments."""
     path = path_text(path)
     if Path(path).suffix != ".npz":
         raise LouvainUmError(f"{path}: a tracker is saved as .npz; name it so")
-    options, state, known = tracker.options, tracker.state, tracker.identity
+    options, state, get = tracker.options, tracker.host_state(), tracker.steps.memory.get
     graph, snapshot = tracker.graph, tracker.graph.host_snapshot()
     head = Head(
         schema=SCHEMA,
@@ -101,7 +91,7 @@ def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
         changed=state.changed,
         regained=state.regained,
         period=state.period,
-        next_id=known.next_id,
+        next_id=tracker.identity.next_id,
     )
     arrays: dict[str, NDArray[Any]] = {
         "offsets": snapshot.offsets,
@@ -109,10 +99,10 @@ def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
         "loops": snapshot.loops,
         "alive": graph.alive,
         "names": state.partition.names,
-        "touched": state.touched,
-        "ids": known.of_name,
+        "touched": get(tracker.steps.touched),
+        "ids": get(tracker.identity.of_name),
         "head": _text(dataclasses.asdict(head)),
-        "history": tracker.rows.array(),
+        "history": history.array(),
     }
     if snapshot.weights is not None:
         arrays["weights"] = snapshot.weights
@@ -122,7 +112,7 @@ def save(tracker: Following, path: str | Path, *, force: bool = False) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes `allow_pickle` for one
 
 
-def load(path: str | Path, threads: int | None = None) -> Following:
+def load(path: str | Path, threads: int | None = None) -> tuple[Follower, History]:
     """Read what `save` wrote.
 
     Raises
@@ -139,17 +129,7 @@ def load(path: str | Path, threads: int | None = None) -> Following:
         raise LouvainUmError(refusal) from None
 
 
-def _without(names: Any, ids: Any, dead: Any) -> tuple[Any, Any]:
-    """Return names of communities and ids by name once some vertices are in none."""
-    vertices, given, first = np.arange(len(names), dtype=np.uint32), ids[names], names.copy()
-    stay = np.delete(vertices, dead)
-    first[names[stay[::-1]]] = stay[::-1]  # the smallest is the last to be written
-    names, ids = np.where(np.isin(vertices, dead), vertices, first[names]), np.full_like(ids, -1)
-    ids[names[stay]] = given[stay]
-    return names, ids
-
-
-def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
+def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follower, History]:
     head: Head = build(Head, parse(arrays["head"].tobytes()), "tracker")
     weights = arrays.get("weights")
     if (weights is not None) != head.weighted:
@@ -160,18 +140,16 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
     )
     view, names, touched, ids = graph.view(), arrays["names"], arrays["touched"], arrays["ids"]
     n = len(names)  # vertices that were added since the last batch are in no community yet
-    if touched.dtype == np.bool_:  # before version 3
-        touched = touched * WHOLLY
     for array, dtype in ((names, np.uint32), (touched, np.uint64), (ids, np.int64)):
         if array.dtype != dtype or array.shape != (n,) or n > graph.n_vertices:
             raise ValueError("an array has another length or type")
     if n and (names.max() >= n or not np.array_equal(named(names), names)):
         raise ValueError("communities are not named after their smallest members")
-    dead = np.flatnonzero(~graph.alive[:n] & (ids[names] >= 0))
-    if len(dead) and not view.degrees[dead].any():  # in files that do not take them out
-        names, ids = _without(names, ids, dead)
+    history = arrays["history"]
+    if history.dtype != ROW or history.ndim != 1:
+        raise ValueError("the history has other columns")
     new = np.arange(n, graph.n_vertices, dtype=np.uint32)
-    sums = Partition.of(view, np.concatenate([names, new]))
+    sums = partition_of(view, np.concatenate([names, new]))
     alive, degrees = ids[names] >= 0, view.degrees[:n]
     alone = np.flatnonzero(~alive)
     given = ids[np.unique(names[alive])]
@@ -192,29 +170,19 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> Following:
         device="cpu",
         threads=threads,
     )
-    return Following(
-        graph=graph,
-        options=FollowOptions(
-            mode=head.mode, renew=head.renew, audit=head.audit, connected=head.connected, run=run
-        ),
-        state=Followed(
-            partition=dataclasses.replace(sums, names=names),
-            touched=touched,
-            turned=head.turned,
-            changed=head.changed,
-            regained=head.regained,
-            period=head.period,
-        ),
-        identity=Identity.restored(names, alive, degrees, ids, head.next_id),
-        rows=_history(arrays["history"]),
+    options = FollowOptions(
+        mode=head.mode, renew=head.renew, audit=head.audit, connected=head.connected, run=run
     )
-
-
-def _history(saved: NDArray[Any]) -> History:
-    """Return the history."""
-    if saved.dtype != ROW or saved.ndim != 1:
-        raise ValueError("the history has other columns")
-    return History(saved)
+    state = Followed(
+        partition=dataclasses.replace(sums, names=names),
+        turned=head.turned,
+        changed=head.changed,
+        regained=head.regained,
+        period=head.period,
+    )
+    steps = HostSteps(graph, options, (names, touched, alive))
+    saved = state, Identity(ids, head.next_id)
+    return Follower(graph, options, steps, saved), History(history)
 
 
 def _names(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | None:

@@ -1,13 +1,13 @@
-// Carrying a partition from one state of a changing graph to the next; the twin of cpu/follow.py.
+// Carrying a partition from one state of a changing graph to the next, as cpu/dynamic/follow.py.
 //
 // Communities are named after their smallest member. A step reads what the steps before it wrote, in
 // the order of this file; moving (gpu/move/move.cu) comes between `split_flagged` and
 // `settle_names`. Sums are of integers and names are minima, so that the order of threads does not
 // matter. All kernels but those that list are cooperative.
-#include "parts.cuh"
+#include "split.cuh"
 
 // Marks the ends of edges that lost weight inside a community or gained it between two, sums what
-// that changes, and finds the parts that removed edges held (parts.cuh). Members and degrees of
+// that changes, and finds the parts that removed edges held (split.cuh). Members and degrees of
 // communities follow from those before the batch: fewer atomics than to sum them. `whole` and
 // `labels` are scratch, and `labels` has the names that communities keep for `split_flagged`.
 __global__ void BOUNDS mark_changes(const Follow f) {

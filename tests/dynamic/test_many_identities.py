@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from louvain_um.dynamic.tracking.identity import Concerned, Overlaps, events_of, succession
-from louvain_um.dynamic.tracking.succession_of_many import overlaps_of_many, succession_of_many
+from louvain_um.dynamic.tracking.many_identities import overlaps_of_many, succession_of_many
 
 
 def shared(rng, after, before, vertices):

@@ -1,7 +1,8 @@
-"""Steps that carry a partition from one state of a graph to the next.
+"""Splitting communities that a batch separated, from the ends of the edges that it removed.
 
-Their work is linear in the vertices at most; arcs are read only of vertices that a change, a move
-or a split concerns.
+Ends that still share a neighbour in their community are not separated. Otherwise a search starts at
+each end; a community that a search cannot decide on is read whole. What is found depends on neither
+the order of the edges nor the threads. The kernels of a device are in `gpu/dynamic/split.cuh`.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -16,38 +17,13 @@ from louvain_um.core.rules import MOST_PART, MOST_PART_ARCS
 from louvain_um.cpu.refine import root_of
 
 NONE = np.uint32(0xFFFFFFFF)
+"""No vertex."""
 
 FALLEN, LOOSE = np.uint8(1), np.uint8(2)
 """Flags of communities: their parts are to be found by reading all of them; or by a search."""
 
 HELD, UNKNOWN = 0, -1
 """What a search found that did not come to the end of a part."""
-
-
-@kernel()
-def add_changes(us, vs, befores, afters, labels):
-    """Return how the weight inside communities changes with these edges, and the weight moved."""
-    inside, moved = 0, 0
-    for i in range(len(us)):
-        delta = afters[i] - befores[i]
-        same = labels[us[i]] == labels[vs[i]]
-        if same:
-            inside += 2 * delta
-        if same == (delta < 0):
-            moved += 2 * abs(delta)
-    return inside, moved
-
-
-@kernel()
-def mark_changes(us, vs, befores, afters, labels, marks, touched):
-    """Mark the ends of edges that lost weight inside a community or gained it between two."""
-    for i in range(len(us)):
-        u, v = us[i], vs[i]
-        if u != v and (labels[u] == labels[v]) == (afters[i] < befores[i]):
-            weight = np.uint64(abs(afters[i] - befores[i]))
-            for end in (u, v):
-                marks[end] = True
-                touched[end] += weight
 
 
 @kernel(inline="always")
@@ -210,76 +186,3 @@ def split_flagged(rows, targets, labels, flags, parents):
     for v in range(n):
         labels[v] = parents[v]
     return visited
-
-
-@kernel()
-def add_moved(rows, targets, weights, before, after):
-    """Return how the weight inside communities changed with the labels that differ."""
-    begins, ends = rows
-    weighted = len(weights) > 0
-    inside = 0
-    for v in range(len(after)):
-        if before[v] == after[v]:
-            continue
-        for j in range(begins[v], ends[v]):
-            u = targets[j]
-            change = np.int64(after[u] == after[v]) - np.int64(before[u] == before[v])
-            # An arc whose other end stayed is read in this direction alone.
-            twice = np.int64(2) if before[u] == after[u] else np.int64(1)
-            inside += change * twice * (np.int64(weights[j]) if weighted else np.int64(1))
-    return inside
-
-
-@kernel()
-def name_by_smallest(labels, first):
-    """Name every community after its smallest member; `first` is scratch, one per vertex."""
-    for v in range(len(labels)):
-        first[v] = NONE
-    for v in range(len(labels)):
-        if first[labels[v]] == NONE:
-            first[labels[v]] = v
-        labels[v] = first[labels[v]]
-
-
-@kernel()
-def release(labels, freed, first):
-    """Make every freed vertex a community; name the others after their smallest member left."""
-    for v in range(len(labels)):
-        first[v] = NONE
-    for v in range(len(labels)):
-        if freed[v]:
-            labels[v] = v
-        else:
-            if first[labels[v]] == NONE:
-                first[labels[v]] = v
-            labels[v] = first[labels[v]]
-
-
-@kernel()
-def add_members(names, alive, degrees, sizes, weights):
-    """Add up living members and their degrees by community."""
-    for v in range(len(names)):
-        sizes[names[v]] += alive[v]
-        weights[names[v]] += degrees[v]
-
-
-@kernel()
-def add_up_pairs(names, ids, weights, sizes, slots):
-    """Add up the weights and sizes of equal pairs of name and id; return how many there are."""
-    mask, count = np.uint64(len(slots) - 1), 0
-    for i in range(len(names)):
-        mixed = np.uint64(names[i]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ np.uint64(ids[i])) * np.uint64(0xD6E8FEB86659FD93)
-        at = (mixed >> np.uint64(32)) & mask
-        while slots[at] >= 0 and (names[slots[at]] != names[i] or ids[slots[at]] != ids[i]):
-            at = (at + np.uint64(1)) & mask
-        k = slots[at]
-        if k < 0:
-            slots[at] = count
-            names[count], ids[count] = names[i], ids[i]
-            weights[count], sizes[count] = weights[i], sizes[i]
-            count += 1
-        else:
-            weights[k] += weights[i]
-            sizes[k] += sizes[i]
-    return count

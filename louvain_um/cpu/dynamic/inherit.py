@@ -16,6 +16,9 @@ from louvain_um.core.compiled import kernel
 
 GREW, SHRANK, CONTINUED, BORN, SPLIT, DIED, MERGED = range(7)
 
+NONE = np.int64(0xFFFFFFFF)
+"""Name before the batch of a vertex that is new."""
+
 
 @kernel()
 def list_differing(old, names, lived, lives, listed):
@@ -28,122 +31,35 @@ def list_differing(old, names, lived, lives, listed):
 
 
 @kernel()
-def list_concerned(listed, old, names, index, concerned):
-    """List the communities that these vertices are in and were in, by ascending names."""
-    for v in listed:
-        index[names[v]] = 0
-        if v < len(old):
-            index[old[v]] = 0
+def list_names(own, old, index, names):
+    """Give each name that is mentioned its number, ascending; return how many there are."""
+    for i in range(len(own)):
+        index[own[i]] = 0
+        if old[i] != NONE:
+            index[old[i]] = 0
     count = 0
-    for c in range(len(index) if len(listed) else 0):
+    for c in range(len(index)):
         if index[c] == 0:
             index[c] = count
-            concerned[count] = c
+            names[count] = c
             count += 1
     return count
 
 
 @kernel()
-def add_degrees(us, vs, befores, afters, old, weights):
-    """Add what edges gained to their ends' communities before the batch."""
-    for i in range(len(us)):
-        gained = afters[i] - befores[i]
-        for v in (us[i], vs[i]):
-            weights[old[v] if v < len(old) else v] += gained
-
-
-@kernel()
-def add_moves(listed, old, names, lived, lives, degrees, sizes, weights):
-    """Take members and their degrees from communities before the batch to those after it."""
-    for v in listed:
-        if v < len(old):
-            sizes[old[v]] -= lived[v]
-        weights[old[v] if v < len(old) else v] -= degrees[v]
-        sizes[names[v]] += lives[v]
-        weights[names[v]] += degrees[v]
-
-
-@kernel()
-def list_shared(
-    listed, old, names, lived, lives, degrees, index, left_sizes, left_weights, places, news, olds,
-    weights, sizes,
-):  # fmt: skip
-    """List what communities after and before the batch share: what stayed, and vertices listed."""
-    now, then = places
-    for v in listed:
-        left_sizes[index[names[v]]] -= lives[v]
-        left_weights[index[names[v]]] -= degrees[v]
-    count = 0
-    for c in range(len(left_sizes)):
-        if left_sizes[c] > 0:
-            news[count], olds[count] = now[c], then[c]
-            weights[count], sizes[count] = left_weights[c], left_sizes[c]
-            count += 1
-    for v in listed:
-        if lives[v] and v < len(old) and lived[v]:
-            news[count], olds[count] = now[index[names[v]]], then[index[old[v]]]
-            weights[count], sizes[count] = degrees[v], 1
-            count += 1
-    return count
-
-
-@kernel()
-def list_changed(old, names, index, ids, fresh, changed):
-    """List the vertices whose id is another than before, by the ids of concerned communities."""
-    count = 0
-    for v in range(len(names) if len(ids) else 0):
-        place = index[names[v]]
-        if place >= 0 and fresh[place] != (ids[index[old[v]]] if v < len(old) else -1):
-            changed[count] = v
-            count += 1
-    return count
-
-
-@kernel()
-def number_names(both, order, names, places):
-    """Give each of some names its number, ascending; return how many there are."""
-    count = 0
-    for i in order:
-        if both[i] == np.uint32(0xFFFFFFFF):
-            places[i] = -1
-            continue
-        if count == 0 or names[count - 1] != both[i]:
-            names[count] = both[i]
-            count += 1
-        places[i] = count - 1
-    return count
-
-
-@kernel()
-def list_sums(entries, own, old, sums):
-    """Write the members and degrees of named communities after a batch, and those before it."""
-    for i in range(len(entries)):
-        entry = entries[i]
-        if old[i] >= 0:
-            sums[0, old[i]], sums[1, old[i]] = entry.old_size, entry.old_mass
-            sums[2, old[i]], sums[3, old[i]] = entry.old_size_before, entry.old_mass_before
-    for i in range(len(entries)):
-        entry = entries[i]
-        sums[0, own[i]], sums[1, own[i]] = entry.size, entry.mass
-        sums[2, own[i]], sums[3, own[i]] = entry.size_before, entry.mass_before
-
-
-@kernel()
-def list_stayed(entries, own, old, left, places, pairs):
+def list_stayed(own, old, living, members, degrees, left, places, pairs):
     """List what communities after and before a batch share; return how many pairs there are."""
     sizes, weights = left
     now, then = places
     news, olds, shared_weights, shared_sizes = pairs
     count = 0
-    for i in range(len(entries)):
-        entry = entries[i]
-        members, degree = np.int64(entry.members), np.int64(entry.degree)
-        if entry.living & 1:
-            sizes[own[i]] -= members
-        weights[own[i]] -= degree
-        if entry.living == 3:
+    for i in range(len(own)):
+        if living[i] & 1:
+            sizes[own[i]] -= members[i]
+        weights[own[i]] -= degrees[i]
+        if living[i] == 3:
             news[count], olds[count] = now[own[i]], then[old[i]]
-            shared_weights[count], shared_sizes[count] = degree, members
+            shared_weights[count], shared_sizes[count] = degrees[i], members[i]
             count += 1
     for c in range(len(sizes)):
         if sizes[c] > 0 and then[c] >= 0:
@@ -154,13 +70,35 @@ def list_stayed(entries, own, old, left, places, pairs):
 
 
 @kernel()
-def list_renamed(entries, own, old, ids, fresh, changed):
-    """List the vertices of entries whose id is another than before; return how many there are."""
+def list_renamed(vertices, own, old, ids, fresh, changed):
+    """List the vertices whose id is another than before; return how many there are."""
     count = 0
-    for i in range(len(entries)):
+    for i in range(len(vertices)):
         if fresh[own[i]] != (ids[old[i]] if old[i] >= 0 else -1):
-            changed[count] = entries[i].vertex
+            changed[count] = vertices[i]
             count += 1
+    return count
+
+
+@kernel()
+def add_up_pairs(names, ids, weights, sizes, slots):
+    """Add up the weights and sizes of equal pairs of name and id; return how many there are."""
+    mask, count = np.uint64(len(slots) - 1), 0
+    for i in range(len(names)):
+        mixed = np.uint64(names[i]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ np.uint64(ids[i])) * np.uint64(0xD6E8FEB86659FD93)
+        at = (mixed >> np.uint64(32)) & mask
+        while slots[at] >= 0 and (names[slots[at]] != names[i] or ids[slots[at]] != ids[i]):
+            at = (at + np.uint64(1)) & mask
+        k = slots[at]
+        if k < 0:
+            slots[at] = count
+            names[count], ids[count] = names[i], ids[i]
+            weights[count], sizes[count] = weights[i], sizes[i]
+            count += 1
+        else:
+            weights[k] += weights[i]
+            sizes[k] += sizes[i]
     return count
 
 
@@ -209,7 +147,7 @@ def inherit(news, olds, weights, sizes, claims, old_ids, heirs, new_ids, next_id
 
 
 @kernel()
-def tell(pairs, now, then, claims, heirs, successors, told):
+def list_events(pairs, now, then, claims, heirs, successors, events):
     """Write what happened to communities of two members and more; return how many events."""
     news, olds, weights = pairs
     ids, sizes, masses = now
@@ -235,7 +173,7 @@ def tell(pairs, now, then, claims, heirs, successors, told):
             kind = DIED
             if size == 0 and successors[j] >= 0 and sizes[news[successors[j]]] > 1:
                 kind, other = MERGED, ids[news[successors[j]]]
-        event = told[count]
+        event = events[count]
         event[0], event[1], event[2] = kind, old_ids[j], other
         event[3], event[4], event[5], event[6] = old_sizes[j], size, old_masses[j], mass
         event[7], event[8] = joined, left
@@ -246,7 +184,7 @@ def tell(pairs, now, then, claims, heirs, successors, told):
         kind, other, p = BORN, np.int64(-1), claims[i]
         if p >= 0 and old_sizes[olds[p]] > 1:
             kind, other = SPLIT, old_ids[olds[p]]
-        event = told[count]
+        event = events[count]
         event[0], event[1], event[2] = kind, ids[i], other
         event[3], event[4], event[5], event[6] = 0, sizes[i], 0, masses[i]
         event[7], event[8] = masses[i], 0

@@ -2,7 +2,7 @@
 //
 // Ends that still share a neighbour in their community are not separated. Otherwise a warp searches
 // from each end; a community that a search cannot tell of is read whole (follow.cu). What is found
-// depends on neither the order of edges nor that of threads. cpu/follow.py is the twin.
+// depends on neither the order of edges nor that of threads. cpu/dynamic/split.py finds the same.
 #pragma once
 #include "follow.cuh"
 
