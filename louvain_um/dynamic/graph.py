@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -13,26 +15,27 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic import net
-from louvain_um.dynamic.batches.batch import read_batch, read_ids, whole_number
-from louvain_um.dynamic.batches.changes import EdgeChanges, EdgeError, arc_changes, net_changes
-from louvain_um.dynamic.batches.device_batch import DeviceChanges, net_changes_there
+from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
+from louvain_um.dynamic.batches.changes import EdgeError
 from louvain_um.dynamic.batches.edge_columns import edge_columns
 from louvain_um.dynamic.batches.names import Names, are_names
 from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weights_at
-from louvain_um.dynamic.change import Change
-from louvain_um.dynamic.contents import Contents
+from louvain_um.dynamic.change import NO_VERTICES, Change
+from louvain_um.dynamic.contents import Contents, HostContents
 from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, refuse_many_vertices
+from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
 from louvain_um.dynamic.stores import share_of, store_class
-from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed
+from louvain_um.dynamic.stores.contiguous import given
+from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Rows, Store
 from louvain_um.errors import GraphError, OptionError, check_switch
 from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
+from louvain_um.graph.row_view import RowView
 from louvain_um.options import Budget, Options
 
 
-class DynamicGraph(Contents):
+class DynamicGraph:
     """An undirected graph that changes in batches of edges.
 
     Rows stay ascending, so that `louvain`, `leiden` and the algorithms read them where they lie
@@ -92,6 +95,18 @@ class DynamicGraph(Contents):
     Change(epoch 2: 1 edge deleted, 1 edge missing)
     """
 
+    scale: float
+    """Power of two by which real weights were multiplied; divide by it to show them."""
+
+    total_weight: int
+    """Sum of all degrees, 2m, as an integer (real weights times `scale`)."""
+
+    epoch: int
+    """Batches applied so far."""
+
+    origin: str
+    """Distinguishes the graph, and copies of it, from others."""
+
     def __init__(
         self,
         graph_or_n: Any = 0,
@@ -122,8 +137,6 @@ class DynamicGraph(Contents):
         self._weighted = weights is not None
         rows = Compressed(offsets=graph.offsets, targets=graph.targets, weights=weights)
         factor = int(self.scale / graph.scale)
-        self._loops = Growing(graph.loops * factor)
-        self._degrees = Growing(graph.degrees * factor)
         self._alive = Growing(np.ones(graph.n_vertices, np.uint8))
         self._dead = 0
         named = names and graph.names is not None
@@ -135,9 +148,8 @@ class DynamicGraph(Contents):
         self._refuse_total(self.total_weight)
         limit = self._budget.of_arcs(graph.n_vertices)
         with self._budget.counting(graph.n_vertices):
-            self._store = chosen(rows, self.threads, limit, **placed)
-        if self._device is not None:
-            self._hand_over()
+            built = chosen(rows, self.threads, limit, **placed)
+        self._hold(built, graph.loops * factor, graph.degrees * factor)
 
     @classmethod
     def restored(
@@ -221,8 +233,10 @@ class DynamicGraph(Contents):
             what: edge_columns(what, edges, weighted=self.weighted and what != "delete")
             for what, edges in (("insert", insert), ("delete", delete), ("decrease", decrease))
         }
-        with announcing("update"), self._telling(), self._named(given) as columns:
-            edges = self._net(columns, duplicates, refuse_missing=missing == "raise")
+        with announcing("update"), self._contents.errors(), self._named(given) as columns:
+            edges = self._contents.net(
+                columns, duplicates, self._limits, refuse_missing=missing == "raise"
+            )
             self._carry_out(edges)
         return self._change(edges)
 
@@ -262,14 +276,9 @@ class DynamicGraph(Contents):
                 f"{first + fresh} vertices; at most {MAX_VERTICES} are supported; use reuse=True"
             )
         self._afford_vertices(first + fresh)
-        sums = (self._loops, self._degrees) if self._device is None else ()
-        for array in sums:
-            array.reserve(fresh)
         self._alive.reserve(fresh)
-        with self._telling():
-            self._store.add_vertices(fresh)
-        for array in sums:
-            array.extend(fresh, 0)
+        with self._contents.errors():
+            self._contents.add_vertices(fresh)
         self._alive.extend(fresh, 1)
         self._mark_alive(again, 1)
         self._dead -= len(again)
@@ -299,11 +308,12 @@ class DynamicGraph(Contents):
         if self._names:
             ids = self._names.ids_of(ids, "remove_vertices")
         gone = np.unique(read_ids(ids, "remove_vertices: ids", self._host_limits))
-        with announcing("update"), self._telling():
+        with announcing("update"), self._contents.errors():
             u, v = self._store.arcs_of(gone)
-            loops = gone[self._weights_of(gone, gone) > 0]
+            loops = gone[self._contents.find(gone, gone) > 0]
             delete = (np.concatenate([u, loops]), np.concatenate([v, loops]))
-            edges = self._net({"insert": None, "delete": delete, "decrease": None}, None)
+            columns = {"insert": None, "delete": delete, "decrease": None}
+            edges = self._contents.net(columns, None, self._limits, refuse_missing=False)
             with uninterrupted():
                 self._carry_out(edges)
                 self._mark_alive(gone, 0)
@@ -314,8 +324,235 @@ class DynamicGraph(Contents):
 
     def compact(self) -> None:
         """Drop unused places of the store; nothing else changes."""
-        with announcing("compact"), self._telling():
+        with announcing("compact"), self._contents.errors():
             self._store.compact()
+
+    @property
+    def store(self) -> str:
+        """Name of the store."""
+        return self._store.name
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices, isolated and removed ones included."""
+        return len(self._alive.items)
+
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs: twice the edges that are not loops."""
+        return self._store.n_arcs
+
+    @property
+    def n_edges(self) -> int:
+        """Number of distinct edges, loops included."""
+        return self.n_arcs // 2 + int(np.count_nonzero(self._contents.host_loops()))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+        return self._weighted
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Weighted degree of each vertex, int64[n]; a loop counts twice. A copy."""
+        return self._contents.host_degrees().copy()
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which vertices were not removed, bool[n]. A copy."""
+        return self._alive.items.astype(np.bool_)
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        """Name of each vertex, None for removed ones; None in a graph whose vertices have none."""
+        return None if self._names is None else self._names.array()
+
+    @property
+    def memory(self) -> StoreMemory:
+        """Bytes of the graph."""
+        store = self._store
+        return StoreMemory(
+            live_bytes=store.live_bytes,
+            held_bytes=store.held_bytes,
+            row_bytes=store.row_bytes,
+            vertex_bytes=VERTEX_BYTES * self.n_vertices,
+            moved_bytes=store.moved_bytes,
+            bytes_per_arc=store.held_bytes / store.n_arcs if store.n_arcs else 0.0,
+            host_bytes=0 if self.device_store is None else self.device_store.host_bytes,
+        )
+
+    def has_edges(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.bool_]:
+        """Return which edges are in the graph, bool[b]."""
+        return self.weights_of(u, v) > 0
+
+    def weights_of(self, u: ArrayLike, v: ArrayLike) -> NDArray[np.int64]:
+        """Return the integer weight of each edge, int64[b]: 0 where there is none."""
+        limits = replace(self._host_limits, alive=None)
+        if self._names:
+            u, v = self._names.ids_of(u, "u"), self._names.ids_of(v, "v")
+        a, b = read_ids(u, "u", limits), read_ids(v, "v", limits)
+        if len(a) != len(b):
+            raise GraphError(f"u has {len(a)} entries and v {len(b)}; they must match")
+        with announcing("query"), self._contents.errors():
+            return self._contents.find(a, b)
+
+    def neighbours(self, v: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the neighbours of a vertex and the integer weights of its edges."""
+        if self._names:
+            ids = self._names.ids_of([v], "neighbours").astype(np.uint32)
+        else:
+            try:
+                ids = read_ids([whole_number(v)], "neighbours", self._host_limits)
+            except TypeError:
+                raise GraphError(f"neighbours takes the id of one vertex, not {v!r}") from None
+        with announcing("query"), self._contents.errors():
+            loop = ids[self._contents.find(ids, ids) > 0]
+            found = np.sort(np.concatenate([self._store.arcs_of(ids)[1], loop]))
+            weights = self._contents.find(np.repeat(ids, len(found)), found)
+        return (self._names.at(found) if self._names else found), weights
+
+    def to_networkx(self, attributes: Mapping[str, NDArray[Any]] | None = None) -> Any:
+        """Return the graph as a `networkx.Graph`, without removed vertices."""
+        found = self.host_snapshot().to_networkx(attributes)
+        if self._names is None:
+            found.remove_nodes_from(np.flatnonzero(self._alive.items == 0).tolist())
+        return found
+
+    def view(self) -> RowView:
+        """Return the rows for engines and algorithms: where they lie, or as a compressed copy."""
+        rows = self._rows()
+        return RowView(
+            begins=rows.begins,
+            ends=rows.ends,
+            targets=rows.targets,
+            weights=rows.weights,
+            loops=self._contents.host_loops(),
+            degrees=self._contents.host_degrees(),
+            n_arcs=self.n_arcs,
+            total_weight=self.total_weight,
+            scale=self.scale,
+            names=self.names,
+        )
+
+    def device_view(self) -> Any:
+        """Return the rows where they lie in a device's memory, for its algorithms."""
+        store = self.device_store
+        if store is None:
+            return None
+        from louvain_um.gpu.algorithms.launch import DeviceRows
+
+        loops = store.loops if bool(store.loops.any()) else None
+        begins, ends, targets, weights = store.contiguous_rows()
+        return DeviceRows(
+            begins=begins,
+            ends=ends,
+            targets=targets,
+            weights=weights,
+            loops=loops,
+            n_arcs=self.n_arcs,
+            total_weight=self.total_weight,
+        )
+
+    def snapshot(self) -> Any:
+        """Return the graph as it is now, in arrays of its own; removed vertices are isolated."""
+        store = self.device_store
+        if store is None or store.host_bytes:
+            return self.host_snapshot()
+        from louvain_um.gpu.graph import DeviceGraph
+
+        offsets, targets, weights = store.device_rows()
+        loops = store.loops.copy() if bool(store.loops.any()) else None
+        return DeviceGraph(offsets, targets, weights, loops, self.scale)
+
+    def host_snapshot(self) -> Graph:
+        """Return the graph as it is now in host memory, wherever it is."""
+        rows = self._store.compressed()
+        return Graph(
+            rows.offsets,
+            rows.targets,
+            rows.weights,
+            self._contents.host_loops().copy(),
+            self.scale,
+            self.names,
+            check=False,
+        )
+
+    def digest(self) -> str:
+        """Return a hash of vertices, edges and weights, 32 hexadecimal digits."""
+        rows = self._rows()
+        threads = self.threads if self.n_arcs > 1 << 15 else 1
+        sums = np.zeros((threads, 2), np.uint64)
+        parallel.run(
+            net.digest, threads, rows.begins, rows.ends, rows.targets, given(rows.weights),
+            self._contents.host_loops(), self._alive.items, sums,
+        )  # fmt: skip
+        first, second = (int(total) for total in sums.sum(axis=0, dtype=np.uint64))
+        text = f"{self.n_vertices} {self.weighted} {self.scale.hex()} {first} {second}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def check(self) -> None:
+        """Raise AssertionError unless store, degrees and totals agree; takes passes over all."""
+        self._store.check()
+        graph = self.host_snapshot()
+        graph.validate()
+        assert np.array_equal(graph.degrees, self._contents.host_degrees()), "degrees do not add up"
+        assert graph.total_weight == self.total_weight, "the total weight does not add up"
+        assert graph.n_arcs == self.n_arcs, "the arcs do not add up"
+        assert not graph.degrees[self._alive.items == 0].any(), "a removed vertex has edges"
+
+    def __repr__(self) -> str:
+        kind = "weighted" if self.weighted else "unweighted"
+        return (
+            f"DynamicGraph({self.n_vertices:,} vertices, {self.n_edges:,} edges, {kind}, store "
+            f"{self.store!r}, epoch {self.epoch:,})"
+        )
+
+    @property
+    def dead_count(self) -> int:
+        """Number of vertices that were removed and not revived."""
+        return self._dead
+
+    @property
+    def device_store(self) -> Any:
+        """The store if it is on a device, else None."""
+        return None if isinstance(self._contents, HostContents) else self._contents
+
+    @property
+    def device_budget(self) -> int | None:
+        """Bytes that the graph may hold; None if there is no limit."""
+        return self._budget.nbytes
+
+    @property
+    def _store(self) -> Store:
+        store: Store = self._contents.store
+        return store
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(
+            n_vertices=self.n_vertices,
+            alive=self._alive.items if self._dead else None,
+            weighted=self.weighted,
+            scale=self.scale,
+            xp=self._contents.xp,
+        )
+
+    @property
+    def _host_limits(self) -> Limits:
+        return replace(self._limits, xp=np)
+
+    def _rows(self) -> Rows:
+        """Return the rows where they lie, or a compressed copy."""
+        rows = self._store.rows()
+        if rows is not None:
+            return rows
+        copy = self._store.compressed()
+        return Rows(
+            begins=copy.offsets[:-1],
+            ends=copy.offsets[1:],
+            targets=copy.targets,
+            weights=copy.weights,
+        )
 
     @contextmanager
     def _named(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -335,76 +572,46 @@ class DynamicGraph(Contents):
             count = len(fresh)
             yield self._names.translated(given)
         except BaseException as error:
-            told = error.named(self._names.of) if isinstance(error, EdgeError) else None
+            named = error.named(self._names.of) if isinstance(error, EdgeError) else None
             if self.epoch == epoch:  # else it came after the batch
                 self._drop_vertices(count)
                 self._names = names
-            if told:
-                raise told from None
+            if named:
+                raise named from None
             raise
 
     def _drop_vertices(self, count: int) -> None:
         """Undo adding the last vertices, which have no edges."""
-        for array in (self._loops, self._degrees) if self._device is None else ():
-            array.drop(count)
         self._alive.drop(count)
-        self._store.drop_vertices(count)
+        self._contents.drop_vertices(count)
         if self._names:
             self._names.drop(count)
 
-    def _hand_over(self) -> None:
-        """Let the store on a device hold loops and degrees."""
-        self._device.hold_vertices(self._loops.items, self._degrees.items)
-        self._loops = self._degrees = Growing(np.zeros(0, np.int64))
+    def _hold(self, store: Any, loops: NDArray[np.int64], degrees: NDArray[np.int64]) -> None:
+        """Keep arcs in a store, and the loops and degrees of vertices where it is."""
+        if hasattr(store, "hold_vertices"):
+            store.hold_vertices(loops, degrees)
+            self._contents: Contents = store
+        else:
+            self._contents = HostContents(store, loops, degrees)
 
     def _mark_alive(self, ids: NDArray[np.uint32], alive: int) -> None:
-        """Say whether some vertices are alive."""
+        """Record whether some vertices are alive."""
         self._alive.items[ids] = alive
-        if self._device is not None and len(ids):
-            self._device.mark_alive(ids, alive)
+        self._contents.mark_alive(ids, alive)
 
-    def _net(
-        self,
-        columns: dict[str, Any],
-        duplicates: Duplicates | None,
-        *,
-        refuse_missing: bool = False,
-    ) -> EdgeChanges | DeviceChanges:
-        """Return what a batch changes, in arrays where the graph is."""
-        if self._device is not None:
-            return net_changes_there(
-                columns, duplicates, self._device, self._limits, refuse_missing=refuse_missing
-            )
-        batch = read_batch(**columns, duplicates=duplicates, limits=self._limits)
-        return net_changes(batch, self._store, self._loops.items, refuse_missing=refuse_missing)
-
-    def _carry_out(self, edges: EdgeChanges | DeviceChanges) -> None:
+    def _carry_out(self, edges: Any) -> None:
         """Carry out the net changes of a batch; what can fail comes before what is written."""
         gain = edges.gain
         self._refuse_total(self.total_weight + gain)
-        arcs: Any = arc_changes(edges) if isinstance(edges, EdgeChanges) else edges
         with self._budget.counting(self.n_vertices):
-            reserved = self._store.reserve(arcs)
-
+            reserved = self._contents.reserve(edges)
         with uninterrupted():
-            self._store.commit(arcs, reserved)
-            if isinstance(edges, EdgeChanges):
-                net.add_at(self._degrees.items, arcs.rows, arcs.gains)
-                self._set_loops(edges)
+            self._contents.commit(edges, reserved)
             self.total_weight += gain
             self.epoch += 1
 
-    def _set_loops(self, edges: EdgeChanges) -> None:
-        """Write the loops that a batch changes."""
-        if edges.loops:
-            same = edges.u == edges.v
-            rows, after = edges.u[same], edges.after[same]
-            self._loops.items[rows] = after
-            self._degrees.items[rows] += 2 * (after - edges.before[same])
-
-    def _change(
-        self, edges: EdgeChanges | DeviceChanges, removed: NDArray[np.uint32] | None = None
-    ) -> Change:
+    def _change(self, edges: Any, removed: NDArray[np.uint32] = NO_VERTICES) -> Change:
         return Change(
             epoch=self.epoch,
             u=edges.u,
@@ -414,7 +621,7 @@ class DynamicGraph(Contents):
             missing=edges.missing,
             total_weight=self.total_weight,
             origin=self.origin,
-            removed=np.zeros(0, np.uint32) if removed is None else removed,
+            removed=removed,
         )
 
     def _refuse_total(self, total: int) -> None:
@@ -424,14 +631,14 @@ class DynamicGraph(Contents):
             )
 
     def _afford_vertices(self, vertices: int) -> None:
-        """Refuse vertices that do not fit beside what is there; tell the store what it has left."""
-        new = vertices - self.n_vertices
-        if self._device is None:
+        """Refuse vertices that do not fit in addition; tell the store what it has left."""
+        new, store = vertices - self.n_vertices, self.device_store
+        if store is None:
             refuse_many_vertices(new)
         if self._budget.nbytes is None:
             return
         more, arcs = new * (VERTEX_BYTES + ROW_BYTES), self._budget.of_arcs(vertices)
-        if self._device is not None and self._budget.exceeded(self.memory, more):
-            self._device.give_way(max(0, (arcs or 0) - ROW_BYTES * new))
+        if store is not None and self._budget.exceeded(self.memory, more):
+            store.give_way(max(0, (arcs or 0) - ROW_BYTES * new))
         self._budget.refuse_vertices(self.memory, more, vertices)
         self._store.budget = arcs

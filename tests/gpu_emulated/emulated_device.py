@@ -131,5 +131,5 @@ class Counting(Emulated):
 
 def on_device(g, device, store, budget=None, share=None):
     rows = g._store.compressed()
-    g._store = device_store(store)(rows, 1, budget, device, share=share)
-    g._hand_over()
+    held = device_store(store)(rows, 1, budget, device, share=share)
+    g._hold(held, g._contents.host_loops(), g._contents.host_degrees())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -18,6 +19,7 @@ from louvain_um.gpu.dynamic.pool import Pool
 from louvain_um.gpu.runtime.structs import packing
 
 if TYPE_CHECKING:
+    from louvain_um.dynamic.batches.batch import Limits
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
 
 
@@ -162,19 +164,38 @@ class DeviceStore(DevicePools, ABC):
         self.loops = self.xp.asarray(loops.view(np.uint64))
         self.degrees = self.xp.asarray(degrees.view(np.uint64))
 
-    def loops_here(self) -> I64:
+    def host_loops(self) -> I64:
         """Return the loops in host memory, int64[n]."""
         loops: I64 = self.device.get(self.loops).view(np.int64)
         return loops
 
-    def degrees_here(self) -> I64:
+    def host_degrees(self) -> I64:
         """Return the degrees in host memory, int64[n]."""
         degrees: I64 = self.device.get(self.degrees).view(np.int64)
         return degrees
 
     def mark_alive(self, ids: U32, alive: int) -> None:
-        """Say whether some vertices are alive."""
-        self.alive[self.xp.asarray(ids)] = alive
+        """Record whether some vertices are alive."""
+        if len(ids):
+            self.alive[self.xp.asarray(ids)] = alive
+
+    @property
+    def store(self) -> DeviceStore:
+        """The store itself, which holds all contents of a graph."""
+        return self
+
+    def net(
+        self, columns: dict[str, Any], duplicates: str | None, limits: Limits, *,
+        refuse_missing: bool,
+    ) -> DeviceChanges:  # fmt: skip
+        """Return what a batch changes, in arrays on the device."""
+        from louvain_um.dynamic.batches.device_batch import net_changes_there
+
+        return net_changes_there(columns, duplicates, self, limits, refuse_missing=refuse_missing)
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Turn failures of the device within a block into errors of this package."""
+        return self.device.errors()
 
     @property
     def linked(self) -> int:
