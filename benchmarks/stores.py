@@ -32,7 +32,7 @@ import numpy as np
 from common import machine, save, saved
 from paper_graphs import GRAPHS, PaperGraph, sources_of
 
-from louvain_um.analysis.stores.trials import TRIALS, Trials, wait
+from louvain_um.analysis.store_comparison import TRIALS, Trials, wait
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import Ends
 from louvain_um.dynamic.stores import DEVICE_STORES, STORES

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.analysis.agreement import adjusted_rand
 from louvain_um.analysis.consensus import certainty, find_consensus
-from louvain_um.analysis.seeds import Progress, seeds_of
+from louvain_um.analysis.runs import Progress, adjusted_rand, seeds_of
 from louvain_um.api import run
 from louvain_um.errors import warn
 from louvain_um.events import Observer

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from louvain_um.analysis.envelope import Line, Piece, envelope
 from louvain_um.api import run
 from louvain_um.core.plain_data import Within, build
 from louvain_um.errors import OptionError
@@ -245,3 +244,53 @@ def repeat(graph: Graph, options: Options, line: Line, observer: Observer | None
         before = replace(options, resolution=resolution, seed=seed)
         options = replace(options, initial=run(graph, before, observer).labels)
     return run(graph, options, observer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A partition as a function of γ, and the run that found it."""
+
+    inside: float
+    expected: float
+    communities: int
+    resolution: float
+    seed: int
+    start: tuple[float, int] | None = None
+
+    def value(self, resolution: float) -> float:
+        """Return the value at a resolution."""
+        return self.inside - resolution * self.expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A range of γ in which one partition is the best known."""
+
+    low: float
+    high: float
+    line: Line
+
+
+def envelope(lines: Iterable[Line], low: float, high: float) -> list[Piece]:
+    """Return the pieces of the upper envelope from `low` to `high`, in order."""
+    known = list(lines)
+    if not known:
+        return []
+    # Of equal values, the one that falls least will be above.
+    best = max(known, key=lambda line: (line.value(low), -line.expected))
+    pieces, at = list[Piece](), low
+    while True:
+        flatter = [line for line in known if line.expected < best.expected]
+        crossings = [((best.inside - line.inside) / (best.expected - line.expected), line)
+                     for line in flatter]  # fmt: skip
+        end, after = min(
+            crossings,
+            key=lambda crossing: (crossing[0], crossing[1].expected),
+            default=(high, None),
+        )
+        if after is None or end >= high:
+            return [*pieces, Piece(low=at, high=high, line=best)]
+        if end > at:
+            pieces.append(Piece(low=at, high=end, line=best))
+            at = end
+        best = after

@@ -10,16 +10,16 @@ from typing import Any, Final, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.analysis.agreement import mean_agreement
-from louvain_um.analysis.envelope import Line, envelope
 from louvain_um.analysis.profile import (
+    Line,
     Plateau,
     ResolutionPoint,
     ResolutionProfile,
+    envelope,
     lines_of,
     repeat,
 )
-from louvain_um.analysis.seeds import Progress, refuse_count, seeds_of
+from louvain_um.analysis.runs import Progress, mean_agreement, refuse_count, seeds_of
 from louvain_um.errors import OptionError, check_switch
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
@@ -33,7 +33,7 @@ RANGE: Final = (0.1, 10.0)
 """Resolutions of modularity by default; 1 lies in the middle."""
 
 PRECISION: Final = 1.02
-"""Factor between resolutions that are not told apart."""
+"""Factor between resolutions that count as the same."""
 
 LEAST, MOST = 1e-100, 1e100
 """Resolutions whose products and quotients are finite."""

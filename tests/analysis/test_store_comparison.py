@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from louvain_um.analysis.stores import comparison
+from louvain_um.analysis import store_comparison as comparison
 from louvain_um.cli import app
 from louvain_um.dynamic.stores import STORES
 

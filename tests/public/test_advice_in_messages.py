@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
 import louvain_um as lu
-from louvain_um.analysis.stores.comparison import Comparison
+from louvain_um.analysis.store_comparison import Comparison
 from louvain_um.cli import app
 from louvain_um.cli.messages import with_flags
 from louvain_um.distributed.run import detect_on_rank

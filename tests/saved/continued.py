@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 import louvain_um as lu
+from louvain_um.analysis.profile_folder import ProfileStore
 from louvain_um.analysis.resolution import resolution_profile
-from louvain_um.analysis.store import ProfileStore
-from louvain_um.analysis.stores.comparison import Comparison, compare_stores
+from louvain_um.analysis.store_comparison import Comparison, compare_stores
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.run import detect_in_threads
 from louvain_um.drawing.reports import write_report

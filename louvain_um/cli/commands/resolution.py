@@ -87,7 +87,7 @@ def resolution(
         threads=threads,
     )
     if output is not None:
-        from louvain_um.analysis.store import check_folder
+        from louvain_um.analysis.profile_folder import check_folder
 
         if output.suffix in (".svg", ".png", ".pdf", ".csv", ".json", ".html"):
             raise OptionError(
@@ -105,7 +105,7 @@ def resolution(
         profile = search(loaded, options, asked, output, steps, force=force)
     graphs.print_notes({graph: loaded}, quiet=quiet)
     if json:
-        from louvain_um.analysis.store import summary
+        from louvain_um.analysis.profile_folder import summary
 
         common.print_json(summary(profile) | {"notes": [with_flags(note) for note in loaded.notes]})
     else:
@@ -117,8 +117,8 @@ def search(
     *, force: bool,
 ) -> ResolutionProfile:  # fmt: skip
     """Return the profile; with a folder, keep each point there, and write tables and a picture."""
+    from louvain_um.analysis.profile_folder import ProfileStore
     from louvain_um.analysis.resolution import resolution_profile
-    from louvain_um.analysis.store import ProfileStore
     from louvain_um.profiling.sweep.points import digest_of
 
     run = {"method": options.method, "seed": options.seed, "device": options.device,

@@ -18,7 +18,7 @@ from louvain_um.errors import OptionError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from louvain_um.analysis.stores.comparison import Comparison
+    from louvain_um.analysis.store_comparison import Comparison
     from louvain_um.graph.graph import Graph
 
 DEFAULT = "rows,csr"
@@ -111,8 +111,7 @@ def stores(
             },
         )
     import_numba()
-    from louvain_um.analysis.stores.comparison import Comparison, compare_stores
-    from louvain_um.analysis.stores.trials import TRIALS
+    from louvain_um.analysis.store_comparison import TRIALS, Comparison, compare_stores
     from louvain_um.dynamic.stores import DEVICE_STORES, STORES
     from louvain_um.dynamic.streams import read_stream
     from louvain_um.dynamic.windows import span
@@ -149,7 +148,7 @@ def stores(
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
         with going_on(force=force):
-            records = compare_stores(sources, settings, output, force=force, tell=reporter.step)
+            records = compare_stores(sources, settings, output, force=force, progress=reporter.step)
     notes = [few_edges(name, source, settings) for name, source in sources if every is None]
     chart, page = draw(records, output / "rates.svg"), write_page(records, output)
     if json:

@@ -52,7 +52,7 @@ def test_errors_become_one_line(run, two_triangles, tmp_path, monkeypatch, error
     ("command", "work"),
     [
         ("sweep", "louvain_um.profiling.sweep.run.sweep"),
-        ("stores", "louvain_um.analysis.stores.comparison.compare_stores"),
+        ("stores", "louvain_um.analysis.store_comparison.compare_stores"),
         ("resolution", "louvain_um.analysis.resolution.resolution_profile"),
     ],
 )

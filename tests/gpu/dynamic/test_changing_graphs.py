@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um import DynamicGraph
-from louvain_um.analysis.stores.comparison import Comparison, compare_stores
+from louvain_um.analysis.store_comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
 from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
 from louvain_um.dynamic.stores import DEVICE_STORES

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final
 
-from louvain_um.analysis.envelope import Line
 from louvain_um.analysis.profile import (
     PLATEAU_FIELDS,
     POINT_FIELDS,
+    Line,
     ResolutionPoint,
     ResolutionProfile,
 )

@@ -8,15 +8,19 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from louvain_um.analysis.stores.trials import TRIALS, Trials, placed, wait
+import numpy as np
+
+from louvain_um.algorithms.pagerank import pagerank
+from louvain_um.algorithms.triangles import triangles
 from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph
-from louvain_um.dynamic.scenarios import churn
+from louvain_um.dynamic.scenarios import churn, random_ends
 from louvain_um.dynamic.stores import store_class
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.stream_folder import fingerprint
@@ -31,6 +35,17 @@ MOST: Final = 1_000_000_000
 
 STREAM_BATCH: Final = 1000
 """Edges of a batch in trials on a stream's last window."""
+
+
+TRIALS: Final = {
+    "sorted": "batches that come sorted by row, and the same ones shuffled",
+    "skew": "batches of which every edge has an end among a thousandth of the vertices",
+    "algorithms": "PageRank and triangles, on a copy of the rows where these are chained",
+    "vertices": "vertices added, and removed with all their edges",
+}
+"""Trials by name; those that change a graph most come last."""
+
+RUNS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +65,7 @@ class Comparison:
     device : str
         Where the graphs are; batches are copied there before they are timed.
     also : tuple of str
-        What else is measured: `louvain_um.analysis.stores.trials.TRIALS`.
+        What else is measured: `louvain_um.analysis.store_comparison.TRIALS`.
     """
 
     stores: tuple[str, ...]
@@ -126,7 +141,7 @@ def compare_stores(
     folder: Path,
     *,
     force: bool = False,
-    tell: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> list[dict[str, Any]]:
     """Run every store on every source; write `results.json` after each point, and a table.
 
@@ -140,12 +155,12 @@ def compare_stores(
         there.
     """
     with OwnFolder(folder):
-        return _compare(sources, settings, folder, force=force, tell=tell)
+        return _compare(sources, settings, folder, force=force, progress=progress)
 
 
 def _compare(
     sources: Iterable[tuple[str, Graph | EdgeStream]], settings: Comparison, folder: Path, *,
-    force: bool, tell: Callable[[str], None],
+    force: bool, progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Run every store on every source in a folder of one's own."""
     settings_read = json.loads(json.dumps(asdict(settings)))
@@ -163,7 +178,7 @@ def _compare(
             for batch in settings.batches if settings.every is None else (0,):
                 key = (name, digest, store, batch)
                 if key not in done:
-                    tell(f"{name}, {store}" + (f", batches of {batch:,}" if batch else ""))
+                    progress(f"{name}, {store}" + (f", batches of {batch:,}" if batch else ""))
                     numbers = _run(source, store, batch, settings)
                     where: dict[str, Any] = {
                         "graph": name,
@@ -218,85 +233,164 @@ def _digest(source: Graph | EdgeStream) -> str:
     return fingerprint(source)
 
 
+def placed(store: Any, columns: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """Return columns where the graph is: on the store's device, if there is one."""
+    if store is None or columns is None:
+        return columns
+    ends = tuple(store.xp.asarray(column, np.uint32) for column in columns[:2])
+    return *ends, *(store.xp.asarray(column) for column in columns[2:])
+
+
+def wait(store: Any) -> None:
+    """Wait for the store's device."""
+    if store is not None:
+        store.read_counts()
+
+
+class Timings:
+    """Seconds of calls on a graph, by what they do, and edges a second."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.seconds: dict[str, list[float]] = {}
+        self.rates: dict[str, list[float]] = {}
+
+    def of(self, what: str, call: Callable[[], Any], *, counts: bool = True, size: int = 1) -> Any:
+        """Call, wait for the store's device, and count the time unless this call compiles."""
+        since = time.perf_counter()
+        result = call()
+        wait(self.store)
+        taken = time.perf_counter() - since
+        if counts and size:
+            self.seconds.setdefault(what, []).append(taken)
+            self.rates.setdefault(what, []).append(size / taken)
+        return result
+
+
 def _run(
     source: Graph | EdgeStream, store: str, batch: int, settings: Comparison
 ) -> dict[str, Any]:
     """Return rates and bytes of one point."""
+    since = time.perf_counter()
     if isinstance(source, EdgeStream):
-        since = time.perf_counter()
         graph = source.graph(store=store, device=settings.device)
-        build = time.perf_counter() - since
-        every = settings.every or ""
-        batches: Iterable[Any] = source.steps(every=every, window=settings.window)
     else:
-        since = time.perf_counter()
         graph = DynamicGraph(source, store=store, device=settings.device, names=False)
-        build = time.perf_counter() - since
+    build = time.perf_counter() - since
+    batches: Iterable[Any]
+    if isinstance(source, EdgeStream):
+        batches = source.steps(every=settings.every or "", window=settings.window)
+    else:
         batches = churn(source, batch=batch, steps=settings.steps + 1, seed=settings.seed).steps()
-    times: dict[str, list[float]] = {"insert": [], "delete": [], "query": []}
-    rates: dict[str, list[float]] = {what: [] for what in times}
     there = graph.device_store
+    timed = Timings(there)
     for number, step in enumerate(batches):
         insert, delete, decrease = (
             placed(there, ends) for ends in (step.insert, step.delete, step.decrease)
         )
-        calls: dict[str, Any] = {
-            "delete": {"delete": delete, "decrease": decrease},
-            "insert": {"insert": insert},
-        }
-        asked = insert or delete or decrease
-        for what, given in calls.items():
+        warm = number > 0 or batch == 0
+        for what, given in (
+            ("delete", {"delete": delete, "decrease": decrease}),
+            ("insert", {"insert": insert}),
+        ):
             size = sum(len(ends[0]) for ends in given.values() if ends is not None)
-            since = time.perf_counter()
-            graph.apply(**given)
-            wait(there)
-            _note(times, rates, what, since, size, warm=number > 0 or batch == 0)
-        if asked is not None:
-            since = time.perf_counter()
-            if there is None:
-                graph.has_edges(*asked[:2])
-            else:
-                there.find_there(*asked[:2])
-            wait(there)
-            _note(times, rates, "query", since, len(asked[0]), warm=number > 0 or batch == 0)
+            timed.of(what, partial(graph.apply, **given), counts=warm, size=size)
+        if (asked := insert or delete or decrease) is not None:
+            find = graph.has_edges if there is None else there.find_there
+            query = partial(find, *asked[:2])
+            timed.of("query", query, counts=warm, size=len(asked[0]))
     memory = graph.memory
-    since = time.perf_counter()
-    graph._store.traverse()  # compiles
-    walks = []
-    for _ in range(3):
-        since = time.perf_counter()
-        graph._store.traverse()
-        walks.append(time.perf_counter() - since)
+    for run in range(4):
+        timed.of("traverse", graph._store.traverse, counts=run > 0)
     arcs = graph.n_arcs
     trials = Trials(graph, batch or STREAM_BATCH, settings.device, settings.seed)
     found = trials.run(settings.also)
+    medians = {
+        f"{what}_{unit}": median(values[what]) * factor if what in values else None
+        for unit, values, factor in (
+            ("ms", timed.seconds, 1e3), ("edges_per_second", timed.rates, 1),
+        )
+        for what in ("insert", "delete", "query")
+    }  # fmt: skip
     return {
         "build_ms": 1e3 * build,
-        **{f"{what}_ms": 1e3 * median(t) if t else None for what, t in times.items()},
-        **{f"{what}_edges_per_second": median(r) if r else None for what, r in rates.items()},
+        **medians,
         "bytes_per_arc": memory.bytes_per_arc,
         "held_bytes": memory.held_bytes,
         "live_bytes": memory.live_bytes,
         "row_bytes": memory.row_bytes,
         "moved_bytes": memory.moved_bytes,
-        "traverse_ms": 1e3 * median(walks),
+        "traverse_ms": 1e3 * median(timed.seconds["traverse"]),
         "arcs": arcs,
         "contents": graph.digest(),
         **found,
     }
 
 
-def _note(
-    times: dict[str, list[float]],
-    rates: dict[str, list[float]],
-    what: str,
-    since: float,
-    size: int,
-    *,
-    warm: bool,
-) -> None:
-    """Count a call, unless it was the first, which compiles."""
-    taken = time.perf_counter() - since
-    if size and warm:
-        times[what].append(taken)
-        rates[what].append(size / taken)
+class Trials:
+    """Trials on a graph, with batches of one size."""
+
+    def __init__(
+        self, graph: DynamicGraph, batch: int, device: str, seed: int, runs: int = RUNS
+    ) -> None:
+        self.graph, self.batch, self.device, self.runs = graph, batch, device, runs
+        self.store = graph.device_store
+        self.rng = np.random.default_rng([seed, batch])
+        self.timed = Timings(self.store)
+
+    def run(self, chosen: tuple[str, ...]) -> dict[str, float | int]:
+        """Carry out trials; return milliseconds, and the number of triangles."""
+        found: dict[str, float | int] = {}
+        for name in TRIALS:
+            if name in chosen and self.graph.n_vertices > 1:
+                self.timed = Timings(self.store)
+                found |= getattr(self, f"_{name}")() or {}
+                found |= {f"{what}_ms": 1e3 * min(t) for what, t in self.timed.seconds.items()}
+        return found
+
+    def _sorted(self) -> None:
+        """Insert a batch sorted by row, delete it, insert it shuffled; next time the reverse."""
+        for run in range(self.runs + 1):
+            u, v = random_ends(self.rng, self.graph.n_vertices, self.batch)
+            ways = [
+                ("sorted_insert", np.lexsort((v, u))),
+                ("shuffled_insert", self.rng.permutation(len(u))),
+            ]
+            for what, places in ways if run % 2 else reversed(ways):
+                ends = placed(self.store, (u[places], v[places]))
+                change = self.timed.of(what, partial(self.graph.apply, insert=ends), counts=run > 0)
+                self.graph.apply(delete=(change.u, change.v))
+
+    def _skew(self) -> None:
+        """Insert and delete edges that meet at few vertices."""
+        n = self.graph.n_vertices
+        hubs = self.rng.choice(n, max(1, n // 1000), replace=False).astype(np.uint32)
+        for run in range(self.runs + 1):
+            _, v = random_ends(self.rng, n, self.batch)
+            u = self.rng.choice(hubs, len(v))
+            ends = placed(self.store, (u[u != v], v[u != v]))
+            insert = partial(self.graph.apply, insert=ends)
+            change = self.timed.of("skewed_insert", insert, counts=run > 0)
+            delete = partial(self.graph.apply, delete=(change.u, change.v))
+            self.timed.of("skewed_delete", delete, counts=run > 0)
+
+    def _algorithms(self) -> dict[str, int]:
+        """Rank the vertices and count triangles."""
+        counts: Any = ()
+        for run in range(self.runs + 1):
+            rank = partial(pagerank, self.graph, tolerance=1e-4, device=self.device)
+            self.timed.of("pagerank", rank, counts=run > 0)
+            count = partial(triangles, self.graph, device=self.device)
+            counts = self.timed.of("triangles", count, counts=run > 0)
+        return {"triangles": int(np.asarray(counts).sum()) // 3}
+
+    def _vertices(self) -> None:
+        """Add vertices, and remove others with their edges."""
+        count = max(1, min(self.batch, self.graph.n_vertices // 16))
+        for run in range(self.runs + 1):
+            add = partial(self.graph.add_vertices, count)
+            self.timed.of("add_vertices", add, counts=run > 0)
+            alive = np.flatnonzero(self.graph.alive)
+            gone = self.rng.choice(alive, min(count, len(alive)), replace=False)
+            remove = partial(self.graph.remove_vertices, gone)
+            self.timed.of("remove_vertices", remove, counts=run > 0)

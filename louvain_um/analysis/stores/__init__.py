@@ -1,1 +1,0 @@
-"""Stores of changing graphs compared: batches, and what else can be measured on them."""
