@@ -289,10 +289,11 @@ def _run(
             placed(there, ends) for ends in (step.insert, step.delete, step.decrease)
         )
         warm = number > 0 or batch == 0
-        for what, given in (
-            ("delete", {"delete": delete, "decrease": decrease}),
-            ("insert", {"insert": insert}),
-        ):
+        calls: dict[str, dict[str, Any]] = {
+            "delete": {"delete": delete, "decrease": decrease},
+            "insert": {"insert": insert},
+        }
+        for what, given in calls.items():
             size = sum(len(ends[0]) for ends in given.values() if ends is not None)
             timed.of(what, partial(graph.apply, **given), counts=warm, size=size)
         if (asked := insert or delete or decrease) is not None:

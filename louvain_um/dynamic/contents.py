@@ -10,8 +10,7 @@ import numpy as np
 from louvain_um.cpu.dynamic import net
 from louvain_um.dynamic.batches.batch import Limits, read_batch
 from louvain_um.dynamic.batches.changes import EdgeChanges, arc_changes, net_changes, weights_before
-from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.stores.store import I64, U32, Store
+from louvain_um.dynamic.stores.store import I64, U32, Growing, Store
 
 
 class Contents(Protocol):

@@ -9,8 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from louvain_um.dynamic.stores import DEVICE_STORES, STORES, device_store, store_class
-from louvain_um.dynamic.stores.row_lengths import RowLengths
-from louvain_um.dynamic.stores.store import ROW_BYTES
+from louvain_um.dynamic.stores.store import ROW_BYTES, RowLengths
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_LISTED, scratch_places
 from louvain_um.gpu.dynamic.follow_arrays import follow_bytes

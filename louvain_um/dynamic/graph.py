@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from louvain_um.core import parallel
 from louvain_um.core.interrupts import uninterrupted
 from louvain_um.cpu.dynamic import net
+from louvain_um.cpu.dynamic.contiguous import Rows
 from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
 from louvain_um.dynamic.batches.changes import EdgeError
 from louvain_um.dynamic.batches.edge_columns import edge_columns
@@ -22,11 +23,9 @@ from louvain_um.dynamic.batches.names import Names, are_names
 from louvain_um.dynamic.batches.start import graph_of_start, refuse_scale, weights_at
 from louvain_um.dynamic.change import NO_VERTICES, Change
 from louvain_um.dynamic.contents import Contents, HostContents
-from louvain_um.dynamic.growing import Growing
 from louvain_um.dynamic.memory import VERTEX_BYTES, GraphBudget, StoreMemory, refuse_many_vertices
 from louvain_um.dynamic.stores import share_of, store_class
-from louvain_um.dynamic.stores.contiguous import given
-from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Rows, Store
+from louvain_um.dynamic.stores.store import ROW_BYTES, Compressed, Growing, Store, given
 from louvain_um.errors import GraphError, OptionError, check_switch
 from louvain_um.events import announcing
 from louvain_um.graph.graph import Graph
@@ -425,7 +424,7 @@ class DynamicGraph:
             begins=rows.begins,
             ends=rows.ends,
             targets=rows.targets,
-            weights=rows.weights,
+            weights=rows.weights if self.weighted else None,
             loops=self._contents.host_loops(),
             degrees=self._contents.host_degrees(),
             n_arcs=self.n_arcs,
@@ -483,9 +482,8 @@ class DynamicGraph:
         threads = self.threads if self.n_arcs > 1 << 15 else 1
         sums = np.zeros((threads, 2), np.uint64)
         parallel.run(
-            net.digest, threads, rows.begins, rows.ends, rows.targets, given(rows.weights),
-            self._contents.host_loops(), self._alive.items, sums,
-        )  # fmt: skip
+            net.digest, threads, rows, self._contents.host_loops(), self._alive.items, sums
+        )
         first, second = (int(total) for total in sums.sum(axis=0, dtype=np.uint64))
         text = f"{self.n_vertices} {self.weighted} {self.scale.hex()} {first} {second}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -547,12 +545,7 @@ class DynamicGraph:
         if rows is not None:
             return rows
         copy = self._store.compressed()
-        return Rows(
-            begins=copy.offsets[:-1],
-            ends=copy.offsets[1:],
-            targets=copy.targets,
-            weights=copy.weights,
-        )
+        return Rows(copy.offsets[:-1], copy.offsets[1:], copy.targets, given(copy.weights))
 
     @contextmanager
     def _named(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:

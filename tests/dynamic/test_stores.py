@@ -10,7 +10,7 @@ import pytest
 from louvain_um import DynamicGraph, Graph, plan
 from louvain_um.dynamic.declared import DynamicSize
 from louvain_um.dynamic.stores import STORES
-from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, HEADER_WORDS, STRIDE, Allocator
+from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, HEADER_WORDS, STRIDE, PageAllocator
 from louvain_um.errors import OptionError
 from louvain_um.generators import planted
 
@@ -80,7 +80,7 @@ def test_graphvine_chooses_its_blocks_by_the_first_edges():
 @pytest.mark.parametrize("by_chunk", [False, True])
 def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk):
     rng = np.random.default_rng(3)
-    heap = Allocator(queueing, by_chunk=by_chunk)
+    heap = PageAllocator(queueing, by_chunk=by_chunk)
     live: list[tuple[int, int]] = []
     for _ in range(200):
         size_class = int(rng.integers(0, 12))

@@ -487,7 +487,7 @@ def test_declared_bytes_are_those_that_are_allocated(emulated, asks):
         beside = DeviceArray.live - tracker.following_bytes
         DeviceArray.peak = DeviceArray.live
         asked.append(tracker.update(change))
-        listed = tracker._follower.pending[-1].listed.nbytes  # may be more for a moment
+        listed = tracker._follower.pending[-1].listed.entries.nbytes  # may be more for a moment
         if asks:
             _ = asked[-1].ids
         declared = sum(follow_bytes(1200, store.n_arcs, store.longest).values())

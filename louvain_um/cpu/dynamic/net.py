@@ -165,8 +165,9 @@ def mix(x):
 
 
 @kernel()
-def digest(t, threads, begins, ends, targets, weights, loops, alive, sums):
+def digest(t, threads, rows, loops, alive, sums):
     """Add up the hash of every arc, loop and removed vertex in ``sums[t]``, in any order."""
+    begins, ends, targets, weights = rows
     n = len(loops)
     first, second = np.uint64(0), np.uint64(0)
     weighted = len(weights) > 0

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.cpu.dynamic import merge
-from louvain_um.cpu.dynamic.size_classes import NONE
-from louvain_um.dynamic.growing import Growing
+from louvain_um.cpu.dynamic import contiguous as kernels
+from louvain_um.cpu.dynamic.contiguous import NO_PAGE, Places, Rows
 from louvain_um.dynamic.stores.store import (
-    EMPTY_U32,
     I64,
     NARROW,
     NO_CHANGES,
@@ -21,8 +19,10 @@ from louvain_um.dynamic.stores.store import (
     U32,
     ArcChanges,
     Compressed,
-    Rows,
+    Growing,
     Weights,
+    given,
+    offsets_of,
 )
 from louvain_um.errors import MemoryBudgetError
 
@@ -42,41 +42,33 @@ class ContiguousRows:
     n_arcs: int
     moved_bytes: int
 
+    def rows(self) -> Rows:
+        """Return the rows where they lie."""
+        return Rows(self.begins, self.ends, self.targets, given(self.weights))
+
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
         found = np.empty(len(u), np.int64)
-        parallel.run(
-            merge.find, self.threads_for(len(u)), self.begins, self.ends, self.targets,
-            given(self.weights), u, v, found,
-        )  # fmt: skip
+        parallel.run(kernels.find, self.threads_for(len(u)), self.rows(), u, v, found)
         return found
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
         arcs = int((self.ends[ids] - self.begins[ids]).sum())
         u, v = np.empty(arcs, np.uint32), np.empty(arcs, np.uint32)
-        merge.gather(self.begins, self.ends, self.targets, ids, u, v)
+        kernels.gather(self.rows(), ids, u, v)
         return u, v
 
     def traverse(self) -> int:
         """Return the sum of all targets, read where they lie."""
         threads = self.threads_for(self.n_arcs)
         sums = np.zeros(threads, np.int64)
-        parallel.run(
-            merge.sum_targets, threads, np.zeros(1, np.int64), self.begins, self.ends, self.targets,
-            sums,
-        )  # fmt: skip
+        parallel.run(kernels.sum_targets, threads, np.zeros(1, np.int64), self.rows(), sums)
         return int(sums.sum())
-
-    def rows(self) -> Rows:
-        """Return the rows where they lie."""
-        return Rows(begins=self.begins, ends=self.ends, targets=self.targets, weights=self.weights)
 
     def compressed(self) -> Compressed:
         """Return a copy as compressed rows."""
-        offsets = offsets_of(self.ends - self.begins)
-        targets, weights = self.copied(NO_CHANGES, offsets[:-1], int(offsets[-1]), self.weights)
-        return Compressed(offsets=offsets, targets=targets, weights=weights)
+        return self.copied(NO_CHANGES, offsets_of(self.ends - self.begins), None, self.weights)
 
     def threads_for(self, items: int) -> int:
         """Return how many threads so many items deserve."""
@@ -89,17 +81,18 @@ class ContiguousRows:
         return lengths
 
     def copied(
-        self, changes: ArcChanges, begins: I64, size: int, like: Weights | None
-    ) -> tuple[U32, Weights | None]:
-        """Return targets and weights in new arrays of `size`, with changes merged in."""
+        self, changes: ArcChanges, offsets: I64, size: int | None, like: Weights | None
+    ) -> Compressed:
+        """Return the rows from `offsets` on, with changes merged in, in new arrays of `size`."""
+        size = int(offsets[-1]) if size is None else size
         targets = np.empty(size, np.uint32)
         weights = None if like is None else np.empty(size, like.dtype)
+        out = Rows(offsets[:-1], offsets[1:], targets, given(weights))
         parallel.run(
-            merge.rebuild, self.threads_for(self.n_arcs), np.zeros(1, np.int64), self.begins,
-            self.ends, self.targets, given(self.weights), changes.arrays, begins, targets,
-            given(weights),
+            kernels.rebuild, self.threads_for(self.n_arcs), np.zeros(1, np.int64), self.rows(),
+            changes.arrays, out,
         )  # fmt: skip
-        return targets, weights
+        return Compressed(offsets=offsets, targets=targets, weights=weights)
 
     def wide_enough(self, heaviest: int) -> Weights | None:
         """Return an empty array of the type that the weights need after a batch; None for none."""
@@ -132,7 +125,7 @@ class ContiguousRows:
         lengths = self.ends - self.begins
         assert int(lengths.sum()) == self.n_arcs, "the rows do not add up to the arcs"
         assert int(lengths.min(initial=0)) >= 0, "a row ends before it begins"
-        fault = merge.first_disorder(self.begins, self.ends, self.targets, len(self.begins))
+        fault = kernels.first_disorder(self.rows(), len(self.begins))
         assert fault < 0, f"row {fault} does not ascend"
 
 
@@ -140,6 +133,8 @@ class PagedRows(ContiguousRows):
     """Contiguous rows, each in a page of a size class."""
 
     classes: NDArray[np.uint8]
+    capacities: NDArray[np.int64]
+    """Arcs that a page of each class holds."""
     _begins: Growing[np.int64]
     _ends: Growing[np.int64]
     _classes: Growing[np.uint8]
@@ -149,7 +144,7 @@ class PagedRows(ContiguousRows):
         arrays = self._by_row
         for array in arrays:
             array.reserve(count)
-        for array, value in zip(arrays, (0, 0, NONE), strict=True):
+        for array, value in zip(arrays, (0, 0, NO_PAGE), strict=True):
             array.extend(count, value)
         self._show()
 
@@ -168,6 +163,28 @@ class PagedRows(ContiguousRows):
     def _by_row(self) -> tuple[Growing[Any], ...]:
         return self._begins, self._ends, self._classes
 
+    def _places(self, changes: ArcChanges) -> tuple[Places, NDArray[np.intp]]:
+        """Return where touched rows lie and the classes that they want; which change class."""
+        count = len(changes.rows)
+        begins, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
+        classes, wanted = np.empty(count, np.uint8), np.empty(count, np.uint8)
+        places = Places(begins, lengths, begins, classes, wanted)
+        parallel.run(
+            kernels.want_classes, self.threads_for(count), self.rows(), self.classes, changes.rows,
+            changes.growth, self.capacities, places,
+        )  # fmt: skip
+        return places._replace(new_begins=begins.copy()), np.flatnonzero(classes != wanted)
+
+    def _edit(self, changes: ArcChanges, places: Places, moving: NDArray[np.intp]) -> None:
+        """Merge changes into the touched rows, of which some move."""
+        parallel.run(
+            kernels.edit_rows, self.threads_for(len(changes.rows)), np.zeros(1, np.int64),
+            self.rows(), changes.arrays, places,
+        )  # fmt: skip
+        self.classes[changes.rows[moving]] = places.wanted[moving]
+        self.n_arcs += changes.arcs
+        self.moved_bytes += self.item_bytes(self.weights) * int(places.lengths[moving].sum())
+
     def _hold(self, begins: I64, ends: I64, classes: NDArray[np.uint8]) -> None:
         """Begin anew with these pages of rows."""
         self._begins, self._ends, self._classes = Growing(begins), Growing(ends), Growing(classes)
@@ -178,27 +195,14 @@ class PagedRows(ContiguousRows):
         self.begins, self.ends = self._begins.items, self._ends.items
         self.classes = self._classes.items
 
-
-def given(weights: Weights | None) -> Weights:
-    """Return weights as kernels take them: empty where each is 1."""
-    return EMPTY_U32 if weights is None else weights
-
-
-def offsets_of(lengths: Any) -> I64:
-    """Return where rows of these lengths begin, and their sum."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def by_class(
-    classes: NDArray[np.uint8], rows: NDArray[np.intp], count: int
-) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Yield each of `count` classes that some rows have, with these rows in their order."""
-    chosen = classes[rows]
-    order = rows[np.argsort(chosen, kind="stable")]
-    ends = np.cumsum(np.bincount(chosen, minlength=256))
-    for size_class in range(count):
-        begin = ends[size_class - 1] if size_class else 0
-        if ends[size_class] > begin:
-            yield size_class, order[begin : ends[size_class]]
+    def by_class(
+        self, classes: NDArray[np.uint8], rows: NDArray[np.intp]
+    ) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Yield each class that some rows have, with these rows in their order."""
+        chosen = classes[rows]
+        order = rows[np.argsort(chosen, kind="stable")]
+        ends = np.cumsum(np.bincount(chosen, minlength=256))
+        for size_class in range(len(self.capacities)):
+            begin = ends[size_class - 1] if size_class else 0
+            if ends[size_class] > begin:
+                yield size_class, order[begin : ends[size_class]]

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from louvain_um.dynamic.stores.contiguous import ContiguousRows, offsets_of
-from louvain_um.dynamic.stores.row_lengths import RowLengths
-from louvain_um.dynamic.stores.store import I64, U32, ArcChanges, Compressed, Weights
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
-    """The arrays after a batch."""
-
-    offsets: I64
-    targets: U32
-    weights: Weights | None
+from louvain_um.dynamic.stores.contiguous import ContiguousRows
+from louvain_um.dynamic.stores.store import I64, ArcChanges, Compressed, RowLengths, offsets_of
 
 
 class CsrStore(ContiguousRows):
-    """Compressed rows without a gap: the least memory, and every batch copies all of it."""
+    """Compressed rows without a gap: the least memory.
+
+    Every batch copies all arcs, so that its time is proportional to the graph, however small it is.
+    """
 
     name: ClassVar[str] = "csr"
 
@@ -49,18 +41,16 @@ class CsrStore(ContiguousRows):
         self._offsets = offsets
         self.begins, self.ends = offsets[:-1], offsets[1:]
 
-    def reserve(self, changes: ArcChanges) -> Rebuilt | None:
+    def reserve(self, changes: ArcChanges) -> Compressed | None:
         """Return the arrays after the batch; None if nothing changes."""
         if len(changes.rows) == 0:
             return None
         like = self.wide_enough(changes.heaviest)
         size = self.item_bytes(like) * (self.n_arcs + changes.arcs)
         self.afford(size + self.live_bytes, self.row_bytes)
-        offsets = offsets_of(self.lengths_after(changes))
-        targets, weights = self.copied(changes, offsets[:-1], int(offsets[-1]), like)
-        return Rebuilt(offsets=offsets, targets=targets, weights=weights)
+        return self.copied(changes, offsets_of(self.lengths_after(changes)), None, like)
 
-    def commit(self, changes: ArcChanges, reserved: Rebuilt | None) -> None:
+    def commit(self, changes: ArcChanges, reserved: Compressed | None) -> None:
         """Take the arrays after the batch."""
         if reserved is None:
             return

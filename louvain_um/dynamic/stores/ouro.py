@@ -7,37 +7,28 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core import parallel
-from louvain_um.cpu.dynamic import merge
-from louvain_um.cpu.dynamic.size_classes import NONE, classes_for, want_classes
-from louvain_um.dynamic.stores.contiguous import PagedRows, by_class, given
-from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, STRIDE, Allocator, Queueing
-from louvain_um.dynamic.stores.row_lengths import RowLengths
+from louvain_um.cpu.dynamic.contiguous import NO_PAGE, Places, classes_for
+from louvain_um.dynamic.stores.contiguous import PagedRows
+from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, STRIDE, PageAllocator, Queueing
 from louvain_um.dynamic.stores.store import (
-    I64,
     NARROW,
     NO_CHANGES,
     ROW_BYTES,
     ArcChanges,
     Compressed,
+    RowLengths,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class Moves(NamedTuple):
     """Where the touched rows lie and go, and which of them change page."""
 
-    old_begins: I64
-    lengths: I64
-    new_begins: I64
-    old: NDArray[np.uint8]
-    wanted: NDArray[np.uint8]
+    places: Places
     moving: NDArray[np.intp]
 
 
@@ -45,9 +36,10 @@ class OuroStore(PagedRows):
     """Contiguous rows in pages of an Ouroboros heap."""
 
     name: ClassVar[str]
+    capacities = CAPACITIES
     queueing: ClassVar[Queueing]
     by_chunk: ClassVar[bool]
-    allocator: Allocator
+    allocator: PageAllocator
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
         self.threads, self.budget = threads, budget
@@ -58,28 +50,20 @@ class OuroStore(PagedRows):
     @classmethod
     def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        allocator = Allocator(cls.queueing, by_chunk=cls.by_chunk)
+        allocator = PageAllocator(cls.queueing, by_chunk=cls.by_chunk)
         classes = classes_for(rows.lengths, CAPACITIES)
-        for size_class in np.unique(classes[classes != NONE]).tolist():
+        for size_class in np.unique(classes[classes != NO_PAGE]).tolist():
             allocator.take(size_class, rows.total(classes == size_class))
         return heap_bytes(allocator, item), ROW_BYTES * rows.vertices
 
-    def reserve(self, changes: ArcChanges) -> Moved:
+    def reserve(self, changes: ArcChanges) -> Moves:
         """Take a page for each row that outgrows its own, or fills less than half of it."""
-        count = len(changes.rows)
-        old_begins, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
-        old, wanted = np.empty(count, np.uint8), np.empty(count, np.uint8)
-        parallel.run(
-            want_classes, self.threads_for(count), changes.rows, changes.growth, self.begins,
-            self.ends, self.classes, CAPACITIES, old_begins, lengths, old, wanted,
-        )  # fmt: skip
-        moving = np.flatnonzero(old != wanted)
-        new_begins = old_begins.copy()
+        places, moving = self._places(changes)
         # A refusal leaves the heap as it was; without a budget there is none to foresee.
         before = None if self.budget is None else copy.deepcopy(self.allocator)
-        taken = list(by_class(wanted, moving, len(CAPACITIES)))
+        taken = list(self.by_class(places.wanted, moving))
         for size_class, rows in taken:
-            new_begins[rows] = self.allocator.take(size_class, len(rows))
+            places.new_begins[rows] = self.allocator.take(size_class, len(rows))
         try:
             like = self.wide_enough(changes.heaviest)
             self.afford(heap_bytes(self.allocator, self.item_bytes(like)), self.row_bytes)
@@ -89,30 +73,16 @@ class OuroStore(PagedRows):
                 self.allocator = before
             else:
                 for size_class, rows in taken:
-                    self.allocator.give(size_class, new_begins[rows])
+                    self.allocator.give(size_class, places.new_begins[rows])
             raise
-        return Moved(
-            old_begins=old_begins,
-            lengths=lengths,
-            new_begins=new_begins,
-            old=old,
-            wanted=wanted,
-            moving=moving,
-        )
+        return Moves(places, moving)
 
-    def commit(self, changes: ArcChanges, reserved: Moved) -> None:
+    def commit(self, changes: ArcChanges, reserved: Moves) -> None:
         """Merge the changes into the touched rows; free the pages they left."""
-        parallel.run(
-            merge.edit_rows, self.threads_for(len(changes.rows)), np.zeros(1, np.int64),
-            reserved.old_begins, reserved.lengths, reserved.new_begins, changes.arrays,
-            self.begins, self.ends, self.targets, given(self.weights),
-        )  # fmt: skip
-        self.classes[changes.rows] = reserved.wanted
-        for size_class, rows in by_class(reserved.old, reserved.moving, len(CAPACITIES)):
-            self.allocator.give(size_class, reserved.old_begins[rows])
-        self.n_arcs += changes.arcs
-        moved = int(reserved.lengths[reserved.moving].sum())
-        self.moved_bytes += self.item_bytes(self.weights) * moved
+        places, moving = reserved
+        self._edit(changes, places, moving)
+        for size_class, rows in self.by_class(places.classes, moving):
+            self.allocator.give(size_class, places.begins[rows])
 
     def compact(self) -> None:
         """Fill a new heap in the order of the vertices."""
@@ -121,7 +91,7 @@ class OuroStore(PagedRows):
     def check(self) -> None:
         """Raise AssertionError unless rows ascend and no word of the heap is used twice."""
         super().check()
-        paged = np.flatnonzero(self.classes != NONE)
+        paged = np.flatnonzero(self.classes != NO_PAGE)
         held = [self.begins[paged]]
         sizes = [CAPACITIES[self.classes[paged]]]
         assert (self.ends[paged] - self.begins[paged] <= sizes[0]).all(), "a row is too long"
@@ -147,18 +117,18 @@ class OuroStore(PagedRows):
 
     def _fill(self, rows: Compressed) -> None:
         """Begin anew with compressed rows."""
-        self.allocator = Allocator(self.queueing, by_chunk=self.by_chunk)
+        self.allocator = PageAllocator(self.queueing, by_chunk=self.by_chunk)
         lengths = np.diff(rows.offsets)
         classes = classes_for(lengths, CAPACITIES)
-        begins = np.zeros(len(lengths), np.int64)
-        for size_class, chosen in by_class(classes, np.arange(len(lengths)), len(CAPACITIES)):
+        begins = np.zeros(len(lengths) + 1, np.int64)
+        for size_class, chosen in self.by_class(classes, np.arange(len(lengths))):
             begins[chosen] = self.allocator.take(size_class, len(chosen))
         self.begins, self.ends = rows.offsets[:-1], rows.offsets[1:]
         self.targets, self.weights = rows.targets, rows.weights
         self.n_arcs = len(rows.targets)
-        size = self.allocator.heap.chunks * STRIDE
-        self.targets, self.weights = self.copied(NO_CHANGES, begins, size, self.weights)
-        self._hold(begins, begins + lengths, classes)
+        placed = self.copied(NO_CHANGES, begins, self.allocator.heap.chunks * STRIDE, rows.weights)
+        self.targets, self.weights = placed.targets, placed.weights
+        self._hold(begins[:-1], begins[:-1] + lengths, classes)
 
     def _grow_pool(self, *, wide: bool) -> None:
         """Make the pool hold all chunks of the heap, and weights as wide as needed."""
@@ -174,7 +144,7 @@ class OuroStore(PagedRows):
             self.weights = weights
 
 
-def heap_bytes(allocator: Allocator, item: int) -> int:
+def heap_bytes(allocator: PageAllocator, item: int) -> int:
     """Return bytes of all chunks, of `item` bytes a word, and of queues outside them."""
     return allocator.heap.chunks * STRIDE * item + allocator.queue_bytes
 

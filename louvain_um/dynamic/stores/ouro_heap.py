@@ -175,7 +175,7 @@ class ChunkedQueue:
         return [self.segments[k] for k in range(-(-places // CHUNK_WORDS))]
 
 
-class Allocator:
+class PageAllocator:
     """Pages of any class: taken from queues of pages, or of chunks with free pages."""
 
     def __init__(self, queueing: Queueing, *, by_chunk: bool) -> None:

@@ -15,27 +15,25 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core import parallel
-from louvain_um.cpu.dynamic import merge
-from louvain_um.cpu.dynamic.size_classes import (
+from louvain_um.cpu.dynamic.contiguous import (
     CAPACITIES,
-    NONE,
+    NO_PAGE,
+    Places,
     capacities_for,
     classes_for,
-    want_classes,
 )
-from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.stores.contiguous import PagedRows, by_class, given, offsets_of
-from louvain_um.dynamic.stores.row_lengths import RowLengths
+from louvain_um.dynamic.stores.contiguous import PagedRows
 from louvain_um.dynamic.stores.store import (
     EMPTY_I64,
     I64,
     NO_CHANGES,
     ROW_BYTES,
-    U32,
     ArcChanges,
     Compressed,
+    Growing,
+    RowLengths,
     Weights,
+    offsets_of,
 )
 
 REBUILD_SHARE: Final = 0.75
@@ -61,9 +59,7 @@ class Moves:
 
     Parameters
     ----------
-    old_begins, lengths, new_begins : int64[r]
-    classes : uint8[r]
-        Class after the batch.
+    places : Places
     moving : int64[m]
         Which of them change their class, and so their place.
     taken : dict of int to int
@@ -72,38 +68,30 @@ class Moves:
         Pages given back, by class, in the order of their rows.
     frontier, free_arcs : int
         End of the used part of the pool, and arcs of free pages, after the batch.
-    moved : int
-        Arcs that change place.
     """
 
-    old_begins: I64
-    lengths: I64
-    new_begins: I64
-    classes: NDArray[np.uint8]
+    places: Places
     moving: NDArray[np.intp]
     taken: dict[int, int]
     given: dict[int, I64]
     frontier: int
     free_arcs: int
-    moved: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """The whole store after a batch."""
+    """The whole store after a batch: rows in the order of their vertices, each in its page."""
 
-    begins: I64
-    ends: I64
+    rows: Compressed
+    lengths: I64
     classes: NDArray[np.uint8]
-    targets: U32
-    weights: Weights | None
-    frontier: int
 
 
 class RowsStore(PagedRows):
     """Rows in pages of size classes; see the module."""
 
     name: ClassVar[str] = "rows"
+    capacities = CAPACITIES
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
         self.threads, self.budget = threads, budget
@@ -146,57 +134,34 @@ class RowsStore(PagedRows):
         if isinstance(reserved, Rebuilt):
             self._take(reserved, changes)
             return
-        parallel.run(
-            merge.edit_rows, self.threads_for(len(changes.rows)), np.zeros(1, np.int64),
-            reserved.old_begins, reserved.lengths, reserved.new_begins, changes.arrays,
-            self.begins, self.ends, self.targets, given(self.weights),
-        )  # fmt: skip
-        moving = reserved.moving
-        self.classes[changes.rows[moving]] = reserved.classes[moving]
+        self._edit(changes, reserved.places, reserved.moving)
         for size_class, count in reserved.taken.items():
             self.free[size_class].drop(count)
         for size_class, begins in reserved.given.items():
             self.free[size_class].extend(len(begins), begins)
         self.frontier, self.free_arcs = reserved.frontier, reserved.free_arcs
-        self.n_arcs += changes.arcs
-        self.moved_bytes += self.item_bytes(self.weights) * reserved.moved
 
     def _moves(self, changes: ArcChanges) -> Moves:
         """Choose pages for the touched rows; nothing is written to the store."""
-        count = len(changes.rows)
-        old_begins, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
-        old, wanted = np.empty(count, np.uint8), np.empty(count, np.uint8)
-        parallel.run(
-            want_classes, self.threads_for(count), changes.rows, changes.growth, self.begins,
-            self.ends, self.classes, CAPACITIES, old_begins, lengths, old, wanted,
-        )  # fmt: skip
-        new_begins, frontier, free_arcs = old_begins.copy(), self.frontier, self.free_arcs
-        moving = np.flatnonzero(old != wanted)
+        places, moving = self._places(changes)
+        frontier, free_arcs = self.frontier, self.free_arcs
         taken, given_back = dict[int, int](), dict[int, I64]()
-        for size_class, rows in by_class(wanted, moving, len(CAPACITIES)):
+        for size_class, rows in self.by_class(places.wanted, moving):
             stack, capacity = self.free[size_class].items, int(CAPACITIES[size_class])
             reused = min(len(stack), len(rows))
             taken[size_class] = reused
-            new_begins[rows[:reused]] = stack[len(stack) - reused :][::-1]
+            places.new_begins[rows[:reused]] = stack[len(stack) - reused :][::-1]
             fresh = len(rows) - reused
-            new_begins[rows[reused:]] = frontier + capacity * np.arange(fresh)
+            places.new_begins[rows[reused:]] = frontier + capacity * np.arange(fresh)
             frontier += capacity * fresh
             free_arcs -= capacity * reused
-        for size_class, rows in by_class(old, moving, len(CAPACITIES)):
-            given_back[size_class] = old_begins[rows]
+        for size_class, rows in self.by_class(places.classes, moving):
+            given_back[size_class] = places.begins[rows]
             free_arcs += int(CAPACITIES[size_class]) * len(rows)
         return Moves(
-            old_begins=old_begins,
-            lengths=lengths,
-            new_begins=new_begins,
-            classes=wanted,
-            moving=moving,
-            taken=taken,
-            given=given_back,
-            frontier=frontier,
+            places=places, moving=moving, taken=taken, given=given_back, frontier=frontier,
             free_arcs=free_arcs,
-            moved=int(lengths[moving].sum()),
-        )
+        )  # fmt: skip
 
     def _grow_pool(self, frontier: int) -> None:
         """Make the pool reach to `frontier`; rows stay where they are."""
@@ -218,23 +183,16 @@ class RowsStore(PagedRows):
         """Return the store after a batch, rows in the order of their vertices."""
         lengths = self.lengths_after(changes)
         classes = classes_for(lengths)
-        begins = offsets_of(np.append(CAPACITIES, [0] * (256 - len(CAPACITIES)))[classes])
-        frontier = int(begins[-1])
-        targets, weights = self.copied(changes, begins[:-1], int(frontier * ROOM), like)
-        return Rebuilt(
-            begins=begins[:-1],
-            ends=begins[:-1] + lengths,
-            classes=classes,
-            targets=targets,
-            weights=weights,
-            frontier=frontier,
-        )
+        offsets = offsets_of(np.append(CAPACITIES, [0] * (256 - len(CAPACITIES)))[classes])
+        rows = self.copied(changes, offsets, int(int(offsets[-1]) * ROOM), like)
+        return Rebuilt(rows=rows, lengths=lengths, classes=classes)
 
     def _take(self, built: Rebuilt, changes: ArcChanges) -> None:
         """Replace the store's arrays."""
-        self._hold(built.begins, built.ends, built.classes)
-        self.targets, self.weights = built.targets, built.weights
-        self.frontier, self.free_arcs = built.frontier, 0
+        begins = built.rows.offsets[:-1]
+        self._hold(begins, begins + built.lengths, built.classes)
+        self.targets, self.weights = built.rows.targets, built.rows.weights
+        self.frontier, self.free_arcs = int(built.rows.offsets[-1]), 0
         self.free = [Growing(EMPTY_I64) for _ in CAPACITIES]
         self.n_arcs += changes.arcs
         self.moved_bytes = self.moved_bytes + self.live_bytes
@@ -248,7 +206,7 @@ class RowsStore(PagedRows):
     def check(self) -> None:
         """Raise AssertionError unless rows ascend and pages tile the pool."""
         super().check()
-        paged = self.classes != NONE
+        paged = self.classes != NO_PAGE
         assert (self.ends[~paged] == self.begins[~paged]).all(), "a row without a page has arcs"
         capacities = CAPACITIES[self.classes[paged]]
         assert (self.ends[paged] - self.begins[paged] <= capacities).all(), "a row is too long"

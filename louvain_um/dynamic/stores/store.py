@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.dynamic.stores.row_lengths import RowLengths
+from louvain_um.cpu.dynamic.contiguous import RowChanges, Rows
 
 EMPTY_U32 = np.zeros(0, np.uint32)
 EMPTY_I64 = np.zeros(0, np.int64)
@@ -23,6 +23,11 @@ NARROW = 2**32
 
 ROW_BYTES: Final = 17
 """Bytes of a row's begin, end and class."""
+
+BINS: Final = 1024
+"""Parts of equally many rows that random lengths are worked out for."""
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +63,9 @@ class ArcChanges:
     arcs: int
 
     @property
-    def arrays(self) -> tuple[U32, I64, NDArray[np.uint64], I64, I64]:
-        """Rows, starts, keys, before and after: what kernels take."""
-        return self.rows, self.starts, self.keys, self.before, self.after
+    def arrays(self) -> RowChanges:
+        """What kernels take."""
+        return RowChanges(self.rows, self.starts, self.keys, self.before, self.after)
 
 
 NO_CHANGES = ArcChanges(
@@ -78,14 +83,104 @@ class Compressed:
     weights: Weights | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Contiguous ascending rows as they lie in a store; see `louvain_um.graph.row_view.RowView`."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowLengths:
+    """The lengths of all rows, each with how many rows have it.
 
-    begins: I64
-    ends: I64
-    targets: U32
-    weights: Weights | None
+    Parameters
+    ----------
+    lengths : int64[k]
+    counts : int64[k]
+
+    Examples
+    --------
+    >>> from louvain_um.dynamic.stores.store import RowLengths
+    >>> rows = RowLengths.of([3, 0, 3, 2])
+    >>> rows.vertices, rows.arcs, rows.held, rows.total(-(-rows.lengths // 2))
+    (4, 8, 3, 5)
+    """
+
+    lengths: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lengths: ArrayLike) -> Self:
+        """Return the lengths of rows that are listed, int64[n]."""
+        values, counts = np.unique(np.asarray(lengths, np.int64), return_counts=True)
+        return cls(lengths=values, counts=counts.astype(np.int64))
+
+    @classmethod
+    def random(cls, vertices: int, arcs: int) -> Self:
+        """Return lengths that are exponentially distributed, as unequal as a guess can be.
+
+        Each of up to 1,024 parts of the rows, by length, has its share of the arcs evenly.
+        """
+        bins = min(vertices, BINS)
+        if not bins:
+            return cls.of([])
+        rank = np.arange(bins + 1) / bins
+        rest = 1 - rank[:-1]
+        share = np.append(rank[:-1] + rest * np.log(rest), 1.0)  # the Lorenz curve
+        rows = np.diff(np.arange(bins + 1) * vertices // bins)
+        held = np.diff(np.rint(share * arcs).astype(np.int64))
+        low, longer = held // rows, held % rows
+        return cls(lengths=np.append(low, low + 1), counts=np.append(rows - longer, longer))
+
+    @property
+    def vertices(self) -> int:
+        """Number of rows."""
+        return int(self.counts.sum())
+
+    @property
+    def held(self) -> int:
+        """Number of rows with arcs."""
+        return self.total(self.lengths > 0)
+
+    @property
+    def arcs(self) -> int:
+        """Arcs of all rows."""
+        return self.total(self.lengths)
+
+    def total(self, values: ArrayLike) -> int:
+        """Return the sum over all rows of a value for each length."""
+        return int((self.counts * np.asarray(values)).sum())
+
+    def grown(self, factor: float) -> Self:
+        """Return rows that are so many times as long, rounded up."""
+        lengths = np.ceil(self.lengths * factor).astype(np.int64)
+        return type(self)(lengths=lengths, counts=self.counts)
+
+
+class Growing(Generic[T]):
+    """An array with room behind its end, so that growing copies each item a few times at most."""
+
+    __slots__ = ("_room", "items")
+
+    def __init__(self, items: NDArray[T]) -> None:
+        self._room = self.items = items
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Separate copies of `items` and of the room would share no memory.
+        return type(self), (self.items,)
+
+    def reserve(self, count: int) -> None:
+        """Make room for `count` more items."""
+        size = len(self.items) + count
+        if size > len(self._room):
+            room = np.empty(size + size // 4, self.items.dtype)
+            room[: len(self.items)] = self.items
+            self._room, self.items = room, room[: len(self.items)]
+
+    def extend(self, count: int, values: Any) -> None:
+        """Append `count` items: an array, or one value for all."""
+        self.reserve(count)
+        old, size = len(self.items), len(self.items) + count
+        self._room[old:size] = values
+        self.items = self._room[:size]
+
+    def drop(self, count: int) -> None:
+        """Remove the last `count` items."""
+        self.items = self.items[: len(self.items) - count]
 
 
 class Store(Protocol):
@@ -158,3 +253,15 @@ class Store(Protocol):
     @property
     def row_bytes(self) -> int:
         """Bytes of what finds the rows."""
+
+
+def given(weights: Weights | None) -> Weights:
+    """Return weights as kernels take them: empty where each is 1."""
+    return EMPTY_U32 if weights is None else weights
+
+
+def offsets_of(lengths: Any) -> I64:
+    """Return where rows of these lengths begin, and their sum."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

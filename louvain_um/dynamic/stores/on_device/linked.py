@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, Rebuilt
-from louvain_um.dynamic.stores.row_lengths import RowLengths
-from louvain_um.dynamic.stores.store import ROW_BYTES, U32
+from louvain_um.dynamic.stores.store import ROW_BYTES, U32, RowLengths
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges

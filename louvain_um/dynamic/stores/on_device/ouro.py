@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from louvain_um.core.interrupts import uninterrupted
-from louvain_um.cpu.dynamic.size_classes import CAPACITIES, NONE, capacities_for
+from louvain_um.cpu.dynamic.contiguous import CAPACITIES, NO_PAGE, capacities_for
 from louvain_um.dynamic.ouroboros import (
     CHUNK,
     LEAST_BYTES,
@@ -27,9 +27,8 @@ from louvain_um.dynamic.ouroboros import (
 from louvain_um.dynamic.stores.on_device.pools import UNLIMITED
 from louvain_um.dynamic.stores.on_device.rows import DeviceRows, LaidOut, with_free
 from louvain_um.dynamic.stores.on_device.store import Rebuilt
-from louvain_um.dynamic.stores.row_lengths import RowLengths
 from louvain_um.dynamic.stores.rows import LEAST_FREE, MOST_FREE, ROOM
-from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES
+from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, RowLengths
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.gpu.dynamic.pool import Pool
 
@@ -141,7 +140,7 @@ class DeviceOuro(DeviceRows):
         begins, ends = self.device.get(self.spans).reshape(-1, 2).T
         lengths, classes = ends - begins, self.device.get(self.classes)
         assert int(lengths.sum()) == self.n_arcs, "the rows do not add up to the arcs"
-        assert ((lengths > 0) == (classes != NONE)).all(), "a page without a row, or the reverse"
+        assert ((lengths > 0) == (classes != NO_PAGE)).all(), "a page without a row, or the reverse"
         held = np.flatnonzero(lengths)
         held = held[np.argsort(begins[held])]
         sizes = CAPACITIES[classes[held]]

@@ -13,8 +13,7 @@ import numpy as np
 
 from louvain_um.dynamic.stores.on_device.linked import DeviceLinked
 from louvain_um.dynamic.stores.on_device.store import Rebuilt
-from louvain_um.dynamic.stores.row_lengths import RowLengths
-from louvain_um.dynamic.stores.store import NARROW
+from louvain_um.dynamic.stores.store import NARROW, RowLengths
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges

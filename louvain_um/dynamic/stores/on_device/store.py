@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from louvain_um.cpu.dynamic.size_classes import NONE
+from louvain_um.cpu.dynamic.contiguous import NO_PAGE
 from louvain_um.dynamic.stores.on_device.pools import UNLIMITED, Device, DevicePools
-from louvain_um.dynamic.stores.row_lengths import RowLengths
-from louvain_um.dynamic.stores.store import I64, U32, Compressed
+from louvain_um.dynamic.stores.store import I64, U32, Compressed, RowLengths
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, MOST_BLOCKS
 from louvain_um.gpu.dynamic.pool import Pool
@@ -40,7 +39,7 @@ class Rebuilt:
 OF_VERTICES: Final = {
     "spans": (2, 0),
     "live": (1, 0),
-    "classes": (1, int(NONE)),
+    "classes": (1, int(NO_PAGE)),
     "loops": (1, 0),
     "degrees": (1, 0),
     "alive": (1, 1),

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.cpu.dynamic import blocks as kernels
-from louvain_um.cpu.dynamic.blocks import CHAIN, HOLE
-from louvain_um.dynamic.growing import Growing
-from louvain_um.dynamic.stores.contiguous import given, offsets_of
-from louvain_um.dynamic.stores.row_lengths import RowLengths
+from louvain_um.cpu.dynamic import linked as kernels
+from louvain_um.cpu.dynamic.linked import CHAIN, NONE, LinkedRows, Taken
 from louvain_um.dynamic.stores.store import (
     I64,
     NARROW,
     U32,
     ArcChanges,
     Compressed,
+    Growing,
+    RowLengths,
+    given,
+    offsets_of,
 )
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.graph.merge import sort_row
@@ -30,16 +29,72 @@ SMALL = 1 << 10
 """Rows below which a second thread costs more than it saves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
-    """Blocks that a batch takes, cut by row, and where those that it frees are listed."""
+class FreeBlocks(Protocol):
+    """Which blocks of a pool are free."""
 
-    new: U32
-    new_starts: I64
-    free_starts: I64
+    def held_with(self, count: int) -> int:
+        """Return the blocks that will be held once `count` more are in use."""
+
+    def first(self, count: int) -> U32:
+        """Return free blocks without taking them yet; the pool reaches beyond them."""
+
+    def exchange(self, taken: int, freed: U32) -> None:
+        """Take the blocks that `first` returned; give back those that a batch freed."""
+
+    def all(self) -> U32:
+        """Return all free blocks."""
 
 
-class BlockStore(ABC):
+class Ring:
+    """A queue of blocks, first in, first out, before those that were never used."""
+
+    def __init__(self, used: int) -> None:
+        self._ring = np.zeros(1, np.uint32)
+        self._front = self._back = 0
+        self.frontier = used
+
+    def __len__(self) -> int:
+        return self._back - self._front
+
+    def held_with(self, count: int) -> int:
+        """Return the blocks up to the frontier once `count` more are in use."""
+        return self.frontier + max(0, count - len(self))
+
+    def first(self, count: int) -> U32:
+        """Return blocks from the queue's front, then new ones."""
+        again = self._items(min(count, len(self)))
+        fresh = self.frontier + np.arange(count - len(again))
+        return np.concatenate([again, fresh.astype(np.uint32)])
+
+    def exchange(self, taken: int, freed: U32) -> None:
+        """Drop the blocks taken from the queue; append those freed."""
+        again = min(taken, len(self))
+        self._front += again
+        self.frontier += taken - again
+        self.append(freed)
+
+    def append(self, blocks: U32) -> None:
+        """Append blocks at the back."""
+        if len(self) + len(blocks) > len(self._ring):
+            held = self.all()
+            self._ring = np.zeros(1 << (len(held) + len(blocks) - 1).bit_length(), np.uint32)
+            self._ring[: len(held)] = held
+            self._front, self._back = 0, len(held)
+        places = np.arange(self._back, self._back + len(blocks)) & (len(self._ring) - 1)
+        self._ring[places] = blocks
+        self._back += len(blocks)
+
+    def all(self) -> U32:
+        """Return the blocks in the queue."""
+        return self._items(len(self))
+
+    def _items(self, count: int) -> U32:
+        places = np.arange(self._front, self._front + count) & (len(self._ring) - 1)
+        items: U32 = self._ring[places]
+        return items
+
+
+class LinkedStore:
     """Rows in linked blocks of one size; targets within a row are in no order."""
 
     name: ClassVar[str]
@@ -52,7 +107,10 @@ class BlockStore(ABC):
     vertex_bytes: ClassVar[int]
     """Bytes of a vertex' record, as published."""
     keeps_dirty: ClassVar[bool] = False
+    free: FreeBlocks
     _weights: Any
+    _longest: int
+    """Blocks of the longest row that there has been."""
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
         self.threads, self.budget = threads, budget
@@ -62,8 +120,6 @@ class BlockStore(ABC):
         self.width = self.block_width(len(rows.targets), held)
         self._fill(rows)
         self._afford(self.held_blocks)
-
-    # What subclasses decide.
 
     @classmethod
     def block_width(cls, arcs: int, rows: int) -> int:
@@ -75,27 +131,9 @@ class BlockStore(ABC):
         """Return the blocks held at the beginning, with so many in use."""
         return used
 
-    @abstractmethod
-    def start_queue(self, used: int) -> None:
-        """Begin without free blocks, after `used` ones."""
-
-    @abstractmethod
-    def blocks_after(self, count: int) -> int:
-        """Return the blocks that will be held once `count` more are in use."""
-
-    @abstractmethod
-    def take_blocks(self, count: int) -> U32:
-        """Return free blocks without taking them yet; the pool reaches beyond them."""
-
-    @abstractmethod
-    def settle_blocks(self, taken: int, freed: U32) -> None:
-        """Take the blocks that `take_blocks` returned; give back those that a batch freed."""
-
-    @abstractmethod
-    def free_blocks(self) -> U32:
-        """Return all free blocks."""
-
-    # The store.
+    def free_after(self, used: int) -> FreeBlocks:
+        """Return the free blocks at the beginning, with so many in use."""
+        return Ring(used)
 
     @classmethod
     def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
@@ -108,51 +146,46 @@ class BlockStore(ABC):
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
         found = np.empty(len(u), np.int64)
         parallel.run(
-            kernels.find, self._threads_for(len(u)), self._rows, self._pool, self.shape, self._most,
-            u, v, found,
-        )  # fmt: skip
+            kernels.find, self._threads_for(len(u)), self._rows, self._longest, u, v, found
+        )
         return found
 
-    def reserve(self, changes: ArcChanges) -> Blocks:
+    def reserve(self, changes: ArcChanges) -> Taken:
         """Choose free blocks for the rows that grow."""
         count = len(changes.rows)
         needed, spare = np.empty(count, np.int64), np.empty(count, np.int64)
-        kernels.count_blocks(
-            changes.rows, changes.starts, changes.before, changes.after, self._rows,
-            self._live.items, self.width, self.policy, needed, spare,
-        )  # fmt: skip
+        kernels.count_blocks(self._rows, changes.arrays, needed, spare)
         total = int(needed.sum())
-        self._afford(self.blocks_after(total), wide=changes.heaviest >= NARROW)
+        self._afford(self.free.held_with(total), wide=changes.heaviest >= NARROW)
         if self._weights is not None and changes.heaviest >= NARROW:
             self._weights = self._weights.astype(np.int64, copy=False)
-        new = self.take_blocks(total)
-        return Blocks(new=new, new_starts=offsets_of(needed), free_starts=offsets_of(spare))
+        self._grow_pool(self.free.held_with(total))
+        free_starts = offsets_of(spare)
+        freed = np.empty(int(free_starts[-1]), np.uint32)
+        return Taken(self.free.first(total), offsets_of(needed), freed, free_starts)
 
-    def commit(self, changes: ArcChanges, reserved: Blocks) -> None:
+    def commit(self, changes: ArcChanges, reserved: Taken) -> None:
         """Merge the changes into the touched rows."""
-        freed = np.empty(int(reserved.free_starts[-1]), np.uint32)
-        most = self._most + int(np.diff(reserved.new_starts).max(initial=0))
-        longest = int(np.diff(changes.starts).max(initial=0))
+        most = self._longest + int(np.diff(reserved.new_starts).max(initial=0))
         parallel.run(
-            kernels.edit, self._threads_for(len(changes.rows)), np.zeros(1, np.int64),
-            changes.arrays, self._rows, self._live.items, self._pool, self.shape, self.policy,
-            max(most, -(-longest // self.width)), reserved.new, reserved.new_starts, freed,
-            reserved.free_starts, self.dirty,
+            kernels.edit, self._threads_for(len(changes.rows)), np.zeros(1, np.int64), self._rows,
+            changes.arrays, reserved, most, self.dirty,
         )  # fmt: skip
-        self.settle_blocks(len(reserved.new), freed)
+        self.free.exchange(len(reserved.new), reserved.freed)
+        blocks = self._blocks.items[changes.rows]
+        self._longest = max(self._longest, int(blocks.max(initial=0)))
         self.n_arcs += changes.arcs
 
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
-        arrays = (self._first, self._blocks, self._filled, self._live)
-        for array in arrays:
+        for array in self._by_row:
             array.reserve(count)
-        for array, value in zip(arrays, (HOLE, 0, 0, 0), strict=True):
+        for array, value in zip(self._by_row, (NONE, 0, 0, 0), strict=True):
             array.extend(count, value)
 
     def drop_vertices(self, count: int) -> None:
         """Remove the last rows, which have no arcs."""
-        for array in (self._first, self._blocks, self._filled, self._live):
+        for array in self._by_row:
             array.drop(count)
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
@@ -160,9 +193,7 @@ class BlockStore(ABC):
         lengths = self._live.items[ids].astype(np.int64)
         offsets = offsets_of(lengths)
         targets = np.empty(int(offsets[-1]), np.uint32)
-        kernels.gather(
-            self._rows, self._pool, self.shape, self._most, ids, offsets, targets, given(None)
-        )
+        kernels.gather(self._rows, self._longest, ids, offsets, targets, given(None))
         return np.repeat(ids, lengths), targets
 
     def traverse(self) -> int:
@@ -170,12 +201,11 @@ class BlockStore(ABC):
         threads = self._threads_for(self.n_arcs)
         sums = np.zeros(threads, np.int64)
         parallel.run(
-            kernels.sum_targets, threads, np.zeros(1, np.int64), self._rows, self._pool, self.shape,
-            self._most, sums,
-        )  # fmt: skip
+            kernels.sum_targets, threads, np.zeros(1, np.int64), self._rows, self._longest, sums
+        )
         return int(sums.sum())
 
-    def rows(self) -> None:  # noqa: B027 - None is the answer
+    def rows(self) -> None:
         """Return None: rows are not contiguous."""
 
     def compressed(self) -> Compressed:
@@ -186,37 +216,35 @@ class BlockStore(ABC):
         if self._weights is not None:
             weights = np.empty(self.n_arcs, self._weights.dtype)
         every = np.arange(len(self._live.items), dtype=np.uint32)
-        kernels.gather(
-            self._rows, self._pool, self.shape, self._most, every, offsets, targets, given(weights)
-        )
+        kernels.gather(self._rows, self._longest, every, offsets, targets, given(weights))
         parallel.run(_sort_rows, self._threads_for(len(every)), offsets, targets, given(weights))
         return Compressed(offsets=offsets, targets=targets, weights=weights)
 
     def compact(self) -> None:
-        """Fill the blocks anew in the order of the vertices, without holes or free blocks."""
+        """Fill the blocks anew in the order of the vertices, without gaps or free blocks."""
         self._fill(self.compressed())
 
     def check(self) -> None:
         """Raise AssertionError unless each block is in one row or free, and entries add up."""
-        first, blocks, filled = self._rows
-        live = self._live.items
+        rows = self._rows
+        live, blocks = rows.live, rows.blocks
         assert int(live.sum()) == self.n_arcs, "the rows do not add up to the arcs"
-        assert (live <= filled).all(), "a row has more arcs than entries"
-        assert (filled <= blocks.astype(np.int64) * self.width).all(), "a row is too long"
-        assert ((first == HOLE) == (blocks == 0)).all(), "a row without blocks has a first one"
+        assert (live <= rows.filled).all(), "a row has more arcs than entries"
+        assert (rows.filled <= blocks.astype(np.int64) * self.width).all(), "a row is too long"
+        assert ((rows.first == NONE) == (blocks == 0)).all(), "a row without blocks has one"
+        assert int(blocks.max(initial=0)) <= self._longest, "a row has more blocks than the most"
         used = np.zeros(self.held_blocks, np.int64)
-        kernels.mark_used(self._rows, self._links, self.shape, self._most, used)
-        free = self.free_blocks()
-        np.add.at(used, free, 1)
+        kernels.mark_used(rows, self._longest, used)
+        np.add.at(used, self.free.all(), 1)
         assert (used == 1).all(), "a block is lost or used twice"
         arcs = self.arcs_of(np.arange(len(live), dtype=np.uint32))[1]
         assert len(arcs) == self.n_arcs, "entries are missing"
-        assert not (arcs == HOLE).any(), "a hole is listed as an arc"
+        assert not (arcs == NONE).any(), "a gap is listed as an arc"
 
     @property
     def held_blocks(self) -> int:
         """Blocks of the pool that are or were in use, or wait in a queue."""
-        return self.blocks_after(0)
+        return self.free.held_with(0)
 
     @property
     def live_bytes(self) -> int:
@@ -234,18 +262,17 @@ class BlockStore(ABC):
         return self.vertex_bytes * len(self._live.items)
 
     @property
-    def _rows(self) -> tuple[U32, U32, U32]:
-        return self._first.items, self._blocks.items, self._filled.items
+    def _by_row(self) -> tuple[Growing[np.uint32], ...]:
+        return self._first, self._blocks, self._filled, self._live
 
     @property
-    def _pool(self) -> tuple[U32, NDArray[Any], U32]:
+    def _rows(self) -> LinkedRows:
         weights = np.empty((0, self.width), np.uint32) if self._weights is None else self._weights
-        return self._targets, weights, self._links
-
-    @property
-    def _most(self) -> int:
-        """Blocks of the longest row."""
-        return int(self._blocks.items.max(initial=0))
+        return LinkedRows(
+            first=self._first.items, blocks=self._blocks.items, filled=self._filled.items,
+            live=self._live.items, targets=self._targets, weights=weights, links=self._links,
+            shape=self.shape, policy=self.policy,
+        )  # fmt: skip
 
     def _threads_for(self, items: int) -> int:
         return self.threads if items > SMALL else 1
@@ -253,7 +280,7 @@ class BlockStore(ABC):
     def _item_bytes(self, *, wide: bool = False) -> int:
         if self._weights is None:
             return 4
-        return 12 if wide else 4 + self._weights.dtype.itemsize
+        return 12 if wide else 4 + int(self._weights.dtype.itemsize)
 
     def _block_bytes(self, *, wide: bool = False) -> int:
         return self.width * self._item_bytes(wide=wide) + self.link_bytes
@@ -272,9 +299,9 @@ class BlockStore(ABC):
     def _fill(self, rows: Compressed) -> None:
         """Begin anew with compressed rows."""
         lengths = np.diff(rows.offsets)
-        n, used = len(lengths), int((-(-lengths // self.width)).sum())
+        blocks = -(-lengths // self.width)
         self._first, self._blocks, self._filled, self._live = (
-            Growing(np.zeros(n, np.uint32)) for _ in range(4)
+            Growing(np.zeros(len(lengths), np.uint32)) for _ in range(4)
         )
         self._targets = np.empty((0, self.width), np.uint32)
         self._links = np.empty((0, 2), np.uint32)
@@ -283,12 +310,10 @@ class BlockStore(ABC):
             self._weights = np.empty((0, self.width), rows.weights.dtype)
         self.dirty = np.zeros(0, np.uint8)
         self.n_arcs = len(rows.targets)
-        self.start_queue(used)
+        self._longest = int(blocks.max(initial=0))
+        self.free = self.free_after(int(blocks.sum()))
         self._grow_pool(self.held_blocks)
-        kernels.scatter(
-            rows.offsets, rows.targets, given(rows.weights), self._rows, self._live.items,
-            self._pool, self.shape,
-        )  # fmt: skip
+        kernels.scatter(rows.offsets, rows.targets, given(rows.weights), self._rows)
 
     def _grow_pool(self, count: int) -> None:
         """Make the pool hold `count` blocks."""
@@ -297,7 +322,7 @@ class BlockStore(ABC):
             return
         size = count + count // 4
 
-        def longer(array: Any) -> Any:
+        def longer(array: NDArray[Any]) -> NDArray[Any]:
             grown = np.empty((size, *array.shape[1:]), array.dtype)
             grown[:held] = array
             return grown
