@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -176,3 +177,18 @@ def test_copies_change_as_their_graph_does(store, copied):
     g.apply(insert=(v, v + 300), delete=(v, v + 1))
     g.add_vertices(1)
     assert g.digest() == other.digest()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("store", ["rows", "bump", "pages", "vine", "bal", "ouro-vl-p"])
+def test_a_hub_takes_leaves_in_time_proportional_to_their_number(store):
+    def seconds(leaves: int) -> float:
+        g, began = DynamicGraph(leaves + 1, store=store, threads=1), time.process_time()
+        for first in range(1, leaves + 1, 200):
+            v = np.arange(first, min(first + 200, leaves + 1))
+            g.apply(insert=(np.zeros(len(v), np.int64), v))
+        return time.process_time() - began
+
+    seconds(400)  # kernels are loaded
+    few, many = (min(seconds(leaves) for _ in range(3)) for leaves in (12_500, 100_000))
+    assert many / few < 8**1.2

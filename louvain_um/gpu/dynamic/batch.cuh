@@ -140,7 +140,7 @@ __device__ __forceinline__ Found find_arc(const Row* spans, const u32* targets, 
   return {u32(at - row.low), there ? i64(weight_at(weights, at)) : 0};
 }
 
-// Arcs that a page of a class holds: 4 2^k or 6 2^k; the twin of cpu/dynamic/size_classes.py.
+// Arcs that a page of a class holds: 4 2^k or 6 2^k; as in cpu/dynamic/contiguous.py.
 __device__ __forceinline__ i64 capacity_of(u32 size_class) {
   return size_class == NO_PAGE ? 0 : (size_class & 1 ? 6ll : 4ll) << (size_class >> 1);
 }
