@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 from louvain_um.cli import app
 from louvain_um.distributed.carriers.threads import run_threads
-from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.plan import (
     LARGE,

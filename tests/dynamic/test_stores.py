@@ -182,7 +182,7 @@ def test_copies_change_as_their_graph_does(store, copied):
 @pytest.mark.deep
 @pytest.mark.parametrize("store", ["rows", "bump", "pages", "vine", "bal", "ouro-vl-p"])
 def test_a_hub_takes_leaves_in_time_proportional_to_their_number(store):
-    def seconds(leaves: int) -> float:
+    def seconds(leaves):
         g, began = DynamicGraph(leaves + 1, store=store, threads=1), time.process_time()
         for first in range(1, leaves + 1, 200):
             v = np.arange(first, min(first + 200, leaves + 1))

@@ -190,7 +190,7 @@ def test_ids_and_labels_are_one_partition(seed, size):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("mode", ["follow", "static"])
-def test_members_and_ids_are_those_of_the_communities(mode: Any, weighted: bool) -> None:
+def test_members_and_ids_are_those_of_the_communities(mode, weighted):
     rng, graph = np.random.default_rng(5), grown(120, 400, weighted, 5)
     tracker, results = lu.Tracker(graph, mode=mode), []
 

@@ -9,7 +9,7 @@ from louvain_um.errors import LouvainUmError
 from tests.dynamic.random_batches import grown, random_batch
 
 
-def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path: Path) -> None:
+def test_audits_without_end_that_find_nothing_can_be_saved_and_go_on(tmp_path):
     clique = np.array([(u + k, v + k) for k in (0, 5) for u in range(5) for v in range(u)]).T
     graph = lu.DynamicGraph(lu.Graph.from_edges(*np.c_[clique, [0, 5]], np.ones(21)))
     tracker = lu.Tracker(graph)

@@ -295,7 +295,7 @@ def test_reading_in_ranges_changes_nothing(kind, pieces, kept):
             assert set(gpu.memory.live) == live, where
 
 
-def with_limits(limits: Limits, *args: Any) -> Any:
+def with_limits(limits, *args):
     memory, level, _, *where = args
     return aggregate(memory, level, limits, *where)
 

@@ -13,8 +13,6 @@ from louvain_um.generators import lfr, ring_of_cliques, rmat, stencil
 from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.memory.packed import sorts
 from louvain_um.gpu.move import hub_tables
-from louvain_um.gpu.runtime.device import Choice
-from louvain_um.results.communities import Communities
 from tests.distributed.runs import assert_equal
 from tests.graphs import of_kind
 

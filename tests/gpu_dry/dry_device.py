@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from louvain_um.core.hierarchy import detect
-from louvain_um.events import Event, Observer
 from louvain_um.gpu import engine, preparation
 from louvain_um.gpu.memory import loading
 from louvain_um.gpu.memory.array_specs import SORTING

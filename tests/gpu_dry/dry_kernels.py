@@ -9,7 +9,6 @@ from louvain_um.gpu.aggregate.limits import BOUNDS, SAMPLED, SHARE_UNITS
 from louvain_um.gpu.move.arguments import CONTROL, SWEEPS
 from louvain_um.gpu.out_of_core.block_steps import VERTEX_BLOCKS
 from louvain_um.gpu.relabel.relabel import RELABEL_RESULT
-from tests.gpu_dry.dry_script import CommunityArcs, RangeStep, Script
 
 LOW = 2**32 - 1
 

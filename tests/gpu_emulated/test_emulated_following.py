@@ -186,10 +186,10 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
         monkeypatch.setattr(module, name, value)
     looked, grouped, ran = [], [], []
 
-    def noting(name: str, *, on_host: bool) -> None:
+    def noting(name, *, on_host):
         real = getattr(many_identities.DeviceListed, name)
 
-        def noted(listed: Any, *args: Any) -> Any:
+        def noted(listed, *args):
             looked.append((listed.entries.nbytes // follow_arrays.DIFFERING.itemsize, on_host))
             return real(listed, *args)
 

@@ -65,7 +65,7 @@ def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, 
         monkeypatch.setattr(reaggregate, name, 0)
     made, real = list[int](), reaggregate.from_input
 
-    def watching(*given: Any) -> Any:
+    def watching(*given):
         made.append(given[2].arcs)
         return real(*given)
 
@@ -100,8 +100,8 @@ def test_small_levels_are_launched_without_waiting_for_what_moved(monkeypatch, e
 @pytest.mark.parametrize("early", [1 << 22, 600])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_larger_levels_are_begun_without_waiting_for_what_moved(
-    monkeypatch: pytest.MonkeyPatch, emulated: dict[str, ctypes.CDLL], method: str, early: int
-) -> None:
+    monkeypatch, emulated, method, early
+):
     """Leiden reads nothing for nothing that takes long: the input, or levels of many arcs."""
     graph = stencil((50, 50)).graph
     options: Any = Options(method=method, seed=3, device="cuda:0")
@@ -175,11 +175,11 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(monkeypatch,
 @pytest.mark.parametrize("small", [1 << 19, 1])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_a_renewal_goes_on_although_no_single_vertex_moves(
-    monkeypatch: pytest.MonkeyPatch,
-    emulated: dict[str, ctypes.CDLL],
-    method: Any,
-    small: int,
-) -> None:
+    monkeypatch,
+    emulated,
+    method,
+    small,
+):
     for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=small))
     # Four cliques in halves, and no vertex is to move.
@@ -221,11 +221,11 @@ def test_renewals_that_join_whole_communities_find_those_of_the_cpu(monkeypatch,
     joined, discarded, most = list[int](), list[Begun](), 0
     components, discard = relabel.components, Begun.discard
 
-    def joining(memory: Any, level: Any) -> None:
+    def joining(memory, level):
         joined.append(level.arcs)
         components(memory, level)
 
-    def discarding(early: Begun) -> None:
+    def discarding(early):
         discarded.append(early)
         discard(early)
 

@@ -48,8 +48,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_digests_follow_sources_types_and_architecture(folder: Path) -> None:
-    def digest(name: str = "k", architecture: str = "sm_75") -> str:
+def test_digests_follow_sources_types_and_architecture(folder):
+    def digest(name="k", architecture="sm_75"):
         compile_cache.sources.cache_clear()
         return compile_cache.digest("one", [name], architecture, folder)
 
@@ -66,7 +66,7 @@ def test_digests_follow_sources_types_and_architecture(folder: Path) -> None:
     assert digest() not in (first, second)
 
 
-def test_what_was_compiled_once_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_compiled_once_is_read(folder, monkeypatch):
     first = compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder)
     monkeypatch.setattr(compile_cache, "build", None)
     assert compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder) == first

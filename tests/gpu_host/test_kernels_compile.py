@@ -81,7 +81,7 @@ def test_a_note_is_of_all_that_is_compiled(monkeypatch):
         assert note("bfs", 80) == before[0]
 
 
-def test_every_source_is_in_the_catalogue() -> None:
+def test_every_source_is_in_the_catalogue():
     assert {file.stem for file in compile_cache.FOLDER.rglob("*.cu")} == set(kernel_list.CATALOGUE)
 
 
@@ -91,7 +91,7 @@ def test_an_error_names_file_and_line(tmp_path):
         compile_cache.build("bad", ["bad"], compile_cache.target(75), tmp_path)
 
 
-def test_a_younger_device_gets_code_of_its_generation_or_ptx() -> None:
+def test_a_younger_device_gets_code_of_its_generation_or_ptx():
     assert compile_cache.target(91) == "--gpu-architecture=sm_90"
     assert compile_cache.target(999).startswith("--gpu-architecture=compute_")
     with pytest.raises(DeviceUnavailableError, match=r"compute capability 2\.0"):

@@ -18,7 +18,6 @@ from louvain_um.gpu.memory import (
     shape,
 )
 from louvain_um.gpu.move import arguments
-from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
 from louvain_um.placement.model import cost

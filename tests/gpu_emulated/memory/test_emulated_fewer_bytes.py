@@ -104,7 +104,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
         grow(rows, capacity, used)
         grown.append(rows.targets24)
 
-    def splitting(memory: RunMemory, level: GpuLevel, labels: Any) -> None:
+    def splitting(memory, level, labels):
         split.append(level.types)
         real_split(memory, level, labels)
 
@@ -232,8 +232,8 @@ def test_arcs_that_leave_for_partial_sums_are_read_in_the_hosts_copy(monkeypatch
     mover = SimpleNamespace(unmapped_from=unmapped_from)
     memory: Any = SimpleNamespace(mover=mover, empty=empty, free=lambda *names: None)
 
-    def get(source: str, name: str, types: str, observer: Any) -> Any:
-        def launch(*_: Any) -> None:
+    def get(source, name, types, observer):
+        def launch(*_):
             found.append((aggregation.value("near"), aggregation.value("far_targets")))
 
         wanted[launch] = blocks[name]

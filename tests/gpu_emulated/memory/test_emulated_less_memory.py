@@ -75,8 +75,8 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, emulat
         monkeypatch.setattr(hierarchy.Run, "quality", lost)
     made: dict[str, list[int]] = {"from_input": [], "restore": []}
 
-    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def watching(*given: Any) -> Any:
+    def watched(name, real):
+        def watching(*given):
             made[name].append(given[2].number)
             return real(*given)
 
@@ -196,7 +196,7 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, em
     as_if_larger(monkeypatch)
     made, real = list[int](), reaggregate.from_input
 
-    def watching(*given: Any) -> Any:
+    def watching(*given):
         made.append(given[2].number)
         return real(*given)
 

@@ -43,7 +43,7 @@ def kernel(*body, name="k"):
     )
 
 
-def ptx_of(source: str, names: list[str], folder: Path = compile_cache.FOLDER) -> str:
+def ptx_of(source, names, folder=compile_cache.FOLDER):
     try:
         nvrtc.compiler()
     except DeviceUnavailableError as error:
