@@ -135,7 +135,7 @@ REFUSED = [
     ("sweep --study thesis --symmetrize -o out", 2, "--study takes no reading options"),
     ("sweep --study p4000 --eviction program -o out", 2, "another program"),
     ("sweep --study p4000 --program bfs -o out", 2, "--program runs an algorithm"),
-    ("sweep example:karate --program bfs --eviction program -o out", 2, "not both"),
+    ("sweep example:karate --program bfs --eviction program -o out", 2, "omit --study and"),
     ("sweep example:karate --program bfs --seed 1 -o out", 2, "--program takes no --seed"),
     ("sweep example:karate --machine h200 --energy -o out", 2, "--energy needs runs on a GPU"),
     ("profile friends.csv --device cpu -o run.csv", 1, "name it so"),
