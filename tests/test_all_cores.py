@@ -39,13 +39,12 @@ def test_all_tests_use_all_cores(argument):
     assert configured(argument, markexpr="not gpu").numprocesses == "logical"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"keyword": "plan"}, {"markexpr": "gpu"}, {"usepdb": True}, {"collectonly": True},
-     {"xdist": False}],
-)  # fmt: skip
-def test_other_runs_use_one_process(options):
-    assert configured("tests", **options).numprocesses is None
+def test_other_runs_keep_the_processes_that_they_were_given():
+    for options in ({"keyword": "plan"}, {"markexpr": "gpu"}, {"usepdb": True}, {"xdist": False}):
+        assert configured("tests", **options).numprocesses is None
+    for files in (("tests/cli", "tests/test_house.py"), ("tests/test_house.py::test_one_version",)):
+        assert configured(*files).numprocesses is None
+    assert configured("tests", numprocesses=6).numprocesses == 6
 
 
 def test_runs_on_devices_keep_files_together(monkeypatch):
@@ -74,16 +73,6 @@ def test_processes_on_devices_share_the_machine(monkeypatch, worker, devices, gi
     pytest_cmdline_main(config)
     assert os.environ["LOUVAIN_UM_THREADS"] == "2"
     assert os.environ.get("CUDA_VISIBLE_DEVICES") == visible
-
-
-def test_selected_files_use_one_process():
-    assert configured("tests/cli", "tests/test_house.py").numprocesses is None
-    assert configured("tests/test_house.py::test_one_version").numprocesses is None
-
-
-@pytest.mark.parametrize("processes", [0, 1, 6])
-def test_a_given_number_of_processes_is_kept(processes):
-    assert configured("tests", numprocesses=processes).numprocesses == processes
 
 
 def test_names_hold_nothing_that_differs_between_processes(request):

@@ -78,14 +78,6 @@ def test_a_small_graph_on_the_cpu_imports_nothing_of_gpus_ranks_and_changing_gra
     }  # fmt: skip
 
 
-def test_a_small_graph_is_quick_once_compiled(shared_data):
-    # Threads that wait for others take processor time where cores are shared: one has none.
-    command = ("detect", str(shared_data / "karate.mtx"), "--threads", "1")
-    once(*command)
-    # About 3 times as long as importing Numba on the machine it was written on.
-    assert by_numba(3.5, *command) < 3.5
-
-
 def test_the_entry_point_starts(two_triangles):
     since = time.perf_counter()
     done = subprocess.run(

@@ -127,44 +127,50 @@ def test_nothing_is_exchanged_after_an_abort():
     run_threads(task, 2)
 
 
-@pytest.mark.parametrize(
-    "change", [lambda data: data[:-8], lambda data: data[:200] + b"\1" + data[201:]]
-)
-def test_a_damaged_checkpoint_is_computed_again(tmp_path, change):
-    run("louvain", tmp_path)
-    damaged = sorted(tmp_path.glob("move.0.0.*.npy"))[1]
-    damaged.write_bytes(change(damaged.read_bytes()))
-    again = run("louvain", tmp_path)
-    assert_equal(again, one_process("lfr", "louvain"))
+def changed(pattern, change):
+    """Return a function that changes what files of a folder hold."""
+
+    def damage(folder):
+        for file in sorted(folder.glob(pattern)):
+            before = file.read_bytes()
+            assert change(before) != before
+            file.write_bytes(change(before))
+
+    return damage
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda seal: seal.replace(b'"moves"', b'"mowes"'),
-        lambda seal: seal.replace(b'"slices": [[', b'"slices": [7, ['),
-        lambda seal: seal.replace(b'"gain": ', b'"gain": 1'),
-        lambda seal: b"[" * 100_000,
-        lambda seal: b"\xff" + seal,
-        lambda seal: b"{}",
-    ],
-)
-def test_a_damaged_seal_does_not_count(tmp_path, change):
-    run("louvain", tmp_path)
-    for seal in tmp_path.glob("move.*.json"):
-        damaged = change(seal.read_bytes())
-        assert damaged != seal.read_bytes()
-        seal.write_bytes(damaged)
-    again = run("louvain", tmp_path)
-    assert again.provenance["replayed"] == 0
-    assert_equal(again, one_process("lfr", "louvain"))
-
-
-def test_an_array_of_another_shape_does_not_count(tmp_path):
-    run("louvain", tmp_path)
-    for file in tmp_path.glob("move.*.npy"):
+def reshaped(folder):
+    for file in folder.glob("move.*.npy"):
         np.save(file, np.load(file).reshape(1, -1))
-    assert_equal(run("louvain", tmp_path), one_process("lfr", "louvain"))
+
+
+def unsealed(folder):
+    for seal in folder.glob("move.*.json"):
+        seal.unlink()
+
+
+DAMAGE = {
+    "cut": changed("move.0.0.*.npy", lambda data: data[:-8]),
+    "bytes": changed("move.0.0.*.npy", lambda data: data[:200] + b"\1" + data[201:]),
+    "shape": reshaped,
+    "no seal": unsealed,
+    "key": changed("move.*.json", lambda seal: seal.replace(b'"moves"', b'"mowes"')),
+    "slices": changed("move.*.json", lambda s: s.replace(b'"slices": [[', b'"slices": [7, [')),
+    "gain": changed("move.*.json", lambda seal: seal.replace(b'"gain": ', b'"gain": 1')),
+    "nested": changed("move.*.json", lambda seal: b"[" * 100_000),
+    "no text": changed("move.*.json", lambda seal: b"\xff" + seal),
+    "empty": changed("move.*.json", lambda seal: b"{}"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_checkpoint_does_not_count(tmp_path, kind):
+    run("louvain", tmp_path)
+    DAMAGE[kind](tmp_path)
+    again = run("louvain", tmp_path)
+    # Of a damaged first step, the steps behind it count.
+    assert bool(again.provenance["replayed"]) == (kind in ("cut", "bytes"))
+    assert_equal(again, one_process("lfr", "louvain"))
 
 
 def test_checkpoints_whose_run_is_unknown_do_not_count(tmp_path):
@@ -180,15 +186,6 @@ def test_a_run_of_many_lines_is_refused_in_one(tmp_path):
     (tmp_path / RUN).write_text('{"vertices": "a\\nb"}')
     with pytest.raises(LouvainUmError, match=r"^[^\n]*another run[^\n]*$"):
         run("louvain", tmp_path)
-
-
-def test_an_unsealed_checkpoint_does_not_count(tmp_path):
-    run("louvain", tmp_path)
-    for seal in tmp_path.glob("move.*.json"):
-        seal.unlink()
-    again = run("louvain", tmp_path)
-    assert again.provenance["replayed"] == 0
-    assert_equal(again, one_process("lfr", "louvain"))
 
 
 @pytest.mark.parametrize(("name", "method"), [("rmat", "louvain"), ("lfr", "leiden")])
