@@ -1,34 +1,17 @@
-"""The command line: registers the commands, each of which has a module in `commands`.
+"""The command line: its commands, each of which has a module in `commands`.
 
-These modules import slow libraries inside functions, so that ``--help`` stays fast.
+Only the module of the command that runs is imported. These modules import slow libraries inside
+functions, so that ``--help`` stays fast.
 """
 
 from __future__ import annotations
 
 import gc
+from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
 
-from louvain_um.cli.commands import (
-    calibrate,
-    compare,
-    convert,
-    detect,
-    doctor,
-    draw,
-    ensemble,
-    generate,
-    plan,
-    profile,
-    resolution,
-)
-from louvain_um.cli.commands import report as report_command
-from louvain_um.cli.commands import run as run_command
-from louvain_um.cli.commands import simulate as simulate_command
-from louvain_um.cli.commands import stores as stores_command
-from louvain_um.cli.commands import stream as stream_command
-from louvain_um.cli.commands import sweep as sweep_command
 from louvain_um.cli.exit_codes import (
     CLOSED_PIPE,
     SIGNAL,
@@ -40,13 +23,63 @@ from louvain_um.cli.signals import Interruption, handler
 from louvain_um.cli.startup import mmap_large_arrays
 from louvain_um.core.atomic_files import remove_temporary_files
 
+PANELS: Final = {
+    "Commands": {
+        "detect": "Find the communities of a graph and print the largest ones.",
+        "compare": "Compare two partitions of the same vertices: NMI, ARI, AMI, sizes.",
+        "draw": "Draw a graph with its communities.",
+        "resolution": "Detect communities at many resolutions; print the plateaus to choose from.",
+        "ensemble": "Detect with many seeds; print their agreement and a consensus.",
+        "stream": "Follow communities through timed edges; write them as they change.",
+        "convert": "Convert a graph to another format.",
+        "generate": "Generate a graph: `louvain-um generate lfr 100000 -o g.mtx`.",
+        "doctor": "Check packages, cores, memory, GPU and compiled kernels.",
+    },
+    "Memory": {
+        "plan": "Predict memory, placements and time of a run; needs no GPU.",
+        "profile": "Run an algorithm and record accesses, page faults and migrations by array.",
+        "report": "Show a recorded run: time, memory traffic, bottleneck and what to try.",
+        "simulate": "Simulate policies on a GPU with limited memory; needs no GPU.",
+        "sweep": "Run graphs × policies × oversubscription; write tables and a report.",
+        "calibrate": "Measure a GPU and its bus in under a minute and save the profile for plans.",
+    },
+    "More": {
+        "run": "Run a graph algorithm: `louvain-um run bfs friends.csv --source ann "
+        "-o distances.csv`.",
+        "stores": "Compare stores of changing graphs: rates, bytes per arc, moved bytes, "
+        "traversal.",
+    },
+}
+"""By title, the commands and what each does, as the list of commands shows them."""
+
+COMMANDS: Final = {name: about for panel in PANELS.values() for name, about in panel.items()}
+
 
 class Commands(Group):
-    """All commands, in the order of `PANELS`."""
+    """All commands, in the order of `PANELS`; each is made when it is asked for."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of commands."""
-        return [name for commands in PANELS.values() for name in commands]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # names for suggestions
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"louvain_um.cli.commands.{cmd_name}")
+        if hasattr(module, "app"):
+            group = typer.main.get_group(module.app)
+            group.name = cmd_name
+            return group
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        single.command(cmd_name, cls=Command)(getattr(module, cmd_name))
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
+        for title, commands in PANELS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 app = typer.Typer(
@@ -60,36 +93,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-EVERYDAY: Final[dict[str, Any]] = {
-    "detect": detect.detect,
-    "compare": compare.compare,
-    "draw": draw.draw,
-    "resolution": resolution.resolution,
-    "ensemble": ensemble.ensemble,
-    "stream": stream_command.stream,
-    "convert": convert.convert,
-    "generate": generate.app,
-    "doctor": doctor.doctor,
-}
-MEMORY: Final[dict[str, Any]] = {
-    "plan": plan.app,
-    "profile": profile.profile,
-    "report": report_command.report,
-    "simulate": simulate_command.simulate,
-    "sweep": sweep_command.sweep,
-    "calibrate": calibrate.calibrate,
-}
-MORE: Final[dict[str, Any]] = {"run": run_command.app, "stores": stores_command.stores}
-
-PANELS: Final = {"Commands": EVERYDAY, "Memory": MEMORY, "More": MORE}
-
-for title, commands in PANELS.items():
-    for name, command in commands.items():
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=title)
-        else:
-            app.command(name, cls=Command, rich_help_panel=title)(command)
 
 
 def print_version(requested: bool) -> None:

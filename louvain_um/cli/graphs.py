@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.errors import GraphFormatError, LouvainUmError
-from louvain_um.formats.objects import PREFIX, is_example
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -49,6 +48,8 @@ def name_of(source: str) -> str:
     >>> name_of("data/web-NotreDame.txt.gz"), name_of("a.b.mtx"), name_of("example:karate")
     ('web-NotreDame', 'a.b', 'karate')
     """
+    from louvain_um.formats.objects import PREFIX, is_example
+
     if source == "-":
         return "standard input"
     if is_example(source):

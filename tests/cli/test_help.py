@@ -4,16 +4,16 @@ import inspect
 import os
 import re
 import subprocess
+from importlib import import_module
 
 import pytest
 import typer
 
-from louvain_um.cli import app
+from louvain_um.cli import COMMANDS, app
 from louvain_um.generators import GENERATORS
 from tests.cli.failures.processes import start
 
-COMMANDS = [[name] for name in typer.main.get_command(app).commands]
-COMMANDS += [["generate", kind] for kind in GENERATORS]
+EVERY = [[name] for name in COMMANDS] + [["generate", kind] for kind in GENERATORS]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def text(run, monkeypatch):
     return call
 
 
-@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+@pytest.mark.parametrize("command", [[], *EVERY], ids=" ".join)
 def test_no_noise_and_nothing_cut(text, command):
     shown = text(*command)
     assert not re.search(r"<(str|int|float|bool|path)>", shown)
@@ -37,21 +37,33 @@ def test_no_noise_and_nothing_cut(text, command):
     assert "}" not in shown.splitlines()[0]
 
 
-def declared(commands):
+def declared():
     """Yield what the commands declare: command, parameter, how Typer is to take it."""
-    for command in commands.registered_commands:
-        for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():
-            for about in getattr(parameter.annotation, "__metadata__", ()):
-                yield command.callback.__name__, parameter.name, about
-    for group in commands.registered_groups:
-        yield from declared(group.typer_instance)
+    for name in COMMANDS:
+        module = import_module(f"louvain_um.cli.commands.{name}")
+        group = getattr(module, "app", None)
+        callbacks = (
+            [each.callback for each in group.registered_commands]
+            if group
+            else [getattr(module, name)]
+        )
+        for callback in callbacks:
+            for parameter in inspect.signature(callback, eval_str=True).parameters.values():
+                for about in getattr(parameter.annotation, "__metadata__", ()):
+                    yield callback.__name__, parameter.name, about
+
+
+def test_the_list_of_commands_shows_their_first_sentences():
+    group = typer.main.get_command(app)
+    shown = {name: group.get_command(None, name).get_short_help_str(1000) for name in COMMANDS}
+    assert shown == COMMANDS
 
 
 def test_options_have_explicit_names_where_typer_would_capitalise_them():
     # Typer 0.27 takes an option's name from its metavar where they differ in case alone:
     # --DEVICE was there, --device was not.
     named = 0
-    for command, name, about in declared(app):
+    for command, name, about in declared():
         if isinstance(about, typer.models.OptionInfo):
             alike = (about.metavar or "").lower() == name.replace("_", "-")
             message = (

@@ -58,6 +58,7 @@ class Kinds(Group):
 
 app = typer.Typer(
     cls=Kinds,
+    rich_markup_mode=None,
     no_args_is_help=True,
     help="Generate a graph: `louvain-um generate lfr 100000 -o g.mtx`.",
 )

@@ -16,7 +16,6 @@ from louvain_um.cli.messages import with_flags
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError
-from louvain_um.formats.objects import is_example
 
 if TYPE_CHECKING:
     from louvain_um.formats.size_from_header import Size
@@ -43,7 +42,7 @@ class Plans(Group):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=Plans)
+app = typer.Typer(cls=Plans, rich_markup_mode=None)
 
 
 @app.callback()
@@ -454,6 +453,7 @@ def note_kind(kind: str | None, more: str, *, quiet: bool) -> None:
 
 def size_in_header(source: str, format: str | None) -> Size | None:
     """Return the size that a file's header gives, None if it gives none."""
+    from louvain_um.formats.objects import is_example
     from louvain_um.formats.size_from_header import size_from_header
 
     if source == "-" or is_example(source):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     cls=Group,
+    rich_markup_mode=None,
     no_args_is_help=True,
     help="Run a graph algorithm: `louvain-um run bfs friends.csv --source ann -o distances.csv`.",
 )
