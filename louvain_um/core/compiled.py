@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 from numba.core import event
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime.nrt import rtsys
 
 from louvain_um.core import headroom, interrupts, private_files
 from louvain_um.errors import LouvainUmError
@@ -85,12 +86,18 @@ class KernelCache(FunctionCache):
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return what was kept, perhaps by a process that is making it now; None if nothing."""
         headroom.require(headroom.KERNEL_BYTES)  # LLVM needs memory either way
-        found = super().load_overload(signature, target_context)
+        found = self._load(signature, target_context)
         if found is None:
             index = Path(self._cache_file._index_path)
             self._making.enter_context(private_files.made_once(index, interrupts.pending))
-            found = super().load_overload(signature, target_context)
+            found = self._load(signature, target_context)
         return found
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
+        """Load machine code without what only compilers need, which takes longer to import."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target_context)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep what was compiled; a disk that is full or read-only is no error."""
