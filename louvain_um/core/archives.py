@@ -65,7 +65,7 @@ def _check_size(archive: zipfile.ZipFile, path: str | Path) -> None:
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     """Read an array whose header claims as many bytes as the archive holds of it."""
     with archive.open(info) as member:
-        shape, dtype, begin = _header(member)
+        shape, dtype, begin = array_header(member)
         if dtype.hasobject or begin + math.prod(shape) * dtype.itemsize != info.file_size:
             raise ValueError("another size than its header says")
     with archive.open(info) as member:
@@ -74,7 +74,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     return array
 
 
-def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+def array_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     """Return shape and type of an array, and where its bytes begin."""
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     version = npy.read_magic(member)

@@ -6,8 +6,9 @@ import os
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
+from louvain_um.core.archives import array_header
 from louvain_um.formats.file_types import format_of
 from louvain_um.formats.graph_file import GraphFile, is_stream, open_graph_file, refuse_missing
 
@@ -84,15 +85,8 @@ def _npz(file: GraphFile) -> Size | None:
 def _array_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], Any]:
     """Return shape and type of an array without reading its data."""
     with archive.open(member) as stream:
-        return _shape(stream)
-
-
-def _shape(stream: IO[bytes]) -> tuple[tuple[int, ...], Any]:
-    from numpy.lib import format as npy
-
-    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    shape, _, dtype = read[npy.read_magic(stream)](stream)
-    return shape, dtype
+        shape, dtype, _ = array_header(stream)
+        return shape, dtype
 
 
 def _archive_size(archive: zipfile.ZipFile, headers: dict[str, Any]) -> Size | None:
@@ -123,7 +117,7 @@ def _begins_with_ones(archive: zipfile.ZipFile, dtype: Any) -> bool:
     import numpy as np
 
     with archive.open("data.npy") as stream:
-        _shape(stream)
+        array_header(stream)
         taken = stream.read(SAMPLE * dtype.itemsize)
     first = np.frombuffer(taken[: len(taken) // dtype.itemsize * dtype.itemsize], dtype)
     return bool(len(first)) and bool((first == 1).all())

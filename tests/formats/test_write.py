@@ -1,10 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
+import louvain_um as lu
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats import as_graph, check_graph_path, read_graph, write_graph
+from louvain_um.generators import lfr
 from louvain_um.graph.graph import Graph
 from tests.graphs import graphs, same
 
@@ -235,3 +240,37 @@ def test_carriage_returns_in_names_survive(tmp_path, name):
     back = read_graph(tmp_path / name)
     assert back.names is not None
     assert back.names.tolist() == names
+
+
+@pytest.mark.parametrize("weights", [None, [1, 1, 1, 1], [0.5, 2.0, 1.0, 3.25], [2, 1, 2**40, 7]])
+@pytest.mark.parametrize("loop", [False, True])
+def test_archives_are_the_rows_that_scipy_reads(tmp_path, weights, loop):
+    names = np.array(["b", "a", "c", "lonely", "d"])
+    u, v = np.array([0, 1, 2, 4]), np.array([1, 2, 0, 4 if loop else 0])
+    graph = replace(lu.Graph.from_edges(u, v, weights, n_vertices=5), names=names)
+    path = tmp_path / "g.npz"
+    write_graph(path, graph)
+    again = read_graph(path)
+    assert same(again, graph)
+    assert again.names.tolist() == names.tolist()
+    if weights is None or max(weights) > 1:
+        assert (sparse.load_npz(path) != graph.to_scipy()).nnz == 0
+
+
+def test_damaged_archives_are_refused_or_read_as_they_were(tmp_path):
+    graph = lfr(2000, seed=1).graph
+    write_graph(tmp_path / "g.npz", graph)
+    content = (tmp_path / "g.npz").read_bytes()
+    refused = 0
+    for place in np.linspace(0, len(content) - 1, 60, dtype=int):
+        path = tmp_path / "d.npz"
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1 :])
+        try:
+            assert same(read_graph(path), graph)
+        except lu.GraphFormatError:
+            refused += 1
+    assert refused > 40
+    for end in (len(content) // 2, len(content) - 30):
+        path.write_bytes(content[:end])
+        with pytest.raises(lu.GraphError, match=r"d\.npz"):
+            read_graph(path)
