@@ -112,7 +112,7 @@ def emulated_ranks(graph, options):
         with emulated_devices(patch, libraries(), 2) as kernels:
 
             def task(own):
-                with using(kernels):  # type: ignore[arg-type]
+                with using(kernels):
                     return detect_on_rank(own, blocks[own.rank], options, ignore, collapse_arcs=0)
 
             return run_threads(task, 2, patience=60)[0]

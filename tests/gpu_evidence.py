@@ -13,7 +13,7 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -107,7 +107,7 @@ def pytest_sessionfinish(session, exitstatus):
         return
     from louvain_um.gpu.runtime.device import describe, pick
 
-    entry: dict[str, Any] = {
+    entry = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         **describe(pick("cuda").index),
         **{kind: OUTCOMES[kind] for kind in KINDS},

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from hypothesis import strategies as st
@@ -51,7 +51,7 @@ def cases(draw):
     """Return a graph and an objective that suits it."""
     objective = draw(st.sampled_from(["modularity", "cpm", "directed", "bipartite", "signed"]))
     n, u, v, w = draw(edge_lists())
-    kind: Any = "undirected"
+    kind = "undirected"
     if objective == "directed":
         kind = "directed"
     elif objective == "bipartite":
@@ -66,7 +66,7 @@ def cases(draw):
 @st.composite
 def constraints(draw, n):
     """Return communities to start from, fixed vertices and a maximum size, or some of them."""
-    found: dict[str, Any] = {}
+    found = {}
     if draw(st.booleans()):
         width = draw(st.integers(1, max(n, 1)))
         found["initial"] = [v // width for v in range(n)]

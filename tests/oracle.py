@@ -80,7 +80,7 @@ def net_of(graph, objective="modularity", fixed=()):
     loops = graph.loops.tolist()
     masses, seconds = [1] * n, [0] * n
     if objective == "signed":
-        signs: list[list[int]] = []
+        signs = []
         for sign in (1, -1):
             rows = [[max(sign * w, 0) for w in row.values()] for row in neighbours]
             signs.append(
@@ -90,7 +90,6 @@ def net_of(graph, objective="modularity", fixed=()):
     elif objective != "cpm":
         masses = [sum(neighbours[v].values()) + 2 * loops[v] for v in range(n)]
     if objective in ("directed", "bipartite"):
-        assert graph.imbalance is not None
         seconds = graph.imbalance.tolist()
     return Net(neighbours, loops, masses, seconds, [1] * n, [v in fixed for v in range(n)])
 
@@ -137,7 +136,7 @@ def detect(
     found = list(net.vertices) if aim.start is None else aim.start
     if aim.start is not None and method == "leiden":
         found = split(net, found)
-    levels: list[OracleLevel] = []
+    levels = []
     if aim.total == 0:
         return number_by_size(found), levels
     best = value_of(net, found, aim)
@@ -217,8 +216,8 @@ def move(net, start, aim, seed, cycle, number, alone, first=None, sub_rounds=rul
         visited += sum(len(net.neighbours[v]) for v in queue)
         moves, gain = 0, 0
         for sub_round in range(sub_rounds):
-            moved: dict[int, int] = {}
-            gained: dict[int, int] = {}
+            moved = {}
+            gained = {}
             for v in queue:
                 if rules.bucket(v, salt, sub_rounds) != sub_round:
                     continue
@@ -290,7 +289,7 @@ def move(net, start, aim, seed, cycle, number, alone, first=None, sub_rounds=rul
 
 def refused(net, moved, members, max_size, seed):
     """Return which moves are refused: where all do not fit, all but the first."""
-    joining: dict[int, list[int]] = {}
+    joining = {}
     for v, goal in moved.items():
         joining.setdefault(goal, []).append(v)
     found = []
@@ -307,8 +306,8 @@ def tie(community, seed):
 
 def refine(net, labels, aim, seed, cycle):
     """Return sub-communities: lone vertices have joined others of their community."""
-    totals: dict[int, int] = {}
-    seconds: dict[int, int] = {}
+    totals = {}
+    seconds = {}
     for v in net.vertices:
         totals[labels[v]] = totals.get(labels[v], 0) + net.masses[v]
         seconds[labels[v]] = seconds.get(labels[v], 0) + net.seconds[v]
@@ -331,7 +330,7 @@ def refine(net, labels, aim, seed, cycle):
             alone = subs[v] == v and sub_sizes[v] == 1
             if rules.bucket(v, salt) != sub_round or not alone or not well_connected(v):
                 continue
-            ties: dict[int, int] = {}
+            ties = {}
             for u, weight in net.neighbours[v].items():
                 if labels[u] == labels[v]:
                     ties[subs[u]] = ties.get(subs[u], 0) + weight
@@ -365,10 +364,10 @@ def aggregate(net, labels, parts):
     """
     rank = {part: number for number, part in enumerate(sorted(set(parts)))}
     numbers = [rank[part] for part in parts]
-    neighbours: list[dict[int, int]] = [{} for _ in rank]
+    neighbours = [{} for _ in rank]
     loops, masses, seconds, members = ([0] * len(rank) for _ in range(4))
     fixed = [False] * len(rank)
-    first: dict[int, int] = {}
+    first = {}
     for v in net.vertices:
         a = numbers[v]
         first[labels[v]] = min(first.get(labels[v], a), a)
@@ -398,7 +397,7 @@ def split(net, labels):
 
     Parts that hold fixed vertices of one community stay one.
     """
-    held: dict[int, list[int]] = {}
+    held = {}
     for v in net.vertices:
         if net.fixed[v]:
             held.setdefault(labels[v], []).append(v)
@@ -441,7 +440,7 @@ def value_of(net, labels, aim):
 
 def number_by_size(labels):
     """Number communities by descending size, ties by their smallest member."""
-    members: dict[int, list[int]] = {}
+    members = {}
     for v, label in enumerate(labels):
         members.setdefault(label, []).append(v)
     order = sorted(members, key=lambda label: (-len(members[label]), members[label][0]))

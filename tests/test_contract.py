@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from louvain_um import Graph, GraphError, OptionError, api, modularity
 from louvain_um.core import rules
 from louvain_um.options import Options
-from louvain_um.results.communities import Communities
 from tests import oracle
 from tests.backends import BACKENDS, available, on_cpu
 from tests.distributed.runs import assert_equal
@@ -106,7 +105,7 @@ def test_larger_graphs_of_every_kind(backend, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_options(backend, kinds, method):
-    options: list[dict[str, Any]] = [
+    options = [
         {"resolution": 0.3},
         {"resolution": 4.0, "seed": 2**32 - 1},
         {"max_level": 1},
@@ -219,7 +218,7 @@ def check_result(
 
 
 def on(graph, method, **options):
-    found: Communities = getattr(api, method)(graph, device="cpu", **options)
+    found = getattr(api, method)(graph, device="cpu", **options)
     return found
 
 

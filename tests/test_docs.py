@@ -151,7 +151,7 @@ def test_examples_of_pages_run(page, tmp_path, monkeypatch, capsys):
     Path("friends.csv").write_text(FRIENDS)
     Path("policies").mkdir()
     Path("policies/half.toml").write_text(HALF)
-    known: dict[str, object] = {}
+    known = {}
     for kind, block in re.findall(r"```(sh|python)\n(.*?)```", page.read_text(), re.DOTALL):
         if kind == "python":
             exec(compile(block, page.name, "exec"), known)

@@ -62,7 +62,7 @@ def import_nodes(path):
 
 def imports(path):
     """Return what a module imports, with each name taken from a package."""
-    found: set[str] = set()
+    found = set()
     for node in import_nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -294,7 +294,7 @@ def test_readme_python_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("friends.csv").write_text("source,target\nann,bob\nbob,cid\ncid,ann\n")
     code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
-    known: dict[str, object] = {}
+    known = {}
     exec(compile(code, "README.md", "exec"), known)
     assert known["r"].n_communities == 1
 

@@ -135,4 +135,4 @@ def test_unknown_options_are_refused_as_by_any_function():
     graph = lu.Graph.from_edges([0], [1])
     for wrong in ({"sed": 1}, {"method": "leiden"}, {"ballast": "1GiB"}):
         with pytest.raises(TypeError, match=rf"louvain\(\) .*'{next(iter(wrong))}'"):
-            lu.louvain(graph, **wrong)  # type: ignore[arg-type]
+            lu.louvain(graph, **wrong)

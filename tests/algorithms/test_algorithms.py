@@ -1,7 +1,6 @@
 """Every algorithm equals its oracle, for any graph, any number of threads, any store of rows."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -158,7 +157,7 @@ def check_against_scipy(graph, threads=None):
     n, entries = graph.n_vertices, oracles.matrix(graph)
     source = int(np.argmax(np.diff(graph.offsets)))
     name = source if graph.names is None else graph.names[source]
-    options: dict[str, Any] = {"device": "cpu", "threads": threads}
+    options = {"device": "cpu", "threads": threads}
 
     distances, parents = lu.bfs(graph, name, **options)
     expected = csgraph.dijkstra(entries, indices=source, unweighted=True)

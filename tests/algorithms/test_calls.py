@@ -8,7 +8,6 @@ import scipy.sparse as sp
 import louvain_um as lu
 from louvain_um.algorithms.programs import BUILDERS, program_for, program_of
 from louvain_um.errors import DeviceUnavailableError, GraphError, LouvainUmError, OptionError
-from louvain_um.events import Event
 
 TRIANGLE = lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 3], n_vertices=5)
 NAMED = lu.as_graph((["ann", "bob"], ["bob", "cid"]))
@@ -101,7 +100,7 @@ def test_loops():
 
 
 def test_progress_is_announced():
-    events: list[Event] = []
+    events = []
     lu.pagerank(TRIANGLE, device="cpu", observer=events.append)
     lu.triangles(TRIANGLE, device="cpu", observer=events.append)
     steps = [event for event in events if event.phase == "run"]

@@ -127,7 +127,7 @@ def test_calls_that_would_change_or_skip_something_silently():
     fixed.setflags(write=False)
     for into in (fixed, [0, 0, 0]):
         with pytest.raises(GraphError, match="that can be changed"):
-            advance(g, [0], along="x + 1", combine="add", into=into)  # type: ignore[arg-type]
+            advance(g, [0], along="x + 1", combine="add", into=into)
     assert not fixed.any()
     with pytest.raises(GraphError, match="vertices must be whole numbers, not float64"):
         advance(g, [0.5], along="x + 1", combine="add", into=np.zeros(3, np.int64))
@@ -153,7 +153,7 @@ def test_more_calls_that_would_change_or_skip_something_silently():
     fixed.setflags(write=False)
     for each in (fixed, [0, 0, 0], masked):
         with pytest.raises(GraphError, match="each must be an array that can be changed"):
-            intersect(g, [(0, 2)], each=each)  # type: ignore[arg-type]
+            intersect(g, [(0, 2)], each=each)
     with pytest.raises(GraphError, match="into must be an array that can be changed"):
         advance(g, [0], along="x", combine="add", into=masked)
     for frontier in ([2**32 + 1], np.array([2**63], np.uint64), [-1]):
@@ -164,4 +164,4 @@ def test_more_calls_that_would_change_or_skip_something_silently():
     with pytest.raises(GraphError, match="masked entries"):
         filter([0, 1], "x == 0", x=masked)
     with pytest.raises(GraphError, match="entries of one length"):
-        intersect(g, [(0, 1), (1,)])  # type: ignore[list-item]
+        intersect(g, [(0, 1), (1,)])

@@ -2,9 +2,6 @@
 
 import gzip
 import pickle
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -109,7 +106,7 @@ def test_tables_of_few_bytes_and_many_rows(tmp_path, free):
     path = tmp_path / "g.parquet"
     for names in (["source", "target"], ["vertex", "community"], ["policy", "seconds"]):
         parquet.write_table(pa.table([zeros, zeros], names=names), path)
-        read: Callable[[Path], Any] = {
+        read = {
             "source": lu.read_graph, "vertex": read_labels, "policy": read_rows
         }[names[0]]  # fmt: skip
         free(256 << 20)

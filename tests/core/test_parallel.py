@@ -191,7 +191,7 @@ def test_a_thread_that_does_not_begin_is_an_error(monkeypatch):
 
 def test_a_thread_that_begins_too_late_does_nothing(monkeypatch):
     monkeypatch.setattr(started, "START_SECONDS", 0.05)
-    bootstrap, late = threading.Thread._bootstrap, threading.Event()  # type: ignore[attr-defined]
+    bootstrap, late = threading.Thread._bootstrap, threading.Event()
     ended, done = threading.Event(), list[int]()
 
     def begin_late(self):

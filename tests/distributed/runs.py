@@ -27,7 +27,7 @@ def graph_named(name):
 
 @cache
 def one_process(name, method, seed=0):
-    return getattr(api, method)(graph_named(name), device="cpu", seed=seed)  # type: ignore[no-any-return]
+    return getattr(api, method)(graph_named(name), device="cpu", seed=seed)
 
 
 def assert_equal(one, other):

@@ -40,7 +40,7 @@ def run(client, method="louvain", checkpoint=None, observer=ignore, **values):
     from louvain_um.distributed.carriers.dask_session import detect_with_client
 
     values = {"patience": 60.0, **values}
-    options = Options(method=method, device="cpu")  # type: ignore[arg-type]
+    options = Options(method=method, device="cpu")
     return detect_with_client(
         client, graph_named("lfr"), options, observer, collapse_arcs=1 << 10,
         checkpoint=checkpoint, **values,
@@ -57,11 +57,11 @@ def before_exchange(client, worker, step, act):
 
         def acting(self, arrays):
             if self.step == step:
-                DaskCommunicator.exchange = exchange  # type: ignore[method-assign]
+                DaskCommunicator.exchange = exchange
                 act()
             return exchange(self, arrays)
 
-        DaskCommunicator.exchange = acting  # type: ignore[method-assign]
+        DaskCommunicator.exchange = acting
 
     client.run(inject, workers=[worker])
 
@@ -176,7 +176,7 @@ def test_a_worker_of_another_version_is_refused(start):
     def change():
         from louvain_um.distributed.carriers import dask_rank
 
-        dask_rank.version_digest = lambda: "another"  # type: ignore[assignment]
+        dask_rank.version_digest = lambda: "another"
 
     client.run(change, workers=[workers_of(client)[1]])
     with pytest.raises(LouvainUmError, match=r"rank 1 of 2\) runs another version.*install"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +54,7 @@ def test_rows_follow_each_other_in_whole_blocks(monkeypatch):
 
 
 def created(fake):
-    return [entry for entry in fake.log if entry[0] == "cuMemCreate"]  # type: ignore[misc]
+    return [entry for entry in fake.log if entry[0] == "cuMemCreate"]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +185,7 @@ def test_options_that_ranks_do_not_take(options, message):
     [("memory", "base"), ("device_budget", "50%"), ("peer_memory", "cuda:1"), ("ballast", "1GB")],
 )
 def test_what_several_devices_refuse_is_named(option, value):
-    options: Any = {option: value}
+    options = {option: value}
     with pytest.raises(OptionError) as refused:
         refuse_policies(Options(device="cuda", **options))
     assert (refused.value.option, refused.value.value) == (option, value)

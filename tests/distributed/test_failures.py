@@ -37,7 +37,7 @@ def run(method, folder=None, *, ranks=3, name="lfr", **values):
 
 
 def collectives_of(method, folder):
-    made: list[Counting] = []
+    made = []
 
     def make(meeting, rank):
         made.append(Counting(meeting, rank, -1, 0, fail))
@@ -227,7 +227,7 @@ def test_a_full_disk_ends_every_rank_in_one_line(tmp_path):
 
 @pytest.mark.deep
 def test_a_failure_at_any_collective_leaves_all_files_or_none(tmp_path):
-    made: list[Counting] = []
+    made = []
 
     def counting(meeting, rank):
         made.append(Counting(meeting, rank, -1, 0, fail))

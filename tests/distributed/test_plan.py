@@ -138,4 +138,4 @@ def test_more_devices_are_faster_up_to_a_limit(kind):
 @pytest.mark.parametrize("values", [{"devices": 0}, {"devices": 65}, {"kind": "tree"}])
 def test_sizes_that_are_none(values):
     with pytest.raises(OptionError):
-        plan_devices(10, 20, **({"devices": 1} | values))  # type: ignore[arg-type]
+        plan_devices(10, 20, **({"devices": 1} | values))

@@ -39,7 +39,7 @@ def read_all(files):
     else:
         tables = [pq.read_table(file) for file in files]
     columns = (np.concatenate([t[name].to_numpy() for t in tables]) for name in NAMES)
-    return tuple(column.tolist() for column in columns)  # type: ignore[return-value]
+    return tuple(column.tolist() for column in columns)
 
 
 NAMES = ("vertex", "community")

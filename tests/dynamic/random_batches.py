@@ -1,7 +1,5 @@
 """Graphs and random batches for tests of communities that follow."""
 
-from typing import Any
-
 import numpy as np
 
 import louvain_um as lu
@@ -13,7 +11,7 @@ def random_batch(rng, n, size, weighted):
     near = rng.random(size) < 0.7
     v = np.where(near, (v // 4 * 4 + u % 4) % n, v)
     keep = rng.random(size) < 0.6
-    insert: tuple[Any, ...] = (u[keep], v[keep])
+    insert = (u[keep], v[keep])
     if weighted:
         insert += (rng.integers(1, 9, keep.sum()),)
     return {"insert": insert, "delete": (u[~keep], v[~keep])}

@@ -82,7 +82,7 @@ def test_graphvine_chooses_its_blocks_by_the_first_edges():
 def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk):
     rng = np.random.default_rng(3)
     heap = PageAllocator(queueing, by_chunk=by_chunk)
-    live: list[tuple[int, int]] = []
+    live = []
     for _ in range(200):
         size_class = int(rng.integers(0, 12))
         taken = heap.take(size_class, int(rng.integers(1, 9000 >> size_class or 1)))

@@ -4,7 +4,6 @@ import copy
 import os
 import pickle
 import signal
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ def test_a_tracker_follows_the_rule(method, weighted, always):
     renewals = audits = 0
     for seed in range(2):
         graph = grown(60, 240, weighted, seed)
-        connected: Any = "always" if always else "renewal"
+        connected = "always" if always else "renewal"
         tracker = lu.Tracker(
             graph, seed, renew=0.05, audit=0.001, method=method, connected=connected
         )
@@ -247,7 +246,7 @@ def test_changes_out_of_order_are_refused():
     with pytest.raises(GraphError, match="in order"):
         tracker.update(second)
     with pytest.raises(GraphError, match="apply"):
-        tracker.update("change")  # type: ignore[arg-type]
+        tracker.update("change")
     assert tracker.communities.labels.tolist() == labels
 
 
@@ -263,7 +262,7 @@ def test_options_are_checked(options):
 
 def test_a_tracker_takes_a_dynamic_graph():
     with pytest.raises(OptionError, match="DynamicGraph"):
-        lu.Tracker(lu.Graph.from_edges([0], [1]))  # type: ignore[arg-type]
+        lu.Tracker(lu.Graph.from_edges([0], [1]))
 
 
 def test_an_interrupt_leaves_a_tracker_before_or_after_a_batch(monkeypatch):

@@ -22,7 +22,7 @@ def arcs_of(net):
 
 
 def smallest(labels):
-    first: dict[int, int] = {}
+    first = {}
     return [first.setdefault(label, v) for v, label in enumerate(labels)]
 
 

@@ -51,9 +51,9 @@ def layout(kinds, lenient):
     return tuple(
         ArenaSpec(
             name=group,
-            group=group,  # type: ignore[arg-type]
+            group=group,
             capacity=8 * MIB,
-            placement=Placement(kind, 0.5) if kind == "split" else Placement(kind),  # type: ignore[arg-type]
+            placement=Placement(kind, 0.5) if kind == "split" else Placement(kind),
             lenient=lenient,
         )
         for group, kind in zip(groups, kinds, strict=True)

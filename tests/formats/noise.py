@@ -57,7 +57,7 @@ def read_all(path, chance=None):
         if path.suffix == ".npz":
             _read(path, lambda: str(Communities.load(path)))
         return
-    options: dict[str, object] = {}
+    options = {}
     if chance is not None:
         options = {
             "weighted": chance.choice((None, True, False)),
@@ -76,7 +76,7 @@ def read_all(path, chance=None):
             options["weighted"] = None  # a weight that is not read is refused
         if chance.random() < 0.2:
             options["duplicates"] = chance.choice(("once", "sum"))
-    _read(path, lambda: read_graph(path, **options))  # type: ignore[arg-type]
+    _read(path, lambda: read_graph(path, **options))
 
 
 def _read(path, read):

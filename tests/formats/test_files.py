@@ -20,7 +20,7 @@ ALL = ["g.txt", "g.csv", "g.mtx", "g.graph", "g.gml", "g.graphml", "g.npz", "g.p
 
 def complaint(path, **options):
     with pytest.raises(GraphFormatError) as caught:
-        read_graph(path, **options)  # type: ignore[arg-type]
+        read_graph(path, **options)
     text = str(caught.value)
     assert text.startswith(str(path))
     assert "\n" not in text
@@ -77,11 +77,11 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(tmp_path, suffix):
 def test_what_is_no_path_or_elsewhere_is_told(tmp_path):
     for given in (None, 5, io.StringIO("a b")):
         with pytest.raises(lu.GraphError, match="as a path; pass one, or an object to as_graph"):
-            read_graph(given)  # type: ignore[arg-type]
+            read_graph(given)
     with pytest.raises(GraphFormatError, match="is an address; download the file first"):
         read_graph("https://example.org/friends.csv")
     path = _with(tmp_path / "g.txt", "0 1\n")
-    assert read_graph(os.fsencode(path)).n_edges == 1  # type: ignore[arg-type]
+    assert read_graph(os.fsencode(path)).n_edges == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

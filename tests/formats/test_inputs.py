@@ -114,7 +114,7 @@ def test_advice_leads_to_the_right_graph():
     assert found(read(FOLDER / "pajek_arcs_edges.net", symmetrize=True))[:3] == [4, 3, 6.5]
     clubs = read(FOLDER / "incidence.csv", format="incidence")
     assert found(clubs)[:3] == [6, 6, 6.0]
-    assert "clubA" in clubs.names.tolist()  # type: ignore[union-attr]
+    assert "clubA" in clubs.names.tolist()
     loops = read(FOLDER / "labelled_matrix_float.csv", loops="drop")
     assert found(loops)[:2] == [3, 3]
     assert not loops.loops.any()

@@ -152,7 +152,7 @@ def test_matrices_with_labels_are_read_from_frames():
     frame = pd.DataFrame([[1, 0.5], [0.5, 1]], index=["b", "a"], columns=["b", "a"])
     graph = as_graph(frame)
     assert any("loops='drop'" in note for note in graph.notes)
-    assert graph.names.tolist() == ["a", "b"]  # type: ignore[union-attr]
+    assert graph.names.tolist() == ["a", "b"]
     assert listed(as_graph(frame, loops="drop")) == ["a-b:0.5"]
 
 
@@ -219,7 +219,7 @@ def test_cells_of_anndata(tmp_path):
     cells.obs_names = ["z", "y", "x"]
     cells.write_h5ad(tmp_path / "cells.h5ad")
     for graph in (as_graph(cells), read_graph(tmp_path / "cells.h5ad")):
-        assert graph.names.tolist() == ["z", "y", "x"]  # type: ignore[union-attr]
+        assert graph.names.tolist() == ["z", "y", "x"]
         assert listed(graph) == ["y-x:1.5", "z-y:2"]
     assert listed(as_graph(cells, weight="other")) == ["y-x:3", "z-y:4"]
     del cells.obsp["connectivities"]

@@ -69,7 +69,7 @@ def test_large_integers_beside_real_numbers_are_real(tmp_path):
 def test_objects_refuse_to_round(weight):
     network = nx.Graph()
     network.add_weighted_edges_from([(0, 1, 5_000_000), (1, 2, weight)])
-    objects: list[object] = [network]
+    objects = [network]
     if weight < 2**64:
         array = np.array([5_000_000, weight], np.uint64)
         objects.append(([0, 1], [1, 2], array))

@@ -14,7 +14,7 @@ from louvain_um.formats.matrices import matrix_of_entries, one_half
 def read(folder, text, name, **options):
     path = folder / name
     path.write_text(text)
-    return read_graph(path, **options)  # type: ignore[arg-type]
+    return read_graph(path, **options)
 
 
 def mtx(folder, kind, body, **options):
@@ -23,7 +23,7 @@ def mtx(folder, kind, body, **options):
 
 def values(graph):
     assert graph.weights is not None
-    result: list[float] = (graph.weights / graph.scale).tolist()
+    result = (graph.weights / graph.scale).tolist()
     return result
 
 
@@ -81,7 +81,7 @@ def test_faulty_matrixmarket(tmp_path, text, line, words):
 def test_metis_kinds(tmp_path):
     g = read(tmp_path, "% note\n4 2\n2 3\n1\n% note\n1\n\n", "g.graph")
     assert (g.n_vertices, g.n_edges, g.weighted) == (4, 2, False)
-    assert g.names.tolist() == [1, 2, 3, 4]  # type: ignore[union-attr]
+    assert g.names.tolist() == [1, 2, 3, 4]
     g = read(tmp_path, "3 2 1\n2 5 3 6\n1 5\n1 6\n", "g.graph")
     assert values(g) == [5, 6, 5, 6]
     g = read(tmp_path, "3 2 111 2\n1 8 8 2 5 3 6\n1 8 8 1 5\n1 8 8 1 6\n", "g.graph")

@@ -55,12 +55,11 @@ def test_times_are_no_weights(shared_data):
 
 def test_ids_of_the_source_survive(shared_data):
     votes = read_graph(shared_data / "wiki-Vote.txt")
-    assert votes.names is not None
     assert votes.names[0] == 3
     assert votes.names[-1] == 8297
-    assert read_graph(shared_data / "football.gml").names[0] == "AirForce"  # type: ignore[index]
+    assert read_graph(shared_data / "football.gml").names[0] == "AirForce"
     karate = read_graph(shared_data / "karate.mtx")
-    assert np.array_equal(karate.names, np.arange(1, 35))  # type: ignore[arg-type]
+    assert np.array_equal(karate.names, np.arange(1, 35))
 
 
 def test_weighted_triples(shared_data):

@@ -57,9 +57,9 @@ def multigraph(edges):
 
 
 def summed(edges):
-    total: Counter[tuple[str, str]] = Counter()
+    total = Counter()
     for a, b, w in edges:
-        total[min(a, b), max(a, b)] += w  # type: ignore[assignment]
+        total[min(a, b), max(a, b)] += w
     graph = nx.Graph()
     graph.add_weighted_edges_from((a, b, w) for (a, b), w in total.items())
     return graph
@@ -151,9 +151,9 @@ def test_every_source_gives_the_same_graph(tmp_path_factory, edges):
         warnings.simplefilter("ignore")
         read = [(what, read_graph(path)) for what, path in written(folder, edges)]
         read += [(what, as_graph(obj)) for what, obj in objects(edges)]
-    total: Counter[tuple[str, str]] = Counter()
+    total = Counter()
     for a, b, w in edges:
-        total[min(a, b), max(a, b)] += w  # type: ignore[assignment]
+        total[min(a, b), max(a, b)] += w
     wanted = names, sorted((a, b, w) for (a, b), w in total.items())
     labels = {}
     for what, graph in read:

@@ -96,7 +96,6 @@ def test_names_survive(tmp_path, name):
 def test_names_that_look_like_numbers_stay_apart(tmp_path, name, words):
     write_graph(tmp_path / name, Graph.from_edges([0, 1], [1, 2], names=words))
     back = read_graph(tmp_path / name).names
-    assert back is not None
     assert sorted(back.tolist()) == sorted(map(str, words))
 
 
@@ -125,7 +124,7 @@ def test_ids_survive(tmp_path):
     graph = Graph.from_edges([0, 1], [1, 2], names=sparse_ids)
     for name in ("g.txt", "g.csv", "g.npz", "g.parquet"):
         assert write_graph(tmp_path / name, graph) == ()
-        assert np.array_equal(read_graph(tmp_path / name).names, sparse_ids)  # type: ignore[arg-type]
+        assert np.array_equal(read_graph(tmp_path / name).names, sparse_ids)
     (note,) = write_graph(tmp_path / "g.mtx", graph)
     assert "names" in note
     lonely = Graph.from_edges([0], [1], n_vertices=3, names=sparse_ids)
@@ -238,7 +237,6 @@ def test_carriage_returns_in_names_survive(tmp_path, name):
     names = ["a\rb", "c", "d\r\ne"]
     write_graph(as_graph((names[:2], names[1:])), tmp_path / name)
     back = read_graph(tmp_path / name)
-    assert back.names is not None
     assert back.names.tolist() == names
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -98,7 +97,7 @@ def arcs_of(level):
 
 @pytest.fixture(params=GRAPHS, scope="module")
 def graph(request):
-    made: Graph = GRAPHS[request.param]()
+    made = GRAPHS[request.param]()
     return made
 
 
@@ -281,7 +280,7 @@ def test_reading_in_ranges_changes_nothing(kind, pieces, kept):
             level = with_labels(gpu, graph, labels)
             live = set(gpu.memory.live)
             asked = list[int]()
-            cache: Any = SimpleNamespace(need=asked.append)
+            cache = SimpleNamespace(need=asked.append)
             blocks = VertexBlocks(cache, cache, None, bounds)
             coarse = aggregate(gpu.memory, level, limits, blocks)
             where = f"{name}, {pieces} blocks"
@@ -317,7 +316,7 @@ def test_labels_do_not_depend_on_how_levels_are_stored(kind, method, monkeypatch
 @pytest.fixture(params=[LIMITS, CHUNKED], ids=["chunk", "chunks"])
 def always(request, monkeypatch):
     """However small level 1 is, and whatever it keeps, level 2 takes its place."""
-    limits: Limits = replace(request.param, small=0)
+    limits = replace(request.param, small=0)
     monkeypatch.setattr(preparation, "LIMITS", limits)
     monkeypatch.setattr(reaggregate, "wanted", lambda first, level, *_: level.number == 1)
 

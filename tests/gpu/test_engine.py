@@ -200,7 +200,6 @@ def test_rows_are_sorted_by_length_or_keep_their_order(gpu):
 def test_weights_take_16_bits_up_to_the_largest(gpu, wide):
     for largest, packs in ((65_535, True), (65_536, False)):
         graph = weighted(largest)
-        assert graph.weights is not None
         if wide:
             graph = replace(graph, weights=graph.weights.astype(np.int64))
         want = lu.leiden(graph, device="cpu")

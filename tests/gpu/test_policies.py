@@ -91,7 +91,7 @@ def test_labels_when_blocks_come_and_go(gpu, kind):
     blocks = Policy(
         name=f"blocks-{kind}",
         placements=dict.fromkeys(("hash", "community", "scratch"), Placement("device"))
-        | {"graph": Placement(kind)},  # type: ignore[arg-type]
+        | {"graph": Placement(kind)},
     )
     # Leiden's arcs merged twice take more room than blocks would save: it fits, or is refused.
     for method, budget in (("louvain", "55%"), ("leiden", "75%")):

@@ -102,7 +102,7 @@ class Watched(run_memory.RunMemory):
 @contextmanager
 def dry_engine(patch, graph, script, options, observer, kernels=DryKernels):
     """Pose as a device for an engine that is to run on a graph."""
-    values: dict[int, Any] = {}
+    values = {}
 
     def view(address, shape, dtype, arena, owner=None):
         values.pop(address, None)
@@ -123,14 +123,14 @@ def dry_engine(patch, graph, script, options, observer, kernels=DryKernels):
         patch.setattr(loading, "BlockCache", lambda *_, **__: still)
         skew = script.survey or loading.survey(graph)
         patch.setattr(preparation, "survey", lambda _: skew)
-        own: Any = kernels(script, values)
+        own = kernels(script, values)
         with using(own), engine.GpuEngine(options, observer) as run:
             yield run
 
 
 def run_dry(monkeypatch, graph, script, options):
     """Run the engine on a graph; return its plan and what it asked of its allocator."""
-    plans: list[Any] = []
+    plans = []
 
     def observe(event):
         if event.kind == "plan":
@@ -140,7 +140,7 @@ def run_dry(monkeypatch, graph, script, options):
         patch.setattr(preparation, "RunMemory", Watched)
         with dry_engine(patch, graph, script, options, observe) as dry:
             detect(dry, graph, options, dry.observer)
-            memory: Any = dry.memory
+            memory = dry.memory
         assert not script.steps
         assert not script.sums
         assert [plan.request for plan in plans] == [dry.plan.request]
@@ -148,7 +148,7 @@ def run_dry(monkeypatch, graph, script, options):
 
 
 def _pose_as_cupy(patch):
-    cupy: Any = ModuleType("cupy")
+    cupy = ModuleType("cupy")
     runtime = SimpleNamespace(getDevice=lambda: 0, getDeviceProperties=lambda _: {"name": b"none"})
     cupy.cuda = SimpleNamespace(
         runtime=runtime, Device=lambda: SimpleNamespace(id=0), using_allocator=using_allocator

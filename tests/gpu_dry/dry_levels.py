@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -205,7 +204,7 @@ def scale(monkeypatch, shrink):
 
 def recorded_kinds():
     record = json.loads((RESULTS / "graph_kinds_h200.json").read_text())
-    found: list[dict[str, Any]] = record["results"]
+    found = record["results"]
     return found
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.deep
 
 @pytest.fixture
 def calls(monkeypatch):
-    counted: Counter[str] = Counter()
+    counted = Counter()
     kernel_of, read, begin = DryKernels.get, Sized.get, Sized.__init__
 
     def get(self, *names, **more):

@@ -35,7 +35,7 @@ class Emulated:
 
     def launch(self, source, kernel, types, items, *args):
         assert types in kernel_list.CATALOGUE[source][kernel]
-        given: list[Any] = [ctypes.c_int(self.blocks), ctypes.c_int(KINDS[types])]
+        given = [ctypes.c_int(self.blocks), ctypes.c_int(KINDS[types])]
         for arg in args:
             if arg is None:
                 given.append(ctypes.c_void_p(None))

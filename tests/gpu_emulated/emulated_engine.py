@@ -258,7 +258,7 @@ def emulated_devices(monkeypatch, emulated, devices, *, late=False):
             patch.setattr(module, "view", view)
         patch.setitem(sys.modules, "cupy", cupy_of(runtime))
         patch.setitem(sys.modules, "cupy.cuda", sys.modules["cupy"].cuda)
-        with using(kernels):  # type: ignore[arg-type]
+        with using(kernels):
             yield kernels
         pages.release_kept()
     assert not runtime.waiting
@@ -280,7 +280,7 @@ def fill(parts, source, device):
 
 
 def cupy_of(runtime):
-    cupy: Any = ModuleType("cupy")
+    cupy = ModuleType("cupy")
     nothing = lambda *_: None  # noqa: E731
     event = SimpleNamespace(record=nothing)
     stream = SimpleNamespace(ptr=0, wait_event=nothing, synchronize=nothing)

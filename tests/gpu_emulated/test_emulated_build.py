@@ -58,7 +58,7 @@ def test_edges_make_the_graph_of_the_host(emulated, kind):
         id_type = IDS[number % len(IDS)]
         u, v = (RNG.integers(0, n, m).astype(id_type) for _ in range(2))
         weights = WEIGHTS[kind](m)
-        options: dict[str, Any] = {
+        options = {
             "duplicates": (None, "once", "sum")[number % 3],
             "n_vertices": None if number % 4 < 2 else n + 3,
         }

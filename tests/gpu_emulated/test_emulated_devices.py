@@ -2,7 +2,6 @@
 
 import sys
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.deep
 
 def test_events_and_spans_are_those_of_each_device(monkeypatch, emulated):
     graph = KINDS["weighted"]()
-    options: Any = Options(method="leiden", seed=3)
+    options = Options(method="leiden", seed=3)
     seen = list[Event]()
     with (
         emulated_devices(monkeypatch, emulated, 2) as kernels,
@@ -47,7 +46,7 @@ def test_a_shared_level_is_split_into_whole_communities(monkeypatch, emulated, k
     monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
     monkeypatch.setattr(devices, "SHARED_ARCS", 1)
     graph = KINDS[kind]()
-    options: Any = Options(method="leiden", seed=3)
+    options = Options(method="leiden", seed=3)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     assert one.levels[1].arcs > rules.MOST_KEPT * graph.n_arcs
     with (

@@ -85,7 +85,6 @@ def device_of(graph, kind, blocks):
         if packed.weights is not None:
             packed.heads[HEADER - 1] = packed.weights.ctypes.data
     if kind == 2:
-        assert graph.weights is not None
         weights = graph.weights.astype(np.uint32)
     degrees = None if kind in (1, 3) else graph.degrees.astype(np.uint32)
     return Device(blocks, kind, graph, offsets, targets, weights, degrees, kept)

@@ -41,7 +41,7 @@ def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
     assert isolated > small.small
     for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", small)
-    options: Any = Options(method=method, seed=3, device="cuda:0")
+    options = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
@@ -70,7 +70,7 @@ def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, 
         return real(*given)
 
     monkeypatch.setattr(reaggregate, "from_input", watching)
-    options: Any = Options(method="leiden", seed=3, device="cuda:0")
+    options = Options(method="leiden", seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
@@ -81,7 +81,7 @@ def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_small_levels_are_launched_without_waiting_for_what_moved(monkeypatch, emulated, method):
     graph = rmat(8, seed=3).graph
-    options: Any = Options(method=method, seed=3, device="cuda:0")
+    options = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
@@ -104,7 +104,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
 ):
     """Leiden reads nothing for nothing that takes long: the input, or levels of many arcs."""
     graph = stencil((50, 50)).graph
-    options: Any = Options(method=method, seed=3, device="cuda:0")
+    options = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=1, early=early))
@@ -118,10 +118,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
         wanted.append(method == "louvain" or certain or (level.number > 0 and few))
 
     monkeypatch.setattr(GpuEngine, "use_move_time", going)
-    with (
-        emulated_devices(monkeypatch, emulated, 1) as kernels,
-        GpuEngine(options, ignore) as run,
-    ):
+    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
         found = detect(run, graph, options, ignore)
         assert set(run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
         assert not run.memory.overflowed
@@ -151,7 +148,7 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(monkeypatch,
     monkeypatch.setattr(rules, "RENEWAL_FACTOR", 1)
     rng = np.random.default_rng(5)
     graph = Graph.from_edges(*rng.integers(0, 600, (2, 6000)), n_vertices=620)
-    options: Any = Options(method="leiden", seed=2, device="cuda:0")
+    options = Options(method="leiden", seed=2, device="cuda:0")
     start = detect(CpuEngine(options, ignore), graph, options, ignore).labels
     awake = rng.random(graph.n_vertices) < 0.4
     start = host_steps.named(start)
@@ -174,19 +171,14 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(monkeypatch,
 
 @pytest.mark.parametrize("small", [1 << 19, 1])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_a_renewal_goes_on_although_no_single_vertex_moves(
-    monkeypatch,
-    emulated,
-    method,
-    small,
-):
+def test_a_renewal_goes_on_although_no_single_vertex_moves(monkeypatch, emulated, method, small):
     for module in (preparation, coarse_bytes, coarse_memory, shape):
         monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=small))
     # Four cliques in halves, and no vertex is to move.
     ends = [(u + a, v + a) for a in range(0, 40, 10) for u in range(10) for v in range(u)]
     graph = Graph.from_edges(*np.array([*ends, (0, 10), (20, 30)]).T)
     start, awake = np.arange(40, dtype=np.uint32) // 5 * 5, np.zeros(40, np.bool_)
-    options: Any = Options(method=method, device="cuda:0")
+    options = Options(method=method, device="cuda:0")
     one, levels = renewed(CpuEngine(options, ignore), graph, start.copy(), active=awake)
     with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
         flags = awake.astype(np.uint8).view(HostArray)
@@ -261,7 +253,7 @@ def test_a_graph_on_a_device_is_surveyed_as_one_on_the_host(monkeypatch, emulate
         return np.array(values).view(HostArray)
 
     with emulated_devices(monkeypatch, emulated, 1):
-        cupy: Any = sys.modules["cupy"]
+        cupy = sys.modules["cupy"]
         cupy.zeros, cupy.asarray = lambda *shape: there(np.zeros(*shape)), there
         found = relabel.survey(there(graph.offsets), there(graph.targets))
     clustering = sampled_clustering(graph.offsets, graph.targets)

@@ -3,7 +3,6 @@
 import ctypes
 import shutil
 import subprocess
-from typing import Any
 
 import numpy as np
 import pytest
@@ -157,7 +156,7 @@ def test_a_divisor_of_zero_is_told_though_its_quotient_is_not_used(library, k):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_advance(library, name, combine, gapped):
     graph = GRAPHS[name]
-    rows: Any = Gapped(graph).view() if gapped else RowView.of(graph)
+    rows = Gapped(graph).view() if gapped else RowView.of(graph)
     rng, n = np.random.default_rng(1), graph.n_vertices
     x, y = rng.integers(-9, 99, n), rng.integers(-9, 99, n)
     frontier = np.unique(rng.integers(0, n, n // 2 + 1)).astype(np.uint32)

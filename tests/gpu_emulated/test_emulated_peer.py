@@ -30,7 +30,7 @@ def test_what_does_not_fit_lies_on_the_peer(
     way,
 ):  # fmt: skip
     graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
-    plain: Any = Options(method=method, seed=3)
+    plain = Options(method=method, seed=3)
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
     if way != "small":  # larger graphs might be in pages

@@ -2,7 +2,6 @@ import json
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -41,7 +40,7 @@ def test_parts_of_a_run_add_up(tmp_path, monkeypatch):
 
     def after(name, entry, sources="one"):
         gpu_evidence.save({name: entry}, sources)
-        found: dict[str, Any] = json.loads(file.read_text())
+        found = json.loads(file.read_text())
         return found
 
     assert after("2/2", ran(failed=3))["pending"] == "part 1/2 has not run"
@@ -67,11 +66,11 @@ def test_each_file_is_in_one_part(count):
     ]
     seen = Counter[str]()
     for k in range(1, count + 1):
-        config: Any = SimpleNamespace(
+        config = SimpleNamespace(
             getoption=lambda _, k=k: f"{k}/{count}",
             hook=SimpleNamespace(pytest_deselected=lambda items: None),
         )
-        items: list[Any] = list(every)
+        items = list(every)
         gpu_evidence.pytest_collection_modifyitems(config, items)
         seen.update(item.name for item in items)
         assert len({item.path for item in items}) in (len(sizes) // count, -(-len(sizes) // count))

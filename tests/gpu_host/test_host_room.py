@@ -15,7 +15,7 @@ def test_a_host_that_is_too_small(kind, monkeypatch, tmp_path):
     info = tmp_path / "meminfo"
     info.write_text(f"MemAvailable: {4 << 20} kB\n")
     monkeypatch.setattr(headroom, "MEMORY_INFO", info)
-    placement = Placement(kind, 0.5) if kind == "split" else Placement(kind)  # type: ignore[arg-type]
+    placement = Placement(kind, 0.5) if kind == "split" else Placement(kind)
     host = 8 << 30 if kind == "split" else 16 << 30
     there = ArenaSpec(name="all", group=None, capacity=1 << 40, placement=Placement("device"))
     large = ArenaSpec(name="graph", group="graph", capacity=16 << 30, placement=placement)

@@ -10,14 +10,7 @@ import pytest
 from louvain_um.algorithms.expressions import Expression
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.runtime import compile_cache, kernel_list, nvrtc
-from tests.gpu_host.compiled_units import (
-    ARCHITECTURES,
-    TESTED,
-    UNITS,
-    compile_unit,
-    note,
-    noted,
-)
+from tests.gpu_host.compiled_units import ARCHITECTURES, TESTED, UNITS, compile_unit, note, noted
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -30,7 +30,7 @@ class OutOfMemoryError(MemoryError):
 @pytest.fixture
 def broken(monkeypatch):
     """A GPU whose engine raises what is put into the list."""
-    raised: list[BaseException] = []
+    raised = []
 
     class Engine:
         plan: Any = lu.plan(TRIANGLE, machine="h200")
@@ -82,7 +82,7 @@ def test_a_kernel_that_does_not_compile_says_what_to_do(broken):
 
 
 def placed(number):
-    offsets: Any = SimpleNamespace(device=SimpleNamespace(id=number))
+    offsets = SimpleNamespace(device=SimpleNamespace(id=number))
     return DeviceGraph(offsets, offsets)
 
 
@@ -104,7 +104,7 @@ def test_a_graph_that_is_on_a_device_is_worked_on_there(monkeypatch):
 
 def test_a_vertex_that_no_table_holds_is_refused():
     degrees = np.array([0, 5, MAX_DEGREE + 6])  # the second vertex has one too many
-    hub: Any = SimpleNamespace(n_vertices=MAX_DEGREE + 2, offsets=degrees)
+    hub = SimpleNamespace(n_vertices=MAX_DEGREE + 2, offsets=degrees)
     with pytest.raises(GraphError, match=r"1,073,741,825 arcs.*device='cpu'"):
         refuse_high_degrees(hub)
     hub.offsets = degrees - np.array([0, 0, 1])
@@ -114,7 +114,7 @@ def test_a_vertex_that_no_table_holds_is_refused():
 
 def test_a_graph_on_a_device_has_no_edge_of_weight_0():
     offsets, targets = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1], np.uint32)
-    there: list[Any] = [offsets, targets, np.array([2, 2, 1, 1], np.uint64)]
+    there = [offsets, targets, np.array([2, 2, 1, 1], np.uint64)]
     assert DeviceGraph(*there).n_arcs == 4
     there[2] = np.array([2, 2, 0, 0], np.uint32)
     with pytest.raises(GraphError, match=r"arc 2 is 0.*Graph\.from_edges"):

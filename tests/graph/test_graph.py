@@ -18,7 +18,7 @@ from tests.graphs import graphs
 
 def plainly(u, v, w, summing):
     """Return the weight of each edge, 0 included, and how many edges repeat another."""
-    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    found = defaultdict(list)
     weights = np.ones(len(u), np.int64) if w is None else w
     for a, b, x in zip(u.tolist(), v.tolist(), weights.tolist(), strict=True):
         found[min(a, b), max(a, b)].append(x)
@@ -58,7 +58,6 @@ def test_rows_as_the_plain_way_gives_them(n, edges, hub, threads, weighted):
 
 def test_the_largest_weight_counts_where_they_do_not_add_up():
     graph = Graph.from_edges([0, 1, 2, 2], [1, 0, 2, 2], [3, 7, 5, 4], duplicates="once")
-    assert graph.weights is not None
     assert graph.weights.tolist() == [7, 7]
     assert graph.loops.tolist() == [0, 0, 5]
 
@@ -82,7 +81,7 @@ def test_a_stream_keeps_the_order(threads):
             fetched.append(i)
             yield i
 
-    assert list(parallel.stream(lambda i: i * i, items(), threads)) == [i * i for i in range(20)]  # type: ignore[arg-type, var-annotated]
+    assert list(parallel.stream(lambda i: i * i, items(), threads)) == [i * i for i in range(20)]
     assert fetched == list(range(20))
     assert list(parallel.stream(abs, [], threads)) == []
     with pytest.raises(ZeroDivisionError):

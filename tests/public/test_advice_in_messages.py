@@ -86,7 +86,7 @@ def flags():
     command = typer.main.get_command(app)
     found, left = set(re.findall(r"--[\w-]+", inspect.getsource(jupyter))), [command]
     while left:
-        one: Any = left.pop()
+        one = left.pop()
         left += getattr(one, "commands", {}).values()
         for parameter in one.params:
             found |= {*parameter.opts, *parameter.secondary_opts}
@@ -238,7 +238,7 @@ def test_names_of_other_libraries_and_typos_lead_to_options(name, value, advice)
 
 
 def test_options_by_position_and_lists_of_weights_are_answered():
-    louvain: Any = lu.louvain
+    louvain = lu.louvain
     with pytest.raises(TypeError, match=r"pass options by name, as in resolution=…$"):
         louvain(nx.karate_club_graph(), 1.2)
     with pytest.raises(TypeError, match=r"'weights'; pass as_graph\(…, weight=…\)$"):

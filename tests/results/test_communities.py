@@ -26,7 +26,7 @@ def level(**changes):
         "arcs_visited": 28,
         "seconds": 0.5,
     }
-    return Level(**{**fields, **changes})  # type: ignore[arg-type]
+    return Level(**{**fields, **changes})
 
 
 def two_levels(names=None):
@@ -136,9 +136,9 @@ def test_results_are_iterated_and_indexed_by_community():
         with pytest.raises(IndexError, match="no community -3"):
             result[-3]
         with pytest.raises(TypeError, match="to_dict"):
-            result["a"]  # type: ignore[index]
+            result["a"]
         with pytest.raises(TypeError, match="communities"):
-            result[0:1]  # type: ignore[index]
+            result[0:1]
 
 
 def test_no_vertices():
@@ -171,7 +171,6 @@ def test_induced_graph_keeps_weight_and_modularity(edges, labels):
     for c in range(small.n_vertices):
         row = slice(small.offsets[c], small.offsets[c + 1])
         assert (np.diff(small.targets[row].astype(np.int64)) > 0).all()
-        assert small.weights is not None
         assert dense[c, small.targets[row]].tolist() == small.weights[row].tolist()
         assert dense[c, c] == 2 * small.loops[c]
 

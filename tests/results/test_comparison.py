@@ -289,7 +289,7 @@ def test_infomap():
     for u, v in KARATE.edges:
         found.add_link(u, v)
     result = found.run()
-    modules: dict[int, set[int]] = {}
+    modules = {}
     for node, module in result.modules().items():
         modules.setdefault(module, set()).add(node)
     for each in (found, result):

@@ -72,7 +72,6 @@ class Piped:
         )  # fmt: skip
 
     def send(self, lines):
-        assert self.process.stdin is not None
         self.process.stdin.write("".join(lines).encode())
         self.process.stdin.flush()
 
@@ -344,7 +343,6 @@ def test_names_that_mean_nothing_elsewhere_are_names(tmp_path):
     names = {"a", "b", "NA", "null", "nan"}
     assert set(table["vertex"]) == names
     found = read_stream(str(file)).edges.names
-    assert found is not None
     assert set(found.tolist()) == names
 
 

@@ -59,7 +59,6 @@ def test_tables_hold_the_communities_as_they_change(timed, tmp_path):
     last = found["communities"].groupby("vertex")["community"].last()
     stream = lu.read_stream(timed)
     name_of = stream.edges.names
-    assert name_of is not None
     tracker = lu.Tracker(graph := lu.DynamicGraph(0, weighted=True))
     for step in stream.steps(every="2h", window="1d"):
         insert, decrease = (
@@ -67,7 +66,6 @@ def test_tables_hold_the_communities_as_they_change(timed, tmp_path):
             for edges in (step.insert, step.decrease)
         )
         r = tracker.update(graph.apply(insert=insert, decrease=decrease))
-    assert r.vertex_names is not None
     expected = dict(zip(r.vertex_names.tolist(), r.ids.tolist(), strict=True))
     assert last.to_dict() == expected
     assert found["history"]["communities"].tolist() == [row["communities"] for row in tracker.rows]

@@ -209,7 +209,6 @@ def test_an_interrupt_of_imports_is_one_line(module):
         [sys.executable, "-c", SLOW_IMPORT.format(module=module)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert process.stdout is not None
     assert process.stdout.readline() == "importing\n"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -21,7 +20,7 @@ NUMBERS = "77 1 5 2 9\n78 2 6 3 9\n79 3 7 1 9\n"
 def listed(graph):
     ids = range(graph.n_vertices) if graph.names is None else graph.names.tolist()
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
-    edges: list[tuple[Any, ...]] = []
+    edges = []
     for place, (a, b) in enumerate(zip(u.tolist(), graph.targets.tolist(), strict=True)):
         if a < b:
             w = () if graph.weights is None else (graph.weights[place] / graph.scale,)
@@ -114,7 +113,7 @@ def test_options_that_contradict_each_other():
     with pytest.raises(OptionError, match="weighted=False"):
         as_graph(frame(), weight="amount", weighted=False)
     with pytest.raises(OptionError, match="number from 1"):
-        as_graph(frame(), source=1.5)  # type: ignore[arg-type]
+        as_graph(frame(), source=1.5)
 
 
 @pytest.mark.parametrize("separator", [" ", "\t", ",", ";"])
@@ -135,7 +134,7 @@ def test_many_blocks_give_the_same_graph(tmp_path):
     frame.to_csv(tmp_path / "g.csv", index=False)
     one, other = read_graph(tmp_path / "g.csv"), as_graph((u, v, w))
     assert np.array_equal(one.targets, other.targets)
-    assert np.array_equal(one.weights, other.weights)  # type: ignore[arg-type]
+    assert np.array_equal(one.weights, other.weights)
     frame["to"] = [f"n{i:04}" for i in v]
     frame["from"] = [f"n{i:04}" for i in u]
     frame.to_csv(tmp_path / "n.csv", index=False)
@@ -164,7 +163,7 @@ def test_errors_name_the_line_of_the_file(tmp_path, text, line, words):
 def test_an_id_that_starts_like_a_comment_is_kept(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text('n,from,to\n1,#a,b\n2,b,"c, d"\n3,//c,#a\n')
-    assert read_graph(path).names.tolist() == ["#a", "//c", "b", "c, d"]  # type: ignore[union-attr]
+    assert read_graph(path).names.tolist() == ["#a", "//c", "b", "c, d"]
 
 
 @pytest.mark.parametrize(
@@ -186,22 +185,22 @@ def test_common_names_are_recognized_wherever_they_stand(tmp_path, head, ids):
         warnings.simplefilter("ignore")
         later = read_graph(path)
     assert np.array_equal(later.targets, first.targets)
-    assert later.weights.tolist() == [2] * 6  # type: ignore[union-attr]
-    assert later.names.tolist() == first.names.tolist()  # type: ignore[union-attr]
+    assert later.weights.tolist() == [2] * 6
+    assert later.names.tolist() == first.names.tolist()
 
 
 @pytest.mark.parametrize("text", ["user1,user2\nuser2,user3\nuser3,user1\n", "gene1 gene2\n"])
 def test_ids_that_look_like_a_header_stay_ids(tmp_path, text):
     path = tmp_path / "g.txt"
     path.write_text(text.replace("user", "gene"))
-    assert "gene1" in read_graph(path).names.tolist()  # type: ignore[union-attr]
+    assert "gene1" in read_graph(path).names.tolist()
 
 
 def test_a_name_makes_the_first_line_a_header(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("kiosk,left one,right one\nk1,ann,bob\nk2,bob,cid\n")
     graph = read_graph(path, source="left one", target="right one")
-    assert graph.names.tolist() == ["ann", "bob", "cid"]  # type: ignore[union-attr]
+    assert graph.names.tolist() == ["ann", "bob", "cid"]
     with pytest.raises(GraphFormatError, match="no header names the columns"):
         read_graph(path, source="here", header=False)
     path.write_text("# kiosk,one,two\n1,5,6\n1,6,7\n")
@@ -258,7 +257,7 @@ def test_weights_of_networks_have_any_name(tmp_path):
         as_graph(graph, weight="miles")
     for source in ("source", "target", "time"):
         with pytest.raises(GraphError, match="no columns to choose"):
-            as_graph(graph, **{source: "a"})  # type: ignore[arg-type]
+            as_graph(graph, **{source: "a"})
     nx.write_graphml_xml(graph, tmp_path / "g.graphml")
     read = read_graph(tmp_path / "g.graphml", weight="km")
     assert listed(read) == [("a", "b", 2.5), ("b", "c", 1.0)]
@@ -305,7 +304,7 @@ def test_named_columns_of_a_label_file_are_edges(tmp_path):
     path.write_text("vertex,community\n5,1\n6,1\n")
     with pytest.raises(GraphFormatError, match="lists the community or label"):
         read_graph(path)
-    options: dict[str, Any] = {"source": "vertex", "target": "community"}
+    options = {"source": "vertex", "target": "community"}
     assert read_graph(path, **options).n_edges == 2
     assert as_graph(pd.read_csv(path), **options).n_edges == 2
 

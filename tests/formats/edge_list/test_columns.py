@@ -17,7 +17,7 @@ def read(folder, text, **options):
     path.write_text(text, encoding="utf-8")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        graph = read_graph(path, **options)  # type: ignore[arg-type]
+        graph = read_graph(path, **options)
     assert [str(w.message) for w in caught] == [n for n in graph.notes if isinstance(n, Doubt)]
     return graph
 
@@ -31,8 +31,7 @@ def refused(folder, text, line, words, **options):
 
 
 def names(graph):
-    assert graph.names is not None
-    return graph.names.tolist()  # type: ignore[no-any-return]
+    return graph.names.tolist()
 
 
 def weights(graph):

@@ -14,7 +14,6 @@ EDGES = {("user:5", "item:5", 2.0), ("user:5", "item:7", 1.0), ("user:6", "item:
 
 
 def edges(graph):
-    assert graph.names is not None
     assert graph.weights is not None
     names = graph.names.tolist()
     u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets)).tolist()
@@ -53,20 +52,20 @@ def test_names_of_both_columns_are_apart_too(tmp_path):
     path.write_text('person,film\nann,ann\nann,"x, y"\nbob,ann\n')
     graph = read_graph(path, bipartite=True)
     expected = ["person:ann", "person:bob", "film:ann", "film:x, y"]
-    assert graph.names.tolist() == expected  # type: ignore[union-attr]
+    assert graph.names.tolist() == expected
 
 
 def test_without_a_header_vertices_are_named_by_role(tmp_path):
     path = tmp_path / "g.txt"
     path.write_text("1 1\n1 2\n")
     expected = ["source:1", "target:1", "target:2"]
-    assert read_graph(path, bipartite=True).names.tolist() == expected  # type: ignore[union-attr]
+    assert read_graph(path, bipartite=True).names.tolist() == expected
     turned = read_graph(path, source=2, target=1, bipartite=True)
-    assert turned.names.tolist() == ["target:1", "source:1", "source:2"]  # type: ignore[union-attr]
+    assert turned.names.tolist() == ["target:1", "source:1", "source:2"]
     arrays = as_graph(([1, 1], [1, 2]), bipartite=True)
-    assert arrays.names.tolist() == expected  # type: ignore[union-attr]
+    assert arrays.names.tolist() == expected
     words = as_graph((["a", "a"], ["a", "b"]), bipartite=True)
-    assert words.names.tolist() == ["source:a", "target:a", "target:b"]  # type: ignore[union-attr]
+    assert words.names.tolist() == ["source:a", "target:a", "target:b"]
 
 
 def test_large_ids_and_the_written_graph(tmp_path):
@@ -76,7 +75,7 @@ def test_large_ids_and_the_written_graph(tmp_path):
     assert graph.n_vertices == 3
     write_graph(tmp_path / "copy.csv", graph)
     copy = read_graph(tmp_path / "copy.csv")
-    assert set(copy.names.tolist()) == set(graph.names.tolist())  # type: ignore[union-attr]
+    assert set(copy.names.tolist()) == set(graph.names.tolist())
     assert lu.louvain(graph, device="cpu").n_vertices == 3
 
 
@@ -87,7 +86,7 @@ def test_columns_of_different_kinds_are_told(tmp_path, head):
     first = head.split(",")[0]
     for graph in (read_graph(path), as_graph(pd.read_csv(path))):
         assert graph.n_vertices == 3
-        assert graph.names[0] == f"{first}:5"  # type: ignore[index]
+        assert graph.names[0] == f"{first}:5"
         assert any("bipartite=False reads them as one" in note for note in graph.notes)
     assert read_graph(path, bipartite=False).n_vertices == 2
     path.write_text(f"{head}\n5,1\n5,2\n")

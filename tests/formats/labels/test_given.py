@@ -71,7 +71,7 @@ def test_names_leave_a_result_its_hierarchy(tmp_path):
 
 
 def test_the_former_order_of_arguments_is_taken(tmp_path):
-    lu.write_labels(tmp_path / "a.csv", [0, 1])  # type: ignore[arg-type]
+    lu.write_labels(tmp_path / "a.csv", [0, 1])
     assert lu.read_labels(tmp_path / "a.csv").communities.tolist() == [0, 1]
 
 
@@ -113,9 +113,9 @@ def test_members_of_sets_are_written_in_the_same_order_by_every_process(tmp_path
 def test_what_is_no_path_is_told(tmp_path):
     for given in (None, 7, io.StringIO("0 1")):
         with pytest.raises(lu.GraphError, match="as a path"):
-            lu.read_labels(given)  # type: ignore[arg-type]
+            lu.read_labels(given)
         with pytest.raises(lu.GraphError, match="as a path"):
-            lu.write_labels([0, 1], given)  # type: ignore[arg-type]
+            lu.write_labels([0, 1], given)
         graph = lu.Graph.from_edges([0, 1], [1, 2])
         tracker, result = lu.Tracker(lu.DynamicGraph(graph)), lu.louvain(graph, device="cpu")
         take: Any
@@ -123,8 +123,8 @@ def test_what_is_no_path_is_told(tmp_path):
             with pytest.raises(lu.GraphError, match="as a path"):
                 take(given)
     path = os.fsencode(tmp_path / "a.csv")
-    lu.write_labels([0, 1], path)  # type: ignore[arg-type]
-    assert lu.read_labels(path).communities.tolist() == [0, 1]  # type: ignore[arg-type]
+    lu.write_labels([0, 1], path)
+    assert lu.read_labels(path).communities.tolist() == [0, 1]
 
 
 NAMES = ["=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", " =1", "'=1", "'tis", "ann", "007", "a=b"]

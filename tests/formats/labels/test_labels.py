@@ -222,7 +222,7 @@ def test_bad_targets(tmp_path):
 
 def test_a_full_disc_leaves_nothing(tmp_path, monkeypatch):
     def full(file, *_):
-        file.write(b"half")  # type: ignore[attr-defined]
+        file.write(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setitem(module.WRITERS, ".csv", full)

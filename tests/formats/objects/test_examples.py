@@ -45,6 +45,6 @@ def test_what_is_no_graph_is_told_with_the_right_call(tmp_path):
     path = tmp_path / "g.csv"
     for wrong in ((nx.path_graph(3), path), (path, nx.path_graph(3)), (path, path)):
         with pytest.raises(LouvainUmError, match=r"call write_graph\('graph.csv'") as caught:
-            write_graph(*wrong)  # type: ignore[call-overload]
+            write_graph(*wrong)
         assert "\n" not in str(caught.value)
     assert not path.exists()

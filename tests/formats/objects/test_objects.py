@@ -70,12 +70,11 @@ def test_networkx():
     assert same(as_graph(g), PATH)
     assert as_graph(g).names is None
     named = as_graph(nx.relabel_nodes(g, {0: "a", 1: "b", 2: "c", 3: "d"}))
-    assert named.names is not None
     assert named.names.tolist() == ["a", "b", "c", "d"]
     mixed = nx.Graph([((1, 2), "x"), ("x", 3)])
-    assert as_graph(mixed).names.tolist() == [(1, 2), "x", 3]  # type: ignore[union-attr]
+    assert as_graph(mixed).names.tolist() == [(1, 2), "x", 3]
     multi = nx.MultiGraph([(0, 1), (0, 1), (1, 2)])
-    assert as_graph(multi).weights.tolist() == [2, 2, 1, 1]  # type: ignore[union-attr]
+    assert as_graph(multi).weights.tolist() == [2, 2, 1, 1]
     assert not as_graph(multi, duplicates="once").weighted
     with pytest.raises(GraphError, match="symmetrize=True"):
         as_graph(nx.DiGraph([(0, 1)]))
@@ -83,7 +82,7 @@ def test_networkx():
     half = nx.Graph([(0, 1), (1, 2)])
     half[0][1]["weight"] = 3
     with pytest.warns(UserWarning, match="weight is missing for 1 of 2 edges"):
-        assert as_graph(half).weights.tolist() == [3, 3, 1, 1]  # type: ignore[union-attr]
+        assert as_graph(half).weights.tolist() == [3, 3, 1, 1]
     half[0][1]["weight"] = "heavy"
     with pytest.raises(GraphError, match="'heavy'"):
         as_graph(half)
@@ -96,7 +95,7 @@ def test_networkx():
 def test_repeated_entries_of_narrow_integers_are_summed_without_overflow():
     entries = np.full(4, 100, np.int8), ([0, 0, 1, 1], [1, 1, 0, 0])
     g = as_graph(sparse.coo_array(entries, shape=(2, 2)))
-    assert g.weights.tolist() == [200, 200]  # type: ignore[union-attr]
+    assert g.weights.tolist() == [200, 200]
 
 
 def test_igraph():
@@ -105,7 +104,7 @@ def test_igraph():
     g.es["weight"] = [w for _, _, w in ENTRIES]
     assert same(as_graph(g), PATH)
     g.vs["name"] = list("wxyz")
-    assert as_graph(g).names.tolist() == list("wxyz")  # type: ignore[union-attr]
+    assert as_graph(g).names.tolist() == list("wxyz")
     with pytest.raises(GraphError, match="symmetrize=True"):
         as_graph(igraph.Graph(2, [(0, 1)], directed=True))
     assert as_graph(igraph.Graph()).n_vertices == 0
@@ -116,7 +115,7 @@ def test_arrays_and_others(tmp_path):
     assert as_graph((u, v)).n_vertices == 3
     assert as_graph((u, v, w)).weighted
     assert as_graph([[0, 5], [1, 2]]).n_vertices == 6
-    assert as_graph((["x", "y"], ["y", "z"])).names.tolist() == ["x", "y", "z"]  # type: ignore[union-attr]
+    assert as_graph((["x", "y"], ["y", "z"])).names.tolist() == ["x", "y", "z"]
     assert as_graph(PATH) is PATH
     path = tmp_path / "g.txt"
     path.write_text("0 1\n")
@@ -144,16 +143,15 @@ def test_gml_and_graphml(tmp_path):
     nx.write_graphml_xml(g, tmp_path / "g.graphml")
     for name in ("g.gml.gz", "g.graphml"):
         read = read_graph(tmp_path / name)
-        assert read.names is not None
         assert read.names.tolist() == ["a b", "c"]
-        assert read.weights.tolist() == [2, 2]  # type: ignore[union-attr]
+        assert read.weights.tolist() == [2, 2]
     nx.write_gml(nx.DiGraph([(0, 1)]), tmp_path / "d.gml")
     with pytest.raises(GraphError, match=r"d\.gml: .*symmetrize=True"):
         read_graph(tmp_path / "d.gml")
     assert read_graph(tmp_path / "d.gml", symmetrize=True).n_edges == 1
     nx.write_gml(nx.Graph([("a", "b", {"value": 3, "kind": "x"})]), tmp_path / "v.gml")
     valued = read_graph(tmp_path / "v.gml")
-    assert valued.weights.tolist() == [3, 3]  # type: ignore[union-attr]
+    assert valued.weights.tolist() == [3, 3]
     assert "weights are read from the edge attribute 'value'" in valued.notes
     assert not read_graph(tmp_path / "v.gml", weighted=False).weighted
 

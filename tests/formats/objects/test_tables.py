@@ -18,12 +18,10 @@ def test_tables():
     frame = pd.DataFrame({"weight": [1.0, 2.0], "target": ["b", "c"], "source": ["a", "b"]})
     for table in (frame, pa.Table.from_pandas(frame), pa.RecordBatch.from_pandas(frame)):
         g = as_graph(table)
-        assert g.names is not None
         assert g.names.tolist() == ["a", "b", "c"]
-        assert g.weights.tolist() == [1, 1, 2, 2]  # type: ignore[union-attr]
+        assert g.weights.tolist() == [1, 1, 2, 2]
     with pytest.warns(GraphWarning, match="source=|the column 'z'"):
         numbers = as_graph(pd.DataFrame({"x": [5, 9], "y": [9, 70], "z": [1, 2]}))
-    assert numbers.names is not None
     assert numbers.names.tolist() == [5, 9, 70]
     assert numbers.weighted
     for wrong in (
@@ -61,8 +59,6 @@ def test_names_are_the_same_with_and_without_arrow(source, target, monkeypatch):
         found.append(as_graph((u, v)))
     one, other = found
     assert same(one, other)
-    assert one.names is not None
-    assert other.names is not None
     assert one.names.dtype == other.names.dtype
     assert list(map(type, one.names.tolist())) == list(map(type, other.names.tolist()))
     assert one.names.tolist() == other.names.tolist()
@@ -111,7 +107,7 @@ def test_real_ids_are_told_from_missing_ones():
     edges = pd.DataFrame({"a": [1, 2, None, 4], "b": [2, 3, 4, None]})
     with pytest.raises(GraphError, match=r"row 2 is missing, of 1 in all; drop .* astype"):
         as_graph(edges)
-    assert as_graph(edges.dropna()).names.tolist() == [1, 2, 3]  # type: ignore[union-attr]
+    assert as_graph(edges.dropna()).names.tolist() == [1, 2, 3]
     with pytest.raises(GraphError, match=r"real numbers, such as 0.5; convert .* astype"):
         as_graph(edges.dropna() / 2)
 
@@ -136,7 +132,7 @@ def test_cross_tables_are_no_lists_of_edges(table):
     made, _, ends = str(error.value).partition(" with ")
     longer = eval(made.partition("pass ")[2], {"table": table})
     graph = as_graph(longer.dropna(), **eval(f"dict({ends})"))
-    assert set(graph.names.tolist()) == {*"pqr", *"xy"}  # type: ignore[union-attr]
+    assert set(graph.names.tolist()) == {*"pqr", *"xy"}
     assert graph.n_edges == 4
 
 
@@ -173,7 +169,7 @@ def test_columns_of_weights_or_times_are_no_ends(titles, tmp_path):
 def test_other_columns_come_before_those_of_weights_and_times():
     table = pd.DataFrame({"date": [7, 8], "here": [1, 2], "there": [2, 3], "count": [4, 5]})
     graph = as_graph(table)
-    assert graph.names.tolist() == [1, 2, 3]  # type: ignore[union-attr]
+    assert graph.names.tolist() == [1, 2, 3]
     assert graph.weights is not None
     letters = as_graph(pd.DataFrame({"s": [1, 2], "t": [2, 3]}))
     assert letters.n_vertices == 3

@@ -215,7 +215,6 @@ def test_energy_is_told_of_half_a_second(gpu):
         since = time.perf_counter()
         while time.perf_counter() < since + 0.5:
             lu.louvain(graph, device="cuda", memory="device")
-    assert found.session.energy is not None
     assert found.session.energy["joules"] > 1
 
 

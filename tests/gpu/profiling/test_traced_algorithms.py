@@ -28,7 +28,6 @@ def test_a_traced_session_can_be_simulated(gpu, name, tmp_path):
     assert counted["offsets"] >= GRAPH.n_vertices
     assert counted["targets"] > 0
     trace = recording_in(path)
-    assert trace is not None
     assert {a.name for a in trace.arrays if a.starts == "host"} >= {"offsets", "targets"}
     point = Point(graph="rmat", policy="base", oversubscription=0, gpu="p4000")
     row, _ = replay(trace, point, load_machine("p4000"))

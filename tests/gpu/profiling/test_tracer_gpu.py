@@ -301,7 +301,7 @@ def test_a_session_knows_whose_accesses_they_are():
     owners = session.event_arrays()[rows]
     counts = session.events["count"][rows]
     assert counts[owners < 0].sum() <= 0.001 * counts.sum()
-    found: dict[str, int] = {}
+    found = {}
     for owner, count in zip(owners.tolist(), counts.tolist(), strict=True):
         if owner >= 0:
             name = session.lifetimes[owner].name

@@ -1,7 +1,6 @@
 """Graphs for devices that are too small for them, and such devices."""
 
 from dataclasses import replace
-from typing import Any
 
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
@@ -49,7 +48,7 @@ def as_if_larger(monkeypatch):
 
 def squeezed(monkeypatch, graph, method, budget):
     """Return what the CPU finds, and options of a device that lacks memory for the graph."""
-    plain: Any = Options(method=method, seed=3)
+    plain = Options(method=method, seed=3)
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     as_if_larger(monkeypatch)
     return one, replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)

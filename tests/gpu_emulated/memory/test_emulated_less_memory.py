@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +57,7 @@ def test_labels_do_not_depend_on_when_copies_end(
 @pytest.mark.parametrize("always", [False, True])
 def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, emulated, always):
     graph = rmat(11, seed=3).graph
-    plain: Any = Options(method="leiden", seed=3)
+    plain = Options(method="leiden", seed=3)
     as_if_larger(monkeypatch)
     if always:
         # Smaller levels, too, and one that has to be made again, as level 3 is lost.
@@ -73,7 +72,7 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, emulat
             return (-1.0 if calls[id(run)] == 4 else value), communities
 
         monkeypatch.setattr(hierarchy.Run, "quality", lost)
-    made: dict[str, list[int]] = {"from_input": [], "restore": []}
+    made = {"from_input": [], "restore": []}
 
     def watched(name, real):
         def watching(*given):
@@ -191,7 +190,7 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, em
     monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level is refined
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 15))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
-    plain: Any = Options(method="leiden", seed=3)
+    plain = Options(method="leiden", seed=3)
     one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     as_if_larger(monkeypatch)
     made, real = list[int](), reaggregate.from_input

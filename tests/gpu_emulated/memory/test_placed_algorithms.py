@@ -16,7 +16,6 @@ import louvain_um as lu
 from louvain_um.algorithms import running
 from louvain_um.algorithms.programs import BUILDERS
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.events import Event
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms import products, structure, traversal
 from louvain_um.gpu.runtime import structs
@@ -116,7 +115,7 @@ def test_what_must_be_on_the_device_exceeds_the_budget(on_gpu, name):
 
 
 def test_phases_and_arrays_are_announced(on_gpu):
-    events: list[Event] = []
+    events = []
     graph = GRAPHS["weighted"]
     lu.pagerank(graph, device="cuda", device_budget="90%", observer=events.append)
     phases = [event.phase for event in events if event.kind == "start"]

@@ -93,7 +93,7 @@ class EmulatedNccl(SimpleNamespace):
             return faults[0] if faults else cuda_calls.NOT_READY * bool(pending)
 
         def check_status(status):
-            error: Any = RuntimeError("cudaErrorIllegalAddress: an illegal memory access")
+            error = RuntimeError("cudaErrorIllegalAddress: an illegal memory access")
             error.status = status
             raise error
 
@@ -114,7 +114,7 @@ class EmulatedNccl(SimpleNamespace):
 
     def install(self, monkeypatch):
         """Let the emulated CuPy have it."""
-        cupy: Any = sys.modules["cupy"]
+        cupy = sys.modules["cupy"]
         monkeypatch.setattr(cupy.cuda, "nccl", self, raising=False)
         runtime = cuda_calls.cupy_runtime()
         monkeypatch.setattr(runtime, "eventQuery", self.query, raising=False)

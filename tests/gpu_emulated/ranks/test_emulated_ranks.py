@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ def on_ranks(
     blocks = blocks_of(graph, ranks)
 
     def task(own):
-        with using(kernels):  # type: ignore[arg-type]
+        with using(kernels):
             return detect_on_rank(own, blocks[own.rank], options, ignore, **values)
 
     return run_threads(task, ranks, patience=60)
@@ -58,7 +57,7 @@ def test_ranks_by_way_of_the_host(
     ranks, devices,
 ):  # fmt: skip
     graph = KINDS[kind]()
-    options: Any = Options(method=method, seed=3, device="cuda", threads=1)
+    options = Options(method=method, seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     monkeypatch.setattr(visible, "nccl_problem", lambda: pytest.fail("NCCL is not used"))
     with emulated_devices(monkeypatch, emulated, len(devices)) as kernels:
@@ -77,7 +76,7 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
     monkeypatch, emulated, fits
 ):
     graph = rmat(8).graph
-    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    options = Options(method="leiden", seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     assert sum(level.vertices == graph.n_vertices for level in one.levels) == 3
     copied = list[tuple[int, int]]()
@@ -100,7 +99,7 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
 
 def test_ranks_with_and_without_devices_resume_each_other(monkeypatch, emulated, tmp_path):
     graph = KINDS["lfr"]()
-    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    options = Options(method="leiden", seed=3, device="cuda", threads=1)
     on_cpus = replace(options, device="cpu")
     one = detect(CpuEngine(on_cpus, ignore), graph, on_cpus, ignore)
     for first, second in ((options, on_cpus), (on_cpus, options)):
@@ -122,7 +121,7 @@ def test_ranks_through_nccl(
     ranks,
 ):  # fmt: skip
     graph, devices = KINDS[kind](), ("a", "b", "c")[:ranks]
-    options: Any = Options(method=method, seed=3, device="cuda", threads=1)
+    options = Options(method=method, seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     nccl = EmulatedNccl(as_bytes=kind == "lfr")
     with emulated_devices(monkeypatch, emulated, ranks) as kernels:
@@ -141,7 +140,7 @@ def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
     monkeypatch, emulated, kind, exchange
 ):
     graph, refined = KINDS[kind](), list[tuple[int, bool]]()
-    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    options = Options(method="leiden", seed=3, device="cuda", threads=1)
     plain = detect(CpuEngine(options, ignore), graph, options, ignore)
     monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
@@ -294,7 +293,7 @@ def test_connecting_ends_with_the_patience_or_the_run(monkeypatch, emulated, bro
 @pytest.mark.parametrize(("least", "most"), [(1, 9), (1 << 33, 1 << 34)])
 def test_weights_of_every_width(monkeypatch, emulated, least, most):
     graph = weighted(KINDS["lfr"](), least, most)
-    options: Any = Options(method="leiden", seed=3, device="cuda", threads=1)
+    options = Options(method="leiden", seed=3, device="cuda", threads=1)
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
     with emulated_devices(monkeypatch, emulated, 1) as kernels:
         found = on_ranks(monkeypatch, kernels, graph, options, ("a",), 2, collapse_arcs=0)

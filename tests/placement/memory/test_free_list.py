@@ -48,7 +48,7 @@ def test_giving_twice_is_an_error():
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20 * ALIGNED)), max_size=60))
 def test_blocks_never_overlap_and_everything_comes_back(steps):
     blocks = FreeList(64 * ALIGNED)
-    live: dict[int, int] = {}
+    live = {}
     for what, amount in steps:
         if what < 2 or not live:
             offset = blocks.take(amount)

@@ -14,7 +14,7 @@ from louvain_um.placement.memory.cuda_calls import kernel_stream
 @pytest.fixture
 def streams(cuda, monkeypatch):
     """Copies move real bytes; the streams that are left are counted."""
-    left: list[int] = []
+    left = []
 
     def new(flags):
         left.append(len(left) + 1)

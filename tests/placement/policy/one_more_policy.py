@@ -3,4 +3,4 @@
 from louvain_um.placement.policy import policy
 
 policy.register(policy.Policy(name="one_more", placements={"hash": "pinned"}, about="a new one"))
-policy.POLICY_NAMES = (*policy.POLICY_NAMES, "one_more")  # type: ignore[misc]
+policy.POLICY_NAMES = (*policy.POLICY_NAMES, "one_more")

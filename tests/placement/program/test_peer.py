@@ -44,8 +44,8 @@ def test_what_a_policy_keeps_on_the_host_is_read_there(policy):
     sizes = {"n_vertices": 1 << 20, "n_arcs": 40_000_000, "memory": policy, "machine": "h200"}
     for program in ((), (PROGRAM,)):
         given = {"memory": policy, "machine": "h200"} if program else sizes
-        host = lu.plan(*program, **given)  # type: ignore[arg-type]
-        beside = lu.plan(*program, **given, peer_memory="cuda:1")  # type: ignore[arg-type]
+        host = lu.plan(*program, **given)
+        beside = lu.plan(*program, **given, peer_memory="cuda:1")
         assert host.seconds == beside.seconds
         assert host.placements == beside.placements
 

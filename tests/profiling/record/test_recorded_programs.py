@@ -80,7 +80,6 @@ def test_a_recorded_program_is_simulated_under_any_policy_and_shown(tmp_path, po
     point = Point(graph="mine", policy=policy, oversubscription=50, gpu="p4000")
     row, simulation = replay(trace, point, machine)
     assert row["feasible"]
-    assert simulation is not None
     if policy == "auto":
         assert simulation.provenance["placements"]["ranks"] == "device"
     run = simulate(trace, machine, placements=simulation.provenance["placements"])

@@ -171,7 +171,7 @@ def test_iterations_told_afterwards_lie_where_they_were():
 
 def test_a_detection_is_profiled_on_the_cpu(tmp_path):
     graph = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
-    events: list[Event] = []
+    events = []
     path = tmp_path / "run.npz"
     session = profile(graph, device="cpu", observer=events.append, save_to=path)
     about = session.metadata
@@ -299,7 +299,6 @@ def test_a_run_killed_after_a_second_leaves_a_session(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE
     ) as child:
-        assert child.stdout is not None
         child.stdout.readline()
         until = time.monotonic() + 20
         while not path.exists() and time.monotonic() < until:

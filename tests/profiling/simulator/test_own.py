@@ -23,12 +23,12 @@ MIB = 1 << 20
 
 
 @eviction
-def own_driver(blocks, head, keep):  # type: ignore[no-untyped-def]
+def own_driver(blocks, head, keep):
     return head if head != keep else blocks[head, c.NEXT]
 
 
 @eviction
-def own_lru(blocks, head, keep):  # type: ignore[no-untyped-def]
+def own_lru(blocks, head, keep):
     best, block = -1, head
     while block >= 0:
         older = best < 0 or blocks[block, c.LAST_USE] < blocks[best, c.LAST_USE]
@@ -39,24 +39,24 @@ def own_lru(blocks, head, keep):  # type: ignore[no-untyped-def]
 
 
 @eviction
-def beside_the_point(blocks, head, keep):  # type: ignore[no-untyped-def]
+def beside_the_point(blocks, head, keep):
     return len(blocks)
 
 
 @eviction
-def raising(blocks, head, keep):  # type: ignore[no-untyped-def]
+def raising(blocks, head, keep):
     if head >= 0:
         raise ValueError("no")
     return -1
 
 
 @prefetcher
-def nothing(pages, faulted, low, high, bring):  # type: ignore[no-untyped-def]
+def nothing(pages, faulted, low, high, bring):
     pass
 
 
 @prefetcher
-def everything(pages, faulted, low, high, bring):  # type: ignore[no-untyped-def]
+def everything(pages, faulted, low, high, bring):
     bring[:] = 1
 
 
@@ -75,7 +75,7 @@ def trace(seed=0):
 
 
 def totals(driver):
-    found: list[list[int]] = simulate(trace(), capacity=16 * MIB, driver=driver).by_array.tolist()
+    found = simulate(trace(), capacity=16 * MIB, driver=driver).by_array.tolist()
     return found
 
 
@@ -111,7 +111,7 @@ def test_unknown_names_are_refused():
         Driver(access_counters=-1)
 
     @eviction
-    def not_compiled(blocks, head, keep):  # type: ignore[no-untyped-def]
+    def not_compiled(blocks, head, keep):
         return {"a": object()}
 
     with pytest.raises(OptionError, match="not_compiled"):
@@ -140,10 +140,10 @@ def test_access_counters_bring_what_is_read_over_the_bus():
     gather = Launch(touches=Touches.of(0, np.arange(0, 512), Access.GATHER))
     steps = (gather,) * 4
     settings = {"capacity": 64 * MIB, "placements": {"a": "accessed_by"}}
-    never = simulate(Trace((data,), steps), **settings)  # type: ignore[arg-type]
+    never = simulate(Trace((data,), steps), **settings)
     assert never.bytes_to_device == 0
     assert never.total("remote_accesses") == 4 * 512
-    counted = simulate(Trace((data,), steps), driver=Driver(access_counters=1024), **settings)  # type: ignore[arg-type]
+    counted = simulate(Trace((data,), steps), driver=Driver(access_counters=1024), **settings)
     assert counted.bytes_to_device == counted.total("bytes_in_counted") == 2 * MIB
     assert counted.total("remote_accesses") == 2 * 512
     moved = counted.events.where(Kind.HTOD)

@@ -128,7 +128,6 @@ def test_freed_arrays_are_no_longer_resident(policy, most):
     trace = Trace((kept, brief, made), (*scans, Free(array=2), Free(array=1), scans[0]))
     run = simulate(trace, "p4000", policy=policy, capacity=64 * MIB)
     curves = over_time.resident(SessionAnalysis(session_of(trace, run, policy=policy)))
-    assert curves is not None
     assert list(curves.values) == ["graph"]
     # Pages of `made` are first touched on the device, unless it is allocated there.
     assert curves.values["graph"].max() == pytest.approx(most, rel=0.05)
@@ -142,7 +141,6 @@ def test_pages_first_touched_on_the_device_are_resident_there():
         run = simulate(Trace((made,), (write,)), "p4000", capacity=capacity)
         assert run.bytes_to_device == 0
         found = over_time.resident(SessionAnalysis(session_of(run.trace, run)))
-        assert found is not None
         assert found.values["scratch"].max() <= held
         assert found.values["scratch"][-1] == pytest.approx(held, rel=0.3)
         assert "not counted" not in found.evidence

@@ -35,7 +35,7 @@ def test_compression_keeps_every_touch_and_its_order(rows):
     plain = Touches.runs(array_, pages, 1, np.array(ways, np.uint8))
     packed = plain.compressed() if rows else plain
     assert len(packed) <= len(plain)
-    merged: list[tuple[int, int, int, int]] = []
+    merged = []
     for a, p, w, m in unrolled(plain):
         if merged and merged[-1][:3] == (a, p, w):
             merged[-1] = (a, p, w, merged[-1][3] + m)

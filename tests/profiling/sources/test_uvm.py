@@ -223,7 +223,6 @@ def test_the_source_brings_everything_in_and_lets_go(monkeypatch):
     source.totals.trackers[0].control[:8].view(np.int64)[0] = PAGE
     source.stop()
     table = source.drain(last=True)
-    assert table is not None
     assert table.total(Kind.HTOD) == PAGE
     assert source.lost() == ""
     assert source.about()["driver_totals"] == {
@@ -243,7 +242,6 @@ def test_of_two_address_spaces_both_are_heard(monkeypatch):
     source.totals.trackers[1].control[:8].view(np.int64)[0] = PAGE
     source.stop()
     table = source.drain(last=True)
-    assert table is not None
     assert table.total(Kind.HTOD) == PAGE
     assert source.lost() == ""
 

@@ -1,5 +1,3 @@
-from typing import Any
-
 import networkx as nx
 import pytest
 
@@ -64,7 +62,7 @@ def test_a_folder_keeps_programs_beside_graphs(tmp_path):
 
 
 def test_graphs_and_algorithms_are_swept_by_the_same_call(tmp_path):
-    options: dict[str, Any] = {"policies": "base", "budgets": "100%", "machine": "p4000"}
+    options = {"policies": "base", "budgets": "100%", "machine": "p4000"}
     graph = nx.karate_club_graph()
     one = lu.sweep(graph, **options, folder=tmp_path / "kept")
     assert (tmp_path / "kept" / "report.html").exists()

@@ -93,11 +93,11 @@ class Browser:
 
     def send(self, method, **params):
         self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        message = {"id": self._number, "method": method, "params": params}
         if self._session:
             message["sessionId"] = self._session
         os.write(self.out, json.dumps(message).encode() + b"\0")
-        answers: list[dict[str, Any]] = []
+        answers = []
         number = self._number
         self.until(lambda: any(a["id"] == number for a in answers), answers)
         answer = next(a for a in answers if a["id"] == number)

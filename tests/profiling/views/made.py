@@ -1,7 +1,5 @@
 """Sessions made up: every number in them is known."""
 
-from typing import Any
-
 import numpy as np
 
 from louvain_um.profiling import Session
@@ -32,7 +30,7 @@ def lifetimes():
     for name, group, nbytes, level in ARRAYS:
         found.append(
             Lifetime(name=name, group=group, address=address, nbytes=nbytes, start_ns=0,
-                     end_ns=100 * MS, level=level)  # type: ignore[arg-type]
+                     end_ns=100 * MS, level=level)
         )  # fmt: skip
         address += -(-nbytes // BLOCK) * BLOCK
     return tuple(found)
@@ -42,7 +40,7 @@ def phases():
     found = []
     for name, level, start, end in PHASES:
         size = {"vertices": 1000, "arcs": 5000} if level == 0 else {}
-        span: dict[str, Any] = {"phase": name, "level": level, **size}
+        span = {"phase": name, "level": level, **size}
         found.append(PhaseSpan(iteration=-1, start_ns=start * MS, end_ns=end * MS, **span))
         if name == "move":
             step = (end - start) * MS // 2
@@ -56,7 +54,7 @@ def phases():
 
 def paged_run(times=3, **metadata):
     """Return a run whose targets come block by block, `times` over, evicted in between."""
-    rows: list[dict[str, int]] = []
+    rows = []
 
     def event(time, kind, address, **columns):
         rows.append({"time": round(time), "kind": kind, "address": address, **columns})

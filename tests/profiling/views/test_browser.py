@@ -34,7 +34,7 @@ def page(browser, tmp_path):
 
 
 def column(browser, table, at):
-    found: list[str] = browser.run(
+    found = browser.run(
         f"[...document.querySelectorAll('#{table} tbody tr')].map(r => r.cells[{at}].textContent)"
     )
     return found

@@ -36,7 +36,7 @@ def test_groups_hold_all_that_happened():
     assert rows["hash"]["bytes_to_device"] == 0
     whole = session.summary()
     for key, theirs in (("bytes_to_device",) * 2, ("gpu_faults",) * 2, ("cpu_faults",) * 2):
-        assert sum(row[key] for row in rows.values()) == whole[theirs]  # type: ignore[misc]
+        assert sum(row[key] for row in rows.values()) == whole[theirs]
 
 
 def test_arrays_and_phases_add_up_to_the_same():
@@ -145,13 +145,11 @@ def test_spreading_keeps_the_sum():
 def test_residency_never_exceeds_what_came():
     analysis = SessionAnalysis(paged_run())
     curves = over_time.resident(analysis)
-    assert curves is not None
     # Of the graph never more than all of it, and all of it at the end.
     assert curves.values["graph"].max() <= 64 * MIB
     assert curves.values["graph"][-1] == 64 * MIB
     assert curves.values["community"][-1] == 4 * MIB
     alive = over_time.allocated(analysis)
-    assert alive is not None
     assert alive.values["graph"].max() == 72 * MIB
     assert over_time.resident(SessionAnalysis(cpu_run())) is None
 
@@ -169,7 +167,6 @@ def test_arrays_alive_are_those_of_one_moment():
                        end_ns=4000 * MS)  # fmt: skip
     analysis = SessionAnalysis(Session(phases=(span,), lifetimes=(lasting, *brief)))
     alive = over_time.allocated(analysis)
-    assert alive is not None
     assert sum(values.max() for values in alive.values.values()) == 3 * MIB
     assert alive.values["scratch"][0] == MIB  # what lived shorter than a step still shows
     assert not alive.values["scratch"][2:].any()

@@ -16,12 +16,7 @@ from louvain_um.profiling.views.html import payload, render, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.pages import (
-    Axis,
-    Layer,
-    migrations,
-    rebin,
-)
+from louvain_um.profiling.views.session.pages import Axis, Layer, migrations, rebin
 from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run, sweep_rows
 
 
@@ -75,7 +70,7 @@ def test_without_jinja_the_remedy_is_named(monkeypatch, tmp_path):
     def refuse(name, *rest, **more):
         if name.startswith("louvain_um.profiling.views.html.page"):
             raise ImportError("no", name="jinja2")
-        return real(name, *rest, **more)  # type: ignore[arg-type]
+        return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(LouvainUmError, match=r"louvain-um\[report\]"):
@@ -87,7 +82,6 @@ def test_an_event_lies_in_the_rows_of_its_bytes():
     analysis = SessionAnalysis(paged_run(times=1))
     axis = Axis.of(analysis, rows=42 * 2, columns=10)
     found = migrations(analysis, axis)
-    assert found is not None
     stripe = axis.stripes[0]
     assert stripe.name == "targets.0"
     sums = found.values.sum(axis=1)[stripe.first : stripe.first + stripe.rows]
@@ -116,7 +110,6 @@ def test_a_cell_is_a_byte():
     assert (coded & 15).tolist() == [[0, 1, 1, 15]]
     half = halved(layer(values, np.array([[0, 1, 2, 3]], np.uint8)))
     assert half.values.tolist() == [[1e-3, 5.0 + 1e12]]
-    assert half.kinds is not None
     assert half.kinds.tolist() == [[1, 3]]
 
 
@@ -126,7 +119,6 @@ def test_maps_never_take_more_than_their_room(monkeypatch):
     monkeypatch.setattr(payload, "layers", lambda analysis, axis: [noise, noise])
     assert len(encoded(noise)) > 500_000
     found = map_payload(SessionAnalysis(paged_run()), room=300_000)
-    assert found is not None
     assert sum(len(each["data"]) for each in found["layers"]) <= 300_000
     assert {each["columns"] for each in found["layers"]} <= {128, 256}
 

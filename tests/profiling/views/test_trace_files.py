@@ -49,7 +49,7 @@ def test_what_is_modelled_is_called_so():
 
 
 def test_slices_of_a_track_never_overlap():
-    ends: dict[tuple[int, int], float] = {}
+    ends = {}
     # Phases hold their iterations on another track.
     for event in trace(paged_run())["traceEvents"]:
         if event["ph"] == "X":

@@ -27,7 +27,7 @@ from tests.profiling.views.made import BASE, MIB, MS, lifetimes, phases
 
 
 def verdict_of(trace, machine="p4000", **options):
-    run = simulate(trace, machine, **options)  # type: ignore[arg-type]
+    run = simulate(trace, machine, **options)
     return verdict(SessionAnalysis(session_of(trace, run)))
 
 

@@ -1,7 +1,6 @@
 """The counters, on a device that is played by NumPy: what kernels do is done here, slowly."""
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,14 +38,12 @@ class Run:
 
     def __init__(self, **sizes):
         self.now = 5_000_000
-        whole: dict[str, Any] = {
+        whole = {
             "page_bytes": 4096, "bins": 8, "nbytes": 1 << 20, "seconds": 8e-3, "period": 0,
             "records": 10,
         }  # fmt: skip
         self.histogram = Histogram(
-            clock=lambda: self.now,
-            device=HostDevice(),  # type: ignore[arg-type]
-            **{**whole, **sizes},
+            clock=lambda: self.now, device=HostDevice(), **{**whole, **sizes}
         )
 
     def access(self, address, use=0, times=1, block=0):

@@ -31,10 +31,10 @@ class Others(compile.Kernels):
 
 
 def test_others_serve_the_engine_in_their_context_alone(monkeypatch):
-    own: list[Any] = []
+    own = []
     monkeypatch.setattr(compile.Kernels, "get", lambda self, *a, **o: own.append(a[:3]))
     others, elsewhere = Others(), Others()
-    kernel: Any = object()
+    kernel = object()
 
     def ask():
         compile.kernels.get("move", "move", "u32, u32")
