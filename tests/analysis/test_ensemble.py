@@ -174,6 +174,7 @@ def test_graphs_of_networkx_are_read_as_their_objective_takes_them(objective):
     arcs = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (2, 3)]
     graph = nx.DiGraph(arcs) if objective == "directed" else nx.Graph(arcs)
     if objective == "signed":
+        nx.set_edge_attributes(graph, 1, "weight")
         graph[2][3]["weight"] = -1
     found = lu.ensemble(graph, runs=2, objective=objective, device="cpu")
     assert len(found.consensus) == 2
