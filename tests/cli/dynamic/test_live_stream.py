@@ -18,8 +18,8 @@ from louvain_um.cli import app
 from louvain_um.cli.commands import stream as command
 from louvain_um.dynamic import arriving
 from louvain_um.dynamic.streams import read_stream
+from tests.cli.dynamic.conftest import tables
 
-TABLES = ("communities", "events", "history")
 OPTIONS = ("--every", "50", "--window", "300")
 
 
@@ -41,12 +41,6 @@ LINES = edge_lines()
 def run(text, folder, *options):
     arguments = ["stream", "-", "-o", str(folder), *map(str, options)]
     return CliRunner().invoke(app, arguments, input=text, catch_exceptions=False)
-
-
-def tables(folder):
-    found = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
-    found["history"] = found["history"].drop(columns="seconds")
-    return found
 
 
 def same(one, other):

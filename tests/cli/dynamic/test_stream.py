@@ -13,8 +13,7 @@ from louvain_um.cli import app
 from louvain_um.cli.commands import stream as stream_command
 from louvain_um.core.atomic_files import OwnFolder
 from louvain_um.dynamic.tracking.stream_folder import StreamFolder
-
-TABLES = ("communities", "events", "history")
+from tests.cli.dynamic.conftest import tables
 
 
 @pytest.fixture
@@ -39,12 +38,6 @@ def timed(tmp_path):
 
 def run(*arguments):
     return CliRunner().invoke(app, ["stream", *map(str, arguments)], catch_exceptions=False)
-
-
-def tables(folder):
-    found = {name: pd.read_csv(folder / f"{name}.csv") for name in TABLES}
-    found["history"] = found["history"].drop(columns="seconds")
-    return found
 
 
 def test_tables_hold_the_communities_as_they_change(timed, tmp_path):
