@@ -69,14 +69,6 @@ def test_marrow_pushes_what_was_written():
     assert 0 < len(store.push()) <= 2 * (2 + max(g.view().ends - g.view().begins) // 8)
 
 
-def test_graphvine_chooses_its_blocks_by_the_first_edges():
-    g = DynamicGraph(BASE, store="vine")
-    assert g._store.width == round(float(np.diff(BASE.offsets).mean()))
-    g = DynamicGraph(100, store="vine")
-    g.apply(insert=(np.arange(50), np.arange(50) + 50))
-    assert g._store.width == 1
-
-
 @pytest.mark.parametrize("queueing", ["s", "va", "vl"])
 @pytest.mark.parametrize("by_chunk", [False, True])
 def test_an_ouroboros_heap_gives_pages_that_do_not_overlap(queueing, by_chunk):

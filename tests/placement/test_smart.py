@@ -18,15 +18,6 @@ ONCE = {"stream": MANY}
 OFTEN = {"gather": 100 * MANY}
 
 
-def test_what_is_used_once_and_comes_back_stays_where_it_is():
-    assert is_host_resident(MANY, "u4", Work(touches=ONCE, copies=2), H200, GIB)
-    assert not is_host_resident(MANY, "u4", Work(touches=ONCE), H200, GIB)
-
-
-def test_what_is_read_often_or_at_random_goes_to_the_device():
-    assert not is_host_resident(MANY, "u4", Work(touches=OFTEN, copies=1), H200, GIB)
-
-
 def test_computing_hides_the_bus():
     hidden = Work(touches=ONCE, computing=1.0)
     plain = Work(touches=ONCE)

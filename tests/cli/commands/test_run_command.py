@@ -4,8 +4,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from louvain_um.gpu.runtime.device import pick
-
 ALGORITHMS = {
     "bfs": ["--source", "ann"],
     "sssp": ["--source", "ann"],
@@ -46,17 +44,6 @@ def test_every_algorithm_writes_every_format(run, road, tmp_path, name, suffix):
     again = run("run", name, road, *ALGORITHMS[name], "-o", out)
     assert "--force" in again.complaint()
     assert run("run", name, road, *ALGORITHMS[name], "-o", out, "--force", "-q").code == 0
-
-
-@pytest.mark.parametrize("name", sorted(ALGORITHMS))
-def test_json_tables_have_each_key_once(run, road, tmp_path, name):
-    out = tmp_path / "out.json"
-    assert run("run", name, road, *ALGORITHMS[name], "-o", out).code == 0
-    pairs = json.loads(out.read_text(), object_pairs_hook=list)
-    keys = [key for key, _ in pairs]
-    assert len(set(keys)) == len(keys)
-    totals = {"mst": ("total_weight", 10), "triangles": ("total_triangles", 1)}
-    assert name not in totals or totals[name] in pairs
 
 
 def test_tables_name_vertices_as_the_file_does(run, road, tmp_path):
@@ -131,15 +118,6 @@ def test_an_empty_graph(run, tmp_path):
     for name in ("components", "mst", "pagerank", "triangles", "spmv"):
         done = run("run", name, path, "-o", tmp_path / f"{name}.csv")
         assert done.code == 0, (name, done.err)
-
-
-def test_memory_options_of_a_cpu_run_are_noted(run, road):
-    done = run("run", "pagerank", road, "--device", "cpu", "--device-budget", "50%", "--json")
-    assert "--memory and --device-budget were ignored" in done.err
-    assert done.json["policy"] is None
-    if pick("auto").kind == "cpu":
-        done = run("run", "pagerank", road, "--peer-memory", "cuda:1", "--json")
-        assert "--peer-memory were ignored" in done.err
 
 
 @pytest.mark.parametrize("name", ["components", "bfs", "sssp", "mst", "triangles"])

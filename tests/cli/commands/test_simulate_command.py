@@ -51,16 +51,6 @@ def test_auto_runs_where_all_can_lie_on_the_host(run, budget):
     assert auto["seconds"] <= plain["seconds"]
 
 
-def test_quiet_simulations_keep_their_table(run, source):
-    asked = ("simulate", source, "--policies", "base,device", "--oversubscription", "0,90")
-    plain, quiet = run(*asked), run(*asked, "-q")
-    assert quiet.code == 0
-    assert quiet.out == plain.out
-    assert "policy" in quiet.out
-    assert "note: " in plain.err
-    assert quiet.err == ""
-
-
 @pytest.mark.parametrize("more", [(), ("-q",), ("--json",)])
 def test_a_simulation_of_which_nothing_fits_says_what_would(run, source, tmp_path, more):
     asked = ("simulate", source, "--machine", "p4000", "--policies", "base,device", *more)

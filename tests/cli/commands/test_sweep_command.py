@@ -1,30 +1,6 @@
-import sys
-
 import pytest
 
 from tests.cli.conftest import FIELDS
-
-
-def test_without_jinja_a_sweep_has_its_tables(run, two_triangles, tmp_path, monkeypatch):
-    asked = (
-        "sweep",
-        two_triangles,
-        "-o",
-        tmp_path / "s",
-        "--policies",
-        "base",
-        "--machine",
-        "h200",
-    )
-    assert run(*asked).code == 0
-    assert (tmp_path / "s/report.html").exists()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    done = run(*asked, "--oversubscription", "0,10,20,30,50,70")
-    assert done.code == 0, done.err
-    assert "tables are in" in done.err
-    assert "louvain-um[report]" in done.err
-    assert (tmp_path / "s/results.csv").exists()
-    assert not (tmp_path / "s/report.html").exists()
 
 
 def test_a_sweep_of_which_no_run_fits_fails_and_says_what_it_needs(run, tmp_path):

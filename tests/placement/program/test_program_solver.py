@@ -57,20 +57,6 @@ def test_a_block_of_an_array_little_larger_is_a_split(beyond):
     assert device_bytes(array, found["x"]) == 2 * MIB
 
 
-def test_arrays_of_different_phases_take_turns():
-    arrays = [
-        ProgramArray(name=name, shape=16 * MIB, reads=Stream(passes=9), phases=(name,))
-        for name in ("one", "two")
-    ]
-    phases = [Phase(name="one"), Phase(name="two")]
-    found = decide(arrays, 64 * MIB, phases)
-    assert {where.on_device for where in found.values()} == {1}
-    assert held_by_phase(Program(name="p", arrays=arrays, phases=phases), found) == {
-        "one": 64 * MIB,
-        "two": 64 * MIB,
-    }
-
-
 def test_a_few_touched_pages_are_faulted_in_and_local_from_then_on():
     few = ProgramArray(name="few", shape=1 << 28, reads=Gather(1e9, share=0.01), from_host=1)
     found = decide([few], 2 << 30)

@@ -51,6 +51,10 @@ def test_accesses_without_a_phase_are_shared_by_passes():
         (lambda: ProgramArray(name="x", shape=(2, 2.5)), "shape"),
         (lambda: ProgramArray(name="x", shape=1, dtype=object), "dtype"),
         (lambda: ProgramArray(name="x", shape=1, reads=3), "Stream"),
+        (lambda: ProgramArray(name="x", shape=8, phases="run"), "x are no list of names"),
+        (lambda: ProgramArray(name="x", shape=8, phases=[None]), "x are no list of names"),
+        (lambda: Program(name="p", arrays=["x"]), "of program p are of another type"),
+        (lambda: Program(name="p", arrays=[], phases=["run"]), "of program p are of another type"),
         (lambda: Stream(passes=-1), "passes"),
         (lambda: Gather(float("nan")), "count"),
         (lambda: Phase(name="p", operations=-1), "operations"),
@@ -151,20 +155,6 @@ def test_a_fixed_policy_beyond_the_budget_is_refused_to_the_byte():
     assert error.value.needed == 12 * MIB
     assert "raise the budget to 12MiB, or let memory='auto' place" in str(error.value)
     assert error.value.largest[0] == ("both", 8 * MIB)
-
-
-@pytest.mark.parametrize("phases", ["run", 3, [["run"]], [None]])
-def test_phases_of_an_array_are_names(phases):
-    with pytest.raises(OptionError, match="phases of array x are no list of names"):
-        ProgramArray(name="x", shape=8, phases=phases)
-
-
-@pytest.mark.parametrize(
-    "parts", [{"arrays": ["x"]}, {"arrays": None}, {"arrays": [], "phases": ["run"]}]
-)
-def test_programs_are_made_of_arrays_and_phases(parts):
-    with pytest.raises(OptionError, match="of program p are of another type"):
-        Program(name="p", **parts)
 
 
 @pytest.mark.parametrize("budget", [1, "33%", "100%", "200%", None])
