@@ -39,7 +39,7 @@ class Backend:
     seeds: tuple[int, ...] = ()
     """Of runs on larger graphs; none where such a run takes minutes."""
     few: bool = False
-    """Whether a plain run takes few graphs: an emulated device is slow."""
+    """Whether it takes few kinds of graphs, so that a plain run stays short."""
     extended: bool = False
     """Whether it takes other objectives and constraints."""
     marks: tuple[str, ...] = ()
@@ -123,6 +123,7 @@ BACKENDS: Final = {
     "threads": Backend(on_threads, examples=60, seeds=(0, 3), extended=True),
     "ranks": Backend(on_ranks, examples=20, seeds=(3,)),
     "emulated": Backend(emulated, few=True),
+    "emulated, every kind": Backend(emulated, marks=("deep",)),
     "emulated, little memory": Backend(emulated_with_little_memory, marks=("deep",)),
     "emulated devices": Backend(emulated_together, marks=("deep",)),
     "emulated ranks": Backend(emulated_ranks, marks=("deep",)),

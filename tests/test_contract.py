@@ -32,10 +32,9 @@ def backend(request):
 
 
 @pytest.fixture
-def kinds(backend, request):
-    """Return graphs of every kind, or few."""
-    few = backend.few and not request.config.option.all
-    return {name: KINDS[name] for name in ("weighted", "stencil", "loops")} if few else KINDS
+def kinds(backend):
+    few = {name: KINDS[name] for name in ("weighted", "stencil", "loops")}
+    return few if backend.few else KINDS
 
 
 def differing(backend, runs):
