@@ -3,14 +3,15 @@
     python benchmarks/peers.py [--repeat 3] [--seconds 5] [--data FOLDER] [-o FILE]
     python benchmarks/peers.py lfr22 rmat22 --device cuda
 
-CPU: NetworKit, igraph, leidenalg, scikit-network and louvain-um. GPU: cuGraph (pylibcugraph,
-without data frames) and louvain-um. Every peer runs in a separate process; peers that are not
-installed are skipped with a message. Recorded are the algorithm time with the graph in the peer's
-format, on the device for GPU libraries, in at least `repeat` repetitions over at least
-`seconds`; modularity, recomputed from the labels; and peak host memory above that before the graph
-was loaded, including the peer's format. `cpu_seconds` is the time of all threads in the repetition
-with the least. `load` is the load average of the minute before: above one or two, the machine was
-busy.
+CPU: NetworKit, igraph, leidenalg, scikit-network and louvain-um with every effort. GPU: cuGraph
+(pylibcugraph, without data frames) and louvain-um. Every peer runs in a separate process; peers
+that are not installed are skipped with a message. Recorded are the algorithm time with the graph in
+the peer's format, on the device for GPU libraries, in at least `repeat` repetitions over at least
+`seconds`, at most `SLOW` seconds of them; modularity, recomputed from the labels; and peak host
+memory above that before the graph was loaded, including the peer's format. `cpu_seconds` is the
+time of all threads in the repetition with the least. `speedup` is NetworKit's time over the peer's
+on the same graph. `load` is the load average of the minute before: above one or two, the machine
+was busy.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import importlib.util
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -30,21 +32,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from common import DATA, GENERATED, host_graph, machine, save
+from common import DATA, GENERATED, host_graph, machine, save, saved
 from memory import Peak
 
 import louvain_um as lu
-from louvain_um.generators import lfr
+from louvain_um.generators import lfr, rmat
+from louvain_um.options import EFFORTS
 
 SEED = 0
-CPU_GRAPHS = ("web-NotreDame.txt.gz", "soc-Epinions1.txt.gz", "lfr-300k")
+SLOW = 2.0
+"""Seconds of all repetitions after which there are no more."""
+
+CPU_GRAPHS = ("lfr-300k", "rmat17", "web-NotreDame.txt.gz", "cells")
 GPU_GRAPHS = ("lfr22", "rmat22", "stencil150")
 
 Run = Callable[[], Any]
 """Runs once; returns labels."""
 
 
-def ours(method: str, device: str) -> Callable[[lu.Graph], Run]:
+def ours(method: str, device: str, effort: str = "default") -> Callable[[lu.Graph], Run]:
     """Return what prepares louvain-um's runs."""
 
     def prepare(graph: lu.Graph) -> Run:
@@ -53,7 +59,7 @@ def ours(method: str, device: str) -> Callable[[lu.Graph], Run]:
             from louvain_um.gpu.graph import DeviceGraph
 
             there = DeviceGraph.from_host(graph)
-        return lambda: getattr(lu, method)(there, device=device, seed=SEED).labels
+        return lambda: getattr(lu, method)(there, device=device, seed=SEED, effort=effort).labels
 
     return prepare
 
@@ -88,6 +94,16 @@ def igraph(graph: lu.Graph) -> Run:
     """Return igraph's sequential Louvain."""
     other = igraph_graph(graph)
     return lambda: other.community_multilevel().membership
+
+
+def igraph_leiden(iterations: int) -> Callable[[lu.Graph], Run]:
+    """Return what prepares igraph's sequential Leiden."""
+
+    def prepare(graph: lu.Graph) -> Run:
+        other = igraph_graph(graph)
+        return lambda: other.community_leiden("modularity", n_iterations=iterations).membership
+
+    return prepare
 
 
 def leidenalg(graph: lu.Graph) -> Run:
@@ -155,11 +171,18 @@ class Peer(NamedTuple):
 
 PEERS: dict[str, dict[str, Peer]] = {
     "cpu": {
-        "louvain-um Louvain": Peer("louvain-um", "louvain_um", ours("louvain", "cpu")),
         "NetworKit PLM": Peer("networkit", "networkit", networkit),
+        **{
+            f"louvain-um {method.capitalize()}, {effort}": Peer(
+                "louvain-um", "louvain_um", ours(method, "cpu", effort)
+            )
+            for method in ("louvain", "leiden")
+            for effort in EFFORTS
+        },
         "igraph multilevel": Peer("igraph", "igraph", igraph),
+        "igraph Leiden, 2 iterations": Peer("igraph", "igraph", igraph_leiden(2)),
+        "igraph Leiden, to convergence": Peer("igraph", "igraph", igraph_leiden(-1)),
         "scikit-network Louvain": Peer("scikit-network", "sknetwork", sknetwork),
-        "louvain-um Leiden": Peer("louvain-um", "louvain_um", ours("leiden", "cpu")),
         "leidenalg": Peer("leidenalg", "leidenalg", leidenalg),
     },
     "cuda": {
@@ -176,16 +199,17 @@ def trial(device: str, peer: str, path: str, repeat: int, least: float) -> None:
     prepare = PEERS[device][peer].prepare
     # Excludes imports and compilation; the graph is large enough to use all threads.
     rng = np.random.default_rng(0)
+    ring = lu.Graph.from_edges(np.arange(300), np.roll(np.arange(300), 1))
     warm = lu.Graph.from_edges(rng.integers(0, 9000, 60_000), rng.integers(0, 9000, 60_000))
     prepare(warm)()
+    prepare(ring)()
     with Peak() as peak:
         with np.load(path) as file:
             weights = file["weights"] if "weights" in file.files else None
             graph = lu.Graph(file["offsets"], file["targets"], weights, file["loops"])
         run = prepare(graph)
-        run()
         seconds, cpu_seconds = list[float](), list[float]()
-        while len(seconds) < repeat or sum(seconds) < least:
+        while sum(seconds) < SLOW and (len(seconds) < repeat or sum(seconds) < least):
             since, cpu_since = time.perf_counter(), time.process_time()
             labels = run()
             seconds.append(time.perf_counter() - since)
@@ -200,11 +224,25 @@ def trial(device: str, peer: str, path: str, repeat: int, least: float) -> None:
     print(json.dumps(found))
 
 
+def cells(points: int = 10_000) -> lu.Graph:
+    """Return which tetrahedra of a Delaunay triangulation of random points share a face."""
+    from scipy.spatial import Delaunay
+
+    box = np.random.default_rng(0).random((points, 3)) * [4, 1, 0.25]
+    neighbours = Delaunay(box).neighbors
+    u, v = np.repeat(np.arange(len(neighbours)), 4), neighbours.ravel()
+    return lu.Graph.from_edges(u[v > u], v[v > u], n_vertices=len(neighbours))
+
+
 def graph_of(name: str, data: Path) -> lu.Graph | None:
     """Return a graph by name; None if its file is missing."""
     if name == "lfr-300k":
-        degrees = {"min_degree": 10, "max_degree": 1000, "degree_exponent": 2.5}
+        degrees = {"min_degree": 15, "max_degree": 1000, "degree_exponent": 2.5}
         return lfr(300_000, mixing=0.3, seed=1, **degrees).graph
+    if name == "rmat17":
+        return rmat(17).graph
+    if name == "cells":
+        return cells()
     if name in GENERATED:
         return host_graph(name)
     if not (data / name).exists():
@@ -224,6 +262,18 @@ def versions(device: str) -> dict[str, str | None]:
     return found
 
 
+def with_speedups(rows: list[dict[str, Any]], peers: list[str]) -> list[dict[str, Any]]:
+    """Return rows by graph and peer, with the first peer's time over each."""
+    rows = [row for row in rows if row["peer"] in peers]
+    graphs = list(dict.fromkeys(row["graph"] for row in rows))
+    rows = sorted(rows, key=lambda row: (graphs.index(row["graph"]), peers.index(row["peer"])))
+    first = {row["graph"]: row["seconds"] for row in rows if row["peer"] == peers[0]}
+    return [
+        row | {"speedup": first[row["graph"]] / row["seconds"]} if row["graph"] in first else row
+        for row in rows
+    ]
+
+
 def main() -> None:
     """Run every peer on every graph."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -233,14 +283,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--only", default="", help="regular expression of peers; others are kept")
     parser.add_argument("--trial", nargs=2, metavar=("PEER", "GRAPH"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.trial:
         trial(asked.device, *asked.trial, asked.repeat, asked.seconds)
         return
-    peers = PEERS[asked.device]
+    peers = {
+        name: peer for name, peer in PEERS[asked.device].items() if re.search(asked.only, name)
+    }
     record: dict[str, Any] = {"machine": machine(), "versions": versions(asked.device)}
-    record["results"] = []
+    before = saved("peers", asked.device, asked.output)
+    kept = json.loads(before.read_text())["results"] if asked.only and before.exists() else []
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.graphs or (CPU_GRAPHS if asked.device == "cpu" else GPU_GRAPHS):
             graph = graph_of(name, asked.data)
@@ -262,13 +316,15 @@ def main() -> None:
                 row = {"graph": name, "vertices": graph.n_vertices, "arcs": graph.n_arcs}
                 row |= {"peer": peer, "load": load, **json.loads(done.stdout.splitlines()[-1])}
                 row["arcs_per_s"] = graph.n_arcs / row["seconds"]
-                record["results"].append(row)
+                kept = [each for each in kept if (each["graph"], each["peer"]) != (name, peer)]
+                kept.append(row)
                 print(
                     f"{name:22} {peer:24} {row['seconds']:8.3f} s "
                     f"{row['arcs_per_s'] / 1e6:9.1f} M arcs/s  Q {row['modularity']:.4f} "
                     f"{row['peak_bytes'] >> 20:6} MiB  load {load:.1f}",
                     flush=True,
                 )
+            record["results"] = with_speedups(kept, list(PEERS[asked.device]))
             save("peers", record, asked.output, asked.device)
 
 

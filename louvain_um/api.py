@@ -231,6 +231,7 @@ def _run(
 ) -> Communities:
     """Detect communities; see `run`."""
     from louvain_um.core.hierarchy import detect
+    from louvain_um.core.search import search
     from louvain_um.gpu.runtime.device import pick
 
     if clustered is not None and clustered.cluster is not None:
@@ -253,18 +254,25 @@ def _run(
         from louvain_um.core.compiled import announced
         from louvain_um.cpu.engine import CpuEngine
 
+        def on_cpu(options: Options) -> Communities:
+            return detect(CpuEngine(options, observer), graph, options, observer)
+
         with announced(observer):
-            found = detect(CpuEngine(options, observer), graph, options, observer)
+            found = search(on_cpu, options)
             return found if names is None else replace(found, vertex_names=names)
     from louvain_um.gpu.engine import GpuEngine
 
     engine: GpuEngine | None = None
+
+    def on_gpu(options: Options) -> Communities:
+        nonlocal engine
+        with GpuEngine(options, observer) as engine:
+            return detect(engine, graph, options, observer)
+
     with device_errors(chosen, lambda: getattr(engine, "plan", None)), chosen.current():
-        engine = GpuEngine(options, observer)
-        with engine:
-            refuse_high_degrees(graph)
-            found = detect(engine, graph, options, observer)
-            return found if names is None else replace(found, vertex_names=names)
+        refuse_high_degrees(graph)
+        found = search(on_gpu, options)
+        return found if names is None else replace(found, vertex_names=names)
 
 
 def graph_there(graph: Any, options: Options) -> Any:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any, Final, TypedDict, TypeVar
 
-from louvain_um.options import Budget, ObjectiveName, Options
+from louvain_um.options import Budget, Effort, ObjectiveName, Options
 
 
 class OptionValues(TypedDict, total=False):
@@ -19,6 +19,9 @@ class OptionValues(TypedDict, total=False):
     resolution: float
     threshold: float
     max_level: int | None
+    effort: Effort
+    n_iterations: int | None
+    best_of: int
     objective: ObjectiveName
     initial: Any
     fixed: Any
@@ -38,6 +41,7 @@ ELSEWHERE: Final = {
     "initial_membership": "initial",
     "is_membership_fixed": "fixed",
     "max_comm_size": "max_size",
+    "max_iter": "n_iterations",
     "n_jobs": "threads",
     "objective_function": "objective",
     "partition": "initial",
@@ -98,8 +102,6 @@ def _hint(shown: Signature, given: int, values: Collection[str]) -> str:
             continue
         if read := where_taken(["weight" if name == "weights" else name]):
             return read
-        if name in ("max_iter", "n_iterations"):
-            return "; it goes on until modularity gains no more than threshold=…"
         # Short words resemble others by chance.
         close = get_close_matches(name, shown.parameters, 1, 0.88) if len(name) > 5 else []
         known = ELSEWHERE.get(name) or (close[0] if close else None)

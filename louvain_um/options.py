@@ -34,6 +34,13 @@ COUNTS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 Method = Literal["louvain", "leiden"]
 
+Effort = Literal["fast", "default", "best"]
+
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+MOST_RUNS = 1000
+"""Maximum of `best_of`."""
+
 ObjectiveName = Literal["modularity", "cpm", "directed", "bipartite", "signed"]
 
 OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
@@ -116,6 +123,16 @@ class Options:
         starts only if the second gained more than 10,000 × threshold or `initial` is given.
     max_level : int, optional
         Maximum number of levels.
+    effort : {"fast", "default", "best"}
+        "fast" ends every level earlier, and Leiden refines in its first cycle only. "best" combines
+        several runs: it starts again from the communities on which the best result so far and a
+        new run agree, and keeps the better result; it takes about fifteen times as long.
+    n_iterations : int, optional
+        Maximum number of cycles, each of which starts from the communities of the one before, as
+        in igraph and leidenalg; -1 for as many as improve the result by more than `threshold`. By
+        default the number follows from `threshold`, as said there.
+    best_of : int
+        Number of runs, with seeds `seed`, `seed` + 1 …; the best result is kept.
     objective : {"modularity", "cpm", "directed", "bipartite", "signed"}
         What is maximised: Newman's modularity; the constant Potts model, whose γ is a density;
         or modularity of directed (Leicht and Newman), two-mode (Barber) or signed graphs (Gómez,
@@ -170,6 +187,9 @@ class Options:
     initial: Any = field(default=None, repr=False, compare=False)
     fixed: Any = field(default=None, repr=False, compare=False)
     max_size: int | None = None
+    effort: Effort = "default"
+    n_iterations: int | None = None
+    best_of: int = 1
     seed: int = 0
     device: str = "auto"
     memory: Any = "auto"
@@ -190,6 +210,13 @@ class Options:
             raise OptionError("threshold", self.threshold, "must be a number of at least 0")
         if self.max_level is not None and self.max_level < 1:
             raise OptionError("max_level", self.max_level, "must be at least 1")
+        if self.effort not in EFFORTS:
+            raise OptionError("effort", self.effort, "must be 'fast', 'default' or 'best'")
+        if self.n_iterations is not None and self.n_iterations < 1 and self.n_iterations != -1:
+            remedy = "must be at least 1, or -1 for as many as improve the result"
+            raise OptionError("n_iterations", self.n_iterations, remedy)
+        if not 1 <= self.best_of <= MOST_RUNS:
+            raise OptionError("best_of", self.best_of, f"must lie in 1 … {MOST_RUNS}")
         if self.objective not in OBJECTIVES:
             listed = ", ".join(f"'{name}'" for name in OBJECTIVES[:-1])
             remedy = f"must be {listed} or '{OBJECTIVES[-1]}'"
@@ -200,6 +227,9 @@ class Options:
             object.__setattr__(self, "max_size", min(self.max_size, 2**32))
         if not 0 <= self.seed < 2**32:
             raise OptionError("seed", self.seed, "must lie in 0 … 2^32 - 1")
+        if self.seed + self.best_of > 2**32:
+            remedy = f"must leave room for {self.best_of} seeds below 2^32"
+            raise OptionError("seed", self.seed, remedy)
         if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
             raise OptionError("threads", self.threads, f"must lie in 1 … {MAX_THREADS}")
         object.__setattr__(self, "budget", Budget.parse(self.device_budget))
@@ -239,9 +269,9 @@ class Options:
             if not is_number(value := getattr(self, name)):
                 raise OptionError(name, value, "must be a number")
             object.__setattr__(self, name, float(value))
-        for name in ("max_level", "max_size", "seed", "threads"):
+        for name in ("max_level", "max_size", "n_iterations", "best_of", "seed", "threads"):
             value = getattr(self, name)
-            if not is_whole(value) and (value is not None or name == "seed"):
+            if not is_whole(value) and (value is not None or name in ("best_of", "seed")):
                 raise OptionError(name, value, "must be a whole number")
             if value is not None:
                 object.__setattr__(self, name, int(value))

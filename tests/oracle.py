@@ -123,6 +123,8 @@ def detect(
     resolution=1.0,
     threshold=1e-7,
     max_level=None,
+    effort="default",
+    n_iterations=None,
     seed=0,
     objective="modularity",
     initial=None,
@@ -141,7 +143,7 @@ def detect(
         return number_by_size(found), levels
     best = value_of(net, found, aim)
     start = found
-    for cycle in range(rules.CYCLES[method]):
+    for cycle in range(rules.cycles(method, effort, n_iterations)):
         before = best
         level, reached, path = net, start, []
         while max_level is None or len(levels) < max_level:
@@ -149,18 +151,16 @@ def detect(
             # Communities to start from are refined even if no single vertex leaves them.
             forced = method == "leiden" and aim.start is not None and not path and cycle == 0
             labels, iterations, visited, gain = move(
-                level, reached, aim, seed, cycle, len(path), alone
+                level, reached, aim, seed, cycle, len(path), alone, effort=effort
             )
-            if (
-                not forced
-                and levels
-                and rules.as_modularity(gain) <= threshold * rules.min_gain_factor(cycle, len(path))
-            ):
+            factor = 1 if n_iterations is not None else rules.min_gain_factor(cycle, len(path))
+            if not forced and levels and rules.as_modularity(gain) <= threshold * factor:
                 break
             parts = labels
             if method == "leiden":
                 skewed = max(map(len, net.neighbours)) ** 2 > arcs_of(net)
-                if path and skewed and arcs_of(level) > rules.MOST_KEPT * arcs_of(net):
+                most = path and skewed and arcs_of(level) > rules.MOST_KEPT * arcs_of(net)
+                if most or rules.keeps_whole(cycle, effort):
                     parts = split(level, labels)
                 else:
                     parts = refine(level, labels, aim, seed, cycle)
@@ -187,14 +187,26 @@ def detect(
         for numbers in reversed(path):
             found = [found[number] for number in numbers]
         start = found
-        least = threshold * rules.cycle_gain_factor(cycle, aim.start is not None)
+        given = aim.start is not None or n_iterations is not None
+        least = threshold * rules.cycle_gain_factor(cycle, given)
         stop = (best - before) / unit <= least
         if stop or (max_level is not None and len(levels) >= max_level):
             break
     return number_by_size(found), levels
 
 
-def move(net, start, aim, seed, cycle, number, alone, first=None, sub_rounds=rules.SUB_ROUNDS):
+def move(
+    net,
+    start,
+    aim,
+    seed,
+    cycle,
+    number,
+    alone,
+    first=None,
+    sub_rounds=rules.SUB_ROUNDS,
+    effort="default",
+):
     """Sweep until the gain dries up; return labels, sweeps, arcs visited and all gains.
 
     Only vertices of `first` decide in the first sweep; all without it.
@@ -281,7 +293,7 @@ def move(net, start, aim, seed, cycle, number, alone, first=None, sub_rounds=rul
         gains += gain
         if not rules.prunes(alone, iteration):
             active = set(net.vertices)
-        if moves == 0 or rules.is_last_sweep(number, iteration, gain, before):
+        if moves == 0 or rules.is_last_sweep(number, iteration, gain, before, effort):
             break
         before = gain
     return labels, iteration + 1, visited, gains

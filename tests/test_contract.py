@@ -68,6 +68,8 @@ ORACLES = (
     "resolution",
     "max_level",
     "threshold",
+    "effort",
+    "n_iterations",
     "objective",
     "initial",
     "fixed",
@@ -109,6 +111,9 @@ def test_options(backend, kinds, method):
         {"resolution": 4.0, "seed": 2**32 - 1},
         {"max_level": 1},
         {"threshold": 1e-2, "seed": 7},
+        {"effort": "fast"},
+        {"n_iterations": 1},
+        {"n_iterations": -1},
     ]
     runs = [
         (kind, KINDS[kind](), Options(method=method, **each))
@@ -145,9 +150,38 @@ def test_objectives_and_constraints(backend, method):
     assert not differing(backend, runs)
 
 
+SEVERAL = [
+    "cpu",
+    "threads",
+    "ranks",
+    *(pytest.param(x, marks=pytest.mark.gpu) for x in ("gpu", "gpu ranks")),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", SEVERAL)
+def test_the_best_of_some_seeds_is_kept(name, method):
+    graph = KINDS["rmat"]()
+    runs = [on_cpu(graph, Options(method=method, seed=seed)) for seed in (3, 4, 5)]
+    best = max(runs, key=lambda run: run.value)
+    found = available(name).detect(graph, Options(method=method, seed=3, best_of=3))
+    assert_equal(found, best)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", [each for each in SEVERAL if "ranks" not in str(each)])
+def test_best_effort_is_the_same_everywhere_and_no_worse(name, method):
+    for kind in ("rmat", "weighted"):
+        graph, options = KINDS[kind](), Options(method=method, effort="best", seed=3)
+        found = available(name).detect(graph, options)
+        assert_equal(found, on_cpu(graph, options))
+        assert found.value >= on_cpu(graph, Options(method=method, n_iterations=3, seed=3)).value
+        assert found.value == modularity(graph, found)
+
+
 @pytest.mark.parametrize("name", ["ranks", pytest.param("gpu ranks", marks=pytest.mark.gpu)])
 def test_ranks_refuse_other_objectives_and_constraints(name):
-    for graph, options in EXTENDED.values():
+    for graph, options in [*EXTENDED.values(), (KINDS["rmat"], {"effort": "best"})]:
         with pytest.raises((OptionError, GraphError)):
             available(name).detect(graph(), Options(**options))
 
@@ -164,6 +198,8 @@ def test_random_graphs_and_options(backend, method, times):
         resolution=st.sampled_from([0.05, 0.3, 1.0, 1.7]),
         max_level=st.sampled_from([None, None, 1, 2]),
         threshold=st.sampled_from([1e-7, 1e-7, 0.0, 1e-3, 1.0]),
+        effort=st.sampled_from(["default", "default", "fast"]),
+        n_iterations=st.sampled_from([None, None, 1, 4, -1]),
         most_kept=st.sampled_from([rules.MOST_KEPT, 0.3]),
     )
     def check(data, most_kept, **options):

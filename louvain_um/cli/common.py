@@ -146,6 +146,45 @@ class Method(StrEnum):
     leiden = "leiden"
 
 
+class Effort(StrEnum):
+    """How long to search."""
+
+    fast = "fast"
+    default = "default"
+    best = "best"
+
+
+EffortOption = Annotated[
+    Effort,
+    typer.Option(
+        "--effort",
+        help="How long to search: fast ends every level earlier; best combines several runs, "
+        "which takes about fifteen times as long.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Iterations = Annotated[
+    int | None,
+    typer.Option(
+        "--n-iterations",
+        metavar="N",
+        help="Cycles, each from the communities of the one before; -1: until nothing improves.  "
+        "[default: by --threshold]",
+        show_default=False,
+        rich_help_panel=SEARCH,
+    ),
+]
+BestOf = Annotated[
+    int,
+    typer.Option(
+        "--best-of",
+        metavar="K",
+        help="Number of seeds, of which the best result is kept.",
+        rich_help_panel=SEARCH,
+    ),
+]
+
+
 class OnLoss(StrEnum):
     """What to do when a worker is lost."""
 

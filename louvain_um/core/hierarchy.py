@@ -184,7 +184,8 @@ class Run:
 
     def gained_enough(self, moved: MoveStats, cycle: int, number: int) -> bool:
         """Whether a move phase gained enough for aggregation to follow."""
-        factor = rules.min_gain_factor(cycle, number)
+        given = self.options.n_iterations is not None
+        factor = 1 if given else rules.min_gain_factor(cycle, number)
         if self.renews:
             factor = rules.RENEWAL_FACTOR
         return rules.as_modularity(moved.gain) > self.options.threshold * factor
@@ -197,6 +198,8 @@ class Run:
         leiden = self.options.method == "leiden"
         if leiden and number > 0 and (self.skewed or self.renews):
             level.whole = arcs > rules.MOST_KEPT * self.input_arcs
+        if leiden and rules.keeps_whole(cycle, self.options.effort):
+            level.whole = True
         moved: MoveStats = watch.run("move", engine.move, level, **where)
         enough = moved.moves > 0 and (not self.levels or self.gained_enough(moved, cycle, number))
         self.joins = not enough and self.may_join(level)
@@ -235,13 +238,15 @@ def detect(engine: Engine[Any], graph: Any, options: Options, observer: Observer
     """Run the level loop of Louvain or Leiden on an engine, in cycles."""
     run = Run(engine, options, Stopwatch(observer))
     level = run.watch.run("load", engine.load, graph)
-    given = engine.problem.start is not None
-    if options.method == "leiden" and given:
+    if options.method == "leiden" and engine.problem.start is not None:
         engine.split_disconnected(level)
     run.best = run.quality(level)[0]
     path = [level]
     maps, coarse_labels = list[NDArray[np.uint32]](), list[NDArray[np.uint32]]()
-    cycles = rules.CYCLES[options.method] if run.objective.total else 0
+    # Whoever sets a number of cycles gets them as long as they improve the result.
+    given = engine.problem.start is not None or options.n_iterations is not None
+    cycles = rules.cycles(options.method, options.effort, options.n_iterations)
+    cycles = cycles if run.objective.total else 0
     for number in range(cycles):
         if number:
             level = engine.restart(path)

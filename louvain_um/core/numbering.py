@@ -54,6 +54,29 @@ def members(labels: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.u
     return starts, vertices
 
 
+def agreement(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the communities that two partitions have in common, by their smallest members."""
+    starts, vertices = members(one)
+    common = np.empty(len(one), np.uint32)
+    size = int(other.max()) + 1 if len(other) else 0
+    _intersect(starts, vertices, other, np.full(size, UNSEEN, np.uint32), common)
+    return common
+
+
+@kernel()
+def _intersect(starts, vertices, other, last, common):
+    """Name each vertex by the first of its community with its other label; `last` has UNSEEN."""
+    first = np.empty(len(last), np.uint32)
+    for c in range(len(starts) - 1):
+        for i in range(starts[c], starts[c + 1]):
+            v = vertices[i]
+            label = other[v]
+            if last[label] != c:
+                last[label] = c
+                first[label] = v
+            common[v] = first[label]
+
+
 @kernel()
 def _count(labels, sizes):
     for v in range(len(labels)):

@@ -51,6 +51,11 @@ def seed_salt(seed: int) -> int:
     return (seed + FIRST_STREAM) * SEED_STEP & MASK
 
 
+def seed_of_part(seed: int, number: int) -> int:
+    """Return the seed of one of the runs that a seed combines."""
+    return mix32(seed + number * SEED_STEP)
+
+
 def salt(cycle: int, iteration: int, seed: int) -> int:
     """Return the value xored into a vertex id to find its sub-round in a sweep."""
     return mix32((cycle << 16) + iteration + seed_salt(seed))
@@ -63,6 +68,23 @@ def bucket(vertex: int, salt_: int, sub_rounds: int = SUB_ROUNDS) -> int:
 
 CYCLES: Final = {"louvain": 2, "leiden": 3}
 """Number of cycles of the level loop; each but the first starts from the previous result."""
+
+FAST_CYCLES: Final = 2
+MOST_CYCLES: Final = 1000
+"""Cycles with effort="fast", and cycles after which even ``n_iterations=-1`` ends."""
+
+
+def keeps_whole(cycle: int, effort: str) -> bool:
+    """Return whether Leiden's levels are split into connected communities instead of refined."""
+    return effort == "fast" and cycle > 0
+
+
+def cycles(method: str, effort: str, n_iterations: int | None) -> int:
+    """Return the maximum number of cycles of a run."""
+    if n_iterations is not None:
+        return n_iterations if n_iterations > 0 else MOST_CYCLES
+    return FAST_CYCLES if effort == "fast" else CYCLES[method]
+
 
 MAX_ITERATIONS: Final = 100
 """Maximum number of sweeps per level: simultaneous moves could undo each other forever."""
@@ -89,12 +111,16 @@ less; modularity stays the same.
 """
 
 
-def is_last_sweep(level: int, iteration: int, gain: int, before: int) -> bool:
+def is_last_sweep(
+    level: int, iteration: int, gain: int, before: int, effort: str = "default"
+) -> bool:
     """Return whether a sweep is its level's last, from its gain and that of the sweep before."""
-    return gain < tolerance(level) or (iteration >= MIN_SWEEPS and gain >= before)
+    return gain < tolerance(level, effort) or (iteration >= MIN_SWEEPS and gain >= before)
 
 
-FIRST_TOLERANCE: Final = 1e-3
+FIRST_TOLERANCE: Final = {"fast": 3e-3, "default": 1e-3, "best": 1e-3}
+"""Tolerance of level 0 by effort."""
+
 TOLERANCE_STEP: Final = 0.3
 """Ratio of a level's tolerance to that of the level before.
 
@@ -103,9 +129,9 @@ sweeps (54 for 70) and hence fewer launches.
 """
 
 
-def tolerance(level: int) -> int:
+def tolerance(level: int, effort: str = "default") -> int:
     """Return the gain, in units of 2⁻⁵⁰, below which an iteration of `level` is the last."""
-    return round(FIRST_TOLERANCE * TOLERANCE_STEP**level * 2.0**GAIN_BITS)
+    return round(FIRST_TOLERANCE[effort] * TOLERANCE_STEP**level * 2.0**GAIN_BITS)
 
 
 NEW_CYCLE_FACTOR: Final = 100

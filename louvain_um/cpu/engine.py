@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core import parallel, rules
+from louvain_um.core import parallel
 from louvain_um.core.community_sums import add_masses, sum_of_squares
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.core.hierarchy import MoveStats
@@ -129,8 +129,7 @@ class CpuEngine:
             self.components(level)
             return
         phase = refine.RefinePhase(self.host, level)
-        for r in range(rules.SUB_ROUNDS):
-            phase.apply(phase.decide(r))
+        phase.run()
         refined = phase.parts.refined
         self.host.show("refine", level, queue=phase.queue, starts=phase.starts, refined=refined)
         phase.close()

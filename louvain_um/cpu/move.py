@@ -436,7 +436,9 @@ class MovePhase:
         self.iteration += 1
         self.done = (
             moves == 0
-            or rules.is_last_sweep(level.number, iteration, gain, self.before)
+            or rules.is_last_sweep(
+                level.number, iteration, gain, self.before, self.host.options.effort
+            )
             or self.iteration == rules.MAX_ITERATIONS
         )
         self.before = gain

@@ -17,9 +17,10 @@ import numpy as np
 
 from louvain_um.core import parallel, rules
 from louvain_um.core.compiled import kernel
-from louvain_um.core.intrinsics import atomic_add
-from louvain_um.core.parallel import take
+from louvain_um.core.intrinsics import atomic_add, atomic_load
+from louvain_um.core.parallel import claim, finish, wait
 from louvain_um.core.rules import SUB_ROUNDS
+from louvain_um.cpu import move
 from louvain_um.cpu.hash_table import (
     EMPTY,
     PREFETCHED,
@@ -30,11 +31,8 @@ from louvain_um.cpu.hash_table import (
     of_thread,
 )
 from louvain_um.cpu.level import I64, U32, CpuLevel, Host
-from louvain_um.cpu.move import enqueue
+from louvain_um.cpu.move import claim_size, enqueue
 from louvain_um.cpu.rule import ACTIVE, bucket, rule_of, wins_tie
-
-CLAIMED = 256
-"""Vertices a thread claims at a time."""
 
 
 class Parts(NamedTuple):
@@ -54,6 +52,16 @@ class Joins(NamedTuple):
     vertices: U32
     targets: U32
     weights: I64
+
+
+class Rounds(NamedTuple):
+    """The vertices by sub-round, the claims of threads, and the joins of each sub-round."""
+
+    queue: U32
+    starts: I64
+    salt: np.uint32
+    progress: I64
+    counts: I64
 
 
 class SecondMasses(NamedTuple):
@@ -99,84 +107,119 @@ def well_connected_by_both(external, total, community_total, rate, sub, communit
 
 
 @kernel()
-def decide(t, threads, rows, parts, tables, sub_round, joins, rule, second):
-    """List which single vertices join which sub-community."""
+def decide(rows, parts, table, rounds, joins, rule, second, sub_round, begin, end):
+    """List which single vertices of queue[begin:end] join which sub-community."""
     begins, ends, targets, weights, degrees, _ = rows
     labels, totals, refined, sub_totals, sub_sizes, external_weight = parts
-    queue, first, last, salt, number, claim = sub_round
+    queue, starts, salt, _, counts = rounds
     joined, joined_to, joined_weights = joins
     rate, _, seed = rule
     weighted = len(weights) > 0
-    table = of_thread(Table(*tables), t)
     keys, sums, used, names, loads = table
-    while True:
-        begin = first + take(claim, CLAIMED)
-        if begin >= last:
-            break
-        for i in range(begin, min(begin + CLAIMED, last)):
-            fetch_row(begins, targets, queue[min(i + PREFETCHED, last - 1)])
-            v = np.int64(queue[i])
-            low, high = begins[v], ends[v]
-            degree, community_total = degrees[v], totals[labels[v]]
-            if low == high or refined[v] != v or sub_sizes[v] != 1:
+    for i in range(begin, end):
+        fetch_row(begins, targets, queue[min(i + PREFETCHED, end - 1)])
+        v = np.int64(queue[i])
+        low, high = begins[v], ends[v]
+        degree, community_total = degrees[v], totals[labels[v]]
+        if low == high or refined[v] != v or sub_sizes[v] != 1:
+            continue
+        if second is None:
+            if not well_connected(external_weight[v], degree, community_total, rate):
+                continue
+        else:
+            if not well_connected_by_both(
+                external_weight[v], degree, community_total, rate, v, labels[v], second
+            ):
+                continue
+            second_pull = second.rate * np.float64(second.masses[v])
+        count = np.uint32(0)
+        for j in range(low, high):
+            u = targets[np.uint64(j)]
+            names[count] = refined[u]
+            if weighted:
+                loads[count] = weights[np.uint64(j)]
+            count = np.uint32(count + np.uint32(labels[u] == labels[v]))
+        n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
+        pull = rate * np.float64(degree)
+        best, best_score, best_weight = np.uint32(v), 0.0, np.int64(0)
+        for k in range(n_used):
+            slot = used[k]
+            sub, weight = keys[slot], sums[slot]
+            keys[slot] = EMPTY
+            expected = pull * np.float64(sub_totals[sub])
+            if second is not None:
+                expected -= second_pull * np.float64(second.sub_totals[sub])
+            score = np.float64(weight) - expected
+            if score < best_score or score <= 0.0:
+                continue
+            if score == best_score and not wins_tie(sub, best, seed):
+                continue
+            if sub_sizes[sub] == 1 and bucket(sub, salt, SUB_ROUNDS) == sub_round:
                 continue
             if second is None:
-                if not well_connected(external_weight[v], degree, community_total, rate):
-                    continue
+                eligible = well_connected(
+                    external_weight[sub], sub_totals[sub], community_total, rate
+                )
             else:
-                if not well_connected_by_both(
-                    external_weight[v], degree, community_total, rate, v, labels[v], second
-                ):
-                    continue
-                second_pull = second.rate * np.float64(second.masses[v])
-            count = np.uint32(0)
-            for j in range(low, high):
-                u = targets[np.uint64(j)]
-                names[count] = refined[u]
-                if weighted:
-                    loads[count] = weights[np.uint64(j)]
-                count = np.uint32(count + np.uint32(labels[u] == labels[v]))
-            n_used = add(keys, sums, used, names, loads, count, bits_for(count), 0)
-            pull = rate * np.float64(degree)
-            best, best_score, best_weight = np.uint32(v), 0.0, np.int64(0)
-            for k in range(n_used):
-                slot = used[k]
-                sub, weight = keys[slot], sums[slot]
-                keys[slot] = EMPTY
-                expected = pull * np.float64(sub_totals[sub])
-                if second is not None:
-                    expected -= second_pull * np.float64(second.sub_totals[sub])
-                score = np.float64(weight) - expected
-                if score < best_score or score <= 0.0:
-                    continue
-                if score == best_score and not wins_tie(sub, best, seed):
-                    continue
-                if sub_sizes[sub] == 1 and bucket(sub, salt, SUB_ROUNDS) == number:
-                    continue
-                if second is None:
-                    eligible = well_connected(
-                        external_weight[sub], sub_totals[sub], community_total, rate
-                    )
-                else:
-                    eligible = well_connected_by_both(
-                        external_weight[sub], sub_totals[sub], community_total, rate, sub,
-                        labels[v], second,
-                    )  # fmt: skip
-                if eligible:
-                    best, best_score, best_weight = sub, score, weight
-            if best != v:
-                at = atomic_add(claim, 1, 1)
-                joined[at] = v
-                joined_to[at] = best
-                joined_weights[at] = best_weight
+                eligible = well_connected_by_both(
+                    external_weight[sub], sub_totals[sub], community_total, rate, sub,
+                    labels[v], second,
+                )  # fmt: skip
+            if eligible:
+                best, best_score, best_weight = sub, score, weight
+        if best != v:
+            at = starts[sub_round] + atomic_add(counts, sub_round, 1)
+            joined[at] = v
+            joined_to[at] = best
+            joined_weights[at] = best_weight
+
+
+@kernel(forceinline=True)
+def decide_claimed(threads, rows, parts, table, rounds, joins, rule, second, r):
+    """Decide for the part of a sub-round that this thread claims."""
+    first, last = rounds.starts[r], rounds.starts[r + 1]
+    step = claim_size(last - first, threads)
+    begin = first + claim(rounds.progress, 2 * r, step)
+    while begin < last:
+        end = min(begin + step, last)
+        decide(rows, parts, table, rounds, joins, rule, second, r, begin, end)
+        finish(rounds.progress, 2 * r, end - begin)
+        begin = first + claim(rounds.progress, 2 * r, step)
 
 
 @kernel()
-def apply(t, threads, degrees, parts, joins, count, second):
-    """Carry out the listed joins. A vertex that joins leaves an empty sub-community behind."""
+def decide_round(t, threads, rows, parts, tables, rounds, joins, rule, second, r):
+    """Decide for the vertices of a sub-round."""
+    table = of_thread(Table(*tables), t)
+    decide_claimed(threads, rows, parts, table, Rounds(*rounds), joins, rule, second, r)
+
+
+@kernel()
+def run_rounds(t, threads, rows, parts, tables, rounds, joins, rule, second):
+    """Decide and carry out all sub-rounds; threads share the work as in a sweep of moving."""
+    table, rounds = of_thread(Table(*tables), t), Rounds(*rounds)
+    progress, degrees = rounds.progress, rows[4]
+    for r in range(SUB_ROUNDS):
+        first, last = rounds.starts[r], rounds.starts[r + 1]
+        decide_claimed(threads, rows, parts, table, rounds, joins, rule, second, r)
+        wait(progress, 2 * r, last - first)
+        last = first + atomic_load(rounds.counts, r)
+        step = claim_size(last - first, threads)
+        begin = first + claim(progress, 2 * r + 1, step)
+        while begin < last:
+            end = min(begin + step, last)
+            apply(degrees, parts, joins, begin, end, second)
+            finish(progress, 2 * r + 1, end - begin)
+            begin = first + claim(progress, 2 * r + 1, step)
+        wait(progress, 2 * r + 1, last - first)
+
+
+@kernel()
+def apply(degrees, parts, joins, begin, end, second):
+    """Carry out joins[begin:end]. A vertex that joins leaves an empty sub-community behind."""
     _, _, refined, sub_totals, sub_sizes, external_weight = parts
     joined, joined_to, joined_weights = joins
-    for i in range(count * t // threads, count * (t + 1) // threads):
+    for i in range(begin, end):
         v, target = np.int64(joined[i]), np.int64(joined_to[i])
         refined[v] = target
         sub_sizes[v] = 0
@@ -212,28 +255,34 @@ class RefinePhase:
         if len(level.second):
             masses = level.second, level.second_totals, level.second.copy()
             self.second = SecondMasses(*masses, host.problem.objective.second_rate)
-        # Numba takes plain tuples in a third of the time of records.
-        self.plain_parts, self.plain_joins = tuple(self.parts), tuple(self.joins)
-        parallel.run(start, host.threads, self.rows, self.plain_parts)
-        self.salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, host.options.seed))
+        # Threads wait for each other twice a sub-round, which takes as long as many arcs.
+        self.threads = host.threads if level.arcs >= move.SERIAL_ARCS else 1
+        parallel.run(start, self.threads, self.rows, tuple(self.parts))
+        salt = np.uint32(rules.salt(level.cycle, rules.REFINE_SWEEP, host.options.seed))
         active = np.full(n, ACTIVE, np.uint8)
-        self.starts, _ = enqueue(host, level, active, proposed, self.queue, self.salt)
-
-    def decide(self, r: int) -> int:
-        """List in `joins` which single vertices of a sub-round join which sub-community."""
-        claim = np.zeros(2, np.int64)  # vertices claimed by threads, and joins
-        sub_round = self.queue, self.starts[r], self.starts[r + 1], self.salt, r, claim
-        parallel.run(
-            decide, self.host.threads, self.rows, self.plain_parts, self.tables, sub_round,
-            self.plain_joins, self.rule, self.second,
+        self.starts, _ = enqueue(host, level, active, proposed, self.queue, salt)
+        progress, counts = np.zeros(4 * SUB_ROUNDS, np.int64), np.zeros(SUB_ROUNDS, np.int64)
+        self.rounds = Rounds(self.queue, self.starts, salt, progress, counts)
+        self.plain = (
+            self.rows, tuple(self.parts), self.tables, tuple(self.rounds), tuple(self.joins),
+            self.rule, self.second,
         )  # fmt: skip
-        return int(claim[1])
 
-    def apply(self, count: int, joins: Joins | None = None) -> None:
-        """Carry out the first of the listed joins, or of those that are given."""
-        listed = tuple(joins or self.plain_joins)
-        degrees, parts = self.level.degrees, self.plain_parts
-        parallel.run(apply, self.host.threads, degrees, parts, listed, count, self.second)
+    def run(self) -> None:
+        """Run all sub-rounds over a level whose rows all lie here."""
+        parallel.run(run_rounds, self.threads, *self.plain)
+
+    def decide(self, r: int) -> Joins:
+        """Return which single vertices of a sub-round join which sub-community."""
+        parallel.run(decide_round, self.threads, *self.plain, r)
+        joined = slice(self.starts[r], self.starts[r] + self.rounds.counts[r])
+        vertices, targets, weights = self.joins
+        return Joins(vertices[joined], targets[joined], weights[joined])
+
+    def apply(self, joins: Joins) -> None:
+        """Carry out what a sub-round decided, wherever the rows lie."""
+        parts, degrees = tuple(self.parts), self.level.degrees
+        apply(degrees, parts, tuple(joins), 0, len(joins.vertices), self.second)
 
     def close(self) -> None:
         """Leave sub-communities on the level; free the other arrays."""

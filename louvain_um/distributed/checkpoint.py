@@ -31,7 +31,15 @@ from louvain_um.options import Options
 U32 = NDArray[np.uint32]
 
 RUN: Final = "run.json"
-DECISIVE: Final = ("method", "resolution", "threshold", "max_level", "seed")
+DECISIVE: Final = (
+    "method",
+    "resolution",
+    "threshold",
+    "max_level",
+    "effort",
+    "n_iterations",
+    "seed",
+)
 """Options on which labels depend."""
 
 READING: Final = threading.Lock()

@@ -18,6 +18,7 @@ import numpy as np
 
 from louvain_um.core.hierarchy import MoveStats, detect
 from louvain_um.core.objective import Problem, problem_of
+from louvain_um.core.search import search
 from louvain_um.distributed.communicator import RankSpan, report, summary
 from louvain_um.distributed.partition import cut_by_arcs
 from louvain_um.distributed.run import refuse_extended_rule, refuse_policies
@@ -294,10 +295,12 @@ def detect_on_devices(
     refuse_extended_rule(options)
     refuse_policies(options)
     numbers = devices_of(options.device)
-    with (
-        pick(f"cuda:{numbers[0]}").current(),
-        DevicesEngine(options, observer, numbers) as engine,
-    ):
-        found = detect(engine, graph, options, observer)
-        report(observer, found.provenance)
-        return found
+
+    def on_devices(options: Options) -> Communities:
+        with DevicesEngine(options, observer, numbers) as engine:
+            found = detect(engine, graph, options, observer)
+            report(observer, found.provenance)
+            return found
+
+    with pick(f"cuda:{numbers[0]}").current():
+        return search(on_devices, options)

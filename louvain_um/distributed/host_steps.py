@@ -80,9 +80,7 @@ class HostSteps:
         weights, (first, last) = phase.parts.external_weight, level.local
         weights[:] = np.concatenate(self.ranks.allgatherv(weights[first:last]))
         for r in range(rules.SUB_ROUNDS):
-            count = phase.decide(r)
-            listed = gather_columns(self.ranks, *(column[:count] for column in phase.joins))
-            phase.apply(len(listed[0]), Joins(*listed))
+            phase.apply(Joins(*gather_columns(self.ranks, *phase.decide(r))))
         phase.close()
 
     def sum_rows(

@@ -12,6 +12,7 @@ import numpy as np
 
 from louvain_um.core.hierarchy import detect
 from louvain_um.core.objective import takes_extended_rule
+from louvain_um.core.search import search
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import Host
 from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
@@ -43,25 +44,36 @@ def detect_on_rank(
 ) -> Communities:
     """Detect communities with all ranks, each of which calls this with its own rows."""
     refuse_extended_rule(options)
+    if checkpoint is not None and options.best_of > 1:
+        problem = "a checkpoint is of one run"
+        raise OptionError("best_of", options.best_of, "drop {option} or checkpoint", problem)
     refuse_mixed_versions(ranks)
-    local = CpuEngine(options, observer, shows=False)
-    with ExitStack() as stack:
-        steps: Steps = HostSteps(local.host, ranks)
+    with ExitStack() as outer:
         if options.device == "cuda":
             refuse_high_degrees(block)
-            ranks, steps = device_steps(stack, ranks, local.host, exchange)
         parts = None if labels is None else RankParts(ranks, labels, force=force)
         if parts is not None:
-            stack.callback(parts.close)
+            outer.callback(parts.close)
         graph = join_blocks(ranks, block)
-        saved = None if checkpoint is None else Checkpoint(checkpoint, ranks, graph, options)
-        engine = RankEngine(local, steps, ranks, collapse_arcs=collapse_arcs, checkpoint=saved)
-        times = RankTimes(ranks.traffic, observer)
-        result = detect(engine, graph, options, times)
-        found = {"replayed": engine.replayed, "by_rank": times.of_all(ranks)}
-        if options.device == "cuda":
-            found["exchange"] = exchange
-        result = replace(result, vertex_names=block.names)
+
+        def on_ranks(options: Options) -> Communities:
+            local = CpuEngine(options, observer, shows=False)
+            steps: Steps = HostSteps(local.host, ranks)
+            others = ranks
+            with ExitStack() as stack:
+                if options.device == "cuda":
+                    others, steps = device_steps(stack, ranks, local.host, exchange)
+                saved = checkpoint and Checkpoint(checkpoint, others, graph, options)
+                engine = RankEngine(
+                    local, steps, others, collapse_arcs=collapse_arcs, checkpoint=saved or None
+                )
+                times = RankTimes(others.traffic, observer)
+                result = detect(engine, graph, options, times)
+                found = {"replayed": engine.replayed, "by_rank": times.of_all(others)}
+                return replace(result, provenance={**result.provenance, **found})
+
+        result = replace(search(on_ranks, options), vertex_names=block.names)
+        found: dict[str, Any] = {"exchange": exchange} if options.device == "cuda" else {}
         if parts is not None:
             found["files"] = parts.write(result, block)
         return replace(result, provenance={**result.provenance, **found})
@@ -102,6 +114,9 @@ def refuse_extended_rule(options: Options) -> None:
             remedy="detect in one process",
             problem="ranks maximise modularity only, without constraints",
         )
+    if options.effort == "best":
+        problem = "effort='best' starts from given communities, and ranks from single vertices"
+        raise OptionError("best_of", options.best_of, "pass {option}=10 instead", problem)
 
 
 def refuse_policies(options: Options) -> None:

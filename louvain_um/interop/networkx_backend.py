@@ -14,7 +14,7 @@ these take seed 0.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.interop import networkx_algorithms
@@ -69,6 +69,11 @@ ABOUT = {
     "modularity": "Exact sums, rounded once.",
 }
 
+SEARCH = dict.fromkeys(
+    ("effort", "n_iterations", "best_of", "device"), "As in `louvain_um.louvain`."
+)
+"""More parameters of functions that detect communities; other options of a run work, too."""
+
 ALGORITHMS = {
     "connected_components": "Components in the order of their first nodes.",
     "number_connected_components": "",
@@ -107,7 +112,11 @@ def get_info() -> dict[str, Any]:
         "package": "louvain_um",
         "short_summary": "Community detection in large graphs, on all cores or a GPU.",
         "functions": {
-            name: {"additional_docs": docs} for name, docs in {**ABOUT, **ALGORITHMS}.items()
+            name: {
+                "additional_docs": docs,
+                "additional_parameters": SEARCH if name in ABOUT and name != "modularity" else {},
+            }
+            for name, docs in {**ABOUT, **ALGORITHMS}.items()
         },
     }
 
@@ -161,13 +170,14 @@ def louvain_communities(
     threshold: float = 1e-7,
     max_level: int | None = None,
     seed: Any = None,
+    **search: Any,
 ) -> list[set[Any]]:
     """Return the communities as sets of nodes, largest first.
 
     With `max_level`, the partition of `louvain_partitions` at that place, as in networkx.
     """
     _check_max_level(max_level)
-    result = _detect(G, "louvain", weight, resolution, threshold, None, seed)
+    result = _detect(G, "louvain", weight, resolution, threshold, None, seed, search)
     if max_level is None:
         return _sets(G, result.labels)
     return _sets(G, result.hierarchy()[:max_level][-1])
@@ -179,12 +189,13 @@ def louvain_partitions(
     resolution: float = 1,
     threshold: float = 1e-7,
     seed: Any = None,
+    **search: Any,
 ) -> Iterator[list[set[Any]]]:
     """Yield nested partitions, finest first: those of `Communities.hierarchy`.
 
     Each is a union of the ones before, as networkx promises of a dendrogram.
     """
-    result = _detect(G, "louvain", weight, resolution, threshold, None, seed)
+    result = _detect(G, "louvain", weight, resolution, threshold, None, seed, search)
     for labels in result.hierarchy():
         yield _sets(G, labels)
 
@@ -195,10 +206,11 @@ def leiden_communities(
     resolution: float = 1,
     max_level: int | None = None,
     seed: Any = None,
+    **search: Any,
 ) -> list[set[Any]]:
     """Return the communities as sets of nodes, largest first; each is connected."""
     _check_max_level(max_level)
-    return _sets(G, _detect(G, "leiden", weight, resolution, 1e-7, max_level, seed).labels)
+    return _sets(G, _detect(G, "leiden", weight, resolution, 1e-7, max_level, seed, search).labels)
 
 
 def modularity(
@@ -247,6 +259,7 @@ def _detect(
     threshold: float,
     max_level: int | None,
     seed: Any,
+    search: Mapping[str, Any],
 ) -> Communities:
     from louvain_um.api import run
     from louvain_um.options import Options
@@ -258,6 +271,7 @@ def _detect(
         max_level=max_level,
         objective="directed" if converted.is_directed() else "modularity",
         seed=_seed(seed),
+        **search,
     )
     return run(converted.graph(weight), options)
 

@@ -197,8 +197,7 @@ def quality(
         inside, volumes = community_weights(graph, dense)
     total = graph.total_weight
     sizes = community_sizes(dense)
-    joined, parts = np.zeros(len(sizes), np.int64), sizes.copy()
-    _components(graph.offsets, graph.targets, dense, joined, parts)
+    joined, parts = connectivity(graph, dense, sizes)
     smaller = np.minimum(volumes, total - volumes)
     pairs = sizes * (sizes - 1)
     return Quality(
@@ -213,6 +212,15 @@ def quality(
         density=joined / np.maximum(pairs, 1),
         parts=parts,
     )
+
+
+def connectivity(
+    graph: Graph, labels: NDArray[np.uint32], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the arcs inside each community, one way, and its connected components."""
+    joined, parts = np.zeros(len(sizes), np.int64), sizes.copy()
+    _components(graph.offsets, graph.targets, labels, joined, parts)
+    return joined, parts
 
 
 def without_signs(graph: Graph) -> Graph:

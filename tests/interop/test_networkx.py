@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import louvain_um as lu
 from louvain_um.interop import networkx_backend as backend
 from tests.paths import ROOT
 
@@ -49,7 +50,21 @@ def test_signatures_are_networkx_own():
     for name in backend.ABOUT:
         ours = inspect.signature(getattr(backend, name)).parameters
         theirs = inspect.signature(getattr(community, name).orig_func).parameters
-        assert {n: p.default for n, p in ours.items()} == {n: p.default for n, p in theirs.items()}
+        plain = {n: p.default for n, p in ours.items() if p.kind is not p.VAR_KEYWORD}
+        assert plain == {n: p.default for n, p in theirs.items()}
+
+
+@pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities"])
+def test_more_effort_finds_no_worse_partitions(karate, name):
+    found = {
+        effort: community.modularity(
+            karate, getattr(community, name)(karate, effort=effort, **HERE)
+        )
+        for effort in ("fast", "best")
+    }
+    assert found["best"] >= found["fast"]
+    with pytest.raises(lu.OptionError, match="effort must be"):
+        getattr(community, name)(karate, effort="most", **HERE)
 
 
 @pytest.mark.parametrize("name", ["louvain_communities", "leiden_communities"])

@@ -10,6 +10,7 @@ import typer
 from louvain_um.cli import common
 from louvain_um.cli.detection import (
     check_output,
+    connection_notes,
     is_partitioned,
     read,
     show,
@@ -72,6 +73,9 @@ def detect(
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
     max_level: common.MaxLevel = None,
+    effort: common.EffortOption = common.Effort.default,
+    n_iterations: common.Iterations = None,
+    best_of: common.BestOf = 1,
     objective: common.ObjectiveOption = common.Objective.modularity,
     initial: Annotated[
         Path | None,
@@ -190,6 +194,9 @@ def detect(
         resolution=resolution,
         threshold=threshold,
         max_level=max_level,
+        effort=effort.value,
+        n_iterations=n_iterations,
+        best_of=best_of,
         objective=objective.value,
         max_size=max_size,
         seed=seed,
@@ -248,6 +255,7 @@ def detect(
     notes = (
         *loaded.notes,
         *common.ignored_memory_options(ran_on, memory, "auto", device_budget, peer_memory),
+        *connection_notes(result),
     )
     if not quiet:
         for text in notes:

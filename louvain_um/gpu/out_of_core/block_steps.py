@@ -90,7 +90,8 @@ def move_blocks(
         moved, gained = int(found["moves"][0]), int(found["gain"][0])
         moves, gain = moves + moved, gain + gained
         ended.append((moved, time.perf_counter()))
-        if moved == 0 or rules.is_last_sweep(level.number, iteration - 1, gained, before):
+        ends = rules.is_last_sweep(level.number, iteration - 1, gained, before, options.effort)
+        if moved == 0 or ends:
             break
         before = gained
         if prunes:

@@ -163,7 +163,8 @@ def move_shared(
         iteration += 1
         moves, gain = moves + moved_now, gain + gained
         ended.append((moved_now, time.perf_counter()))
-        if moved_now == 0 or rules.is_last_sweep(level.number, iteration - 1, gained, before):
+        ends = rules.is_last_sweep(level.number, iteration - 1, gained, before, options.effort)
+        if moved_now == 0 or ends:
             break
         before = gained
     for worker, _ in zip(workers, turns(shares), strict=True):

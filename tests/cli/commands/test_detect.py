@@ -44,6 +44,31 @@ def test_memory_options_ignored_on_the_cpu_are_noted(run, two_triangles, tmp_pat
     assert message not in run("detect", two_triangles, "--device", "cpu").err
 
 
+def test_disconnected_communities_are_noted(run, two_triangles, tmp_path):
+    apart, fixed = tmp_path / "apart.csv", tmp_path / "fixed.txt"
+    apart.write_text("vertex,community\nann,0\nbob,0\ncid,1\ndan,1\neve,0\nfay,0\n")
+    fixed.write_text("ann\nbob\neve\nfay\n")
+    asked = ("detect", two_triangles, "--initial", apart, "--fixed", fixed)
+    note = "not connected, the largest of"
+    done = run(*asked)
+    assert note in done.err
+    assert "--method leiden" in done.err
+    assert any(note in each for each in run(*asked, "--json").json["notes"])
+    assert note not in run("detect", two_triangles).err
+
+
+def test_effort_and_iterations_are_options(run, two_triangles):
+    for asked in (("--effort", "fast"), ("--effort", "best"), ("--n-iterations", "-1"),
+                  ("--best-of", "3")):  # fmt: skip
+        assert run("detect", two_triangles, "--json", *asked).json["communities"] == 2
+    for asked, remedy in (
+        (("--n-iterations", "0"), "--n-iterations must be at least 1, or -1"),
+        (("--best-of", "0"), "--best-of must lie in 1 … 1000"),
+        (("--best-of", "9", "--seed", str(2**32 - 2)), "--seed must leave room for 9 seeds"),
+    ):
+        assert remedy in run("detect", two_triangles, *asked).err
+
+
 def test_table_names_members(run, two_triangles):
     done = run("detect", two_triangles)
     assert done.code == 0

@@ -1,0 +1,65 @@
+"""Several runs for one result: the best of some seeds, and what `effort="best"` combines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from louvain_um.core import rules
+from louvain_um.core.numbering import agreement
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+
+Run = Callable[[Options], Communities]
+"""One detection of a graph that does not change."""
+
+COMBINED: Final = 10
+"""Runs from single vertices that `effort="best"` combines with the best result so far."""
+
+
+def search(run: Run, options: Options) -> Communities:
+    """Return the best result of the seeds of a run, the first of equals; see `Options`."""
+    if options.best_of == 1 and options.effort != "best":
+        return run(options)
+    seconds, memory = dict[str, float](), dict[str, int]()
+
+    def counted(options: Options) -> Communities:
+        found = run(options)
+        for phase, taken in found.timings.items():
+            seconds[phase] = seconds.get(phase, 0.0) + taken
+        for group, nbytes in found.memory.items():
+            memory[group] = max(memory.get(group, 0), nbytes)
+        return found
+
+    seeds = range(options.seed, options.seed + options.best_of)
+    each = (replace(options, seed=seed, best_of=1) for seed in seeds)
+    if options.effort == "best":
+        best = max((combine(counted, one) for one in each), key=value_of)
+    else:
+        best = max(map(counted, each), key=value_of)
+    return replace(best, timings=dict(seconds), memory=dict(memory))
+
+
+def combine(run: Run, options: Options) -> Communities:
+    """Return the best of results that start where the best one and a new run agree.
+
+    Communities that both have in common stay together at first; where they differ, sub-communities
+    are free to move as wholes (Ovelgönne and Geyer-Schulz 2012: core groups).
+    """
+    plain = replace(options, effort="default", n_iterations=3)
+    quick = replace(plain, effort="fast", n_iterations=2, method="louvain")
+    best = run(plain)
+    for number in range(1, COMBINED + 1):
+        seed = rules.seed_of_part(options.seed, number)
+        start = agreement(best.labels, run(replace(quick, seed=seed)).labels)
+        best = max(best, run(replace(plain, initial=start, seed=seed)), key=value_of)
+    full = replace(plain, initial=best.labels, n_iterations=options.n_iterations or -1)
+    best = max(best, run(full), key=value_of)
+    return replace(best, provenance={**best.provenance, "seed": options.seed})
+
+
+def value_of(found: Communities) -> float:
+    """Return the value of the objective."""
+    assert found.value is not None
+    return found.value
