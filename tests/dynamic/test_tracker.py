@@ -260,6 +260,18 @@ def test_options_are_checked(options):
         lu.Tracker(lu.DynamicGraph(3), **options)
 
 
+@pytest.mark.parametrize("effort", ["fast", "best"])
+def test_a_tracker_begins_with_as_much_effort_as_a_run(tmp_path, effort):
+    graph = lu.read_graph("example:les-miserables")
+    tracker = lu.Tracker(lu.DynamicGraph(graph), seed=3, effort=effort)
+    run = lu.leiden(graph, seed=3, effort=effort, device="cpu")
+    assert tracker.communities.labels.tolist() == run.labels.tolist()
+    tracker.save(tmp_path / "tracker.npz")
+    assert lu.Tracker.load(tmp_path / "tracker.npz").options.effort == effort
+    with pytest.raises(OptionError, match="effort must be"):
+        lu.Tracker(lu.DynamicGraph(graph), effort="most")
+
+
 def test_a_tracker_takes_a_dynamic_graph():
     with pytest.raises(OptionError, match="DynamicGraph"):
         lu.Tracker(lu.Graph.from_edges([0], [1]))

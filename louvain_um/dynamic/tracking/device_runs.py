@@ -9,12 +9,14 @@ import numpy as np
 
 from louvain_um.core import hierarchy
 from louvain_um.core.hierarchy import Run, Stopwatch
+from louvain_um.core.search import search
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import Report
 from louvain_um.dynamic.tracking.host_steps import FOLLOWING_CYCLE, RELEASED
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import ignore
 from louvain_um.options import Options
+from louvain_um.results.communities import Communities
 
 
 class Runs(Protocol):
@@ -38,9 +40,11 @@ class DeviceRuns:
 
         from louvain_um.gpu.engine import GpuEngine
 
-        run = self._options(options)
-        with GpuEngine(run, ignore) as engine:
-            found = hierarchy.detect(engine, graph.snapshot(), run, ignore)
+        def run(options: Options) -> Communities:
+            with GpuEngine(options, ignore) as engine:
+                return hierarchy.detect(engine, graph.snapshot(), options, ignore)
+
+        found = search(run, self._options(options))
         report.arcs_visited += sum(level.arcs_visited for level in found.levels)
         return cupy.asarray(found.labels)
 

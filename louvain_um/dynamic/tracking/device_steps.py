@@ -129,7 +129,8 @@ class DeviceSteps:
 
     def detect(self, waiting: int) -> Partition:
         """Return the communities of a run from single vertices."""
-        return self.name_labels(self.runs.detect(self.graph, self._run(waiting), self.report))
+        run = self.options.of_runs(self._run(waiting))
+        return self.name_labels(self.runs.detect(self.graph, run, self.report))
 
     def split_left(self, found: Partition) -> Partition:
         """Split the communities of those whose communities others left."""

@@ -18,7 +18,7 @@ from louvain_um.dynamic.tracking.identity import HOST, Identity, Listed, Memory
 from louvain_um.errors import OptionError
 from louvain_um.events import announcing
 from louvain_um.gpu.dynamic.follow_arrays import MOST_LISTED, MOST_PENDING
-from louvain_um.options import Options
+from louvain_um.options import Effort, Options
 
 Mode = Literal["follow", "frontier", "screening", "naive", "static"]
 MODES: Final = get_args(Mode)
@@ -38,6 +38,7 @@ class FollowOptions:
     renew: float = 0.02
     audit: float | None = 0.003
     connected: Connected = "renewal"
+    effort: Effort = "default"
     run: Options = field(default_factory=lambda: Options(method="leiden", device="cpu"))
 
     def __post_init__(self) -> None:
@@ -48,6 +49,11 @@ class FollowOptions:
             if (value := getattr(self, name)) not in values:
                 known = ", ".join(f"'{known}'" for known in values)
                 raise OptionError(name, value, f"must be one of {known}")
+        self.of_runs(self.run)  # checks the effort
+
+    def of_runs(self, run: Options) -> Options:
+        """Return the options of a run from single vertices."""
+        return replace(run, effort=self.effort)
 
     @property
     def splits_runs(self) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import hierarchy, rules
 from louvain_um.core.community_sums import add_masses, sum_of_squares
+from louvain_um.core.search import search
 from louvain_um.cpu.dynamic import follow, inherit
 from louvain_um.cpu.dynamic import split as splitting
 from louvain_um.cpu.engine import CpuEngine
@@ -32,6 +33,7 @@ from louvain_um.dynamic.tracking.identity import (
 from louvain_um.events import ignore
 from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
+from louvain_um.results.communities import Communities
 
 U32 = NDArray[np.uint32]
 I64 = NDArray[np.int64]
@@ -156,7 +158,7 @@ class HostSteps:
 
     def detect(self, waiting: int = 0) -> Partition:
         """Return the communities of a run from single vertices."""
-        return detect(self.view, self.options.run, self.report)
+        return detect(self.view, self.options.of_runs(self.options.run), self.report)
 
     def split_left(self, found: Partition) -> Partition:
         """Split the communities of those whose communities others left."""
@@ -344,6 +346,10 @@ def run_cycle(
 
 def detect(view: RowView, options: Options, report: Report) -> Partition:
     """Return the communities of a run from single vertices."""
-    found = hierarchy.detect(CpuEngine(options, ignore), view, options, ignore)
+
+    def run(options: Options) -> Communities:
+        return hierarchy.detect(CpuEngine(options, ignore), view, options, ignore)
+
+    found = search(run, options)
     report.arcs_visited += sum(level.arcs_visited for level in found.levels)
     return partition_of(view, found.labels)

@@ -25,7 +25,7 @@ from louvain_um.dynamic.tracking.history import ROW, History
 from louvain_um.dynamic.tracking.host_steps import HostSteps
 from louvain_um.dynamic.tracking.tracked import LazyCommunities, TrackedCommunities
 from louvain_um.errors import GraphError, OptionError
-from louvain_um.options import Method, Options
+from louvain_um.options import Effort, Method, Options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +66,8 @@ class Tracker:
     connected : {"renewal", "always"}
         Whether communities that vertices left are split after renewals only, or after every
         batch.
+    effort : {"fast", "default", "best"}
+        Of the run at the beginning and of audits; see `louvain`.
     mode : {"follow", "frontier", "screening", "naive", "static"}
         "follow" as above. The others are there to be compared with: Louvain from the communities
         before, at first with the vertices next to the change active ("frontier": Dynamic Frontier,
@@ -102,6 +104,7 @@ class Tracker:
         method: Method = "leiden",
         resolution: float = 1.0,
         connected: Connected = "renewal",
+        effort: Effort = "default",
         mode: Mode = "follow",
         threads: int | None = None,
     ) -> None:
@@ -114,7 +117,7 @@ class Tracker:
             method=method, resolution=resolution, seed=seed, device="cpu", threads=threads
         )
         self.options = FollowOptions(
-            mode=mode, renew=renew, audit=audit, connected=connected, run=run
+            mode=mode, renew=renew, audit=audit, connected=connected, effort=effort, run=run
         )
         if graph.device_store is None or mode != "follow":
             self._begin(Follower(graph, self.options, HostSteps(graph, self.options)), History())

@@ -30,7 +30,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.ids import name_array
 from louvain_um.graph.graph import Graph
-from louvain_um.options import Method, Options
+from louvain_um.options import Effort, Method, Options
 
 SCHEMA: Final = "louvain-um/tracker"
 VERSION: Final = 1
@@ -57,6 +57,7 @@ class Head:
     audit: Share | None
     connected: Connected
     method: Method
+    effort: Effort = "default"
     resolution: float
     seed: Whole
     turned: Whole
@@ -85,6 +86,7 @@ def save(tracker: Follower, history: History, path: str | Path, *, force: bool =
         audit=options.audit,
         connected=options.connected,
         method=options.run.method,
+        effort=options.effort,
         resolution=options.run.resolution,
         seed=options.run.seed,
         turned=state.turned,
@@ -171,7 +173,12 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
         threads=threads,
     )
     options = FollowOptions(
-        mode=head.mode, renew=head.renew, audit=head.audit, connected=head.connected, run=run
+        mode=head.mode,
+        renew=head.renew,
+        audit=head.audit,
+        connected=head.connected,
+        effort=head.effort,
+        run=run,
     )
     state = Followed(
         partition=dataclasses.replace(sums, names=names),
