@@ -141,6 +141,7 @@ STARTS = re.compile(r"os\.(system|popen|fork|forkpty|startfile|(posix_)?spawn\w*
 IMPORTS_BY_NAME = re.compile(r'(?:import_module|require)\("(\w+)')
 
 GOES_OUTSIDE = {
+    "louvain_um.cli.commands.warmup": {"subprocess"},
     "louvain_um.cli.startup": {"ctypes"},
     "louvain_um.core.atomic_files": {"ctypes", "fcntl"},
     "louvain_um.core.compiled": {"pickle"},

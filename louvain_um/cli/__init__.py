@@ -44,6 +44,7 @@ PANELS: Final = {
         "calibrate": "Measure a GPU and its bus in under a minute and save the profile for plans.",
     },
     "More": {
+        "warmup": "Compile all kernels now, on all cores, so that no later run has to.",
         "run": "Run a graph algorithm: `louvain-um run bfs friends.csv --source ann "
         "-o distances.csv`.",
         "stores": "Compare stores of changing graphs: rates, bytes per arc, moved bytes, "

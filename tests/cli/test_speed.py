@@ -101,3 +101,12 @@ def test_blas_can_still_be_imported():
         "import scipy.linalg.cython_blas"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_warmup_compiles_what_commands_use(run, two_triangles):
+    done = run("warmup")
+    assert done.code == 0
+    assert done.out.startswith("compiled in ")
+    done = run("detect", str(two_triangles), "--device", "cpu", "--method", "leiden")
+    assert "compiling" not in done.err
+    assert run("warmup", "--architecture", "9").code == 2

@@ -23,8 +23,8 @@ ARCHITECTURES: Final = (75, 80, TESTED, 100)
 
 UNITS: Final = [
     (source, types)
-    for source, kernels in sorted(kernel_list.CATALOGUE.items())
-    for types in dict.fromkeys(types for known in kernels.values() for types in known)
+    for source in sorted(kernel_list.CATALOGUE)
+    for types in kernel_list.types_of(source)
 ]
 """Source and types: the kernels that are compiled together, and cached as one image."""
 

@@ -1,0 +1,106 @@
+"""``louvain-um warmup``: compile kernels before they are needed, on all cores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final
+
+import typer
+
+from louvain_um.cli import common
+from louvain_um.cli.exit_codes import with_exit_code
+from louvain_um.cli.terminal import echo
+from louvain_um.errors import LouvainUmError, OptionError
+
+FILES: Final = {
+    "numbers.csv": "u,v\n1,2\n2,3\n3,1\n3,4\n",
+    "names.csv": "u,v,weight\na,b,0.5\nb,c,2\nc,a,1\nc,d,1\n",
+    "timed.csv": "u,v,time\n1,2,10\n2,3,20\n3,1,30\n3,4,40\n",
+}
+"""Small graphs whose reading and detection need the kernels of large ones."""
+
+COMMANDS: Final = (
+    "detect numbers.csv --device cpu -o numbers.labels.csv",
+    "detect names.csv --device cpu -o names.labels.csv",
+    "detect numbers.csv --device cpu --method leiden",
+    "detect names.csv --device cpu --method leiden",
+    "stream timed.csv -o changes.csv",
+    "simulate numbers.csv",
+)
+"""Commands that compile what others use. Those that need the same kernel wait for each other."""
+
+Architecture = Annotated[
+    int | None,
+    typer.Option(
+        "--architecture",
+        metavar="NN",
+        help="Compute capability to compile CUDA kernels for, such as 90; needs no GPU.  "
+        "[default: that of the GPU, if there is one]",
+        show_default=False,
+    ),
+]
+
+
+@with_exit_code
+def warmup(
+    architecture: Architecture = None, quiet: common.Quiet = False, verbose: common.Verbose = False
+) -> None:
+    """Compile all kernels now, on all cores, so that no later run has to."""
+    from louvain_um.cli.progress import counted_steps
+
+    if architecture is not None and not 50 <= architecture <= 150:
+        raise OptionError("--architecture is a compute capability without its point, such as 90")
+    since = time.perf_counter()
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, text in FILES.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        work: list[Callable[[], object]] = [
+            partial(run, command.split(), folder) for command in COMMANDS
+        ]
+        jobs = [pool.submit(job) for job in work + images(architecture)]
+        try:
+            with counted_steps(quiet=quiet) as step:
+                step(0, len(jobs), "compiling")
+                for done, job in enumerate(as_completed(jobs), 1):
+                    job.result()
+                    step(done, len(jobs), "compiling")
+        finally:
+            pool.shutdown(cancel_futures=True)
+    if not quiet:
+        echo(f"compiled in {time.perf_counter() - since:.0f} s")
+
+
+def run(command: Sequence[str], folder: str) -> None:
+    """Run a command of this program in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "louvain_um", *command, "--quiet"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise LouvainUmError(f"louvain-um {' '.join(command)} failed: {done.stderr.strip()}")
+
+
+def images(architecture: int | None) -> list[Callable[[], object]]:
+    """Return what compiles each CUDA source with each of its types, for a device or none."""
+    from louvain_um.gpu.runtime import compile_cache, device, kernel_list
+
+    if architecture is None:
+        chosen = device.pick()
+        if chosen.kind == "cpu":
+            return []
+        major, minor = device.capabilities()[chosen.index]
+        architecture = 10 * major + minor
+    target = compile_cache.target(architecture)
+    return [
+        partial(compile_cache.cached_image, source, kernel_list.together(source, types), target)
+        for source in kernel_list.CATALOGUE
+        for types in kernel_list.types_of(source)
+    ]
