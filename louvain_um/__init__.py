@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from louvain_um.algorithms.triangles import triangles
     from louvain_um.analysis.ensemble import ensemble
     from louvain_um.analysis.resolution import resolution_profile
+    from louvain_um.analysis.significance import significance
     from louvain_um.api import detect_partitioned, leiden, louvain
     from louvain_um.distributed.files.reading import read_partitioned
     from louvain_um.dynamic.graph import DynamicGraph
@@ -56,6 +57,7 @@ _HOMES = {
     "louvain_um.algorithms.triangles": ("triangles",),
     "louvain_um.analysis.ensemble": ("ensemble",),
     "louvain_um.analysis.resolution": ("resolution_profile",),
+    "louvain_um.analysis.significance": ("significance",),
     "louvain_um.api": ("detect_partitioned", "leiden", "louvain"),
     "louvain_um.dynamic.graph": ("DynamicGraph",),
     "louvain_um.dynamic.tracking.tracker": ("Tracker",),
@@ -120,6 +122,7 @@ __all__ = [
     "read_stream",
     "recording",
     "resolution_profile",
+    "significance",
     "spmv",
     "sssp",
     "sweep",

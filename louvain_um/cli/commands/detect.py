@@ -21,6 +21,7 @@ from louvain_um.cli.detection import (
 )
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.cli.terminal import echo
 from louvain_um.errors import Taken
 
 if TYPE_CHECKING:
@@ -77,6 +78,17 @@ def detect(
     n_iterations: common.Iterations = None,
     best_of: common.BestOf = 1,
     objective: common.ObjectiveOption = common.Objective.modularity,
+    random_graphs: Annotated[
+        int,
+        typer.Option(
+            "--significance",
+            metavar="N",
+            min=0,
+            help="Compare the modularity with that of N random graphs of the same degrees.  "
+            "[default: 0]",
+            show_default=False,
+        ),
+    ] = 0,
     initial: Annotated[
         Path | None,
         typer.Option(
@@ -217,6 +229,8 @@ def detect(
         force=force,
         exchange=exchange.value,
     )
+    if random_graphs and (options.objective != "modularity" or clustered.cluster is not None):
+        raise OptionError(remedy="--significance is for modularity without --cluster")
     if labels_folder is not None and output is not None:
         raise OptionError(remedy="pass -o or --labels-folder, not both")
     on_cluster = detect_on_cluster if labels_folder is None else write_on_cluster
@@ -246,6 +260,14 @@ def detect(
                 else on_cluster(clustered, loaded, options, reporter)
             )
         compiling = reporter.compiled - compiled
+        tested = None
+        if random_graphs and isinstance(result, Communities):
+            from louvain_um.analysis.significance import significance
+
+            tested = significance(
+                result, graphs=random_graphs, device=device,
+                progress=lambda done, graphs, text: reporter.step(f"{text} of {graphs}"),
+            )  # fmt: skip
         if output is not None and isinstance(result, Communities):
             reporter.step(f"writing {output}")
             with timed(seconds, "write", reporter):
@@ -264,8 +286,11 @@ def detect(
         for text in common.compiling_notes(reporter.compiled):
             print_note(text)
     if json:
-        common.print_json(summary(result, seconds, options.seed, notes))
+        tests = {} if tested is None else {"significance": tested.summary()}
+        common.print_json(summary(result, seconds, options.seed, notes) | tests)
     elif not quiet:
         show(result, graph, output, compiling, top=top, verbose=verbose)
     elif output is None:
         show_result(result, compiling, top)
+    if tested is not None and not json:
+        echo(str(tested))

@@ -1,0 +1,187 @@
+"""Whether communities are more than chance gives: the same detection on random graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.analysis.runs import Progress, seeds_of
+from louvain_um.api import run
+from louvain_um.errors import OptionError
+from louvain_um.graph.export import all_edges
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
+from louvain_um.results.quality import Quality
+
+SIMILAR: Final = 2.0
+"""Communities of random graphs are compared with one of at most so many times their volume."""
+
+CHANCE: Final = 0.05
+"""p-value above which communities are no more than chance gives."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Significance:
+    """Communities of a graph beside those of random graphs with the same degrees.
+
+    Parameters
+    ----------
+    modularity : float
+        Of the graph.
+    null : float64[graphs]
+        Modularity that the same detection finds in each random graph.
+    communities : float64[k]
+        p-value of each community: the share of communities of random graphs, of half to twice its
+        volume, that keep as large a share of their edges inside; NaN where there are none.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> r = lu.louvain(lu.read_graph("example:les-miserables"), device="cpu")
+    >>> found = lu.significance(r, graphs=20)
+    >>> bool(found.z > 2), round(found.p_value, 3), len(found.communities) == r.n_communities
+    (True, 0.048, True)
+    """
+
+    modularity: float
+    null: NDArray[np.float64]
+    communities: NDArray[np.float64]
+
+    @property
+    def z(self) -> float:
+        """Standard deviations between the modularity and the mean of random graphs."""
+        spread = float(self.null.std(ddof=1)) if len(self.null) > 1 else 0.0
+        gap = self.modularity - float(self.null.mean())
+        return gap / spread if spread else float(np.copysign(np.inf, gap)) if gap else 0.0
+
+    @property
+    def p_value(self) -> float:
+        """Share of graphs, this one included, whose modularity is at least as large."""
+        return float((1 + np.count_nonzero(self.null >= self.modularity)) / (1 + len(self.null)))
+
+    def summary(self) -> dict[str, Any]:
+        """Return what ``detect --json`` prints."""
+        return {
+            "graphs": len(self.null),
+            "mean": float(self.null.mean()),
+            "z": self.z,
+            "p_value": self.p_value,
+            "communities": [None if np.isnan(p) else p for p in self.communities.tolist()],
+        }
+
+    def __str__(self) -> str:
+        mean, graphs = float(self.null.mean()), len(self.null)
+        if self.p_value > CHANCE and graphs >= 1 / CHANCE - 1:
+            return (
+                f"modularity {self.modularity:.4f} is what random graphs of the same degrees give: "
+                f"{mean:.4f} on average of {graphs}"
+            )
+        return (
+            f"modularity {self.modularity:.4f}, against {mean:.4f} on average of {graphs} random "
+            f"graphs of the same degrees (z {self.z:.1f}, p {self.p_value:.3g})"
+        )
+
+
+def significance(
+    found: Communities,
+    *,
+    graphs: int = 100,
+    seed: int = 0,
+    progress: Progress | None = None,
+    device: str = "auto",
+) -> Significance:
+    """Compare communities with those of random graphs of the same degrees.
+
+    Parameters
+    ----------
+    found : Communities
+    graphs : int
+        Random graphs, of the configuration model; weights are drawn again among the edges.
+    seed : int
+        Of the first graph; the others follow.
+    progress : callable, optional
+        Called before each graph with those done, all graphs, and a text.
+    device : str
+        As in `louvain`.
+
+    Returns
+    -------
+    Significance
+        z-score and p-value of the modularity, and a p-value for each community.
+
+    Raises
+    ------
+    OptionError
+        The objective is not "modularity".
+    GraphError
+        The result has no graph.
+
+    References
+    ----------
+    Molloy, Reed: A critical point for random graphs with a given degree sequence, 1995.
+
+    Examples
+    --------
+    >>> import networkx as nx, louvain_um as lu
+    >>> r = lu.louvain(nx.gnm_random_graph(100, 300, seed=1), device="cpu")
+    >>> lu.significance(r, graphs=20).p_value > 0.05
+    True
+    """
+    graph = found.require_graph()
+    if found.objective != "modularity":
+        raise OptionError("objective", found.objective, "has no random graphs here; use modularity")
+    method: Any = found.method if found.method in ("louvain", "leiden") else "louvain"
+    options = Options(method=method, resolution=found.resolution, device=device)
+    null, volumes, shares = list[float](), list[Any](), list[Any]()
+    for done, each in enumerate(seeds_of(graphs, seed)):
+        if progress is not None:
+            progress(done, graphs, f"random graph {done + 1}")
+        result = run(same_degrees(graph, each), replace(options, seed=each))
+        null.append(result.modularity)
+        volume, share = _kept_inside(result.quality())
+        volumes.append(volume)
+        shares.append(share)
+    volume, share = np.concatenate(volumes), np.concatenate(shares)
+    order = np.argsort(volume, kind="stable")
+    volume, share = volume[order], share[order]
+    mine = zip(*_kept_inside(found.quality()), strict=True)
+    return Significance(
+        modularity=found.modularity,
+        null=np.array(null),
+        communities=np.array([_p_value(*each, volume, share) for each in mine]),
+    )
+
+
+def same_degrees(graph: Graph, seed: int) -> Graph:
+    """Return a random graph of the same degrees: ends of edges in random pairs, weights likewise.
+
+    Pairs that come again add up, and those with equal ends are loops, so degrees are kept exactly.
+    """
+    random = np.random.default_rng(seed)
+    u, v, weights = all_edges(graph)
+    ends = random.permutation(np.concatenate((u, v)))
+    given = np.ones(len(u)) if weights is None else random.permutation(weights)
+    return Graph.from_edges(
+        ends[: len(u)], ends[len(u) :], given, n_vertices=graph.n_vertices, duplicates="sum"
+    )
+
+
+def _kept_inside(quality: Quality) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the volume of each community, and the share of it that stays inside."""
+    volume = 2 * quality.inside + quality.cut
+    return volume, 2 * quality.inside / np.maximum(volume, np.finfo(float).tiny)
+
+
+def _p_value(
+    volume: float, share: float, volumes: NDArray[np.float64], shares: NDArray[np.float64]
+) -> float:
+    first, last = np.searchsorted(
+        volumes, (volume / SIMILAR, np.nextafter(SIMILAR * volume, np.inf))
+    )
+    if first == last:
+        return float("nan")
+    return float((1 + np.count_nonzero(shares[first:last] >= share)) / (1 + last - first))

@@ -1,0 +1,70 @@
+import networkx as nx
+import numpy as np
+import pytest
+
+import louvain_um as lu
+from louvain_um.analysis.significance import same_degrees
+
+
+def degrees(graph):
+    matrix = graph.to_scipy()
+    return np.asarray(matrix.sum(axis=1)).ravel() + matrix.diagonal()  # a loop has two ends
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_random_graphs_keep_degrees_and_weights(weighted):
+    graph = nx.gnm_random_graph(60, 200, seed=3)
+    graph.add_edge(5, 5)
+    if weighted:
+        nx.set_edge_attributes(graph, {e: k % 7 + 1 for k, e in enumerate(graph.edges)}, "weight")
+    graph = lu.as_graph(graph)
+    one, other = same_degrees(graph, 1), same_degrees(graph, 2)
+    assert (one.to_scipy() != other.to_scipy()).nnz > 0
+    assert (one.to_scipy() != same_degrees(graph, 1).to_scipy()).nnz == 0
+    assert degrees(one).sum() == degrees(graph).sum()
+    if not weighted:
+        assert np.array_equal(degrees(one), degrees(graph))
+
+
+def test_random_graphs_are_those_of_the_configuration_model():
+    graph = lu.as_graph(nx.barabasi_albert_graph(300, 3, seed=1))
+    sequence = degrees(graph).astype(int).tolist()
+    theirs = [
+        lu.louvain(nx.configuration_model(sequence, seed=k), device="cpu").modularity
+        for k in range(20)
+    ]
+    found = lu.significance(lu.louvain(graph, device="cpu"), graphs=20, device="cpu")
+    assert found.null.mean() == pytest.approx(np.mean(theirs), abs=4 * np.std(theirs) / 20**0.5)
+
+
+def test_planted_communities_are_more_than_chance_and_random_ones_are_not():
+    planted = nx.planted_partition_graph(5, 40, 0.3, 0.01, seed=1)
+    found = lu.significance(lu.louvain(planted, device="cpu"), graphs=30, device="cpu")
+    assert found.z > 10
+    assert found.p_value == pytest.approx(1 / 31)
+    assert (found.communities < 0.05).all()
+    random = lu.louvain(nx.gnm_random_graph(200, 800, seed=2), device="cpu")
+    found = lu.significance(random, graphs=30, device="cpu")
+    assert found.p_value > 0.05
+    assert "is what random graphs of the same degrees give" in str(found)
+
+
+def test_other_objectives_and_missing_graphs_are_refused(tmp_path):
+    found = lu.louvain(nx.karate_club_graph(), objective="cpm", resolution=0.1, device="cpu")
+    with pytest.raises(lu.LouvainUmError, match="has no random graphs"):
+        lu.significance(found)
+    found.save(tmp_path / "r.npz")
+    with pytest.raises(lu.GraphError, match="without its graph"):
+        lu.significance(lu.Communities.load(tmp_path / "r.npz"))
+
+
+def test_the_command_prints_a_sentence(tmp_path):
+    from typer.testing import CliRunner
+
+    from louvain_um.cli import app
+
+    nx.write_edgelist(nx.karate_club_graph(), tmp_path / "k.txt", data=False)
+    words = ["detect", str(tmp_path / "k.txt"), "--device", "cpu", "--significance", "25"]
+    assert "random graphs of the same degrees" in CliRunner().invoke(app, words).stdout
+    done = CliRunner().invoke(app, [*words, "--objective", "cpm"])
+    assert (done.exit_code, "is for modularity" in done.stderr) == (2, True)
