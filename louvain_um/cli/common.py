@@ -52,6 +52,15 @@ Window = Annotated[
         callback=lambda window: None if window == "all" else window,
     ),
 ]
+DateFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--date-format",
+        metavar="FORMAT",
+        help="How dates of timed edges are written: %d.%m.%Y.  [default: numbers or ISO 8601]",
+        show_default=False,
+    ),
+]
 Threshold = Annotated[
     float,
     typer.Option(

@@ -10,12 +10,12 @@ from typing import Any
 from typer.models import OptionInfo
 
 OPTIONS = (
-    "allow_rounding", "best_of", "bipartite", "checkpoint", "cluster", "device", "device_budget",
-    "directed", "duplicates", "effort", "every", "exchange", "fixed", "force", "format", "header",
-    "ids", "initial", "kind", "loops", "max_level", "max_size", "memory", "method", "n_iterations",
-    "objective", "on_loss", "one_based", "peer_memory", "resolution", "seed", "separator", "signed",
-    "sort", "source", "symmetrize", "target", "threads", "threshold", "time", "tracer", "trusted",
-    "weight", "weighted",
+    "allow_rounding", "best_of", "bipartite", "checkpoint", "cluster", "date_format", "device",
+    "device_budget", "directed", "duplicates", "effort", "every", "exchange", "fixed", "force",
+    "format", "header", "ids", "initial", "kind", "loops", "max_level", "max_size", "memory",
+    "method", "n_iterations", "objective", "on_loss", "one_based", "peer_memory", "resolution",
+    "seed", "separator", "signed", "sort", "source", "symmetrize", "target", "threads",
+    "threshold", "time", "tracer", "trusted", "weight", "weighted",
 )  # fmt: skip
 """Arguments that have an option of the same name."""
 

@@ -16,6 +16,7 @@ from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.live_stream import LiveStream
 from louvain_um.dynamic.streams import EdgeStream, read_stream
 from louvain_um.dynamic.timed_edges import timed_edges_of
+from louvain_um.dynamic.times import NUMBERS
 from louvain_um.dynamic.tracking.stream_folder import (
     StreamFolder,
     damaged,
@@ -25,7 +26,7 @@ from louvain_um.dynamic.tracking.stream_folder import (
 from louvain_um.dynamic.windows import Windows
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats.graph_file import decompressed
-from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.read_options import TimedOptions
 
 if TYPE_CHECKING:
     from louvain_um.cli.progress import Reporter
@@ -73,6 +74,9 @@ class Source(Protocol):
 
     def progress(self) -> str:
         """Return how many edges have been followed and how many wait."""
+
+    def written(self, time: int | float) -> int | float | str:
+        """Return a time as those of the edges are written."""
 
     def place(self) -> dict[str, Any] | None:
         """Return what it takes to go on after the last batch, besides the tracker."""
@@ -127,6 +131,10 @@ class FileSource:
     def progress(self) -> str:
         """Return how many edges have been followed and how many wait."""
         return f"{self.seen:,} of {len(self.edges):,} edges"
+
+    def written(self, time: int | float) -> int | float | str:
+        """Return a time as those of the edges are written."""
+        return self.edges.edges.time_format.text(time)
 
     def place(self) -> None:
         """Return nothing: batches are counted."""
@@ -195,6 +203,10 @@ class LiveSource:
         """Return how many edges have been followed and how many wait."""
         return f"{self.stream.backlog:,} waiting · {self.seen:,} edges"
 
+    def written(self, time: int | float) -> int | float | str:
+        """Return a time as those of the edges are written."""
+        return (self.edges.time_format or NUMBERS).text(time)
+
     def place(self) -> dict[str, Any]:
         """Return what it takes to go on."""
         return self.stream.state()
@@ -217,7 +229,7 @@ def source_of(
         title = Path(file).name
     else:
         reporter.step("waiting for edges")
-        options = ReadOptions(**columns)
+        options = TimedOptions(**columns)
         stream = arriving(options)
         if isinstance(stream, ArrivingEdges):
             if not stream.wait():

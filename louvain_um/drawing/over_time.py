@@ -57,7 +57,8 @@ class Stays:
         import pandas as pd
 
         vertices = pd.factorize(changes["vertex"])[0].astype(np.int64)
-        begins = np.searchsorted(times, changes["time"].to_numpy())
+        first = {time: batch for batch, time in reversed([*enumerate(times.tolist())])}
+        begins = changes["time"].map(first).to_numpy(np.int64)
         order = np.lexsort((begins, vertices))
         vertices, begins = vertices[order], begins[order]
         ids = changes["community"].to_numpy(np.int64)[order]

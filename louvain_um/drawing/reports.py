@@ -182,10 +182,10 @@ EPOCH_FROM: Final = 10**8
 """Times from here on are shown as dates, seconds since 1970: since March 1973."""
 
 STREAM_COLUMNS: Final[Mapping[str, Mapping[str, type]]] = {
-    "history": {"time": float, "edges": int, "communities": int, "modularity": float,
+    "history": {"time": str, "edges": int, "communities": int, "modularity": float,
                 "renewed": bool, "audit_lead": float, "seconds": float},
-    "communities": {"time": float, "vertex": str, "community": int},
-    "events": {"time": float, "kind": str},
+    "communities": {"time": str, "vertex": str, "community": int},
+    "events": {"time": str, "kind": str},
 }  # fmt: skip
 """The columns of each table that the page shows."""
 
@@ -218,9 +218,15 @@ def read_table(path: Path, types: Mapping[str, type]) -> pd.DataFrame:
             table = pd.read_csv(path, dtype=dict(types), usecols=list(types), keep_default_na=False,
                             na_values=["nan"])  # fmt: skip
         numbers = table[[name for name, kind in types.items() if kind is float]].to_numpy()
-        times = table["time"]
-        if np.isinf(numbers).any() or times.isna().any() or not times.is_monotonic_increasing:
-            raise ValueError("a number is infinite, or times do not ascend")
+        times = pd.to_numeric(table["time"], errors="coerce")
+        if times.notna().all():
+            table["time"] = times
+            if np.isinf(times).any() or not times.is_monotonic_increasing:
+                raise ValueError("a time is infinite, or times do not ascend")
+        elif times.notna().any() or table["time"].isna().any():
+            raise ValueError("some times are dates and others are not")
+        if np.isinf(numbers).any():
+            raise ValueError("a number is infinite")
     except (OSError, ValueError, OverflowError) as error:
         raise LouvainUmError(
             f"{path}: cannot be read ({first_line_of(error)}); follow the stream again with --force"
@@ -286,6 +292,8 @@ def stream_page(
 
 def show_times(times: Any) -> list[str]:
     """Return times as people write them: dates where they are seconds since 1970."""
+    if np.asarray(times).dtype.kind not in "iuf":
+        return [str(time) for time in times]
     values = np.asarray(times, float)
     if len(values) and values[0] >= EPOCH_FROM and values[-1] < 10**10:
         long = values[-1] - values[0] > 20 * 86_400

@@ -8,24 +8,27 @@ import select
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import interrupts
-from louvain_um.dynamic.edge_lines import EdgeLines
 from louvain_um.dynamic.timed_edges import (
     MOST_WEIGHT,
     PARQUET_MAGIC,
+    refuse_graphs,
     refuse_weights,
-    seconds_of,
 )
-from louvain_um.dynamic.timed_lines import Line, TimedLines, refuse_graphs
+from louvain_um.dynamic.times import NUMBERS, Line, TimeFormat, seconds_of
 from louvain_um.dynamic.windows import EdgeBlock
 from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
+from louvain_um.formats.edge_list.first_lines import sample_of
+from louvain_um.formats.edge_list.timed_lines import TimedLines
 from louvain_um.formats.graph_file import GZIP_MAGIC, GraphFile
-from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.read_options import TimedOptions
+from louvain_um.formats.reading import warn_of
 
 READ_BYTES: Final = 1 << 16
 """Bytes taken from a pipe at a time: what a pipe of Linux holds."""
@@ -98,12 +101,15 @@ class Pipe:
 class ArrivingEdges:
     """Timed edges of a pipe: lines ``u v time [w]``, whose vertices are names."""
 
-    def __init__(self, pipe: Pipe, options: ReadOptions) -> None:
+    def __init__(self, pipe: Pipe, options: TimedOptions) -> None:
         self.pipe, self.options = pipe, options
         self.file = GraphFile(io.BytesIO(), NAME)
         self.real: bool | None = None
+        self.time_format: TimeFormat | None = None
+        if options.date_format is not None:
+            self.time_format = TimeFormat(pattern=options.date_format)
         self._lines: TimedLines | None = None
-        self._sample = self._rest = b""
+        self._rest = b""
         self._line = 1
         self._last: Any = None
         self._arrived: EdgeBlock | None = None
@@ -152,66 +158,60 @@ class ArrivingEdges:
         except GraphFormatError as error:
             good = 0 if error.line is None else error.line - self._line
             if good > 0:
-                yield from self._edges(b"".join(io.BytesIO(text).readlines()[:good]))
+                yield from self._parsed(b"".join(io.BytesIO(text).readlines()[:good]))
             raise
         except GraphError as error:
             raise self.file.error(str(error)) from None
 
     def _begin(self, text: bytes) -> bytes:
         """Find out how lines are split; return the lines after comments and a header."""
+        head = GraphFile(io.BytesIO(text), NAME)
         if self._line == 1:
-            head = GraphFile(io.BytesIO(text), NAME)
             head.skip_byte_order_mark()
             head.refuse_utf16()
             refuse_graphs(head)
             head.skip_separator_line()
-            text = head.read()
-        found = EdgeLines.of(text)
-        if not found.text:
+        if sample_of(head).text:
+            self._lines = TimedLines.begin(head, replace(self.options, ids="text"))
+            self._line += self._lines.detected.lines
+        else:
             self._line += text.count(b"\n")
             return b""
-        lines = io.BytesIO(text).readlines()
-        at = found.line(0) - 1
-        self._lines = TimedLines.begin(
-            GraphFile(io.BytesIO(lines[at]), NAME), self.options, first=self._line + at
-        )
-        header = not self._lines.sample
-        self._line += at + header
-        return b"".join(lines[at + header :])
+        return head.read()
 
     def _edges(self, text: bytes) -> Iterator[EdgeBlock]:
         """Yield the edges of some whole lines, if they hold any."""
-        edges = EdgeLines.of(text).text
-        if self._lines is None or not edges:
+        sample = sample_of(GraphFile(io.BytesIO(text), NAME))
+        if self._lines is None or not sample.text:
             self._line += text.count(b"\n")
             return
-        # Each block is read behind the first edge's line: columns have its width and types.
-        known = self._sample
-        columns, line = self._lines.columns(known + text, self._line - bool(known), names=True)
-        times = seconds_of(self.file, columns["time"], line)
-        weights = columns.get("weight")
-        if not known:
-            self._sample = edges[: edges.index(b"\n") + 1]
+        if self._last is None:
+            self._take_first(self._lines, text[: sample.past[0]])
+        found = self._lines.read(GraphFile(io.BytesIO(text), NAME), self._line)
+        line, edges = found.column.line, found.edges
+        times, self.time_format = seconds_of(self.file, found.times, line, self.time_format)
+        weights = edges.w
         if weights is not None:
             refuse_weights(self.file, weights, line)
             weights = self._whole_or_real(weights, line)
-        skip = bool(known)
-        block = EdgeBlock(
-            u=columns["source"].astype(object)[skip:],
-            v=columns["target"].astype(object)[skip:],
-            times=times[skip:],
-            weights=None if weights is None else weights[skip:],
-        )
-        self._refuse_backwards(block.times, line, skip)
+        assert found.names is not None
+        names = found.names.astype(str).astype(object)
+        block = EdgeBlock(u=names[edges.u], v=names[edges.v], times=times, weights=weights)
+        self._refuse_backwards(block.times, line)
         self._line += text.count(b"\n")
         yield block
 
+    def _take_first(self, lines: TimedLines, text: bytes) -> None:
+        """Let the first edge decide how times are written and whether weights are real."""
+        first = lines.read(GraphFile(io.BytesIO(text), NAME), self._line)
+        warn_of(tuple(first.notes))
+        like = self.time_format
+        _, self.time_format = seconds_of(self.file, first.times, first.column.line, like)
+        if first.edges.w is not None:
+            self.real = first.edges.w.dtype.kind == "f"
+
     def _whole_or_real(self, weights: NDArray[Any], line: Line) -> NDArray[Any]:
         """Return weights of the type of the first one."""
-        if self.real is None:
-            assert self._lines is not None
-            first, _ = self._lines.columns(self._sample, self._line)
-            self.real = first["weight"].dtype.kind == "f"
         if self.real:
             lost = (weights >= MOST_REAL) | ((weights > 0) & (weights * REAL_SCALE < 0.5))
             if lost.any():
@@ -231,17 +231,19 @@ class ArrivingEdges:
             )
         return weights.astype(np.int64)
 
-    def _refuse_backwards(self, times: NDArray[Any], line: Line, skip: int) -> None:
-        """Raise if a time is before the one before it; `line` counts from `skip` edges before."""
+    def _refuse_backwards(self, times: NDArray[Any], line: Line) -> None:
+        """Raise if a time is before the one before it."""
         if not len(times):
             return
         before = np.concatenate([times[:1] if self._last is None else [self._last], times[:-1]])
         if (falls := times < before).any():
             at = int(np.argmax(falls))
+            shown = self.time_format or NUMBERS
+            now, last = (shown.text(each[at].item()) for each in (times, before))
             raise self.file.error(
-                f"time {times[at]} comes after {before[at]}; sort the edges first, or pass "
+                f"time {now} comes after {last}; sort the edges first, or pass "
                 "sort=True to read all of them before they are followed",
-                line(at + skip),
+                line(at),
             )
         self._last = times[-1].item()
 
@@ -255,7 +257,7 @@ def standard_input() -> io.BufferedReader:
     return io.BufferedReader(raw)
 
 
-def arriving(options: ReadOptions) -> ArrivingEdges | io.BufferedReader:
+def arriving(options: TimedOptions) -> ArrivingEdges | io.BufferedReader:
     """Return the timed edges of standard input as they arrive."""
     stream = standard_input()
     head = stream.peek(len(PARQUET_MAGIC))

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from louvain_um.dynamic.timed_edges import TimedEdges, read_timed_edges, timed_edges_in
 from louvain_um.dynamic.windows import EdgeBlock, Step, Windows
 from louvain_um.errors import GraphError, check_switch
-from louvain_um.formats.read_options import Column, ReadOptions
+from louvain_um.formats.read_options import Column, TimedOptions
+from louvain_um.formats.reading import warn_of
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.graph import DynamicGraph
@@ -49,7 +50,8 @@ class EdgeStream:
 
     def __repr__(self) -> str:
         e = self.edges
-        span = f", times {e.times[0]} … {e.times[-1]}" if len(self) else ""
+        shown = [e.time_format.text(time.item()) for time in e.times[[0, -1]]] if len(self) else []
+        span = f", times {shown[0]} … {shown[1]}" if shown else ""
         return f"EdgeStream({len(self):,} edges of {e.n_vertices:,} vertices{span})"
 
     @property
@@ -153,6 +155,8 @@ def read_stream(
     sort: bool = False,
     trusted: bool = False,
     ids: Literal["auto", "number", "text"] = "auto",
+    weighted: bool | None = None,
+    date_format: str | None = None,
 ) -> EdgeStream:
     r"""Read a timed edge list: lines ``u v time [w]``, a CSV or a Parquet table.
 
@@ -177,10 +181,20 @@ def read_stream(
     ids : {"auto", "number", "text"}
         For text: as in `read_graph`. Ids such as ``007`` are text by default, and so are all others
         then.
+    weighted : bool, optional
+        Whether to read weights; as in `read_graph`.
+    date_format : str, optional
+        How dates are written, as `datetime.strftime` takes it: ``"%d.%m.%Y"``. By default times
+        are numbers, or dates of ISO 8601.
 
     Returns
     -------
     EdgeStream
+
+    Warns
+    -----
+    GraphWarning
+        For each note on a guess that may be wrong.
 
     Raises
     ------
@@ -195,10 +209,10 @@ def read_stream(
     ...     path = pathlib.Path(folder, "calls.csv")
     ...     _ = path.write_text("caller,callee,date\nann,bob,2026-01-31\nbob,cid,2026-02-01\n")
     ...     lu.read_stream(path)
-    EdgeStream(2 edges of 3 vertices, times 1769817600 … 1769904000)
+    EdgeStream(2 edges of 3 vertices, times 2026-01-31 … 2026-02-01)
     """
     check_switch("sort", sort)
-    options = ReadOptions(
+    options = TimedOptions(
         source=source,
         target=target,
         time=time,
@@ -207,7 +221,12 @@ def read_stream(
         separator=separator,
         trusted=trusted,
         ids=ids,
+        weighted=weighted,
+        date_format=date_format,
     )
     if isinstance(path, str | os.PathLike):
-        return EdgeStream(read_timed_edges(os.fspath(path), options, sort=sort))
-    return EdgeStream(timed_edges_in(path, options, sort=sort))
+        edges = read_timed_edges(os.fspath(path), options, sort=sort)
+    else:
+        edges = timed_edges_in(path, options, sort=sort)
+    warn_of(edges.notes)
+    return EdgeStream(edges)

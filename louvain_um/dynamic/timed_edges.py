@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.dynamic.timed_lines import (
-    Columns,
-    Line,
-    TimedLines,
-    is_number,
-    places_of,
-    refuse_graphs,
-    roles_of,
-)
+from louvain_um.dynamic.times import NUMBERS, Line, TimeFormat, seconds_of
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
-from louvain_um.formats.arrow import from_arrow
+from louvain_um.formats.arrow import from_arrow, is_numeric
+from louvain_um.formats.column_roles import choose_timed, choose_weight
+from louvain_um.formats.edge_list.first_lines import is_number
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.formats.file_types import first_line_of, require
+from louvain_um.formats.edge_list.timed_lines import TimedLines
+from louvain_um.formats.file_types import SUFFIXES, first_line_of, other_content, require, suffix_of
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
 from louvain_um.formats.objects import is_example
 from louvain_um.formats.parse_errors import DECIMAL_COMMA
-from louvain_um.formats.read_options import ReadOptions
+from louvain_um.formats.read_options import TimedOptions
 from louvain_um.formats.tables import factorize, own_ids
 from louvain_um.results.display import count
 
@@ -34,9 +29,6 @@ PARQUET_MAGIC: Final = b"PAR1"
 
 MOST_WEIGHT: Final = 2**52
 """Weights must be smaller: totals are exact as doubles."""
-
-MOST_TIME: Final = 2**62
-"""Whole times must be smaller, so that the end of a step is one as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +44,10 @@ class TimedEdges:
     n_vertices : int
     names : array of length n, optional
         The vertices' names in the source; None when they are 0 … n − 1.
+    time_format : TimeFormat
+        How times are written in the source.
+    notes : tuple of str
+        What was guessed, and what was not read.
     """
 
     u: NDArray[np.uint32]
@@ -60,9 +56,11 @@ class TimedEdges:
     weights: NDArray[Any] | None
     n_vertices: int
     names: NDArray[Any] | None
+    time_format: TimeFormat = NUMBERS
+    notes: tuple[str, ...] = ()
 
 
-def read_timed_edges(path: str, options: ReadOptions, *, sort: bool) -> TimedEdges:
+def read_timed_edges(path: str, options: TimedOptions, *, sort: bool) -> TimedEdges:
     """Read a timed edge list; `louvain_um.read_stream` documents it."""
     if is_example(path):
         raise GraphError(f"{path}: examples have no times; name a file of timed edges")
@@ -70,28 +68,38 @@ def read_timed_edges(path: str, options: ReadOptions, *, sort: bool) -> TimedEdg
         return timed_edges_of(file, options, sort=sort)
 
 
-def timed_edges_of(file: GraphFile, options: ReadOptions, *, sort: bool) -> TimedEdges:
+def timed_edges_of(file: GraphFile, options: TimedOptions, *, sort: bool) -> TimedEdges:
     """Read a timed edge list to its end."""
     try:
         if file.peek(4) == PARQUET_MAGIC:
-            return _timed(file, _parquet_columns(file, options), no_line, sort=sort)
+            return _of_columns(file, _parquet_columns(file, options), options, sort=sort)
         file.skip_byte_order_mark()
         file.refuse_utf16()
         refuse_graphs(file)
         file.end_lines_with_newlines()
         file.skip_separator_line()
         lines = TimedLines.begin(file, options)
-        columns, line = lines.columns(lines.sample + file.read(), lines.first)
-        if lines.in_order and "weight" in columns:
-            refuse_swapped(file, columns["time"], columns["weight"])
-        return _timed(file, columns, line, sort=sort)
+        found = lines.read(file)
+        edges, line = found.edges, found.column.line
+        if edges.inexact is not None:
+            large = (
+                f"weight {edges.inexact.text} is 2^52 or more; write all weights in a larger unit"
+            )
+            raise file.error(large, edges.inexact.line)
+        if lines.in_order and edges.w is not None:
+            refuse_swapped(file, found.times, edges.w)
+        columns = _Columns(
+            u=edges.u, v=edges.v, times=found.times, weights=edges.w, names=found.names,
+            notes=found.notes,
+        )  # fmt: skip
+        return _timed(file, columns, options, line, sort=sort)
     except (GraphFormatError, HostMemoryError):
         raise
     except GraphError as error:
         raise file.error(str(error)) from None
 
 
-def timed_edges_in(table: Any, options: ReadOptions, *, sort: bool) -> TimedEdges:
+def timed_edges_in(table: Any, options: TimedOptions, *, sort: bool) -> TimedEdges:
     """Take timed edges from a table of pandas, Arrow or Polars."""
     arrow = require("pyarrow", "a table of timed edges")
     if hasattr(table, "to_arrow"):
@@ -105,9 +113,11 @@ def timed_edges_in(table: Any, options: ReadOptions, *, sort: bool) -> TimedEdge
     column: Callable[[int], Any]
     if hasattr(table, "iloc"):
         titles = [str(title) for title in table.columns]
+        numeric = [getattr(kind, "kind", "O") in "iuf" for kind in table.dtypes]
         column = lambda place: _arrow_column(arrow, table.iloc[:, [place]])  # noqa: E731
     elif isinstance(table, arrow.Table | arrow.RecordBatch):
         titles, column = table.schema.names, table.column
+        numeric = [is_numeric(kind) for kind in table.schema.types]
     else:
         raise GraphError(
             f"cannot read timed edges from {type(table).__name__}; pass a path, or a table of "
@@ -115,7 +125,7 @@ def timed_edges_in(table: Any, options: ReadOptions, *, sort: bool) -> TimedEdge
         )
     file = GraphFile(BytesIO(), "the table")
     try:
-        return _timed(file, _columns_of(titles, column, options), no_line, sort=sort)
+        return _of_columns(file, _columns_of(titles, numeric, column, options), options, sort=sort)
     except (GraphFormatError, HostMemoryError):
         raise
     except GraphError as error:
@@ -133,27 +143,51 @@ def _arrow_column(arrow: Any, frame: Any) -> Any:
         ) from None
 
 
-def _columns_of(titles: list[str], column: Callable[[int], Any], options: ReadOptions) -> Columns:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """The columns of timed edges; with names, ends are places among them."""
+
+    u: NDArray[Any]
+    v: NDArray[Any]
+    times: NDArray[Any]
+    weights: NDArray[Any] | None = None
+    names: NDArray[Any] | None = None
+    notes: Sequence[str] = ()
+
+
+def _columns_of(
+    titles: list[str], numeric: list[bool], column: Callable[[int], Any], options: TimedOptions
+) -> _Columns:
     """Return the columns that are read, by their role; `column` has them by their place."""
-    places = places_of(roles_of(titles, len(titles), options))
-    for place in places.values():
+    roles = choose_timed(titles, len(titles), options)
+    assert roles.time is not None
+    weight, notes = roles.weight, list[str]()
+    if weight is None:
+        others = {*range(len(titles))} - {roles.source, roles.target, roles.time}
+        names = [titles[place] for place in sorted(others)]
+        title, notes = choose_weight([n for n in names if numeric[titles.index(n)]], names, options)
+        weight = None if title is None else titles.index(title)
+    places = [roles.source, roles.target, roles.time, *([] if weight is None else [weight])]
+    for place in places:
         if titles.count(titles[place]) > 1:
             raise GraphError(f"has several columns named {titles[place]}; rename them")
-    return {role: from_arrow(column(place), titles[place]) for role, place in places.items()}
+    u, v, times, *weights = (from_arrow(column(place), titles[place]) for place in places)
+    return _Columns(u=u, v=v, times=times, weights=weights[0] if weights else None, notes=notes)
 
 
 def no_line(_: Any) -> None:
     """Return the line of an edge of a table, which has none."""
 
 
-def _parquet_columns(file: GraphFile, options: ReadOptions) -> Columns:
+def _parquet_columns(file: GraphFile, options: TimedOptions) -> _Columns:
     """Return the columns of a Parquet table that are read."""
     parquet = require("pyarrow.parquet", file.name)
     try:
         table = parquet.ParquetFile(file.seekable())
         titles = list(table.schema_arrow.names)
+        numeric = [is_numeric(kind) for kind in table.schema_arrow.types]
         return _columns_of(
-            titles, lambda place: table.read(columns=[titles[place]]).column(0), options
+            titles, numeric, lambda place: table.read(columns=[titles[place]]).column(0), options
         )
     except GraphError:
         raise
@@ -163,41 +197,63 @@ def _parquet_columns(file: GraphFile, options: ReadOptions) -> Columns:
         ) from None
 
 
-def _timed(file: GraphFile, columns: Columns, line: Line, *, sort: bool) -> TimedEdges:
-    """Check the columns and number the vertices; `line` gives the line of each edge."""
-    times = seconds_of(file, columns["time"], line)
-    weights = columns.get("weight")
-    if weights is not None:
-        refuse_weights(file, weights, line)
-    u, v = columns["source"], columns["target"]
-    numbers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
-    for ids in (u, v) if numbers else ():
-        if (negative := ids < 0).any():
-            at = int(np.argmax(negative))
-            raise file.error(f"the id {ids[at]} is negative; correct it", line(at))
-    if (falls := times[1:] < times[:-1]).any():
-        at = int(np.argmax(falls)) + 1
-        if not sort:
-            many = count(int(np.count_nonzero(falls)), "time runs", "times run")
-            raise file.error(
-                f"time {times[at]} comes after {times[at - 1]}: {many} backwards; pass sort=True "
-                "(--sort) to sort the edges",
-                line(at),
-            )
-        order = np.argsort(times, kind="stable")
-        u, v, times = u[order], v[order], times[order]
-        weights = None if weights is None else weights[order]
-    names: NDArray[Any] | None
-    if numbers:
-        u, v, n, names = number_vertices(own_ids(u), own_ids(v))
+def _of_columns(
+    file: GraphFile, columns: _Columns, options: TimedOptions, *, sort: bool
+) -> TimedEdges:
+    """Return the edges of a table's columns."""
+    u, v, names = columns.u, columns.v, None
+    if u.dtype.kind in "iu" and v.dtype.kind in "iu":
+        for ids in (u, v):
+            if (negative := ids < 0).any():
+                at = int(np.argmax(negative))
+                raise file.error(f"the id {ids[at]} is negative; correct it")
+        u, v = own_ids(u), own_ids(v)
     else:
         if "O" in (u.dtype.kind, v.dtype.kind):  # 7 is the same vertex in both columns
             u, v = (
                 ids if ids.dtype == object else ids.astype(str).astype(object) for ids in (u, v)
             )
         u, v, names = factorize(u, v)
+    return _timed(file, replace(columns, u=u, v=v, names=names), options, no_line, sort=sort)
+
+
+def _timed(
+    file: GraphFile,
+    columns: _Columns,
+    options: TimedOptions,
+    line: Line,
+    *,
+    sort: bool,
+) -> TimedEdges:
+    """Check the columns and number the vertices; `line` gives the line of each edge."""
+    like = TimeFormat(pattern=options.date_format) if options.date_format else None
+    times, time_format = seconds_of(file, columns.times, line, like)
+    u, v, weights, names = columns.u, columns.v, columns.weights, columns.names
+    if weights is not None:
+        refuse_weights(file, weights, line)
+    if (falls := times[1:] < times[:-1]).any():
+        at = int(np.argmax(falls)) + 1
+        if not sort:
+            many = count(int(np.count_nonzero(falls)), "time runs", "times run")
+            now, before = (time_format.text(times[k].item()) for k in (at, at - 1))
+            raise file.error(
+                f"time {now} comes after {before}: {many} backwards; pass sort=True (--sort) to "
+                "sort the edges",
+                line(at),
+            )
+        order = np.argsort(times, kind="stable")
+        u, v, times = u[order], v[order], times[order]
+        weights = None if weights is None else weights[order]
+    if names is not None and names.dtype.kind in "iu":
+        u, v, names = names[u], names[v], None
+    if names is None:
+        u, v, n, names = number_vertices(u, v)
+    else:
         n = len(names)
-    return TimedEdges(u=u, v=v, times=times, weights=weights, n_vertices=n, names=names)
+    return TimedEdges(
+        u=u, v=v, times=times, weights=weights, n_vertices=n, names=names,
+        time_format=time_format, notes=tuple(columns.notes),
+    )  # fmt: skip
 
 
 def refuse_swapped(file: GraphFile, times: NDArray[Any], weights: NDArray[Any]) -> None:
@@ -237,36 +293,16 @@ def refuse_weights(file: GraphFile, weights: NDArray[Any], line: Line) -> None:
         )
 
 
-def seconds_of(file: GraphFile, times: NDArray[Any], line: Line) -> NDArray[Any]:
-    """Return times as numbers; dates become seconds since 1970."""
-    if times.dtype.kind in "iu":
-        if (large := np.abs(times.astype(np.float64)) >= MOST_TIME).any():
-            at = int(np.argmax(large))
-            raise file.error(f"time {times[at]} is 2^62 or more; use a larger unit", line(at))
-        return times.astype(np.int64)
-    if times.dtype.kind == "f":
-        if not (fine := np.isfinite(times)).all():
-            at = int(np.argmin(fine))
-            raise file.error(f"time {times[at]} is not finite; correct it", line(at))
-        return times.astype(np.float64)
-    pandas = require("pandas", file.name)
-    dates = pandas.to_datetime(pandas.Series(times), errors="coerce", utc=True, format="ISO8601")
-    if (bad := dates.isna().to_numpy()).any():
-        words = bad & pandas.to_numeric(pandas.Series(times), errors="coerce").isna().to_numpy()
-        at = int(np.argmax(words if words.any() else bad))
-        if not words.any():
-            raise file.error(
-                f"time {str(times[at])!r} is a number, but the column holds text; write all times "
-                "as numbers, or all as dates",
-                line(at),
-            )
+def refuse_graphs(file: GraphFile) -> None:
+    """Raise for a file of a format for graphs, whose edges have no times, or of no edges at all."""
+    head = file.peek(64)
+    if problem := other_content(head):
+        raise file.error(problem)
+    format = SUFFIXES.get(suffix_of(file.name), "edges")
+    if head.startswith(b"%%MatrixMarket"):
+        format = "matrixmarket"
+    if format not in ("edges", "parquet"):
         raise file.error(
-            f"time {str(times[at])!r} is neither a number nor a date such as 2026-01-31; correct "
-            "it, or choose the column with time=…",
-            line(at),
+            f"a {format} file holds a graph without times; pass timed edges: lines u v time, CSV "
+            "or Parquet"
         )
-    # Microseconds reach 290,000 years; nanoseconds end in 2262.
-    micros = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]").astype(np.int64)
-    rest = micros % 1_000_000
-    seconds: NDArray[Any] = micros // 1_000_000
-    return seconds + rest / 1e6 if rest.any() else seconds

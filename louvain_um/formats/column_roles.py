@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from louvain_um.errors import Doubt, GraphError, Taken
@@ -411,6 +411,31 @@ def choose(
         ends.marker,
         ends.guessed and bool(others),
     )
+
+
+def choose_timed(
+    columns: Sequence[Any] | None,
+    width: int,
+    options: ReadOptions,
+    rows: Sequence[Sequence[str]] = (),
+    *,
+    konect: bool = False,
+) -> Roles:
+    """Return the roles of columns of timed edges: by name, or else u, v, time and weight."""
+    if columns is None and not options.names_columns:
+        if width < 3:
+            raise GraphError(f"has {width} columns; a timed edge list needs u, v and time")
+        if konect and width > 3:
+            return Roles(0, 1, weight=2, time=3)
+        weighted = width > 3 and options.weighted is not False
+        return Roles(0, 1, time=2, weight=3 if weighted else None)
+    if options.time is None:
+        known = next((title for title in columns or () if is_time(title)), None)
+        options = replace(options, time=known)
+    roles = choose(columns, width, options, rows)
+    if roles.time is None:
+        raise GraphError("has no column named time; pass time=… to choose one")
+    return roles
 
 
 def _refuse_addresses(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from louvain_um.errors import GraphError, GraphFormatError, OptionError, check_switch
@@ -108,6 +109,27 @@ class ReadOptions:
             return ""
         option = "True (--one-based)" if self.one_based else "False (--zero-based)"
         return f"ids are names, not numbers from {int(self.one_based)}; drop one_based={option}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedOptions(ReadOptions):
+    """Options of `read_stream`, which documents them."""
+
+    date_format: str | None = None
+
+    def __post_init__(self) -> None:
+        super(TimedOptions, self).__post_init__()
+        if self.date_format is None:
+            return
+        try:
+            written = datetime(2026, 1, 31).strftime(self.date_format)
+            datetime.strptime(written, self.date_format)
+            if written == self.date_format:
+                raise ValueError("no directive")
+        except (TypeError, ValueError):
+            raise OptionError(
+                "date_format", self.date_format, "must be a format of dates, such as %d.%m.%Y"
+            ) from None
 
 
 FILES = {"format", "header", "ids", "one_based", "separator", "trusted"}

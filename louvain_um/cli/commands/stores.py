@@ -69,6 +69,7 @@ def stores(
     ] = None,
     window: common.Window = None,
     sort: Annotated[bool, typer.Option("--sort", help="Sort timed streams by time.")] = False,
+    date_format: common.DateFormat = None,
     also: Annotated[
         str,
         typer.Option(
@@ -95,19 +96,20 @@ def stores(
     from louvain_um.cli.tables import console
 
     if every is None:
-        refuse_given("a comparison on graphs", {"--sort": sort})
+        refuse_given(
+            "a comparison on graphs", {"--sort": sort, "--date-format": date_format is not None}
+        )
     else:
         columns = replace(
             reading, source=None, target=None, time=None, weight=None, header=None,
-            separator=None, trusted=False, ids=IdKind.auto,
+            separator=None, trusted=False, ids=IdKind.auto, weighted=None,
         )  # fmt: skip
         refuse_given(
             "--every",
             {
                 "--batch": batch != BATCH,
                 "--steps": steps != STEPS,
-                "reading options but columns, --header, --separator, --ids and --trusted": columns
-                != DEFAULT_READING,
+                "reading options but those of tables and --trusted": columns != DEFAULT_READING,
             },
         )
     import_numba()
@@ -145,6 +147,7 @@ def stores(
                     weight=reading.weight, header=reading.header,
                     separator=expanded(reading.separator),
                     sort=sort, trusted=reading.trusted, ids=plain(reading.ids),
+                    weighted=reading.weighted, date_format=date_format,
                 )  # fmt: skip
             sources.append((graphs.name_of(source), loaded))
         with going_on(force=force):

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from louvain_um.cli import common
@@ -111,6 +112,14 @@ def stream(
         IdKind,
         typer.Option(help="Read ids as numbers or as text.", rich_help_panel=COLUMNS),
     ] = IdKind.auto,
+    weighted: Annotated[
+        bool | None,
+        typer.Option(
+            "--weighted/--unweighted", help="Whether to read weights.  [default: detected]",
+            show_default=False, rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    date_format: common.DateFormat = None,
     sort: Annotated[
         bool, typer.Option("--sort", help="Sort edges by time.", rich_help_panel=COLUMNS)
     ] = False,
@@ -143,8 +152,9 @@ def stream(
         "weight": weight,
         "separator": expanded(separator),
     }
-    if header is not None:  # it tells live streams apart
-        columns["header"] = header
+    # What is given tells live streams apart.
+    given = {"header": header, "weighted": weighted, "date_format": date_format}
+    columns |= {name: value for name, value in given.items() if value is not None}
     if ids != IdKind.auto:
         columns["ids"] = ids.value
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
@@ -220,8 +230,8 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
                 with interrupts.held():
                     whole = False
                     found = tracker.update(step.apply(tracker.graph))
-                    row = tracker.rows[-1]
-                    folder.add(step.time, edges.seen, found, row)
+                    row = {**tracker.rows[-1], "communities": communities_now(tracker)}
+                    folder.add(edges.written(step.time), edges.seen, found, row)
                     whole = True
                 inserted += 0 if step.insert is None else len(step.insert[0])
             now = clock.perf_counter()
@@ -231,13 +241,20 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
             rate = inserted / max(now - since, 1e-9)
             reporter.step(  # what matters most first: a narrow terminal cuts the rest
                 f"batch {tracker.epoch:,} · Q {tracker.modularity:.4f} · {rate:,.0f}/s · "
-                f"{edges.progress()} · {tracker.communities.n_communities:,} communities"
+                f"{edges.progress()} · {communities_now(tracker):,} communities"
             )
     except BaseException:
         if whole and tracker.epoch > followed:
             folder.save(tracker, edges.place())
         raise
     folder.save(tracker, edges.place())
+
+
+def communities_now(tracker: Tracker) -> int:
+    """Return the number of communities; vertices whose edges have left the window are none."""
+    labels = np.asarray(tracker.communities.labels)
+    there = tracker.graph.degrees[: len(labels)] > 0
+    return int(np.count_nonzero(np.bincount(labels[there])))
 
 
 def draw(folder: Path, title: str) -> str:
@@ -259,7 +276,7 @@ def summary(edges: Source, tracker: Tracker, begun: int, seconds: float) -> dict
         "vertices": tracker.graph.n_vertices,
         "batches": tracker.epoch,
         "resumed_after": begun,
-        "communities": tracker.communities.n_communities,
+        "communities": communities_now(tracker),
         "modularity": tracker.modularity,
         "renewals": sum(bool(row["renewed"]) for row in history),
         "audits": sum(row["audit_lead"] == row["audit_lead"] for row in history),

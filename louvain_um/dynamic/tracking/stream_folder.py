@@ -146,7 +146,7 @@ class StreamFolder:
 
     def add(
         self,
-        time: float,
+        time: int | float | str,
         edges: int,
         found: TrackedCommunities,
         row: Mapping[str, Any],

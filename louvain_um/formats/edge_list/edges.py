@@ -61,7 +61,9 @@ def read_numbers(file: GraphFile, line_format: LineFormat) -> EdgeList:
     line, total = line_format.first_line, 0
     buffers = threading.local()
     threads = parallel.default_threads()
-    blocks = parallel.stream(lambda data: _scan(data, line_format, buffers), file.blocks(), threads)
+    blocks = parallel.stream(
+        lambda data: _scan(data, line_format, buffers), line_format.blocks(file), threads
+    )
     for block in blocks:
         if len(block.deferred):
             assert block.w is not None

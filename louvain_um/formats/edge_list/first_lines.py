@@ -49,6 +49,7 @@ class Sample:
     names: list[str]
     comment: bytes = b""
     konect: str = ""
+    last_line: int = 0
 
 
 def sample_of(file: GraphFile) -> Sample:
@@ -67,6 +68,7 @@ def _from_head(file: GraphFile, head: bytes, complete: bool) -> Sample:
     place = 0
     for number, line in enumerate(head.splitlines(keepends=True), 1):
         place += len(line)
+        sample.last_line = number
         if not line.endswith(b"\n") and not complete:
             break
         if parse_errors.looks_binary(line):
@@ -128,6 +130,9 @@ def separator_of(lines: list[bytes]) -> int:
 
 DATE = re.compile(r"\d{4}-\d\d")
 """How a date begins."""
+
+ANY_DATE = re.compile(r"\d{4}-\d\d|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}")
+"""How a date begins that a format describes, too."""
 
 Row = list[str]
 

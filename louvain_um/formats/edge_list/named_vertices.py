@@ -17,7 +17,7 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, TextIdError, exact_weights
 from louvain_um.formats.edge_list.number_vertices import hash_keys
-from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat, blank, skip_comment
+from louvain_um.formats.edge_list.scan import TWO_IDS, WEIGHT, LineFormat, field, pad, skip_comment
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.ids import MAX_FIXED_WIDTH, is_number
 
@@ -40,12 +40,12 @@ def read_named(
     blocks: Iterator[NDArray[np.uint8]]
     if begun is None:
         chunks, line = Chunks(weighted), line_format.first_line
-        blocks = map(line_format.select, file.blocks(BLOCK_BYTES))
+        blocks = map(line_format.select, line_format.blocks(file, BLOCK_BYTES))
     else:
         chunks, line, blocks = begun.chunks, begun.line, begun.blocks
         table.rename(chunks)
     for data in blocks:
-        room = len(data) // 4 + 1
+        room, known = len(data) // 4 + 1, table.count
         table.reserve(2 * room, len(data))
         u, v = np.empty(room, np.uint32), np.empty(room, np.uint32)
         deferred = np.empty((room, 3), np.int64)
@@ -81,6 +81,7 @@ def read_named(
                 text, line_format.separator, line_format.shape, line_format.place
             )
             raise file.error(message, line + lines)
+        table.check(file, known, data, line)
         line += lines
         chunks.add(u[:count].copy(), v[:count].copy(), w if weighted else None)
     edges = chunks.join()
@@ -110,6 +111,21 @@ class NameTable:
         if len(self.slots) < 2 * most:
             self.slots = np.full(1 << (2 * most).bit_length(), EMPTY, np.uint32)
             _rehash(self.slots, self.starts, self.text, self.count, hash_keys())
+
+    def check(self, file: GraphFile, known: int, data: NDArray[np.uint8], line: int) -> None:
+        """Raise if a name of a block is not UTF-8; names below `known` are of other blocks."""
+        first = int(self.starts[known])
+        try:
+            self.text[first : int(self.starts[self.count])].tobytes().decode()
+        except UnicodeDecodeError as error:
+            word = int(np.searchsorted(self.starts[: self.count], first + error.start, "right")) - 1
+            name = self.text[self.starts[word] : self.starts[word + 1]].tobytes()
+            rows = data.tobytes().split(b"\n")
+            held = (
+                k for k, row in enumerate(rows) if name in row and row.lstrip()[:1] not in b"#%"
+            )
+            at = line + next(held, 0)
+            raise file.error("is not UTF-8 text; convert it (iconv -t utf-8)", at) from None
 
     def rename(self, chunks: Chunks) -> None:
         """Make names of the numbers that were read, and numbers of names of the chunks."""
@@ -147,13 +163,7 @@ class NameTable:
         )
         ends = self.starts[: self.count + 1].tolist()
         text = self.text[: ends[-1]].tobytes()
-        try:
-            words = [text[a:b].decode() for a, b in pairwise(ends)]
-        except UnicodeDecodeError:
-            raise file.error(
-                "contains names that are not UTF-8; convert it (iconv -t utf-8), or pass its "
-                "format (format=…) if it is not an edge list"
-            ) from None
+        words = [text[a:b].decode("utf-8", "replace") for a, b in pairwise(ends)]
         names: NDArray[Any]
         if all(map(is_number, words)):
             names = np.array(words, dtype=np.int64)
@@ -219,43 +229,13 @@ def _number(data, start, stop, slots, starts, text, count, keys):
 
 
 @kernel()
-def _field(data, pos, separator):
-    """Return start and stop of the field at `pos`, and where the next field starts."""
-    while blank(data[pos]) and data[pos] != separator:
-        pos += 1
-    if separator == 32:
-        while blank(data[pos]):
-            pos += 1
-    if data[pos] == 34:  # a quoted field, in which "" is a quote
-        start = pos + 1
-        pos += 1
-        while data[pos] != 10 and (data[pos] != 34 or data[pos + 1] == 34):
-            pos += 2 if data[pos] == 34 else 1
-        stop = pos
-        if data[pos] == 34:
-            pos += 1
-        while (
-            data[pos] != 10
-            and data[pos] != separator
-            and not (separator == 32 and blank(data[pos]))
-        ):
-            pos += 1
-    else:
-        start = pos
-        while (
-            data[pos] != 10
-            and data[pos] != separator
-            and not (separator == 32 and blank(data[pos]))
-        ):
-            pos += 1
-        stop = pos
-        while stop > start and blank(data[stop - 1]):
+def _name(data, pos, separator):
+    """Return start and stop of the field at `pos` without quotes, and where the next starts."""
+    start, stop, pos = field(data, pos, separator)
+    if start < stop and data[start] == 34:  # within it, "" is a quote
+        start += 1
+        if start < stop and data[stop - 1] == 34:
             stop -= 1
-    if separator == 32:
-        while blank(data[pos]):
-            pos += 1
-    elif data[pos] == separator:
-        pos += 1
     return start, stop, pos
 
 
@@ -266,23 +246,23 @@ def _scan_names(data, separator, shape, place, u, v, deferred, slots, starts, te
     bad = -1
     while pos < len(data):
         line = pos
-        while blank(data[pos]) and data[pos] != separator:
+        while pad(data[pos], separator):
             pos += 1
         after = skip_comment(data, pos)
         if after != pos:
             pos = after
             lines += 1
             continue
-        start, stop, pos = _field(data, pos, separator)
-        start2, stop2, pos = _field(data, pos, separator)
+        start, stop, pos = _name(data, pos, separator)
+        start2, stop2, pos = _name(data, pos, separator)
         if start == stop or start2 == stop2:
             bad = line
             break
         if shape >= WEIGHT:
             for _ in range(2, place):
-                _, _, pos = _field(data, pos, separator)
+                _, _, pos = _name(data, pos, separator)
             deferred[count, 0] = count
-            deferred[count, 1], deferred[count, 2], pos = _field(data, pos, separator)
+            deferred[count, 1], deferred[count, 2], pos = _name(data, pos, separator)
             if deferred[count, 1] == deferred[count, 2]:
                 bad = line
                 break

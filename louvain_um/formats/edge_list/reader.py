@@ -52,19 +52,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     else:
         file.read(detected.skip)
     line_format = line_format_of(detected, options, weighted=reads_weight(file, detected, options))
-    if detected.named:
-        edges, names = read_named(file, line_format)
-        if options.header is None and detected.header is not None:
-            _refuse_repeated_header(file, edges, names, detected)
-        notes += detected.text_ids
-    else:
-        try:
-            edges, names = read_numbers(file, line_format), None
-        except TextIdError as found:
-            notes.append(ids_are_text(found.text, found.line))
-            edges, names = read_named(file, line_format, found)
-            if options.header is None and detected.header is not None:
-                _refuse_repeated_header(file, edges, names, detected)
+    edges, names, more = read_lines(file, line_format, detected, options)
+    notes += more
     announced = detected.announced
     if counts is not None and names is None and _are_counts(counts, edges, counts_only):
         announced = counts[0]
@@ -87,6 +76,23 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
     )
     notes += column_notes.notes_on_weights(edges, options, detected)
     return _number_and_build(file, edges, names, announced, options, detected, notes)
+
+
+def read_lines(
+    file: GraphFile, line_format: LineFormat, detected: sniff.DetectedFormat, options: ReadOptions
+) -> tuple[EdgeList, Any, list[str]]:
+    """Read the rest of a file; return edges, names unless all ids are numbers, and notes."""
+    if detected.named:
+        (edges, names), notes = read_named(file, line_format), [*detected.text_ids]
+    else:
+        try:
+            return read_numbers(file, line_format), None, []
+        except TextIdError as found:
+            notes = [ids_are_text(found.text, found.line)]
+            edges, names = read_named(file, line_format, found)
+    if options.header is None and detected.header is not None:
+        _refuse_repeated_header(file, edges, names, detected)
+    return edges, names, notes
 
 
 def _refuse_repeated_header(

@@ -9,14 +9,19 @@ finds out what is wrong with that line.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.formats.edge_list.number_parser import read_digits, read_real
+from louvain_um.formats.graph_file import BLOCK_BYTES, GraphFile
+
+if TYPE_CHECKING:
+    from louvain_um.formats.edge_list.timed_lines import TimeColumn
 
 TWO_IDS: Final = 0
 """Shape of a line: nothing may follow the two ids."""
@@ -67,6 +72,56 @@ def skip_comment(data, pos):
             pos += 1
         return pos + 1
     return pos + 1 if c == 10 else pos
+
+
+@kernel()
+def field(data, pos, separator):
+    """Return start and stop of the field at `pos`, quotes included, and where the next starts."""
+    while pad(data[pos], separator):
+        pos += 1
+    start = pos
+    if data[pos] == 34:
+        pos += 1
+        while data[pos] != 10 and (data[pos] != 34 or data[pos + 1] == 34):
+            pos += 2 if data[pos] == 34 else 1
+    while data[pos] != 10 and data[pos] != separator and not (separator == 32 and blank(data[pos])):
+        pos += 1
+    stop = pos
+    while stop > start and blank(data[stop - 1]):
+        stop -= 1
+    if separator == 32:
+        while blank(data[pos]):
+            pos += 1
+    elif data[pos] == separator:
+        pos += 1
+    return start, stop, pos
+
+
+@kernel()
+def find_fields(data, separator, place, found):
+    """Write start, stop and value of a field of each line, and the line's fields: 0 of comments.
+
+    The value is -1 unless the field is a whole number of at most 18 digits.
+    """
+    line, pos = 0, 0
+    while pos < len(data):
+        while pad(data[pos], separator):
+            pos += 1
+        after = skip_comment(data, pos)
+        fields = 0
+        found[line, 2] = -1
+        while after == pos and data[pos] != 10:
+            start, stop, past = field(data, pos, separator)
+            if fields == place:
+                value, end = read_digits(data, start, np.uint64(0))
+                whole = end == stop and 0 < stop - start <= 18
+                found[line, 0], found[line, 1] = start, stop
+                found[line, 2] = np.int64(value) if whole else -1
+            fields += 1
+            pos = after = past
+        found[line, 3] = fields
+        pos = after if fields == 0 else pos + 1
+        line += 1
 
 
 @kernel()
@@ -177,6 +232,14 @@ class LineFormat:
     decimal_comma: bool = False
     signed: bool = False
     exact: bool = False
+    times: TimeColumn | None = None
+
+    def blocks(self, file: GraphFile, size: int = BLOCK_BYTES) -> Iterator[NDArray[np.uint8]]:
+        """Yield the blocks of the rest of a file, after the times are taken from each."""
+        for data in file.blocks(size):
+            if self.times is not None:
+                self.times.add(data)
+            yield data
 
     def select(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return lines with the ids first; `data` itself where they are."""
@@ -197,36 +260,13 @@ def select_columns(
 
 
 @kernel()
-def _field(data, pos, separator):
-    """Return start and stop of the field at `pos`, quotes included, and where the next starts."""
-    while blank(data[pos]) and (separator == 32 or data[pos] != separator):
-        pos += 1
-    start = pos
-    if data[pos] == 34:
-        pos += 1
-        while data[pos] != 10 and (data[pos] != 34 or data[pos + 1] == 34):
-            pos += 2 if data[pos] == 34 else 1
-    while data[pos] != 10 and data[pos] != separator and not (separator == 32 and blank(data[pos])):
-        pos += 1
-    stop = pos
-    while stop > start and blank(data[stop - 1]):
-        stop -= 1
-    if separator == 32:
-        while blank(data[pos]):
-            pos += 1
-    elif data[pos] == separator:
-        pos += 1
-    return start, stop, pos
-
-
-@kernel()
 def _select(data, separator, wanted, count, decimal_comma, out):
     """Write the fields whose places `wanted` gives (−1: none) to `out`; return its length."""
     starts = np.zeros(count, np.int64)
     stops = np.zeros(count, np.int64)
     pos, at = 0, 0
     while pos < len(data):
-        while blank(data[pos]) and data[pos] != separator:
+        while pad(data[pos], separator):
             pos += 1
         after = skip_comment(data, pos)
         if after != pos:
@@ -235,12 +275,12 @@ def _select(data, separator, wanted, count, decimal_comma, out):
             at += 1
             continue
         starts[:], stops[:] = 0, 0
-        field = 0
+        at_field = 0
         while data[pos] != 10:
-            start, stop, pos = _field(data, pos, separator)
-            if field < len(wanted) and wanted[field] >= 0:
-                starts[wanted[field]], stops[wanted[field]] = start, stop
-            field += 1
+            start, stop, pos = field(data, pos, separator)
+            if at_field < len(wanted) and wanted[at_field] >= 0:
+                starts[wanted[at_field]], stops[wanted[at_field]] = start, stop
+            at_field += 1
         pos += 1
         for place in range(count):
             start, stop = starts[place], stops[place]

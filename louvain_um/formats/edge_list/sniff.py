@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from louvain_um.errors import Doubt, GraphError
 from louvain_um.formats import column_roles as columns
-from louvain_um.formats.column_roles import Roles, choose
+from louvain_um.formats.column_roles import Roles, choose, choose_timed
 from louvain_um.formats.edge_list import first_lines as header
 from louvain_um.formats.edge_list.first_lines import (
     SAMPLE_BYTES,
@@ -62,6 +62,7 @@ class DetectedFormat:
     notes: list[str] = field(default_factory=list)
     text_ids: list[str] = field(default_factory=list)
     konect: str = ""
+    last_line: int = 0
 
     def column(self, place: int) -> str:
         """Return a column in reading order as messages name it."""
@@ -88,12 +89,12 @@ class DetectedFormat:
         return set(self.order[:2]) == {0, 1}
 
 
-def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
-    """Detect the format of an edge list without consuming it."""
+def sniff(file: GraphFile, options: ReadOptions, *, timed: bool = False) -> DetectedFormat:
+    """Detect the format of an edge list, which may have times, without consuming it."""
     sample = sample_of(file)
     detected = DetectedFormat(announced=sample.announced, titles=sample.names)
     detected.sampled = len(sample.text)
-    detected.konect = sample.konect
+    detected.konect, detected.last_line = sample.konect, sample.last_line
     if sample.text:
         chosen = options.separator
         detected.separator = ord(chosen) if chosen else separator_of(sample.text)
@@ -102,17 +103,18 @@ def sniff(file: GraphFile, options: ReadOptions) -> DetectedFormat:
         detected.separator = 32 if plain else 9
     rows = [split(line, detected.separator) for line in sample.text]
     numbers = sample.number
-    if rows and _has_header(file, sample, rows, detected, options):
+    if rows and _has_header(file, sample, rows, detected, options, timed=timed):
         detected.header = text_of(sample.text[0])
         detected.skip, detected.lines = sample.past[0], numbers[0]
         detected.titles = rows[0]
         rows, numbers = rows[1:], numbers[1:]
-    if rows and detected.header is None and not options.names_columns:
+    lists = not timed and not options.names_columns
+    if rows and detected.header is None and lists:
         _refuse_members(file, rows, numbers)
-    _assign_columns(file, rows, detected, options)
+    _assign_columns(file, rows, detected, options, timed=timed)
     if not rows:
         return detected
-    if not options.names_columns:
+    if lists:
         _refuse_matrix(file, rows, numbers[0])
         if detected.separator == 32:
             _refuse_other_lists(file, rows, numbers[0])
@@ -200,10 +202,14 @@ def _has_header(
     rows: list[list[str]],
     detected: DetectedFormat,
     options: ReadOptions,
+    *,
+    timed: bool,
 ) -> bool:
     """Return whether the first line is a header; note it if this is doubtful."""
     if options.header is not None:
         return options.header
+    if timed:
+        return not any(header.is_number(cell) or header.ANY_DATE.match(cell) for cell in rows[0])
     wanted = _wanted(options)
     first = [name.lower() for name in rows[0]]
     if any(name in first for name in wanted):
@@ -246,11 +252,18 @@ def _wanted(options: ReadOptions) -> set[str]:
 
 
 def _assign_columns(
-    file: GraphFile, rows: list[list[str]], detected: DetectedFormat, options: ReadOptions
+    file: GraphFile,
+    rows: list[list[str]],
+    detected: DetectedFormat,
+    options: ReadOptions,
+    *,
+    timed: bool,
 ) -> None:
     """Decide which columns are read, and in which order."""
     titles = detected.titles
     detected.width = sorted(map(len, rows))[len(rows) // 2] if rows else max(2, len(titles))
+    if timed and rows:  # lines with more fields are errors
+        detected.width = len(rows[0])
     width = max(2, detected.width, len(titles))
     more = rows
     if width > 2 and not options.names_columns and any(header.is_word(row[0]) for row in rows):
@@ -258,9 +271,15 @@ def _assign_columns(
         more = [split(line, detected.separator) for line in lines if line[:1] not in (b"#", b"%")]
         more = [row for row in more if len(row) >= min(3, width)] or rows
     try:
-        roles = choose(titles or None, width, options, more)
+        if timed:
+            konect = bool(detected.konect)
+            roles = choose_timed(titles or None, width, options, more, konect=konect)
+        else:
+            roles = choose(titles or None, width, options, more)
     except GraphError as error:
-        raise file.error(str(error), detected.lines or None) from None
+        doubtful = timed and detected.header is not None and options.header is None
+        hint = f"; if line {detected.lines} is an edge, pass header=False (--no-header)"
+        raise file.error(f"{error}{hint if doubtful else ''}", detected.lines or None) from None
     detected.titles = titles = [columns.title_of(title) for title in titles]
     ends = roles.source, roles.target
     if set(ends) == {0, 1}:

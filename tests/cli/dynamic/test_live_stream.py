@@ -218,7 +218,7 @@ LATER = {
     "bytes": (b"\xff\xfe b 99999\n", ":104: is not UTF-8"),
     "long": ("a" * (1 << 21), "1 MiB"),
     "after comments": ("# a\n\n// b\na b soon\n", ":107: time 'soon'"),
-    "quote": ('a "b 99999\na b" c 99999\n', ":104: has a quote that is not closed"),
+    "quote": ('a "b 99999\na b" c 99999\n', ":104: the time is missing"),
 }
 
 

@@ -167,6 +167,21 @@ def test_every_vertex_is_listed_with_its_first_edge(tmp_path):
     assert last["d"] == last["e"] != last["a"]
 
 
+def test_vertices_that_left_the_window_are_no_communities(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("a,b,01.01.2026\nb,c,02.01.2026\nd,e,20.01.2026\n")
+    options = ("--every", "1d", "--window", "3d", "--date-format", "%d.%m.%Y")
+    piped = CliRunner().invoke(
+        app, ["stream", "-", "-o", str(tmp_path / "piped"), *options], input=path.read_text()
+    )
+    assert (piped.exit_code, run(path, "-o", tmp_path / "out", *options).exit_code) == (0, 0)
+    history = tables(tmp_path / "out")["history"]
+    pd.testing.assert_frame_equal(history, tables(tmp_path / "piped")["history"])
+    assert history["time"].iloc[[0, -1]].tolist() == ["02.01.2026", "21.01.2026"]
+    assert history["communities"].iloc[[0, 10, -1]].tolist() == [1, 0, 1]
+    assert "21.01.2026" in (tmp_path / "out" / "report.html").read_text()
+
+
 @pytest.mark.usefixtures("pageless")
 @pytest.mark.parametrize("file", ["tracker.npz", "checkpoints.json", "communities.csv"])
 def test_a_damaged_state_is_refused(timed, tmp_path, file):
