@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from louvain_um.algorithms.spmv import spmv
     from louvain_um.algorithms.sssp import sssp
     from louvain_um.algorithms.triangles import triangles
+    from louvain_um.analysis.description import describe
     from louvain_um.analysis.ensemble import ensemble
     from louvain_um.analysis.resolution import resolution_profile
     from louvain_um.analysis.significance import significance
@@ -55,6 +56,7 @@ _HOMES = {
     "louvain_um.algorithms.spmv": ("spmv",),
     "louvain_um.algorithms.sssp": ("sssp",),
     "louvain_um.algorithms.triangles": ("triangles",),
+    "louvain_um.analysis.description": ("describe",),
     "louvain_um.analysis.ensemble": ("ensemble",),
     "louvain_um.analysis.resolution": ("resolution_profile",),
     "louvain_um.analysis.significance": ("significance",),
@@ -107,6 +109,7 @@ __all__ = [
     "as_graph",
     "bfs",
     "connected_components",
+    "describe",
     "detect_partitioned",
     "ensemble",
     "leiden",

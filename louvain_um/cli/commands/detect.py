@@ -78,6 +78,15 @@ def detect(
     n_iterations: common.Iterations = None,
     best_of: common.BestOf = 1,
     objective: common.ObjectiveOption = common.Objective.modularity,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="CSV, TSV or Parquet file with a row for each vertex; prints what sets each "
+            "community apart.",
+            show_default=False,
+        ),
+    ] = None,
     random_graphs: Annotated[
         int,
         typer.Option(
@@ -231,6 +240,8 @@ def detect(
     )
     if random_graphs and (options.objective != "modularity" or clustered.cluster is not None):
         raise OptionError(remedy="--significance is for modularity without --cluster")
+    if nodes is not None and clustered.cluster is not None:
+        raise OptionError(remedy="--nodes is for detection without --cluster")
     if labels_folder is not None and output is not None:
         raise OptionError(remedy="pass -o or --labels-folder, not both")
     on_cluster = detect_on_cluster if labels_folder is None else write_on_cluster
@@ -268,6 +279,12 @@ def detect(
                 result, graphs=random_graphs, device=device,
                 progress=lambda done, graphs, text: reporter.step(f"{text} of {graphs}"),
             )  # fmt: skip
+        described = None
+        if nodes is not None and isinstance(result, Communities):
+            from louvain_um.analysis.description import describe
+
+            reporter.step(f"describing by {nodes}")
+            described = describe(result, nodes)
         if output is not None and isinstance(result, Communities):
             reporter.step(f"writing {output}")
             with timed(seconds, "write", reporter):
@@ -278,6 +295,7 @@ def detect(
         *loaded.notes,
         *common.ignored_memory_options(ran_on, memory, "auto", device_budget, peer_memory),
         *connection_notes(result),
+        *(() if described is None else described.notes),
     )
     if not quiet:
         for text in notes:
@@ -286,11 +304,18 @@ def detect(
         for text in common.compiling_notes(reporter.compiled):
             print_note(text)
     if json:
-        tests = {} if tested is None else {"significance": tested.summary()}
-        common.print_json(summary(result, seconds, options.seed, notes) | tests)
+        more: dict[str, object] = {}
+        if tested is not None:
+            more["significance"] = tested.summary()
+        if described is not None:
+            more["descriptions"] = described.labels
+        common.print_json(summary(result, seconds, options.seed, notes) | more)
     elif not quiet:
         show(result, graph, output, compiling, top=top, verbose=verbose)
     elif output is None:
         show_result(result, compiling, top)
+    if described is not None and not json:
+        for community, label in enumerate(described.labels[:top]):
+            echo(f"{community}: {label or 'nothing sets it apart'}")
     if tested is not None and not json:
         echo(str(tested))

@@ -1,0 +1,110 @@
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import louvain_um as lu
+
+
+@pytest.fixture(scope="module")
+def found():
+    graph = nx.planted_partition_graph(4, 50, 0.4, 0.01, seed=1)
+    return lu.louvain(nx.relabel_nodes(graph, {v: f"c{v:03}" for v in graph}), device="cpu")
+
+
+def table(found, **columns):
+    return pd.DataFrame({"id": found.names, **columns})
+
+
+def test_categories_are_those_of_a_hypergeometric_test(found):
+    random = np.random.default_rng(3)
+    segment = np.where(random.random(200) < 0.6, found.labels % 2, random.integers(0, 5, 200))
+    description = lu.describe(found, table(found, segment=[f"s{s}" for s in segment]))
+    expected, tests = {}, []
+    for community in range(found.n_communities):
+        for value in np.unique(segment):
+            mine = found.labels == community
+            both = int((mine & (segment == value)).sum())
+            if both:
+                total = int((segment == value).sum())
+                p = stats.hypergeom.sf(both - 1, 200, total, int(mine.sum()))
+                tests.append((community, f"s{value}"))
+                expected[tests[-1]] = p
+    corrected = stats.false_discovery_control([expected[test] for test in tests])
+    wanted = {test: p for test, p in zip(tests, corrected, strict=True) if p <= 0.01}
+    assert {(f.community, f.value): f.p for f in description.findings} == pytest.approx(wanted)
+    assert len(wanted) >= 4
+
+
+def test_numbers_are_those_of_mann_and_whitney(found):
+    values = np.random.default_rng(1).integers(0, 30, 200) + 8 * (found.labels == 2)
+    description = lu.describe(found, table(found, age=values))
+    p = [
+        stats.mannwhitneyu(
+            values[found.labels == c], values[found.labels != c], use_continuity=False,
+            method="asymptotic",
+        ).pvalue
+        for c in range(found.n_communities)
+    ]  # fmt: skip
+    corrected = stats.false_discovery_control(p)
+    wanted = {c: corrected[c] for c in range(len(p)) if corrected[c] <= 0.01}
+    assert {f.community: f.p for f in description.findings} == pytest.approx(wanted)
+    assert 2 in wanted
+    assert description.labels[2].startswith("age high (")
+
+
+def test_terms_of_texts(found):
+    pytest.importorskip("sklearn")
+    words = ["wine cheese", "steel iron", "music dance", "goal ball"]
+    texts = [f"likes {words[c]} number{v}" for v, c in enumerate(found.labels)]
+    labels = lu.describe(found, table(found, about=texts)).labels
+    assert all(word.split()[0] in label for word, label in zip(words, labels, strict=True))
+
+
+def test_nothing_sets_random_attributes_apart(found):
+    random = np.random.default_rng(5)
+    columns = {"a": random.integers(0, 3, 200).astype(str), "b": random.random(200)}
+    assert lu.describe(found, table(found, **columns)).findings == ()
+
+
+def test_rows_and_columns_that_are_left_out_are_noted(found, tmp_path):
+    frame = table(found, side=found.labels.astype(str), key=[f"k{v}" for v in range(200)])
+    frame = pd.concat([frame[5:], pd.DataFrame({"id": ["007"], "side": ["x"], "key": ["z"]})])
+    for path, write in (("n.csv", frame.to_csv), ("n.parquet", frame.to_parquet)):
+        write(tmp_path / path, index=False)
+        description = lu.describe(found, tmp_path / path)
+        assert description.notes == (
+            "1 rows are of no vertex, such as '007'",
+            "5 vertices have no row",
+            "column key is left out: its values hardly repeat",
+        )
+        assert description.to_frame()["label"].str.startswith("side ").all()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (pd.DataFrame({"id": ["c001", "c001"], "x": [1, 2]}), "vertex 'c001' has two rows"),
+        (pd.DataFrame({"id": ["elsewhere"], "x": [1]}), "such as 'elsewhere', is a vertex"),
+        (pd.DataFrame({"id": [], "x": []}), "has no rows"),
+        ("missing.csv", r"missing\.csv: cannot be read"),
+        ([1, 2], "are a table"),
+    ],
+)
+def test_bad_tables_are_refused(found, nodes, message):
+    with pytest.raises(lu.GraphError, match=message):
+        lu.describe(found, nodes)
+
+
+def test_the_command_prints_a_line_for_each_community(tmp_path):
+    from typer.testing import CliRunner
+
+    from louvain_um.cli import app
+
+    nx.write_edgelist(nx.barbell_graph(12, 0), tmp_path / "g.txt", data=False)
+    lines = [f"{v},{'left' if v < 12 else 'right'}\n" for v in range(24)]
+    (tmp_path / "n.csv").write_text("vertex,side\n" + "".join(lines))
+    words = ["detect", f"{tmp_path}/g.txt", "--device", "cpu", "--nodes", f"{tmp_path}/n.csv"]
+    shown = CliRunner().invoke(app, words).stdout
+    assert "0: side left (100%, 50% overall)" in shown
