@@ -87,7 +87,8 @@ def flags():
     found, left = set(re.findall(r"--[\w-]+", inspect.getsource(jupyter))), [command]
     while left:
         one = left.pop()
-        left += getattr(one, "commands", {}).values()
+        if hasattr(one, "list_commands"):
+            left += [one.get_command(None, name) for name in one.list_commands(None)]
         for parameter in one.params:
             found |= {*parameter.opts, *parameter.secondary_opts}
     # Commands of `generate` are made when they are called.
