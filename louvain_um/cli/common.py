@@ -335,18 +335,23 @@ Budgets = Annotated[
 
 
 def results_table(rows: Sequence[dict[str, Any]]) -> Any:
-    """Return a table of seconds: one row per policy, one column per oversubscription."""
+    """Return a table of seconds: one row per policy, one column per oversubscription.
+
+    Behind modelled ones are their ranges.
+    """
     from louvain_um.cli.tables import new_table
     from louvain_um.placement.units import seconds
     from louvain_um.profiling.sweep.sentences import format_rates
+
+    def shown(row: dict[str, Any]) -> str:
+        ends = (row.get(f"{which}seconds") for which in ("least_", "", "most_"))
+        low, middle, high = (seconds(end or row["seconds"]) for end in ends)
+        return middle if low == middle == high else f"{middle} ({low} – {high})"
 
     rates = sorted({row["oversubscription"] for row in rows})
     table = new_table(*(format_rates([rate]) for rate in rates), label="policy")
     for policy in dict.fromkeys(row["policy"] for row in rows):
         by = {row["oversubscription"]: row for row in rows if row["policy"] == policy}
-        cells = [
-            seconds(by[rate]["seconds"]) if rate in by and by[rate]["feasible"] else "–"
-            for rate in rates
-        ]
+        cells = [shown(by[rate]) if rate in by and by[rate]["feasible"] else "–" for rate in rates]
         table.add_row(policy, *cells)
     return table

@@ -92,7 +92,8 @@ class Machine:
     arrival_seconds : float
         A block's arrival at a barrier in host memory while others look whether all are there.
     faults_in_flight : int
-        Touches of different pages that may wait for the driver at one time.
+        Touches of different pages that may wait for the driver at one time while kernels stream;
+        random accesses fill a batch of faults.
     cache_bytes : int
         The device's last cache: arrays that fit are read at random faster than larger ones.
     peer_bandwidth, peer_copy_bandwidth : float

@@ -12,7 +12,7 @@ from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.options import EVICTIONS, Driver
+from louvain_um.profiling.simulator.driver.options import COUNTER_THRESHOLD, EVICTIONS, Driver
 from louvain_um.profiling.simulator.driver.state import State, empty_state
 from louvain_um.profiling.simulator.driver.user_functions import (
     eviction_address,
@@ -30,19 +30,20 @@ Issued one after the other, each took a microsecond."""
 BLOCKS = 2.5
 """Resident blocks per touch in flight: an H200 has 660 and 264."""
 
-PAGE_STATE: Final = 25
+PAGE_STATE: Final = 29
 """Bytes of state of a page, and of temporary arrays that fill it."""
 
-THRASHING_STATE: Final = 40
+THRASHING_STATE: Final = 72
 """Bytes of a page more, where thrashing is detected."""
 
 BLOCK_STATE: Final = 1000
 """Bytes of a block: a row of a list in Python, and its figures."""
 
-WAITING: Final = 32
+WAITING: Final = 40
 """Bytes of a touch in flight, and of a fault of a batch."""
 
 _EVENT_ROWS = 1 << 18
+_PARTIAL_ROOTS = 4  # where less than a root chunk of memory is left
 _MAPPED = c.PREFERS_HOST | c.ACCESSED_BY
 
 
@@ -68,7 +69,9 @@ def build_state(
     switches[c.POLICY] = orders.get(driver.eviction, c.BY_USER)
     switches[c.USER_EVICTION] = eviction_address(driver.eviction)
     switches[c.USER_PREFETCH] = prefetcher_address(driver.prefetch)
-    switches[c.COUNTER_THRESHOLD] = driver.access_counters
+    counted = COUNTER_THRESHOLD if machine.coherent else 0
+    given = driver.access_counters
+    switches[c.COUNTER_THRESHOLD] = counted if given is None else given
     switches[c.BATCH_SIZE] = driver.batch_size
     switches[c.THRESHOLD] = driver.density_percent
     switches[c.COHERENT] = machine.coherent
@@ -81,15 +84,17 @@ def build_state(
     switches[c.THRASH_EVENTS] = driver.thrash_events
     switches[c.THRASH_WINDOW] = round(driver.thrash_window_seconds * 1e9)
     switches[c.THRASH_THROTTLES] = driver.thrash_throttles
+    switches[c.ADAPTIVE] = driver.version != "580"
     switches[c.THRASH_PIN] = round(driver.thrash_pin_seconds * 1e9)
     state = empty_state(
         layout.pages,
         len(layout.blocks),
+        _roots(layout.blocks),
         len(arrays),
         switches,
         _rates(machine, trace.hidden),
         _per_access(arrays, layout, machine),
-        window=machine.faults_in_flight,
+        window=max(machine.faults_in_flight, driver.batch_size),
         batch=driver.batch_size,
         events=_EVENT_ROWS if record else 1,
         thrash=detect,
@@ -158,11 +163,14 @@ def _fill(
     state: State, arrays: tuple[Array, ...], layout: Layout, later: Set[int], driver: Driver
 ) -> None:
     """Put blocks and pages into their initial state."""
-    blocks = state.blocks
+    count = len(layout.blocks)
+    blocks = state.blocks[:count]
     blocks[:, [c.FIRST, c.PAGES, c.OWNER, c.ADVICE]] = layout.blocks
-    blocks[:, [c.PREV, c.NEXT, c.LISTED]] = c.NOWHERE
+    managed = layout.blocks[:, 3] & (c.DEVICE | c.PINNED) == 0
+    whole = np.flatnonzero(managed & (layout.blocks[:, 1] == c.BLOCK_PAGES))
+    blocks[whole, c.CHUNK] = whole
     lengths = layout.blocks[:, 1]
-    numbers = np.repeat(np.arange(len(blocks), dtype=np.int32), lengths)
+    numbers = np.repeat(np.arange(count, dtype=np.int32), lengths)
     within = np.arange(len(numbers)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     state.block_of[np.repeat(layout.blocks[:, 0], lengths) + within] = numbers
     for part in layout.ranges:
@@ -183,6 +191,18 @@ def _fill(
                 if layout.pooled and not part.advice & _MAPPED:
                     end = _written(part.end, layout, driver)
                 state.pages[part.first : end] = bits
+
+
+def _roots(blocks: NDArray[np.int64]) -> int:
+    """Return how many root chunks small blocks share at most."""
+    first, pages, _, advice = blocks.T
+    small = (pages < c.BLOCK_PAGES) & (advice & (c.DEVICE | c.PINNED) == 0)
+    low = -(-first // c.BIG_PAGES)
+    big = np.maximum((first + pages) // c.BIG_PAGES - low, 0)
+    # A further piece is split, or a further root chunk, only if no piece is free.
+    split = (pages - big * c.BIG_PAGES)[small].sum() // c.BIG_PAGES + 1
+    slots = int(big[small].sum() + split)
+    return -(-slots // c.LEAVES) + _PARTIAL_ROOTS if small.any() else 0
 
 
 def _written(end: int, layout: Layout, driver: Driver) -> int:

@@ -30,6 +30,15 @@ TOTALS = (
     "host_faults", "thrashing", "throttling", "bytes_in_counted",
 )  # fmt: skip
 
+CONFORMANCE = "docs/reference/simulator.md#conformance"
+"""Where documentation says how closely the model follows the driver."""
+
+SERVICE_RANGE = (0.5, 2.0)
+"""Least and most of the times of serving faults, of GPU and host, which are fitted or assumed."""
+
+SLOWEST_EVICTION = 2.0
+"""Most of the time of evicting a byte, which is assumed; at least, it is that of a plain copy."""
+
 _IN = ("bytes_in_demand", "bytes_in_density", "bytes_in_user", "bytes_in_counted")
 _OUT = ("bytes_out_demand", "bytes_out_user", "bytes_out_eviction")
 
@@ -101,6 +110,23 @@ class Simulation:
         """Time of the whole run: all terms, less the overlap."""
         return sum(self.costs.values()) - 2 * self.costs["hidden"]
 
+    @property
+    def seconds_range(self) -> tuple[float, float]:
+        """Time of the run with the constants that are assumed at either end.
+
+        These are the time of an eviction's copies, from that of plain copies to twice as assumed,
+        and the times of serving faults, from half to twice as fitted. Where pages thrash, naps
+        are taken to change with the latter.
+        """
+        machine = self.provenance["machine"]
+        copies = min(1.0, machine["evict_to_host"] / machine["copy_to_host"])
+        service = self.costs["faults"] + self.costs["host"]
+        low, high = (
+            self.seconds + (by - 1) * service + (evicting - 1) * self.costs["write_back"]
+            for by, evicting in zip(SERVICE_RANGE, (copies, SLOWEST_EVICTION), strict=True)
+        )
+        return low, high
+
     def total(self, *names: str) -> int:
         """Return the sum of one or more totals over all arrays.
 
@@ -143,6 +169,8 @@ class Simulation:
         return {
             "feasible": True,
             "seconds": self.seconds,
+            "least_seconds": self.seconds_range[0],
+            "most_seconds": self.seconds_range[1],
             "bytes_to_device": self.bytes_to_device,
             "bytes_to_host": self.bytes_to_host,
             "bytes_remote": self.bytes_remote,

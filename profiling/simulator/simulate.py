@@ -17,12 +17,13 @@ from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.access_counters import serve_notices
 from louvain_um.profiling.simulator.driver.eviction import allocate, free
 from louvain_um.profiling.simulator.driver.launch import run, run_host
 from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
 from louvain_um.profiling.simulator.driver.options import Driver
-from louvain_um.profiling.simulator.driver.residency import unpin
 from louvain_um.profiling.simulator.driver.state import emit, spend
+from louvain_um.profiling.simulator.driver.thrashing import unpin
 from louvain_um.profiling.simulator.initial_state import arrivals, build_state, check_state
 from louvain_um.profiling.simulator.layout import Layout, Placement, lay_out, placements_of
 from louvain_um.profiling.simulator.result import TERMS, Simulation
@@ -299,6 +300,8 @@ class Replay:
         cursor = np.zeros(2, np.int64)
         while not run(self.state, sums, rows, cursor):
             self._drain()
+            if self.state.counters[c.NOTIFIED]:
+                serve_notices(self.state)
 
     @contextmanager
     def _standing_for(self, times: float) -> Iterator[None]:

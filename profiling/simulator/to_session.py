@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import OptionError
+from louvain_um.placement.units import seconds as format_seconds
 from louvain_um.profiling.access.maps import access_maps
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.simulator import Simulation
+from louvain_um.profiling.simulator.result import CONFORMANCE
 from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
 
 NOTE = (
@@ -55,7 +57,11 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     machine = run.provenance["machine"]["name"]
     seconds = np.cumsum([run.load_seconds, *run.launch_seconds])  # as the events' times
     times = np.rint(seconds * 1e9).astype(np.int64)
-    notes = [NOTE]
+    low, high = (format_seconds(end) for end in run.seconds_range)
+    notes = [
+        f"{NOTE}; constants that are assumed (eviction to the host, service of faults) let the run "
+        f"take {low} to {high}; how closely the model follows the driver: {CONFORMANCE}"
+    ]
     maps = access_maps(trace, times)
     if run.dropped_events:
         notes.append(f"{run.dropped_events:,} events were dropped: the buffer was full")
@@ -65,6 +71,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
             "device": f"{machine}, simulated",
             "machine": machine,
             "seconds": run.seconds,
+            "seconds_range": list(run.seconds_range),
             "budget_bytes": run.capacity_bytes,
             "complete": True,
             "sources": {"simulator": "modelled"},

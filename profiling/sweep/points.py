@@ -18,6 +18,7 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import Program
 from louvain_um.profiling.access.declared_trace import trace_of
+from louvain_um.profiling.access.plans import program_of
 from louvain_um.profiling.simulator import Driver, Trace
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Subject:
         The program whose arrays and kernels are recorded, if not this engine.
     scale : float, optional
         Size of a stand-in relative to its original.
+    rates : tuple of float, optional
+        Its oversubscriptions, in place of those of the settings.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Subject:
     record: Callable[[], Trace] | None = None
     program: str = "louvain-um"
     scale: float | None = None
+    rates: tuple[float, ...] | None = None
     digest: str = field(init=False, repr=False, compare=False)
     """Of the graph: graphs of one name and size are told apart by it."""
 
@@ -80,6 +84,11 @@ def subject_of(name: str, graph: Graph, program: str | None) -> Subject:
         record=lambda: trace_of(program_for(program, graph)),
         program=program,
     )
+
+
+def subject_of_trace(name: str, trace: Trace) -> Subject:
+    """Return a recorded trace as a sweep takes it."""
+    return Subject(name=name, graph=program_of(trace), record=lambda: trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +158,7 @@ def points(
                 if subject.record is None and settings.driver.eviction != "program":
                     about.append(FOOTPRINT)
             text = json.dumps(about, sort_keys=True, default=str)
-            for rate in settings.rates:
+            for rate in settings.rates if subject.rates is None else subject.rates:
                 yield {
                     "graph": subject.name,
                     "vertices": vertices,

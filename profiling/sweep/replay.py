@@ -28,8 +28,8 @@ from louvain_um.profiling.simulator.layout import lay_out, placements_of
 from louvain_um.profiling.simulator.trace import Trace
 
 FIGURES: Final = (
-    "seconds", "bytes_to_device", "bytes_to_host", "bytes_remote", "fault_groups", "faults",
-    "evictions",
+    "seconds", "least_seconds", "most_seconds", "bytes_to_device", "bytes_to_host",
+    "bytes_remote", "fault_groups", "faults", "evictions",
 )  # fmt: skip
 
 

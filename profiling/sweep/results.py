@@ -45,7 +45,7 @@ OPTIONAL: dict[str, type] = {
     "vertices": int, "arcs": int,
     "scale": float, "level": int, "iteration": int, "reason": str, "bytes_loaded": int,
     "load_seconds": float, "joules": float, "watts": float, "idle_watts": float,
-    "arcs_per_joule": float,
+    "arcs_per_joule": float, "least_seconds": float, "most_seconds": float,
 }  # fmt: skip
 
 TERM = "seconds_"

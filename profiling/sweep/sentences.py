@@ -102,12 +102,16 @@ def assumptions_of(
 
 def evidence_assumptions(kinds: Container[str]) -> list[str]:
     """Return the assumptions of measured points, of modelled ones, or of both."""
+    from louvain_um.profiling.simulator.result import CONFORMANCE
+
     sentences = []
     if "modelled" in kinds:
         sentences.append(
             "modelled: page touches recorded from a run of the CPU engine, replayed by a model of "
             "NVIDIA's driver; device memory is (1 - oversubscription) of the in-core footprint "
-            "that the program's plan states or, without a plan, of the recorded arrays' peak"
+            "that the program's plan states or, without a plan, of the recorded arrays' peak; "
+            "`least_seconds` and `most_seconds` come from constants that are assumed (eviction to "
+            f"the host, service of faults); how closely the model follows the driver: {CONFORMANCE}"
         )
     if "measured" in kinds:
         sentences.append(

@@ -7,11 +7,12 @@ the peak, so oversubscription does not depend on the scale; pages and blocks kee
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from louvain_um.errors import OptionError
-from louvain_um.profiling.thesis.published import ACCESSES, GROUPS
+from louvain_um.profiling.thesis.published import ACCESSES, GROUPS, NON_FITTING
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -21,6 +22,9 @@ Kind = Literal["mesh", "social", "web", "kronecker", "chain", "traffic"]
 
 SCALE: Final = 1 / 32
 """Vertices of a stand-in relative to its original."""
+
+LARGE_SCALE: Final = 1 / 4
+"""Scale of graphs that do not fit, relative to that of the others."""
 
 RATES: Final = (0.0, 10.0, 30.0, 50.0, 70.0)
 """Oversubscriptions of the thesis, percent."""
@@ -65,6 +69,7 @@ class StandIn:
             record=lambda: record_thesis(graph, scale=scale, passes=self.passes, seed=seed),
             program="Rundemanen, as the thesis describes it",
             scale=scale,
+            rates=(NON_FITTING[self.name][1],) if self.name in NON_FITTING else None,
         )
 
     def make(self, scale: float = SCALE, seed: int = 0) -> Graph:
@@ -168,6 +173,17 @@ NON_FITTING_GRAPHS: Final = tuple(
     for name, kind, vertices, arcs in _LARGE
 )
 """The graphs that do not fit 8 GB (Table 4.7, Figure 4.23)."""
+
+
+def subjects(scale: float = SCALE, seed: int = 0) -> Iterator[Subject]:
+    """Yield the subjects of the study; those that do not fit at their published oversubscription.
+
+    Of the latter, stand-ins are smaller still.
+    """
+    for graph in GRAPHS:
+        yield graph.subject(scale, seed)
+    for graph in NON_FITTING_GRAPHS:
+        yield graph.subject(scale * LARGE_SCALE, seed)
 
 
 def stand_in(name: str) -> StandIn:

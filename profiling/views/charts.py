@@ -33,6 +33,9 @@ ROWS, COLUMNS, DOTS = 320, 512, 300
 """Approximate cells of a map, and dots per inch: at least one dot per cell, so that none is lost.
 """
 
+TRUETYPE = 42
+"""How PDF embeds fonts: journals refuse the outlines of Type 3."""
+
 MOST_LEVELS = 24
 """Levels drawn of a run."""
 
@@ -47,6 +50,8 @@ def save(
 ) -> list[Path]:
     """Draw every chart that has data, each into a file of a folder."""
     require_matplotlib()
+    from matplotlib import rc_context
+
     folder = Path(folder)
     drawn = charts(sessions, sweep)
     try:
@@ -60,7 +65,8 @@ def save(
     for path, figure in zip(paths, drawn.values(), strict=True):
         # In memory first: Matplotlib hides the system's error if the disk is full.
         drawing = io.BytesIO()
-        figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=DOTS)
+        with rc_context({"pdf.fonttype": TRUETYPE}):
+            figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=DOTS)
         with replacing(path, force=force) as part:
             part.write_bytes(drawing.getbuffer())
     return paths

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from louvain_um.profiling.sweep.replay import FinishedReplays
 
 COLUMNS = "columns: oversubscription, the memory withheld; at 30 %, 70 % is left"
+RANGE = "ranges come from constants that are assumed: eviction to the host, service of faults"
 DRIVER = "Simulated driver"
 
 
@@ -106,13 +107,15 @@ def simulate(
         ),
     ] = "density",
     access_counters: Annotated[
-        int,
+        int | None,
         typer.Option(
             metavar="N",
-            help="Accesses over the bus after which 2 MiB migrate to the GPU; 0: never.",
+            help="Accesses over the bus to 2 MiB after which regions of 64 KiB migrate to the GPU; "
+            "0: never.  [default: 256 if the host is coherent, else 0]",
+            show_default=False,
             rich_help_panel=DRIVER,
         ),
-    ] = 0,
+    ] = None,
     coherent: Annotated[
         bool,
         typer.Option(
@@ -206,6 +209,7 @@ def simulate(
     if json:
         return
     from louvain_um.cli import tables
+    from louvain_um.profiling.simulator.result import CONFORMANCE
 
     console = tables.console()
     beside = " beside another one" if peer_memory is not None else ""
@@ -225,6 +229,7 @@ def simulate(
                 f"{graph} is a session, which counts accesses by page and bin of time: kernels of "
                 "a bin are replayed as one, which mostly takes less time than the graph itself"
             )
+        print_note(f"{RANGE}; how closely the model follows the driver: {CONFORMANCE}")
         for name in absent:
             print_note(f"--hold {name} has no effect: no array of that group was recorded")
         for text in (*unknown_arrays(trace, names, graphs.name_of(graph)), *remarks(rows)):
@@ -265,7 +270,7 @@ def driver_for(
     *,
     prefetcher: bool,
     prefetch: str = "density",
-    access_counters: int = 0,
+    access_counters: int | None = None,
 ) -> Driver:
     """Return the settings of the simulated driver."""
     from louvain_um.core.ledger import GROUPS

@@ -27,8 +27,9 @@ def sweep(
     graph: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="GRAPH",
-            help="Graph files, or example:les-miserables. Without them, pass --study.",
+            metavar="GRAPH|TRACE",
+            help="Graph files, example:les-miserables, or recordings: .npz of sweep, simulate or "
+            "profile, or a table of addresses (CSV, Parquet). Without them, pass --study.",
             show_default=False,
         ),
     ] = None,
@@ -144,7 +145,8 @@ def sweep(
     if energy and settings.device is None:
         raise OptionError(remedy="--energy needs runs on a GPU; omit it, or pass --device cuda")
     # A bad folder raises before graphs are read.
-    from louvain_um.profiling.sweep.points import subject_of
+    from louvain_um.profiling.access.recordings import recording_in
+    from louvain_um.profiling.sweep.points import subject_of, subject_of_trace
     from louvain_um.profiling.sweep.run import Progress
     from louvain_um.profiling.sweep.store import check_folder
 
@@ -159,16 +161,25 @@ def sweep(
             from louvain_um.profiling.thesis import stand_ins as studies
 
             notes += studies.ABOUT
-            for original in studies.GRAPHS:
-                tell(Progress(0, 0, None, f"generating {original.name}"))
-                subjects.append(original.subject(studies.SCALE if scale is None else scale, seed))
+            tell(Progress(0, 0, None, "generating stand-ins"))
+            for subject in studies.subjects(studies.SCALE if scale is None else scale, seed):
+                tell(Progress(0, 0, None, f"generated {subject.name}"))
+                subjects.append(subject)
         for source in graph or ():
             tell(Progress(0, 0, None, f"reading {source}"))
+            trace = None if program is not None else recording_in(source)
+            if trace is not None:
+                subjects.append(subject_of_trace(graphs.name_of(source), trace))
+                continue
             loaded = reading.read(source)
             read[source] = loaded
             subjects.append(subject_of(graphs.name_of(source), loaded, program))
         with going_on(force=force):
             swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
+        if study is not None:
+            from louvain_um.profiling.thesis.maps import save_sessions
+
+            save_sessions(subjects, settings, output, tell, fresh=force)
     graphs.print_notes(read, quiet=quiet)
     rows = [dict(row) for row in swept.results]
     if json:
@@ -186,6 +197,11 @@ def sweep(
             print_note(f"tables and report.html are in {output}")
         else:
             print_note(f"tables are in {output}; no report.html: pip install 'louvain-um[report]'")
+        if study is not None:
+            print_note(
+                f"sessions of base are in {output / 'sessions'}, one a graph: louvain-um report "
+                "SESSION --charts FOLDER draws Figures 4.1 to 4.19 of each"
+            )
 
 
 def settings_for(

@@ -22,6 +22,7 @@ BOTH = ON_GPU | ON_HOST
 MAP_READ = 4
 MAP_WRITE = 8
 MAP_REMOTE = 16
+QUEUED = 32  # touches of it wait
 
 # Advice of a block.
 PREFERS_HOST = 1
@@ -33,25 +34,39 @@ DEVICE = 32
 HELD = 64  # evicted only when nothing else is left
 PEER = 128  # page-locked, as it were, but in another GPU's memory
 
-# Columns of a block.
+# Columns of a block, or of a root chunk that small blocks share.
 FIRST = 0  # first page
 PAGES = 1
 OWNER = 2  # array
 ADVICE = 3
-CHARGED = 4  # pages of device memory that its chunks occupy
+CHARGED = 4  # pages of device memory of its root chunk
 PREV = 5
 NEXT = 6
-LISTED = 7  # NOWHERE, ORDINARY or HELD_BACK
+LISTED = 7  # NOWHERE, or in which list
 USES = 8
 TOUCHED = 9
 RESIDENT = 10  # pages on the GPU
 LAST_USE = 11
-REMOTE_USES = 12  # accesses over the bus since the block was last moved
-BLOCK_COLUMNS = 13
+REMOTE_USES = 12  # accesses over the bus since its counter was cleared
+CHUNK = 13  # root chunk: of a whole block itself, of a small one the latest with pages of it
+REGIONS = 14  # of 64 KiB with such accesses, as bits
+BLOCK_COLUMNS = 15
 
 NOWHERE = -1
+
+# Lists of root chunks.
 ORDINARY = 0
 HELD_BACK = 1
+UNUSED = 2  # without resident pages
+DISCARDED = 3
+SERVED = 4  # from which the block being served takes pieces
+LISTS = 5
+
+# Sizes of pieces.
+BIG = 0
+SMALL = 1
+
+PIECE_COLUMNS = 4  # see `chunks`
 
 # Eviction policies.
 BY_MIGRATION = 0
@@ -64,21 +79,28 @@ BY_USER = 5
 # Integers of the whole machine.
 USED = 0  # pages of device memory in use
 PEAK = 1
-HEADS = 2  # of the two lists of used blocks
-TAILS = 4
-EVENTS = 6  # rows in the buffer
-DROPPED = 7  # rows dropped because the buffer was full
-WAITING = 8  # touches that wait for the driver
-BATCHES = 9
-SERVICES = 10
-FAULTS = 11  # entries fetched, before coalescing
-REPLAYED = 12  # entries that came again
-STREAK = 13  # batches of the present service
-PINS = 14  # pages pinned for thrashing
-TICKS = 15  # uses of blocks so far
-NOTIFIED = 16  # blocks whose counter has reached its threshold
-RANDOM = 17  # state of the generator of random pages
-COUNTERS = 18
+HEADS = 2  # of the lists of root chunks
+TAILS = HEADS + LISTS
+FREE_HEADS = TAILS + LISTS  # of the lists of free pieces of root chunks
+FREE_TAILS = FREE_HEADS + 2
+BLOCKS = 16  # before the root chunks that small blocks share
+ROOTS = 17  # that small blocks share
+EVENTS = 18  # rows in the buffer
+DROPPED = 19  # rows dropped because the buffer was full
+WAITING = 20  # touches that wait for the driver
+BATCHES = 21
+SERVICES = 22
+FAULTS = 23  # entries fetched, before coalescing
+REPLAYED = 24  # entries that came again
+STREAK = 25  # batches of the present service
+PINS = 26  # pages pinned for thrashing now
+TICKS = 27  # uses of blocks so far
+NOTIFIED = 28  # blocks whose counter has reached its threshold, and that wait
+RANDOM = 29  # state of the generator of random pages
+LAPSE = 30  # ns within which migrations of a page count as thrashing
+VOTE = 31  # of faults on that lapse
+UNPIN_TIME = 32  # when the first pin ends
+COUNTERS = 33
 REPORTED = (BATCHES, SERVICES, FAULTS, REPLAYED)
 
 # Switches.
@@ -94,13 +116,26 @@ PASSES = 8
 BATCHES_PER_SERVICE = 9
 PREFETCHING = 10
 THRASH_EVENTS = 11
-THRASH_WINDOW = 12  # ns
+THRASH_WINDOW = 12  # ns: the first lapse, and a nap
 THRASH_THROTTLES = 13
 THRASH_PIN = 14  # ns
 USER_EVICTION = 15  # address of the function, or 0
 USER_PREFETCH = 16
 COUNTER_THRESHOLD = 17  # accesses over the bus; 0: counters do not migrate
-SWITCHES = 18
+ADAPTIVE = 18  # whether the lapse adapts
+SWITCHES = 19
+
+# Columns of what is known of pages and blocks that thrash, see `thrashing`.
+THRASH_COLUMNS = 9
+WATCHED_COLUMNS = 7
+
+# Columns of the touches that wait.
+Q_PAGE = 0
+Q_WAY = 1  # 2 · way + whether it writes
+Q_AMOUNT = 2
+Q_OWNER = 3
+Q_TOUCHES = 4
+QUEUE_COLUMNS = 5
 
 # Columns of an event in the buffer; all int64.
 E_TIME = 0

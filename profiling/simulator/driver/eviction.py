@@ -1,4 +1,4 @@
-"""Device memory: the lists of used blocks, the choice of a victim, its eviction."""
+"""The choice of a victim, its eviction, and the memory that blocks take for it."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
@@ -8,97 +8,58 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.state import compiled, emit, inlined, spend
+from louvain_um.profiling.simulator.driver.chunks import (
+    PAGE,
+    SPLIT,
+    append,
+    drop_root,
+    free_root,
+    give_back,
+    note_used,
+    pages_of,
+    release,
+    root_of,
+    split_root,
+    take_free,
+    unpin_served,
+)
+from louvain_um.profiling.simulator.driver.state import compiled, emit, from_python, inlined, spend
+from louvain_um.profiling.simulator.driver.thrashing import forget_block
 from louvain_um.profiling.simulator.driver.user_functions import FAILED, choose
 from louvain_um.profiling.simulator.driver.words import evict_words
 
 _TREE_BLOCKS = 16  # the tree of pre-eviction spans 32 MiB
 
 
-# The lists are touched on every hit under some policies, so they take two arrays, not the state:
-# handing all of it over would cost more than the work.
-
-
-@inlined
-def unlink(blocks, counters, block):
-    """Take a block out of its list."""
-    kind = blocks[block, c.LISTED]
-    if kind == c.NOWHERE:
-        return
-    before, after = blocks[block, c.PREV], blocks[block, c.NEXT]
-    if before == c.NOWHERE:
-        counters[c.HEADS + kind] = after
-    else:
-        blocks[before, c.NEXT] = after
-    if after == c.NOWHERE:
-        counters[c.TAILS + kind] = before
-    else:
-        blocks[after, c.PREV] = before
-    blocks[block, c.LISTED] = c.NOWHERE
-
-
-@inlined
-def append(blocks, counters, block):
-    """Put a block at the end of its list, to be evicted last."""
-    unlink(blocks, counters, block)
-    kind = c.HELD_BACK if blocks[block, c.ADVICE] & c.HELD else c.ORDINARY
-    tail = counters[c.TAILS + kind]
-    blocks[block, c.PREV] = tail
-    blocks[block, c.NEXT] = c.NOWHERE
-    blocks[block, c.LISTED] = kind
-    if tail == c.NOWHERE:
-        counters[c.HEADS + kind] = block
-    else:
-        blocks[tail, c.NEXT] = block
-    counters[c.TAILS + kind] = block
-
-
 @compiled
 def note_use(blocks, counters, block, policy):
     """Note a touch of a resident block for policies that use accesses."""
+    chunk = blocks[block, c.CHUNK]
+    if chunk == c.NOWHERE:  # placed there
+        return
     if policy == c.BY_ACCESS:
-        if blocks[block, c.LISTED] != c.NOWHERE and blocks[block, c.NEXT] != c.NOWHERE:
-            append(blocks, counters, block)
+        if blocks[chunk, c.LISTED] != c.NOWHERE and blocks[chunk, c.NEXT] != c.NOWHERE:
+            note_used(blocks, counters, chunk)
     elif policy == c.BY_FREQUENCY:
-        blocks[block, c.USES] += 1
+        blocks[chunk, c.USES] += 1
     else:
-        blocks[block, c.TOUCHED] = 1
+        blocks[chunk, c.TOUCHED] = 1
         if policy == c.BY_USER:
             counters[c.TICKS] += 1
-            blocks[block, c.USES] += 1
-            blocks[block, c.LAST_USE] = counters[c.TICKS]
+            blocks[chunk, c.USES] += 1
+            blocks[chunk, c.LAST_USE] = counters[c.TICKS]
 
 
 @inlined
-def release(s, block):
-    """Free the device memory of a block with no resident pages."""
-    unlink(s.blocks, s.counters, block)
-    s.counters[c.USED] -= s.blocks[block, c.CHARGED]
-    s.blocks[block, c.CHARGED] = 0
-    s.blocks[block, c.RESIDENT] = 0
-    s.blocks[block, c.USES] = 0
-    s.blocks[block, c.TOUCHED] = 0
+def home_after(row):
+    """Return the state of a page that left the device for the host."""
+    return np.uint8(c.ON_HOST | (c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else 0))
 
 
 @inlined
-def evict(s, block):
-    """Evict a block to the host. Clean pages are copied, too, unless the host has a copy."""
-    row = s.blocks[block]
-    after = np.uint8(c.ON_HOST | (c.MAP_REMOTE if row[c.ADVICE] & c.ACCESSED_BY else 0))
-    if row[c.PAGES] == c.BLOCK_PAGES:
-        here, dropped = evict_words(s.words[row[c.FIRST] >> 3 :], after)
-    else:
-        pages = s.pages[row[c.FIRST] : row[c.FIRST] + row[c.PAGES]]
-        here = 0
-        dropped = 0
-        for i in range(len(pages)):
-            bits = pages[i]
-            on_gpu = bits & c.ON_GPU
-            here += on_gpu
-            dropped += on_gpu & (bits >> 1)
-            pages[i] = after if on_gpu else bits
+def note_eviction(s, row, here, dropped):
+    """Charge and record that pages of a block were evicted, some of which the host had, too."""
     moved = here - dropped
-    release(s, block)
     spend(s, c.WRITE_BACK, s.rates[c.PER_BYTE_OUT] * moved * c.PAGE_BYTES)
     totals = s.totals[row[c.OWNER]]
     totals[c.T_EVICTIONS] += 1
@@ -106,14 +67,67 @@ def evict(s, block):
     totals[c.T_DROPPED_COPIES] += dropped * c.PAGE_BYTES
     if moved:
         emit(s, c.K_DTOH, row[c.FIRST], moved * c.PAGE_BYTES, 1, c.C_EVICTION)
-    emit(s, c.K_EVICTION, row[c.FIRST], (moved + dropped) * c.PAGE_BYTES, 1, c.C_EVICTION)
+    emit(s, c.K_EVICTION, row[c.FIRST], here * c.PAGE_BYTES, 1, c.C_EVICTION)
+
+
+@compiled
+def evict_part(s, block, chunk):
+    """Evict the pages of a small block that lie in a root chunk."""
+    row = s.blocks[block]
+    after = home_after(row)
+    here = 0
+    dropped = 0
+    for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+        if s.home[page] == c.NOWHERE or root_of(s, s.home[page]) != chunk:
+            continue
+        s.home[page] = c.NOWHERE
+        bits = s.pages[page]
+        if bits & c.ON_GPU:
+            here += 1
+            dropped += (bits >> 1) & 1
+            s.pages[page] = after
+    row[c.RESIDENT] -= here
+    if here:
+        note_eviction(s, row, here, dropped)
+
+
+@compiled
+def evict_shared(s, chunk):
+    """Evict all pages of a root chunk that small blocks share."""
+    first = (chunk - s.counters[c.BLOCKS]) * c.LEAVES
+    for slot in range(first, first + s.blocks[chunk, c.CHARGED] // c.BIG_PAGES):
+        low, high = slot, slot + 1
+        if s.pieces[slot, PAGE] == SPLIT:
+            low = pages_of(s, slot)
+            high = low + c.BIG_PAGES
+        for piece in range(low, high):
+            page = s.pieces[piece, PAGE]
+            if page >= 0 and s.home[page] == piece:
+                evict_part(s, s.block_of[page], chunk)
+    drop_root(s, chunk)
+
+
+@inlined
+def evict(s, chunk):
+    """Evict a root chunk to the host. Clean pages are copied, too, unless the host has a copy."""
+    if chunk >= s.counters[c.BLOCKS]:
+        evict_shared(s, chunk)
+        return
+    row = s.blocks[chunk]
+    here, dropped = evict_words(s.words[row[c.FIRST] >> 3 :], home_after(row))
+    release(s, chunk)
+    if here:
+        note_eviction(s, row, here, dropped)
 
 
 @inlined
 def victim(s, keep):
-    """Return the block to evict next, never `keep`; NOWHERE if there is none."""
+    """Return the root chunk to evict next, never `keep`; NOWHERE if there is none."""
     policy = s.switches[c.POLICY]
-    for kind in range(2):
+    for kind in (c.UNUSED, c.DISCARDED):
+        if s.counters[c.HEADS + kind] != c.NOWHERE:
+            return s.counters[c.HEADS + kind]
+    for kind in (c.ORDINARY, c.HELD_BACK):
         block = s.counters[c.HEADS + kind]
         if policy == c.BY_USER and block != c.NOWHERE:
             chosen = choose(s.switches[c.USER_EVICTION], s.blocks, block, keep)
@@ -141,7 +155,7 @@ def victim(s, keep):
                 if policy != c.SECOND_CHANCE or s.blocks[block, c.TOUCHED] == 0:
                     return block
                 s.blocks[block, c.TOUCHED] = 0
-                append(s.blocks, s.counters, block)
+                note_used(s.blocks, s.counters, block)
                 if after == c.NOWHERE:
                     after = block
             block = after
@@ -173,53 +187,98 @@ def evict_sparse_trees(s, gone, keep):
                 page = row[c.FIRST] + row[c.PAGES]
                 if sweep == 0:
                     there += row[c.PAGES]
-                    here += row[c.PAGES] if row[c.LISTED] != c.NOWHERE else 0
+                    here += row[c.PAGES] if row[c.RESIDENT] else 0
                 elif row[c.LISTED] == c.ORDINARY and block != keep:
                     evict(s, block)
         width <<= 1
 
 
-@inlined
-def make_room(s, more, keep):
-    """Evict until `more` pages fit; the block `keep` stays."""
-    while s.counters[c.USED] + more > s.switches[c.CAPACITY]:
-        block = victim(s, keep)
-        if block == c.NOWHERE:
+@compiled
+def claim(s, pages, keep):
+    """Take device memory, evicting until it fits; return how many pages that are.
+
+    Small blocks share what is left, even if that is less than a root chunk, before they fail.
+    """
+    while s.counters[c.USED] + pages > s.switches[c.CAPACITY]:
+        chunk = victim(s, keep)
+        if chunk == c.NOWHERE:
+            left = (s.switches[c.CAPACITY] - s.counters[c.USED]) // c.BIG_PAGES * c.BIG_PAGES
+            if keep != c.NOWHERE and s.blocks[keep, c.PAGES] < c.BLOCK_PAGES and left > 0:
+                pages = left
+                break
             raise MemoryError("the block being served does not fit beside the device arrays")
-        evict(s, block)
-        if s.switches[c.POLICY] == c.BY_TREE:
-            evict_sparse_trees(s, block, keep)
-    s.counters[c.USED] += more
+        evict(s, chunk)
+        if s.switches[c.POLICY] == c.BY_TREE and chunk < s.counters[c.BLOCKS]:
+            evict_sparse_trees(s, chunk, keep)
+    s.counters[c.USED] += pages
     s.counters[c.PEAK] = max(s.counters[c.PEAK], s.counters[c.USED])
+    return pages
 
 
 @inlined
-def charge(s, block, more):
-    """Take device memory for `more` further pages of a block and renew its place in the list."""
+def charge(s, block):
+    """Take device memory for the wanted pages of a block, which renews its place in the lists."""
     row = s.blocks[block]
-    whole = row[c.PAGES] == c.BLOCK_PAGES
-    left = row[c.PAGES] - row[c.CHARGED]
-    # Pages that left one by one kept their memory.
-    more = left if whole else min(more, left)
-    if more > 0:
-        make_room(s, more, block)
-        row[c.CHARGED] += more
-    if whole or row[c.LISTED] == c.NOWHERE:
-        append(s.blocks, s.counters, block)
+    if row[c.PAGES] < c.BLOCK_PAGES:
+        take_pieces(s, block)
+        return
+    if row[c.CHARGED] == 0:
+        row[c.CHARGED] = claim(s, c.BLOCK_PAGES, block)
+    note_used(s.blocks, s.counters, block)
 
 
 @compiled
+def take_pieces(s, block):
+    """Take pieces of root chunks for the wanted pages of a small block."""
+    row = s.blocks[block]
+    missing = True
+    while missing:  # other pieces of the block may be evicted meanwhile
+        missing = False
+        for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+            if s.want[page & (c.BLOCK_PAGES - 1)] and s.home[page] == c.NOWHERE:
+                missing = True
+                take_piece(s, row, block, page)
+    unpin_served(s)
+
+
+@compiled
+def take_piece(s, row, block, page):
+    """Take a piece of a root chunk for a page: of 64 KiB if the block has all of these."""
+    first = page & ~(c.BIG_PAGES - 1)
+    count = c.BIG_PAGES
+    size = c.BIG
+    if first < row[c.FIRST] or first + c.BIG_PAGES > row[c.FIRST] + row[c.PAGES]:
+        first = page
+        count = 1
+        size = c.SMALL
+    piece = take_free(s, size, first, block)
+    if piece == c.NOWHERE:
+        pages = claim(s, c.BLOCK_PAGES, block)
+        split_root(s, free_root(s), pages)
+        piece = take_free(s, size, first, block)
+    for each in range(first, first + count):
+        s.home[each] = piece
+
+
+@inlined
+def note_empty(s, block):
+    """Note that no page of a block is left on the device: its memory is the next to go."""
+    if s.blocks[block, c.PAGES] == c.BLOCK_PAGES and s.blocks[block, c.CHARGED]:
+        append(s.blocks, s.counters, block, c.UNUSED)
+
+
+@from_python
 def allocate(s, first, end):
     """Take device memory for pages placed there; managed blocks may be evicted."""
     while first < end:
         row = s.blocks[s.block_of[first]]
         stop = min(end, row[c.FIRST] + row[c.PAGES])
         if row[c.ADVICE] & c.DEVICE:
-            make_room(s, stop - first, c.NOWHERE)
+            claim(s, stop - first, c.NOWHERE)
         first = stop
 
 
-@compiled
+@from_python
 def free(s, first, end):
     """Free the pages: nothing is copied, and their device memory is released."""
     while first < end:
@@ -229,8 +288,35 @@ def free(s, first, end):
         if row[c.ADVICE] & c.DEVICE:
             s.counters[c.USED] -= stop - first
         elif not row[c.ADVICE] & (c.PINNED | c.PREFERS_HOST):
-            if row[c.CHARGED]:
-                release(s, block)
-            for page in range(first, stop):
-                s.pages[page] = 0
+            free_block(s, block)
         first = stop
+
+
+@compiled
+def free_block(s, block):
+    """Free a managed block."""
+    row = s.blocks[block]
+    if row[c.PAGES] == c.BLOCK_PAGES:
+        release(s, block)
+    for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+        piece = s.home[page]
+        if piece != c.NOWHERE:
+            if s.pieces[piece, PAGE] == page:
+                give_back(s, piece)
+            s.home[page] = c.NOWHERE
+        s.pages[page] = 0
+    row[c.RESIDENT] = 0
+    if s.switches[c.DETECT_THRASHING]:
+        forget_block(s, block)
+        s.watched[block] = 0
+
+
+@compiled
+def discard(s, block):
+    """Discard what a whole block holds: evicting it copies nothing."""
+    row = s.blocks[block]
+    for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+        s.pages[page] = 0
+    row[c.RESIDENT] = 0
+    if row[c.CHARGED]:
+        append(s.blocks, s.counters, block, c.DISCARDED)

@@ -8,23 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver.access_counters import (
+    accesses_of,
+    count_remote,
+)
 from louvain_um.profiling.simulator.driver.eviction import note_use
-from louvain_um.profiling.simulator.driver.residency import PREFER, STAY, advice_of, choose
-from louvain_um.profiling.simulator.driver.service import migrate_counted, serve_batch, serve_host
-from louvain_um.profiling.simulator.driver.state import compiled, inlined
+from louvain_um.profiling.simulator.driver.residency import advice_of, choose
+from louvain_um.profiling.simulator.driver.service import serve_batch, serve_host
+from louvain_um.profiling.simulator.driver.state import compiled, from_python, inlined
+from louvain_um.profiling.simulator.driver.thrashing import PINNED_ON
 
 EVENT_RESERVE = 1 << 16  # rows that one batch may need
-
-LINE_BYTES = 128
-"""Of a streamed page, each line counts as one access."""
 
 MULTIPLIER = np.int64(6364136223846793005)
 INCREMENT = np.int64(1442695040888963407)
 MASK = np.int64((1 << 43) - 1)
 """The linear congruential generator of random pages, and the bits of it that are used."""
-
-NOTIFICATIONS = 256
-"""Blocks that reach the threshold before the driver looks at them."""
 
 
 @compiled
@@ -69,20 +68,26 @@ def add_up(s, sums):
 @compiled
 def replay(s, sums, tracked):
     """Replay the waiting touches in order; those that fault keep waiting."""
+    threshold = s.switches[c.COUNTER_THRESHOLD]
     left = 0
     for entry in range(s.counters[c.WAITING]):
-        page = s.queue[entry, 0]
-        way = s.queue[entry, 1] >> 1
+        page = s.queue[entry, c.Q_PAGE]
+        way = s.queue[entry, c.Q_WAY] >> 1
         bits = s.pages[page]
         if bits & needed(way):
             block = s.block_of[page]
             if tracked and bits & c.ON_GPU:
                 note_use(s.blocks, s.counters, block, s.switches[c.POLICY])
-            owner = s.queue[entry, 3]
-            s.totals[owner, c.T_TOUCHES] += 1
-            sums[owner, c.REMOTE if bits & c.MAP_REMOTE else c.LOCAL, way] += s.queue[entry, 2]
+            s.pages[page] = bits & ~np.uint8(c.QUEUED)
+            owner = s.queue[entry, c.Q_OWNER]
+            s.totals[owner, c.T_TOUCHES] += s.queue[entry, c.Q_TOUCHES]
+            amount = s.queue[entry, c.Q_AMOUNT]
+            sums[owner, c.REMOTE if bits & c.MAP_REMOTE else c.LOCAL, way] += amount
+            if threshold and bits & c.MAP_REMOTE:
+                accesses = accesses_of(way, amount)
+                count_remote(s.blocks, s.counters, s.notices, block, page, accesses, threshold)
         else:
-            for column in range(4):
+            for column in range(c.QUEUE_COLUMNS):
                 s.queue[left, column] = s.queue[entry, column]
             left += 1
     if left == 0:
@@ -92,35 +97,52 @@ def replay(s, sums, tracked):
 
 
 @inlined
-def count_remote(blocks, counters, block, way, amount, threshold):
-    """Count accesses over the bus to a block, as the device's access counters do."""
-    accesses = amount if way > c.WRITE else (amount + LINE_BYTES - 1) // LINE_BYTES
-    before = blocks[block, c.REMOTE_USES]
-    blocks[block, c.REMOTE_USES] = before + accesses
-    if before < threshold and before + accesses >= threshold:
-        counters[c.NOTIFIED] += 1
+def wait(pages, queue, waiting, page, way, amount, owner):
+    """Let a touch wait, with others of its page and way; return how many such groups wait."""
+    code = way * 2 + (0 if way in (c.READ, c.GATHER) else 1)
+    if pages[page] & c.QUEUED:
+        for entry in range(waiting - 1, -1, -1):
+            if queue[entry, c.Q_PAGE] == page and queue[entry, c.Q_WAY] == code:
+                queue[entry, c.Q_AMOUNT] += amount
+                queue[entry, c.Q_TOUCHES] += 1
+                return waiting
+    pages[page] |= c.QUEUED
+    queue[waiting, c.Q_PAGE] = page
+    queue[waiting, c.Q_WAY] = code
+    queue[waiting, c.Q_AMOUNT] = amount
+    queue[waiting, c.Q_OWNER] = owner
+    queue[waiting, c.Q_TOUCHES] = 1
+    return waiting + 1
 
 
 @compiled
-def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, rows, cursor):
+def advance(arrays, switches, sums, rows, cursor):
     """Run touches from `cursor` (row, page in the row) until a window of them waits or all ran.
 
     The hot loop: it takes arrays, not the state, and adds amounts to `sums` alone.
     """
+    pages, block_of, blocks, counters, totals, queue, notices = arrays
     first, length, ways, amounts, owners = rows
     policy = switches[c.POLICY]
     tracked = policy >= c.BY_ACCESS and policy != c.BY_TREE
-    window = switches[c.WINDOW]
+    streaming = switches[c.WINDOW]
+    diverging = max(streaming, switches[c.BATCH_SIZE])  # each of a warp's threads faults
     waiting = counters[c.WAITING]
     threshold = switches[c.COUNTER_THRESHOLD]
     i, done = cursor[0], cursor[1]
     notified = False
-    while i < len(first) and waiting < window and not notified:
+    while i < len(first) and not notified:
         way = ways[i] & (c.SCATTERED - 1)
+        window = diverging if way >= c.GATHER else streaming
+        if waiting >= window:
+            break
         need = needed(way)
         amount = amounts[i]
         page = first[i] + done
         end = first[i] + length[i]
+        last = end
+        if threshold:  # a counter's region at a time
+            end = min(end, (page & ~(c.BIG_PAGES - 1)) + c.BIG_PAGES)
         owner = np.int64(owners[i])
         block = -1
         hits = 0
@@ -139,17 +161,15 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
                     if tracked and bits & c.ON_GPU:
                         note_use(blocks, counters, block_of[page], policy)
                     if threshold and here:
-                        count_remote(blocks, counters, block_of[page], way, 1, threshold)
+                        count_remote(blocks, counters, notices, block_of[page], page, 1, threshold)
+                        if counters[c.NOTIFIED]:
+                            break
                     continue
-                queue[waiting, 0] = page
-                queue[waiting, 1] = way * 2 + (0 if way in (c.READ, c.GATHER) else 1)
-                queue[waiting, 2] = 1
-                queue[waiting, 3] = owner
-                waiting += 1
+                waiting = wait(pages, queue, waiting, page, way, 1, owner)
                 if waiting == window:
                     break
             counters[c.RANDOM] = state
-            notified = threshold > 0 and counters[c.NOTIFIED] >= NOTIFICATIONS
+            notified = counters[c.NOTIFIED] > 0
             totals[owner, c.T_HITS] += hits
             totals[owner, c.T_TOUCHES] += hits
             sums[owner, c.LOCAL, way] += hits - remote
@@ -168,24 +188,23 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
                     note_use(blocks, counters, block, policy)
                 page += 1
                 continue
-            queue[waiting, 0] = page
-            queue[waiting, 1] = way * 2 + (0 if way in (c.READ, c.GATHER) else 1)
-            queue[waiting, 2] = amount
-            queue[waiting, 3] = owner
-            waiting += 1
+            waiting = wait(pages, queue, waiting, page, way, amount, owner)
             page += 1
             if waiting == window:
                 break
         if threshold and remote:
+            accesses = accesses_of(way, amount)
             for other in range(first[i] + done, page):
                 if pages[other] & c.MAP_REMOTE:
-                    count_remote(blocks, counters, block_of[other], way, amount, threshold)
-            notified = counters[c.NOTIFIED] >= NOTIFICATIONS
+                    count_remote(
+                        blocks, counters, notices, block_of[other], other, accesses, threshold
+                    )
+            notified = counters[c.NOTIFIED] > 0
         totals[owner, c.T_HITS] += hits
         totals[owner, c.T_TOUCHES] += hits
         sums[owner, c.LOCAL, way] += amount * (hits - remote)
         sums[owner, c.REMOTE, way] += amount * remote
-        if page < end:
+        if page < last:
             done = page - first[i]
         else:
             i += 1
@@ -194,24 +213,23 @@ def advance(pages, block_of, blocks, counters, totals, queue, switches, sums, ro
     cursor[0], cursor[1] = i, done
 
 
-@compiled
+@from_python
 def run(s, sums, rows, cursor):
     """Run a kernel's touches from `cursor`; return whether it ended.
 
     `rows` are their columns: first, length, way, amount, array.
     `sums` is scratch memory of `add_up`, all 0.
-    It returns early when the event buffer nears its end; empty it and call again.
+    It returns early when the event buffer nears its end, or if access counters have notified the
+    driver; empty it, serve them, and call again.
     """
     policy = s.switches[c.POLICY]
     tracked = policy >= c.BY_ACCESS and policy != c.BY_TREE
     while True:
-        advance(
-            s.pages, s.block_of, s.blocks, s.counters, s.totals, s.queue, s.switches,
-            sums, rows, cursor,
-        )  # fmt: skip
+        arrays = s.pages, s.block_of, s.blocks, s.counters, s.totals, s.queue, s.notices
+        advance(arrays, s.switches, sums, rows, cursor)
         add_up(s, sums)
         if s.counters[c.NOTIFIED]:
-            migrate_counted(s)
+            return False
         if s.counters[c.WAITING] == 0 and cursor[0] == len(rows[0]):
             return True
         if s.switches[c.RECORD] and s.counters[c.EVENTS] + EVENT_RESERVE > len(s.events):
@@ -221,7 +239,7 @@ def run(s, sums, rows, cursor):
             replay(s, sums, tracked)
 
 
-@compiled
+@from_python
 def run_host(s, first, length, ways, cursor):
     """Run the host's touches from `cursor`; return whether they ended, see `run`."""
     while cursor[0] < len(first):
@@ -234,17 +252,29 @@ def run_host(s, first, length, ways, cursor):
             hit = bits & c.ON_HOST and not (writes and bits & c.ON_GPU)
             if not hit:
                 coherent = s.switches[c.COHERENT] != 0
-                choice = choose(
-                    c.ON_HOST, bits, advice_of(row[c.ADVICE]), 0, not writes, coherent, False
-                )
-                hit = choice in (STAY, PREFER) and bits & c.ON_GPU != 0
+                if coherent and bits & c.ON_GPU:
+                    pin = 0
+                    if s.switches[c.DETECT_THRASHING]:
+                        pin = s.thrash[page, PINNED_ON]
+                    hit = (
+                        choose(
+                            c.ON_HOST,
+                            bits,
+                            advice_of(row[c.ADVICE]),
+                            pin,
+                            not writes,
+                            coherent,
+                            False,
+                        )
+                        & c.ON_GPU
+                    )
                 if not hit:
                     if s.switches[c.RECORD] and s.counters[c.EVENTS] + EVENT_RESERVE > len(
                         s.events
                     ):
                         cursor[1] = page - first[i]
                         return False
-                    serve_host(s, block, page, writes, choice)
+                    serve_host(s, block, page, writes)
             s.totals[row[c.OWNER], c.T_TOUCHES] += 1
             s.totals[row[c.OWNER], c.T_HITS] += 1 if hit else 0
         cursor[0] = i + 1

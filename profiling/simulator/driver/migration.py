@@ -6,32 +6,10 @@
 from __future__ import annotations
 
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.eviction import charge, release
-from louvain_um.profiling.simulator.driver.state import compiled, emit, inlined, spend
+from louvain_um.profiling.simulator.driver.eviction import charge, note_empty
+from louvain_um.profiling.simulator.driver.state import compiled, emit, from_python, inlined, spend
+from louvain_um.profiling.simulator.driver.thrashing import forget_pages, note_moves
 from louvain_um.profiling.simulator.driver.words import bring_words
-
-
-@inlined
-def charge_wanted(s, block):
-    """Take device memory for the wanted pages: whole chunk, or in small blocks by 64 KiB."""
-    row = s.blocks[block]
-    if row[c.PAGES] == c.BLOCK_PAGES:
-        charge(s, block, 0)
-        return
-    more = 0
-    start = row[c.FIRST]
-    end = row[c.FIRST] + row[c.PAGES]
-    while start < end:
-        stop = min(end, (start & ~(c.BIG_PAGES - 1)) + c.BIG_PAGES)
-        here = False
-        wanted = False
-        for page in range(start, stop):
-            here |= (s.pages[page] & c.ON_GPU) != 0
-            wanted |= s.want[page & (c.BLOCK_PAGES - 1)] != 0
-        if wanted and not here:
-            more += stop - start
-        start = stop
-    charge(s, block, more)
 
 
 @inlined
@@ -92,7 +70,9 @@ def bring_wanted(s, block, low, high):
     row = s.blocks[block]
     mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
     base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
-    charge_wanted(s, block)
+    if s.switches[c.DETECT_THRASHING]:
+        note_moves(s, block, c.ON_GPU)
+    charge(s, block)
     before = row[c.RESIDENT]
     demand = 0
     dropped = 0
@@ -142,7 +122,7 @@ def put_on_host(s, block, page, duplicate):
     return copied, 1 if bits & c.BOTH == c.BOTH else 0
 
 
-@compiled
+@from_python
 def to_gpu(s, first, end):
     """Bring the pages `first` … `end` that are not on the GPU, in one pass."""
     while first < end:
@@ -152,6 +132,8 @@ def to_gpu(s, first, end):
         if row[c.ADVICE] & (c.PINNED | c.DEVICE):
             first = stop
             continue
+        if s.switches[c.DETECT_THRASHING]:
+            forget_pages(s, block, first, stop)
         mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
         missing = 0
         for page in range(first, stop):
@@ -159,7 +141,7 @@ def to_gpu(s, first, end):
                 s.want[page & (c.BLOCK_PAGES - 1)] = c.BROUGHT
                 missing += 1
         if missing:
-            charge_wanted(s, block)
+            charge(s, block)
             before = row[c.RESIDENT]
             copies = 0
             for page in range(first, stop):
@@ -176,7 +158,7 @@ def to_gpu(s, first, end):
         first = stop
 
 
-@compiled
+@from_python
 def to_host(s, first, end):
     """Bring the pages `first` … `end` to the host, clean ones, too."""
     while first < end:
@@ -186,6 +168,8 @@ def to_host(s, first, end):
         if row[c.ADVICE] & (c.PINNED | c.DEVICE):
             first = stop
             continue
+        if s.switches[c.DETECT_THRASHING]:
+            forget_pages(s, block, first, stop)
         copies = 0
         mostly = (row[c.ADVICE] & c.READ_MOSTLY) != 0
         resident = row[c.RESIDENT]
@@ -199,7 +183,7 @@ def to_host(s, first, end):
                 copied, _ = put_on_host(s, block, page, False)
                 copies += copied
         if resident and row[c.RESIDENT] == 0:
-            release(s, block)
+            note_empty(s, block)
         spend(s, c.PREFETCH, s.rates[c.PER_BYTE_PREFETCH_BACK] * copies * c.PAGE_BYTES)
         s.totals[row[c.OWNER], c.T_OUT_USER] += copies * c.PAGE_BYTES
         if copies:

@@ -8,8 +8,60 @@ from __future__ import annotations
 import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.state import compiled
+from louvain_um.profiling.simulator.driver.residency import advice_of
+from louvain_um.profiling.simulator.driver.state import compiled, inlined
+from louvain_um.profiling.simulator.driver.thrashing import MOVES, THRASHING_PAGES
+from louvain_um.profiling.simulator.driver.user_functions import FAILED, mark
 from louvain_um.profiling.simulator.driver.words import LEAF_WORDS, mark_words, weigh_words
+
+
+@inlined
+def add_neighbours(s, block, destination, untouched):
+    """Mark as BROUGHT the pages of a block that come along with the FAULTED ones."""
+    row = s.blocks[block]
+    preferred = advice_of(row[c.ADVICE]).preferred
+    if s.switches[c.PREFETCHING] == 0 or (preferred != 0 and preferred != destination):
+        return
+    base = row[c.FIRST] & ~(c.BLOCK_PAGES - 1)
+    if preferred == destination and untouched:
+        for offset in range(row[c.FIRST] - base, row[c.FIRST] - base + row[c.PAGES]):
+            if s.want[offset] == 0:
+                s.want[offset] = c.BROUGHT
+    elif destination == c.ON_GPU and s.switches[c.USER_PREFETCH]:
+        mark_by_user(s, row, base)
+    else:
+        barring = bar(s, block, row, base)
+        add_dense(
+            (s.pages, s.words), (s.want, s.marks), (s.tree, s.barred), row[c.FIRST],
+            row[c.PAGES], destination, s.switches[c.THRESHOLD], barring,
+        )  # fmt: skip
+
+
+@inlined
+def bar(s, block, row, base):
+    """Mark the pages of a block that thrash; return whether there are any."""
+    if s.switches[c.DETECT_THRASHING] == 0 or s.watched[block, THRASHING_PAGES] == 0:
+        return False
+    for page in range(row[c.FIRST], row[c.FIRST] + row[c.PAGES]):
+        s.barred[page - base] = s.thrash[page, MOVES] >= s.switches[c.THRASH_EVENTS]
+    return True
+
+
+@compiled
+def mark_by_user(s, row, base):
+    """Let the user's function mark which pages come along with those that faulted."""
+    bring = s.bring
+    bring[:] = 0
+    low = row[c.FIRST] - base
+    high = low + row[c.PAGES]
+    pages = s.pages[base : base + c.BLOCK_PAGES]
+    if mark(s.switches[c.USER_PREFETCH], pages, s.want, bring, low, high) == FAILED:
+        raise ValueError("raised an exception")
+    for offset in range(c.BLOCK_PAGES):
+        page_faulted = s.want[offset] == c.FAULTED
+        inside = low <= offset < high
+        if inside and bring[offset] and not page_faulted and not pages[offset] & c.ON_GPU:
+            s.want[offset] = c.BROUGHT
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Where a page goes when it faults, and detection of pages that thrash."""
+"""Where a page goes when it faults."""
 
 # Numba functions carry no annotations: Numba infers their types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
@@ -7,23 +7,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver.state import compiled, emit, inlined, now
+from louvain_um.profiling.simulator.driver.state import inlined
 
-# Outcomes of a fault: the page migrates to the faulting processor; it is duplicated there; it
-# stays and is mapped over the bus; it goes to its preferred location and is mapped over the bus.
-MIGRATE = 0
-DUPLICATE = 1
-STAY = 2
-PREFER = 3
-
-_LAST_TIME = 0
-_LAST_PROCESSOR = 1
-_EVENTS = 2
-_THROTTLES = 3
-_PINNED_UNTIL = 4
+DUPLICATE = 4
+"""Added to where a page goes if the copies that are there stay."""
 
 
 class Advice(NamedTuple):
@@ -49,84 +37,27 @@ def advice_of(bits):
 
 @inlined
 def choose(processor, bits, advice, pin, reads, coherent, counted):
-    """Return what becomes of a page that a processor accesses; the first matching rule wins.
+    """Return where a page goes that a processor accesses; the first matching rule wins.
 
-    `pin` is where a thrashing page is pinned, `counted` whether access counters ask, which count
-    as readers.
+    From elsewhere, it is mapped over the bus. `pin` is where a thrashing page is pinned, `counted`
+    whether access counters ask, which count as readers.
     """
     where = bits & c.BOTH
     duplicated = where == c.BOTH and advice.duplicates != DISABLED and pin == 0
     if advice.duplicates == ENABLED or duplicated:
-        return DUPLICATE if reads else MIGRATE
+        return processor | DUPLICATE if reads else processor
     if advice.preferred == processor:
-        return MIGRATE
+        return processor
     if pin != 0:
-        return MIGRATE if pin == processor else STAY
+        return pin
     # Over PCIe, the host does not reach the GPU's memory.
     reaches = processor == c.ON_GPU or coherent
     if where == 0:
-        return PREFER if advice.preferred != 0 and reaches else MIGRATE
+        return advice.preferred if advice.preferred != 0 and reaches else processor
     if where & processor:
-        return MIGRATE
+        return processor
     if advice.accessed_by & processor and reaches and not counted:
-        return STAY
+        return where
     if advice.preferred != 0 and reaches:
-        return PREFER
-    return MIGRATE
-
-
-@inlined
-def watch(s, block, page, processor):
-    """Record a fault for thrashing detection; return whether the page is now pinned to the host."""
-    if s.switches[c.DETECT_THRASHING] == 0:
-        return False
-    time = now(s)
-    row = s.thrash[page]
-    if row[_PINNED_UNTIL] > time:
-        return True
-    if row[_LAST_PROCESSOR] != 0:
-        if time - row[_LAST_TIME] > s.switches[c.THRASH_WINDOW]:
-            row[_EVENTS] = 0
-            row[_THROTTLES] = 0
-        elif row[_LAST_PROCESSOR] != processor:
-            row[_EVENTS] += 1
-    row[_LAST_TIME] = time
-    row[_LAST_PROCESSOR] = processor
-    if row[_EVENTS] < s.switches[c.THRASH_EVENTS]:
-        return False
-    totals = s.totals[s.blocks[block, c.OWNER]]
-    if row[_EVENTS] == s.switches[c.THRASH_EVENTS] and row[_THROTTLES] == 0:
-        totals[c.T_THRASHING] += 1
-        emit(s, c.K_THRASHING, page, c.PAGE_BYTES, 1, c.C_COHERENCE)
-    row[_THROTTLES] += 1
-    if row[_THROTTLES] <= s.switches[c.THRASH_THROTTLES]:
-        totals[c.T_THROTTLING] += 1
-        emit(s, c.K_THROTTLING, page, c.PAGE_BYTES, 1, c.C_COHERENCE)
-        return False
-    s.counters[c.PINS] += 1 if row[_PINNED_UNTIL] == 0 else 0
-    row[_PINNED_UNTIL] = time + s.switches[c.THRASH_PIN]
-    row[_EVENTS] = 0
-    row[_THROTTLES] = 0
-    return True
-
-
-@compiled
-def unpin(s):
-    """Remove expired pins, and their mappings over the bus."""
-    if s.counters[c.PINS] == 0:
-        return
-    time = now(s)
-    for page in range(len(s.thrash)):
-        row = s.thrash[page]
-        if row[_PINNED_UNTIL] == 0 or row[_PINNED_UNTIL] > time:
-            continue
-        row[_PINNED_UNTIL] = 0
-        s.counters[c.PINS] -= 1
-        if not s.blocks[s.block_of[page], c.ADVICE] & c.ACCESSED_BY:
-            s.pages[page] &= ~np.uint8(c.MAP_REMOTE)
-
-
-@compiled
-def is_pinned(s, page):
-    """Return whether a page is pinned for thrashing, which keeps the prefetcher off it."""
-    return s.switches[c.DETECT_THRASHING] != 0 and s.thrash[page, _PINNED_UNTIL] > now(s)
+        return advice.preferred
+    return processor

@@ -15,13 +15,23 @@ from louvain_um.profiling.simulator.driver import constants as c
 
 #: Without Numba's counts of references: these functions allocate nothing and their arrays belong
 #: to the caller, while an atomic step up and down at every use of a row took half of a replay.
-_OPTIONS: dict[str, Any] = {"_nrt": False}
+#: Nobody calls them from C.
+_OPTIONS: dict[str, Any] = {"_nrt": False, "no_cfunc_wrapper": True}
 
-compiled: Any = kernel(**_OPTIONS)
+#: What unpacks the state for a call from Python takes longer to compile than most functions.
+#: Without it, such a call would end the process.
+_INTERNAL = {**_OPTIONS, "no_cpython_wrapper": True}
 
-#: The same, put into its callers by LLVM: handing over the state, nineteen arrays, costs as much
+#: For functions that Python calls.
+from_python: Any = kernel(**_OPTIONS)
+inlined_from_python: Any = kernel(**_OPTIONS, forceinline=True)
+
+#: For functions that only compiled ones call.
+compiled: Any = kernel(**_INTERNAL)
+
+#: The same, put into its callers by LLVM: handing over the state, all its arrays, costs as much
 #: as serving a block.
-inlined: Any = kernel(**_OPTIONS, forceinline=True)
+inlined: Any = kernel(**_INTERNAL, forceinline=True)
 
 
 class State(NamedTuple):
@@ -31,6 +41,8 @@ class State(NamedTuple):
     words: NDArray[np.uint64]  # the same, eight pages each
     block_of: NDArray[np.int32]  # block of each page; −1 in gaps between arrays
     blocks: NDArray[np.int64]
+    home: NDArray[np.int32]  # by page of a small block: its piece of device memory, or NOWHERE
+    pieces: NDArray[np.int32]  # of the root chunks that small blocks share; see `chunks`
     totals: NDArray[np.int64]  # by array
     counters: NDArray[np.int64]
     switches: NDArray[np.int64]
@@ -39,20 +51,23 @@ class State(NamedTuple):
     rates: NDArray[np.float64]
     per_access: NDArray[np.float64]  # ns by array, LOCAL or REMOTE, and way
     events: NDArray[np.int64]
-    queue: NDArray[np.int64]  # page, way, amount, array of each touch that waits
+    queue: NDArray[np.int64]  # touches that wait, of one page and way each
     batch: NDArray[np.int64]  # keys of the faults being served: 2 · page + write
+    notices: NDArray[np.int64]  # pages whose access brought a counter to its threshold
     spare: NDArray[np.int64]  # scratch memory of sorting them
     want: NDArray[np.uint8]  # pages of a block to bring: 1 faulted, 2 by density
     marks: NDArray[np.uint64]  # the same, eight pages each
     tree: NDArray[np.int64]  # scratch memory of the density prefetcher
     bring: NDArray[np.uint8]  # pages of a block that a prefetcher of the user's brings
     barred: NDArray[np.uint8]  # pages of a block that thrash, which the prefetcher leaves alone
-    thrash: NDArray[np.int64]  # by page: last time, last processor, events, throttles, pinned until
+    thrash: NDArray[np.int64]  # by page, and by block; columns are named in `thrashing`
+    watched: NDArray[np.int64]
 
 
 def empty_state(
     pages: int,
     blocks: int,
+    roots: int,
     arrays: int,
     switches: Any,
     rates: Any,
@@ -65,15 +80,20 @@ def empty_state(
 ) -> State:
     """Return the initial state."""
     counters = np.zeros(c.COUNTERS, np.int64)
-    counters[c.HEADS : c.HEADS + 2] = c.NOWHERE
-    counters[c.TAILS : c.TAILS + 2] = c.NOWHERE
+    counters[c.HEADS : c.BLOCKS] = c.NOWHERE
+    counters[c.BLOCKS], counters[c.ROOTS] = blocks, roots
+    counters[c.LAPSE] = switches[c.THRASH_WINDOW]
     whole = -(-pages // c.BLOCK_PAGES) * c.BLOCK_PAGES
+    rows = np.zeros((blocks + roots, c.BLOCK_COLUMNS), np.int64)
+    rows[:, [c.PREV, c.NEXT, c.LISTED, c.CHUNK]] = c.NOWHERE
     bits, want = np.zeros(whole, np.uint8), np.zeros(c.BLOCK_PAGES, np.uint8)
     return State(
         pages=bits,
         words=bits.view(np.uint64),
         block_of=np.full(whole, c.NOWHERE, np.int32),
-        blocks=np.zeros((blocks, c.BLOCK_COLUMNS), np.int64),
+        blocks=rows,
+        home=np.full(whole, c.NOWHERE, np.int32),
+        pieces=np.zeros((roots * (c.LEAVES + c.BLOCK_PAGES), c.PIECE_COLUMNS), np.int32),
         totals=np.zeros((arrays, c.TOTALS), np.int64),
         counters=counters,
         switches=switches,
@@ -82,15 +102,17 @@ def empty_state(
         rates=rates,
         per_access=per_access,
         events=np.zeros((events, c.EVENT_COLUMNS), np.int64),
-        queue=np.zeros((window, 4), np.int64),
+        queue=np.zeros((window, c.QUEUE_COLUMNS), np.int64),
         batch=np.zeros(batch, np.int64),
+        notices=np.zeros(batch, np.int64),
         spare=np.zeros(c.DIGITS + batch, np.int64),
         want=want,
         marks=want.view(np.uint64),
         tree=np.zeros((c.TREE_ROWS, c.TREE_COLUMNS), np.int64),
         bring=np.zeros(c.BLOCK_PAGES, np.uint8),
         barred=np.zeros(c.BLOCK_PAGES, np.uint8),
-        thrash=np.zeros((pages if thrash else 1, 5), np.int64),
+        thrash=np.zeros((pages if thrash else 1, c.THRASH_COLUMNS), np.int64),
+        watched=np.zeros((blocks if thrash else 1, c.WATCHED_COLUMNS), np.int64),
     )
 
 
@@ -101,27 +123,33 @@ def now(s):
     return s.clock[c.STALLED] + computed + remote - s.rates[c.SHARE_HIDDEN] * min(computed, remote)
 
 
-@inlined
+@inlined_from_python
 def spend(s, term, time):
     """Stall the whole GPU for `time` ns, charged to one term."""
     s.costs[term] += time
     s.clock[c.STALLED] += time
 
 
-@inlined
+@compiled
+def put_event(events, counters, time, kind, page, size, count, cause):
+    """Put an event into the buffer; if that is full, count it as dropped."""
+    row = counters[c.EVENTS]
+    if row == events.shape[0]:
+        counters[c.DROPPED] += 1
+        return
+    events[row, c.E_TIME] = time
+    events[row, c.E_KIND] = kind
+    events[row, c.E_ADDRESS] = c.BASE_ADDRESS + page * c.PAGE_BYTES
+    events[row, c.E_BYTES] = size
+    events[row, c.E_COUNT] = count
+    events[row, c.E_CAUSE] = cause
+    events[row, c.E_BATCH] = counters[c.BATCHES]
+    counters[c.EVENTS] = row + 1
+
+
+@inlined_from_python
 def emit(s, kind, page, size, count, cause):
-    """Record an event; if the buffer is full, count it as dropped."""
-    if s.switches[c.RECORD] == 0:
-        return
-    row = s.counters[c.EVENTS]
-    if row == s.events.shape[0]:
-        s.counters[c.DROPPED] += 1
-        return
-    s.events[row, c.E_TIME] = np.int64(now(s))
-    s.events[row, c.E_KIND] = kind
-    s.events[row, c.E_ADDRESS] = c.BASE_ADDRESS + page * c.PAGE_BYTES
-    s.events[row, c.E_BYTES] = size
-    s.events[row, c.E_COUNT] = count
-    s.events[row, c.E_CAUSE] = cause
-    s.events[row, c.E_BATCH] = s.counters[c.BATCHES]
-    s.counters[c.EVENTS] = row + 1
+    """Record an event, if events are recorded."""
+    if s.switches[c.RECORD]:
+        time = np.int64(now(s))
+        put_event(s.events, s.counters, time, kind, page, size, count, cause)

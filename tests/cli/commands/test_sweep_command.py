@@ -198,3 +198,21 @@ def test_a_measured_sweep_and_a_modelled_one_are_reported_side_by_side(run, sour
     assert "limits missed" in shown
     both = run("report", modelled, tmp_path / "measured.csv", "--json").json["results"]
     assert [row["evidence"] for row in both] == ["modelled"] * 4 + ["measured"] * 4
+
+
+def test_recordings_and_tables_of_addresses_are_swept(run, source, tmp_path):
+    table = tmp_path / "addresses.csv"
+    lines = [f"{at},{0x100000 + 4096 * (at % 1500)},0" for at in range(3000)]
+    table.write_text("\n".join(["time,address,write", *lines, ""]))
+    recording = tmp_path / "recorded.npz"
+    asked = ("--policies", "base,adv1", "--oversubscription", "0,50")
+    assert run("simulate", source, *asked, "-o", recording).code == 0
+    done = run("sweep", table, recording, *asked, "--machine", "p4000", "-o", tmp_path / "s", "-q")
+    assert done.code == 0, done.err
+    rows = run("sweep", table, recording, *asked, "--machine", "p4000", "-o", tmp_path / "s",
+               "--json").json["results"]  # fmt: skip
+    assert {row["graph"] for row in rows} == {"addresses", "recorded"}
+    base = [row for row in rows if (row["graph"], row["policy"]) == ("addresses", "base")]
+    assert [row["evictions"] > 0 for row in base] == [False, True]
+    ran = [row for row in rows if row["feasible"]]
+    assert all(row["least_seconds"] <= row["seconds"] <= row["most_seconds"] for row in ran)

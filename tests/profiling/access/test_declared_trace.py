@@ -25,7 +25,9 @@ from louvain_um.profiling.simulator import (
     Trace,
     load_trace,
     simulate,
+    trace_of_addresses,
 )
+from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES
 from louvain_um.profiling.simulator.to_session import session_of
 from louvain_um.profiling.sweep.replay import Point, replay
 
@@ -202,3 +204,91 @@ def test_the_command_line_plans_and_simulates_algorithms(tmp_path):
     done = run(app, ["sweep", str(graph), *about, "--machine", "p4000", "-o", str(swept), "-q"])
     assert done.exit_code == 0, done.output
     assert (swept / "report.html").stat().st_size
+
+
+def stream_addresses(size, passes):
+    """Return the addresses of passes over an array, one access a sector."""
+    return np.tile(np.arange(0, size, 128), passes)
+
+
+def frontier_addresses(graph, begins):
+    """Return what a breadth-first search reads and writes, frontier by frontier."""
+    offsets, targets = graph.offsets.astype(np.int64), graph.targets
+    distances = np.full(graph.n_vertices, -1)
+    frontier = np.array([int(np.diff(offsets).argmax())])
+    distances[frontier] = 0
+    found = []
+    while len(frontier):
+        rows = [np.arange(offsets[v], offsets[v + 1]) for v in frontier]
+        arcs = np.concatenate(rows)
+        found += [begins["offsets"] + 8 * frontier, begins["targets"] + 4 * arcs,
+                  begins["distances"] + 4 * targets[arcs].astype(np.int64)]  # fmt: skip
+        reached = np.unique(targets[arcs])
+        frontier = reached[distances[reached] < 0].astype(np.int64)
+        distances[frontier] = 0
+    return np.concatenate(found)
+
+
+def compared(program, addresses, arrays, share, writes=None):
+    """Compare faults and bytes of a declared program and of the addresses that it accesses."""
+    trace = trace_of(program)
+    traced = trace_of_addresses(addresses, arrays=arrays, writes=writes)
+    capacity = int(share * trace.peak_bytes)
+    one, other = (simulate(each, "h200", capacity=capacity, record=False)
+                  for each in (trace, traced))  # fmt: skip
+    assert (one.total("evictions") > 0) == (share < 1)
+    assert one.total("faults") == pytest.approx(other.total("faults"), rel=0.02)
+    assert one.bytes_to_device == pytest.approx(other.bytes_to_device, rel=0.02)
+    assert one.bytes_to_host == pytest.approx(other.bytes_to_host, rel=0.02)
+
+
+@pytest.mark.parametrize("share", [1, 0.5])
+def test_a_stream_and_its_addresses_fault_alike(share):
+    data = ProgramArray(name="data", shape=8 * MIB, reads=Stream(3), from_host=1)
+    program = Program(name="p", arrays=[data], phases=[Phase(name="run", passes=3)])
+    compared(program, stream_addresses(32 * MIB, 3), {"data": (0, 32 * MIB)}, share)
+
+
+@pytest.mark.parametrize("share", [1, 0.5])
+def test_a_gather_and_its_addresses_fault_alike(share):
+    count = 200_000
+    table = ProgramArray(name="table", shape=8 * MIB, reads=Gather(count), from_host=1)
+    program = Program(name="p", arrays=[table], phases=[Phase(name="run")])
+    addresses = np.random.default_rng(0).integers(0, 32 * MIB, count)
+    compared(program, addresses, {"table": (0, 32 * MIB)}, share)
+
+
+@pytest.mark.parametrize("share", [1, 0.5])
+def test_a_stencil_and_its_addresses_fault_alike(share):
+    size, sweeps = 16 * MIB, 4
+    arrays = [
+        ProgramArray(name="before", shape=4 * MIB, reads=Stream(sweeps), from_host=1),
+        ProgramArray(name="after", shape=4 * MIB, writes=Stream(sweeps), from_host=1),
+    ]
+    program = Program(name="p", arrays=arrays, phases=[Phase(name="run", passes=sweeps)])
+    at = np.arange(0, size, 128)
+    around = np.stack([np.maximum(at - 4096, 0), at, np.minimum(at + 4096, size - 128), size + at])
+    addresses = np.tile(around.T.ravel(), sweeps)
+    places = {"before": (0, size), "after": (size, size)}
+    compared(program, addresses, places, share, writes=addresses >= size)
+
+
+def test_a_breadth_first_search_and_its_addresses_fault_alike():
+    graph = rmat(16, seed=1).graph
+    sizes = {"offsets": 8 * (graph.n_vertices + 1), "targets": 4 * graph.n_arcs,
+             "distances": 4 * graph.n_vertices}  # fmt: skip
+    places, begin = {}, 0
+    for name, size in sizes.items():
+        places[name] = begin, size
+        begin += -(-size // BLOCK_BYTES) * BLOCK_BYTES
+    addresses = frontier_addresses(graph, {name: at for name, (at, _) in places.items()})
+    reached = len(addresses)
+    arrays = [
+        ProgramArray(name="offsets", shape=graph.n_vertices + 1, dtype="u8", from_host=1,
+                     reads=Gather(graph.n_vertices)),
+        ProgramArray(name="targets", shape=graph.n_arcs, from_host=1, reads=Stream(1)),
+        ProgramArray(name="distances", shape=graph.n_vertices, from_host=1,
+                     reads=Gather(reached // 2)),
+    ]  # fmt: skip
+    program = Program(name="bfs", arrays=arrays, phases=[Phase(name="run")])
+    compared(program, addresses, places, 1)

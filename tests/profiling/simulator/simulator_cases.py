@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numba import njit
 
 from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace, simulate
@@ -10,6 +11,11 @@ from louvain_um.profiling.simulator import Access, Array, Launch, Touches, Trace
 BLOCK = 2 << 20
 PAGES = 512
 KIB = 1024
+
+
+def called(function):
+    """Return a function that Python can call: those of the driver call each other alone."""
+    return njit(lambda *args: function(*args))
 
 
 def array(blocks=1, *, name="data", group="graph", starts="host"):

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from simulator_cases import called
 
+from louvain_um.profiling.simulator.driver import sorting
 from louvain_um.profiling.simulator.driver.constants import DIGITS
-from louvain_um.profiling.simulator.driver.service import sort_keys
+
+sort_keys = called(sorting.sort_keys)
 
 
 @pytest.mark.parametrize("most", [1, 2, 256, 257, 1 << 22, 1 << 40])

@@ -25,7 +25,7 @@ def one_page_a_block(blocks):
     return [touch(block * PAGES) for block in blocks]
 
 
-def test_a_small_block_takes_no_more_memory_than_its_pages():
+def test_small_blocks_share_root_chunks():
     small = Array(name="a0", group="graph", nbytes=305 * 4096, starts="host")
     steps = [
         HostTouches(touches=Touches.runs(0, 0, 208)),
@@ -34,7 +34,7 @@ def test_a_small_block_takes_no_more_memory_than_its_pages():
         touch(0),
     ]
     found = run(small, steps, placements={"a0": "prefetched"}, capacity=BLOCK)
-    assert found.peak_bytes == small.nbytes
+    assert found.peak_bytes == BLOCK
     assert found.total("evictions") == 0
 
 
@@ -101,7 +101,10 @@ def test_tree_pre_eviction_makes_room_ahead():
 
 def test_one_resident_page_takes_a_whole_chunk():
     assert run(array(4), one_page_a_block([0, 1, 2])).peak_bytes == 3 * BLOCK
-    assert run(array(0.25), [touch(0)]).peak_bytes == 64 * 1024
+    small = [array(0.25, name=name) for name in "abcdef"]
+    touched = [touch(0, number=number) for number in range(len(small))]
+    assert run(small, touched).peak_bytes == BLOCK
+    assert run(small, [scan(each, n) for n, each in enumerate(small)]).peak_bytes == 2 * BLOCK
 
 
 def test_more_faults_than_a_batch_holds_come_again():

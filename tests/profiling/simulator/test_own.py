@@ -1,9 +1,12 @@
 """Orders of eviction and prefetchers of one's own, and migration by access counters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.machine.profiles import load_machine
 from louvain_um.profiling.session.events import Cause, Kind
 from louvain_um.profiling.simulator import (
     Access,
@@ -170,3 +173,14 @@ def test_counted_migration_evicts_where_there_is_no_room():
     assert run.total("evictions") > 0
     assert run.peak_bytes <= 8 * MIB
     assert run.total("touches") == 5 * data.pages
+
+
+def test_access_counters_are_on_where_host_and_gpu_are_coherent():
+    data = Array(name="a", group="graph", nbytes=2 * MIB)
+    hot = Launch(touches=Touches.of(0, np.full(256, 40), Access.GATHER))
+    moved = []
+    for coherent in (False, True):
+        machine = replace(load_machine("h200"), coherent=coherent)
+        run = simulate(Trace((data,), (hot, hot)), machine, placements={"a": "accessed_by"})
+        moved.append(run.bytes_to_device)
+    assert moved == [0, 64 << 10]  # one hot page brings its region, not its block

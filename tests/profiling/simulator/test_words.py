@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 from numba import njit
+from simulator_cases import called
 
 from louvain_um.profiling.simulator.driver import constants as c
+from louvain_um.profiling.simulator.driver import prefetcher
+from louvain_um.profiling.simulator.driver import words as whole
 from louvain_um.profiling.simulator.driver.constants import BROUGHT, FAULTED
-from louvain_um.profiling.simulator.driver.prefetcher import add_dense
-from louvain_um.profiling.simulator.driver.words import bring_words, evict_words
+
+add_dense = called(prefetcher.add_dense)
+bring_words, evict_words = called(whole.bring_words), called(whole.evict_words)
 
 STATES = np.array(
     [
@@ -92,7 +96,7 @@ def test_density_is_that_of_every_page(random, pages, here, threshold, count):
 
 def test_no_references_are_counted_whatever_was_compiled_before():
     njit(lambda values: values.view(np.uint64))(np.zeros(8, np.uint8))
-    afresh = njit(_nrt=False)(add_dense.py_func)
+    afresh = njit(_nrt=False)(prefetcher.add_dense.py_func)
     pages, want = np.zeros(c.BLOCK_PAGES, np.uint8), np.zeros(c.BLOCK_PAGES, np.uint8)
     both = (pages, words(pages)), (want, words(want))
     afresh(*both, scratch(), 0, c.BLOCK_PAGES, c.ON_GPU, 51, False)
