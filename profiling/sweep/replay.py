@@ -23,7 +23,12 @@ from louvain_um.profiling.access.plans import (
     program_placements,
 )
 from louvain_um.profiling.simulator import Driver, Simulation, simulate
-from louvain_um.profiling.simulator.driver.constants import BLOCK_BYTES, PAGE_BYTES
+from louvain_um.profiling.simulator.driver.constants import (
+    BIG_PAGES,
+    BLOCK_BYTES,
+    BLOCK_PAGES,
+    PAGE_BYTES,
+)
 from louvain_um.profiling.simulator.layout import lay_out, placements_of
 from louvain_um.profiling.simulator.trace import Trace
 
@@ -82,8 +87,8 @@ def replay(
     peak = peak_of(trace)
     capacity = point.capacity(peak, trace.reserved)
     if not point.oversubscription and (driver is None or driver.eviction != "program"):
-        # Without oversubscription all is there, also arrays that the driver gives whole blocks.
-        capacity = max(capacity, trace.peak_bytes)
+        # Without oversubscription all is there, however small blocks lie in root chunks.
+        capacity = max(capacity, trace.peak_bytes + shared_bytes(trace))
     capacity = min(capacity, machine.bytes_for_runs)
     known = {} if known is None else known
     row: dict[str, Any] = {
@@ -119,6 +124,12 @@ def replay(
         row |= {"chosen": "plan", "seconds_of_plan": simulation.seconds}
     terms = {f"seconds_{name}": value for name, value in simulation.costs.items()}
     return row | {"reason": None, **simulation.summary(), **terms}, simulation
+
+
+def shared_bytes(trace: Trace) -> int:
+    """Return the bytes of root chunks that small blocks of a trace share at most."""
+    ends = sum(-(-(array.pages % BLOCK_PAGES) // BIG_PAGES) * BIG_PAGES for array in trace.arrays)
+    return (-(-ends // BLOCK_PAGES) + 2) * BLOCK_BYTES  # pieces and device arrays leave gaps
 
 
 def _of_machine(error: MemoryBudgetError, machine: Machine) -> MemoryBudgetError:

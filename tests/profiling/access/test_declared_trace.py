@@ -112,6 +112,7 @@ def test_every_algorithm_is_planned_and_simulated(graph, name):
         rows[policy] = replay(trace, point, H200)[0]
         assert rows[policy]["feasible"]
     assert rows["auto"]["seconds"] <= rows["base"]["seconds"]
+    assert rows["base"]["evictions"] == 0
     assert rows["adv1"]["bytes_to_device"] == 0
 
 
