@@ -30,6 +30,9 @@ MOST_LAUNCHES: Final = 64
 PARTS: Final = 16
 """Parts of a pass over the array that is passed over most often: in each, the others go on."""
 
+PART_PAGES: Final = 64
+"""Pages of a part where all accesses are streams, which kernels read side by side."""
+
 
 def trace_of(program: Program) -> Trace:
     """Return a trace of a program: streams page after page, pass after pass, the rest at random.
@@ -86,8 +89,13 @@ def _launches(program: Program, phase: Phase, arrays: tuple[Array, ...]) -> Iter
     ]
     launches = max(1, min(MOST_LAUNCHES, round(phase.passes)))
     repeats = max(1.0, phase.passes / launches)
-    passes = [access.passes / repeats for _, access, _ in accesses if isinstance(access, Stream)]
-    parts = PARTS * max(1, ceil(max(passes, default=0) / launches))
+    streams = [(n, access) for n, access, _ in accesses if isinstance(access, Stream)]
+    passes = [access.passes / repeats for _, access in streams]
+    parts = PARTS
+    if len(streams) == len(accesses):
+        most = max((arrays[n].pages * access.share for n, access in streams), default=0)
+        parts = max(PARTS, ceil(most / PART_PAGES))
+    parts *= max(1, ceil(max(passes, default=0) / launches))
     slots = launches * parts
     for at in range(launches):
         edges = np.arange(at * parts, (at + 1) * parts + 1) / slots
