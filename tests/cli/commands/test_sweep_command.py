@@ -25,8 +25,9 @@ def test_every_command_means_the_same_by_100_percent(run, source, tmp_path):
         "results"
     ]
     assert {row["peak_bytes"] for row in rows} == {plan["in_core_bytes"]}
-    budgets = [plan["in_core_bytes"], budget.json["budget_bytes"]]
-    assert [row["budget_bytes"] for row in rows] == budgets * 2
+    # Where nothing is withheld, small blocks have whole root chunks.
+    assert all(row["budget_bytes"] >= plan["in_core_bytes"] for row in rows[::2])
+    assert [row["budget_bytes"] for row in rows[1::2]] == [budget.json["budget_bytes"]] * 2
     shown = f"{plan['in_core_bytes'] / 2**20:.1f} MiB"
     assert f"{shown} needed with everything on the GPU" in run("plan", source, "--read").out
     assert f"100 % of device memory is {shown}" in run("simulate", source, *arguments[:-1]).out
