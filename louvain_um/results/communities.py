@@ -22,7 +22,7 @@ from louvain_um.results.comparison import Agreement, compare
 from louvain_um.results.frame import community_table, to_frame
 from louvain_um.results.given_labels import Given, refuse_other_order
 from louvain_um.results.partition import Level, labels_at, nested_labels
-from louvain_um.results.quality import Quality, dense_labels, modularity, quality
+from louvain_um.results.quality import Quality, dense_labels, memberships, modularity, quality
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,6 +266,32 @@ class Communities:
         """
         chosen = self.resolution if resolution is None else resolution
         return quality(self.require_graph(), self.labels, chosen, objective=self.objective)
+
+    def memberships(self, *, threshold: float = 0.1) -> Any:
+        """Return the share of each vertex's edges that lead to each community.
+
+        A vertex between communities belongs to each of them in part; its label is but one of them.
+
+        Parameters
+        ----------
+        threshold : float
+            Least share, 0 to 1, that counts; the rest is shared out again. A vertex keeps its
+            largest share in any case.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            n × k, float64; rows add up to 1. A vertex without edges is in its community alone.
+
+        Examples
+        --------
+        >>> import louvain_um as lu
+        >>> g = lu.Graph.from_edges([0, 1, 2, 3, 4, 5, 0], [1, 2, 0, 4, 5, 3, 3])
+        >>> r = lu.louvain(g, device="cpu")
+        >>> r.memberships().toarray()[[0, 1]].round(2).tolist()
+        [[0.67, 0.33], [1.0, 0.0]]
+        """
+        return memberships(self.require_graph(), self.labels, self.n_communities, threshold)
 
     def table(self, *, hubs: int = 3) -> pd.DataFrame:
         """Return a pandas frame with one row per community.

@@ -20,7 +20,7 @@ from louvain_um.core.community_sums import (
 from louvain_um.core.compiled import kernel
 from louvain_um.core.numbering import community_sizes, dense_uint32
 from louvain_um.core.objective import Sums, masses_of, objective_of
-from louvain_um.errors import OptionError
+from louvain_um.errors import GraphError, OptionError
 from louvain_um.graph.graph import Graph
 from louvain_um.options import ObjectiveName, is_number
 from louvain_um.results.display import require_pandas
@@ -221,6 +221,32 @@ def connectivity(
     joined, parts = np.zeros(len(sizes), np.int64), sizes.copy()
     _components(graph.offsets, graph.targets, labels, joined, parts)
     return joined, parts
+
+
+def memberships(
+    graph: Graph, labels: NDArray[np.uint32], n_communities: int, threshold: float
+) -> Any:
+    """Return each vertex's share of weight to each community; `Communities.memberships`."""
+    from scipy.sparse import csr_array
+
+    if not 0 <= threshold <= 1:
+        raise OptionError("threshold", threshold, "must lie in 0 … 1")
+    if graph.kind not in ("undirected", "bipartite"):
+        raise GraphError("shares of signed or directed edges have no meaning here")
+    n = graph.n_vertices
+    own = csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_communities))
+    shares = csr_array(graph.to_scipy().astype(np.float64) @ own)
+    alone = np.flatnonzero(np.diff(shares.indptr) == 0)
+    lonely = csr_array((np.ones(len(alone)), (alone, labels[alone])), shape=shares.shape)
+    shares = csr_array(shares + lonely)
+    for least in (threshold, 0.0):
+        rows = np.repeat(np.arange(n), np.diff(shares.indptr))
+        totals = np.bincount(rows, shares.data, n)
+        shares.data /= totals[rows]
+        largest = np.maximum.reduceat(shares.data, shares.indptr[:-1]) if n else shares.data
+        shares.data[(shares.data < least) & (shares.data < largest[rows])] = 0
+        shares.eliminate_zeros()
+    return shares
 
 
 def without_signs(graph: Graph) -> Graph:

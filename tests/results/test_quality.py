@@ -12,6 +12,7 @@ import louvain_um as lu
 from louvain_um.graph.subgraph import subgraph
 from louvain_um.results.communities import Communities
 from louvain_um.results.quality import modularity, quality
+from tests.graphs import graphs
 
 EDGES = st.lists(
     st.tuples(st.integers(0, 11), st.integers(0, 11), st.integers(0, 9)), min_size=1, max_size=50
@@ -203,3 +204,18 @@ def test_sums_of_decimals_have_no_digits_of_scaling():
     frame = Communities.of(graph, [0, 0, 0, 1]).table()
     assert frame["inside"].tolist() == [10.4, 0.0]
     assert frame["cut"].tolist() == [0.1, 0.1]
+
+
+@settings(deadline=None, max_examples=40)
+@given(graph=graphs(), threshold=st.sampled_from([0.0, 0.1, 0.4, 1.0]))
+def test_memberships_are_shares_of_weight(graph, threshold):
+    found = lu.louvain(graph, device="cpu")
+    shares = found.memberships(threshold=threshold).toarray()
+    weights = graph.to_scipy().toarray().astype(float)
+    for vertex, row in enumerate(weights):
+        wanted = np.bincount(found.labels, row, found.n_communities)
+        if not wanted.any():
+            wanted[found.labels[vertex]] = 1
+        wanted /= wanted.sum()
+        wanted[(wanted < threshold) & (wanted < wanted.max())] = 0
+        assert shares[vertex] == pytest.approx(wanted / wanted.sum())
