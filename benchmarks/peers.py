@@ -40,6 +40,8 @@ from louvain_um.generators import lfr, rmat
 from louvain_um.options import EFFORTS
 
 SEED = 0
+REFERENCE = "NetworKit PLM"
+
 SLOW = 2.0
 """Seconds of all repetitions after which there are no more."""
 
@@ -171,7 +173,7 @@ class Peer(NamedTuple):
 
 PEERS: dict[str, dict[str, Peer]] = {
     "cpu": {
-        "NetworKit PLM": Peer("networkit", "networkit", networkit),
+        REFERENCE: Peer("networkit", "networkit", networkit),
         **{
             f"louvain-um {method.capitalize()}, {effort}": Peer(
                 "louvain-um", "louvain_um", ours(method, "cpu", effort)
@@ -263,11 +265,11 @@ def versions(device: str) -> dict[str, str | None]:
 
 
 def with_speedups(rows: list[dict[str, Any]], peers: list[str]) -> list[dict[str, Any]]:
-    """Return rows by graph and peer, with the first peer's time over each."""
+    """Return rows by graph and peer, with NetworKit's time over each where it ran."""
     rows = [row for row in rows if row["peer"] in peers]
     graphs = list(dict.fromkeys(row["graph"] for row in rows))
     rows = sorted(rows, key=lambda row: (graphs.index(row["graph"]), peers.index(row["peer"])))
-    first = {row["graph"]: row["seconds"] for row in rows if row["peer"] == peers[0]}
+    first = {row["graph"]: row["seconds"] for row in rows if row["peer"] == REFERENCE}
     return [
         row | {"speedup": first[row["graph"]] / row["seconds"]} if row["graph"] in first else row
         for row in rows
