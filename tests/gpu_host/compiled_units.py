@@ -1,25 +1,30 @@
 """Compile every kernel for four generations of devices, and note that.
 
-    python -m tests.gpu_host.compiled_units
+    python -m tests.gpu_host.compiled_units [--seconds N]
+
+With `--seconds`, compilation starts for so long only. What is left then is an error, unless the
+evidence of GPU tests is pending: their next run compiles everything.
 
 What a compiler makes of a source depends on the source, its headers, the kernels asked for, the
 options and the compiler's version. `compiled.txt` keeps a digest of them for each source and
 architecture, so that only what has changed since is compiled. Without the file, everything is.
 """
 
+import argparse
 import hashlib
+import json
+import math
 import os
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from louvain_um.gpu.runtime import compile_cache, kernel_list
+from tests.gpu_evidence import EVIDENCE
 
-TESTED: Final = 90
-"""The architecture for which tests compile what has changed."""
-
-ARCHITECTURES: Final = (75, 80, TESTED, 100)
+ARCHITECTURES: Final = (75, 80, 90, 100)
 
 UNITS: Final = [
     (source, types)
@@ -55,15 +60,29 @@ def noted():
 
 
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    until = time.monotonic() + parser.parse_args().seconds
     known = noted()
     notes = {(s, a): note(s, a) for s in kernel_list.CATALOGUE for a in ARCHITECTURES}
     jobs = [(s, t, a) for s, t in UNITS for a in ARCHITECTURES if notes[s, a] not in known]
+    jobs.sort(key=lambda job: hashlib.sha256(repr(job).encode()).digest())  # a bit of everything
     print(f"{len(jobs)} of {len(UNITS) * len(ARCHITECTURES)} images to compile", file=sys.stderr)
+
+    def compile_in_time(job):
+        if time.monotonic() < until:
+            compile_unit(job)
+            return True
+        return False
+
     # NVRTC releases the GIL, so that threads compile side by side.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(compile_unit, jobs):
-            pass
-    NOTES.write_text("".join(f"{line}\n" for line in sorted(notes.values())))
+        done = sum(pool.map(compile_in_time, jobs))
+    if done == len(jobs):
+        NOTES.write_text("".join(f"{line}\n" for line in sorted(notes.values())))
+    else:
+        print(f"{len(jobs) - done} images were left", file=sys.stderr)
+        sys.exit("pending" not in json.loads(EVIDENCE.read_text()))
 
 
 if __name__ == "__main__":

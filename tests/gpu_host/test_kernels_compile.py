@@ -1,16 +1,11 @@
-"""Every kernel compiles, which takes a compiler and no GPU.
-
-Here what has changed since it was noted, for one generation of devices; `compiled_units` compiles
-for all four, and notes it. Images go through the engine's own cache on disk. Each is a test of its
-own, so that pytest-xdist compiles side by side.
-"""
+"""What is compiled without a GPU; `compiled_units` compiles all kernels of the engine."""
 
 import pytest
 
 from louvain_um.algorithms.expressions import Expression
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
 from louvain_um.gpu.runtime import compile_cache, kernel_list, nvrtc
-from tests.gpu_host.compiled_units import ARCHITECTURES, TESTED, UNITS, compile_unit, note, noted
+from tests.gpu_host.compiled_units import ARCHITECTURES, UNITS, note
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -19,13 +14,6 @@ def _compiler():
         nvrtc.compiler()
     except DeviceUnavailableError as error:
         pytest.skip(error.reason)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("unit", UNITS, ids="-".join)
-def test_kernels_compile(unit):
-    if note(unit[0], TESTED) not in noted():
-        compile_unit((*unit, TESTED))
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
