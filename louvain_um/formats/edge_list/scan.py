@@ -74,7 +74,7 @@ def skip_comment(data, pos):
     return pos + 1 if c == 10 else pos
 
 
-@kernel()
+@kernel(inline="always")
 def field(data, pos, separator):
     """Return start and stop of the field at `pos`, quotes included, and where the next starts."""
     while pad(data[pos], separator):
