@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from functools import cache, reduce
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,9 @@ from louvain_um.errors import OptionError
 
 MOST_CHARACTERS: Final = 500
 """Of an expression; longer ones belong into a kernel."""
+
+MOST_LEVELS: Final = 100
+"""Of operators within operators, each of which takes some frames of Python's stack."""
 
 BINARY: Final[Mapping[type[ast.AST], Callable[..., Any]]] = {
     ast.Add: np.add,
@@ -122,7 +125,7 @@ class Expression:
         )
 
 
-@cache
+@lru_cache(maxsize=256)
 def parsed(text: str) -> ast.AST | None:
     """Return the tree of a text, None if it is none."""
     try:
@@ -131,8 +134,18 @@ def parsed(text: str) -> ast.AST | None:
         return None
 
 
+def is_deep(tree: ast.AST) -> bool:
+    """Return whether operators are nested more than MOST_LEVELS times."""
+    level = [tree]
+    for _ in range(MOST_LEVELS):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
+
+
 def fault(tree: ast.AST, names: tuple[str, ...]) -> str | None:
     """Return what is not of the language, None if all is."""
+    if is_deep(tree):
+        return f"it is nested more than {MOST_LEVELS} levels deep"
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         match node:

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.analysis.consensus import certainty, find_consensus
-from louvain_um.analysis.runs import Progress, adjusted_rand, seeds_of
+from louvain_um.analysis.runs import Progress, seeds_of
 from louvain_um.api import run
 from louvain_um.errors import warn
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options
+from louvain_um.results.agreement import adjusted_rand
 from louvain_um.results.communities import Communities
 from louvain_um.results.display import count, require_pandas
 from louvain_um.results.frame import to_frame

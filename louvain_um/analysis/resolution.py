@@ -19,12 +19,13 @@ from louvain_um.analysis.profile import (
     lines_of,
     repeat,
 )
-from louvain_um.analysis.runs import Progress, mean_agreement, refuse_count, seeds_of
+from louvain_um.analysis.runs import Progress, refuse_count, seeds_of
 from louvain_um.errors import OptionError, check_switch
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options, is_number
+from louvain_um.results.agreement import mean_agreement
 from louvain_um.results.quality import modularity
 
 __all__ = ["Plateau", "ResolutionPoint", "ResolutionProfile", "resolution_profile"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import GraphError, LouvainUmError, warn
+from louvain_um.core.numbering import dense_uint32, number_by_size
+from louvain_um.errors import GraphError, warn
+from louvain_um.results.agreement import measures
 from louvain_um.results.given_labels import (
     FORMS,
     OVERLAPPING,
@@ -23,9 +24,6 @@ from louvain_um.results.given_labels import (
     plain_communities,
 )
 from louvain_um.results.partition import Partition
-
-AMI_STEPS = 2 * 10**9
-"""Steps of AMI's expected value above which it is not computed, since it would take too long."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +56,7 @@ class Agreement:
     ari : float
         Rand index adjusted for chance.
     ami : float
-        Mutual information adjusted for chance; NaN where computing it would take minutes.
+        Mutual information adjusted for chance; NaN where computing it would take over 10 s.
     identical : bool
         Whether the partitions are the same up to the communities' labels.
     vertices : int
@@ -129,48 +127,26 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
         raise GraphError(
             f"{len(first)} labels against {len(second)}; both must have the same length"
         )
-    # NumPy's own: scikit-learn would warn about labels that look like measurements.
-    values_a, x = np.unique(first, return_inverse=True)
-    values_b, y = np.unique(second, return_inverse=True)
-    counts = (len(values_a), len(values_b))
-    nmi, ari, ami, pairs = _measures(x, y, counts)
+    (x, many), (y, several) = _small_numbers(first), _small_numbers(second)
+    identical = many == several and np.array_equal(*map(number_by_size, (x, y)))
+    nmi, ari, ami = (1.0, 1.0, 1.0) if identical else measures(x, y)
     return Agreement(
         nmi=nmi,
         ari=ari,
         ami=ami,
-        identical=counts == (pairs, pairs),
+        identical=identical,
         vertices=len(x),
-        communities=counts,
+        communities=(many, several),
         unmatched=unmatched,
     )
 
 
-def _measures(
-    x: NDArray[np.intp], y: NDArray[np.intp], counts: tuple[int, int]
-) -> tuple[float, float, float, int]:
-    """Return NMI, ARI, AMI and the number of pairs of communities that overlap."""
-    if len(x) == 0:
-        return 1.0, 1.0, 1.0, 0
-    try:
-        from sklearn import metrics
-    except ImportError:
-        raise LouvainUmError(
-            "comparing needs scikit-learn: pip install 'louvain-um[formats]'"
-        ) from None
-    pairs = len(np.unique(x * counts[1] + y))
-    ami = math.nan
-    if _ami_steps(np.bincount(x), np.bincount(y)) <= AMI_STEPS:
-        ami = min(float(metrics.adjusted_mutual_info_score(x, y)), 1.0)
-    nmi = min(float(metrics.normalized_mutual_info_score(x, y)), 1.0)  # else rounding may show
-    return nmi, float(metrics.adjusted_rand_score(x, y)), ami, pairs
-
-
-def _ami_steps(a: NDArray[np.intp], b: NDArray[np.intp]) -> int:
-    """Return Σ over pairs of min(aᵢ, bⱼ): the steps of AMI's expected value."""
-    b = np.sort(b)
-    below = np.searchsorted(b, a)
-    sums = np.concatenate(([0], np.cumsum(b)))
-    return int((sums[below] + a * (len(b) - below)).sum())
+def _small_numbers(labels: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
+    """Return communities as numbers below twice their count, and how many there are."""
+    if labels.dtype.kind not in "biu":
+        labels = np.unique(labels, return_inverse=True)[1]
+    dense = dense_uint32(labels)
+    return dense, int(np.count_nonzero(np.bincount(dense)))
 
 
 def _by_index(partition: Given | Labels, other: Given | Labels) -> Given | Labels:

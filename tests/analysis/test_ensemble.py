@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.analysis.consensus import arc_counts, certainty, find_consensus
-from louvain_um.analysis.runs import adjusted_rand, contingency
 from louvain_um.core.numbering import number_by_size
+from louvain_um.results.agreement import adjusted_rand, contingency
 from tests.analysis.test_resolution import cliques
 from tests.graphs import graphs
 

@@ -1,6 +1,7 @@
 """Comparison of partitions, whatever holds their labels."""
 
 import math
+import time
 
 import networkx as nx
 import numpy as np
@@ -8,13 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn import metrics
 
 import louvain_um as lu
-from louvain_um.results import comparison
+from louvain_um.results import agreement, comparison
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels, compare
 from louvain_um.results.quality import quality
+
+metrics = pytest.importorskip("sklearn.metrics")
 
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
@@ -79,13 +81,34 @@ def test_nothing_to_compare():
     assert compare(np.zeros(0, int), np.zeros(0, int)).identical
 
 
+def test_ami_of_all_sizes_is_computed_at_once():
+    sizes = np.arange(1, 1000)
+    a = np.repeat(sizes, sizes)
+    b = np.random.default_rng(1).permutation(a)
+    compare(a[:9], b[:9])  # compiles
+    begin = time.process_time()
+    assert abs(compare(a, b).ami) < 0.001
+    assert time.process_time() - begin < 5
+
+
+def test_ami_of_large_graphs_is_scikit_learns():
+    rng = np.random.default_rng(2)
+    a = rng.integers(0, 60, 20_000)
+    for b in (rng.integers(0, 9_000, 20_000), np.where(rng.random(20_000) < 0.1, 0, a)):
+        assert compare(a, b).ami == pytest.approx(metrics.adjusted_mutual_info_score(a, b))
+
+
 def test_ami_is_left_out_where_it_would_take_too_long(monkeypatch):
-    a, b = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 1, 1])
-    steps = sum(min(x, y) for x in (2, 2, 1) for y in (1, 4))
-    assert comparison._ami_steps(np.bincount(a), np.bincount(b)) == steps
-    monkeypatch.setattr(comparison, "AMI_STEPS", steps - 1)
-    assert math.isnan(compare(a, b).ami)
-    assert compare(a, b).nmi > 0
+    monkeypatch.setattr(agreement, "AMI_TERMS", 10)
+    found = compare([0, 0, 1, 1, 2], [0, 1, 1, 1, 1])
+    assert math.isnan(found.ami)
+    assert found.nmi > 0
+
+
+def test_identical_partitions_need_no_measures(monkeypatch):
+    monkeypatch.delattr(comparison, "measures")
+    found = compare(np.arange(10), np.arange(10)[::-1] * 7)
+    assert (found.nmi, found.ari, found.ami, found.identical) == (1, 1, 1, True)
 
 
 def test_ids_that_are_one_apart_are_told_at_the_callers_line():
