@@ -252,7 +252,7 @@ class Taken(Doubt):
 class Vanished(str):
     """A note of a graph on positive weights that round to 0: their edges are left out.
 
-    It warns of nothing: similarities of many points are often that far apart.
+    `Graph.from_edges`, which makes the graphs of all inputs, also warns.
     """
 
     __slots__ = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -205,12 +206,15 @@ class Reading:
         from louvain_um.cli.startup import import_numba
 
         import_numba()
+        from louvain_um.errors import GraphWarning
         from louvain_um.formats.read_options import ReadOptions
         from louvain_um.formats.reading import read
 
         options = {field.name: plain(getattr(self, field.name)) for field in fields(ReadOptions)}
         options["separator"] = expanded(self.separator)
-        return read(name, self.format, ReadOptions(**options))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphWarning)
+            return read(name, self.format, ReadOptions(**options))
 
 
 DEFAULT_READING = Reading()

@@ -17,6 +17,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 MOST_WHOLE: Final = 1 << 62
 """Bound of whole numbers: two of them add up within int64."""
@@ -187,6 +188,45 @@ def shown(value: object) -> str:
         return "a table" if isinstance(value, Mapping) else "a list"
     text = repr(value[:MOST_SHOWN]) if isinstance(value, str) else repr(value)
     return " ".join(text.split())[: MOST_SHOWN + 2]
+
+
+EXACT: Final = 1 << 53
+"""Integers up to here are exact as float64."""
+
+
+def number_array(values: Any) -> NDArray[Any]:
+    """Return values as NumPy does, but lists of large integers not as float64.
+
+    Integers keep their values: as int64 or uint64, or as objects where neither holds all.
+    """
+    array: NDArray[Any] = np.asanyarray(values)
+    if array.dtype.kind != "f" or array.ndim != 1 or hasattr(values, "dtype"):
+        return array
+    with np.errstate(invalid="ignore"):
+        large = bool((np.abs(array) >= EXACT).any())
+    return exact_numbers(list(values)) if large else array
+
+
+def exact_numbers(values: list[Any]) -> NDArray[Any]:
+    """Return numbers as int64, uint64 or float64, whichever keeps integers; else as objects."""
+    whole = [int(value) for value in values if isinstance(value, int | np.integer)]
+    if len(whole) == len(values):
+        low, high = min(whole, default=0), max(whole, default=0)
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+                return np.array(whole, dtype)
+    elif all(abs(value) <= EXACT or _is_double(value) for value in whole):
+        return np.array(values, np.float64)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _is_double(value: int) -> bool:
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
 
 
 def is_missing(value: Any) -> bool:

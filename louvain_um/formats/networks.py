@@ -20,7 +20,7 @@ from louvain_um.formats.ids import ascending, name_array, numbers_or_texts
 from louvain_um.formats.parse_errors import NUMBER
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
-from louvain_um.graph.integer_weights import TOO_LARGE
+from louvain_um.graph.integer_weights import weight_array
 from louvain_um.results.display import count
 
 DIRECTED = (
@@ -256,19 +256,3 @@ def _no_attribute(weight: Any, known: Iterable[Any]) -> str:
     return (
         f"edges have no attribute {weight!r} (they have: {shown}); pass another weight=… (--weight)"
     )
-
-
-def weight_array(values: list[Any], allow_rounding: bool = False) -> NDArray[Any]:
-    """Return weights as integers or float64; the error names the first that is not a number."""
-    try:
-        numbers = np.asarray(values) if values else np.zeros(0, np.int64)
-    except ValueError:  # lists of unequal lengths among them
-        numbers = np.zeros((), object)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
-        for place, value in enumerate(values):
-            if not isinstance(value, int | float | np.number):
-                raise GraphError(f"weight at index {place} is not numeric ({value!r}); correct it")
-        if not allow_rounding and all(isinstance(value, int | np.integer) for value in values):
-            raise GraphError(f"integer weights reach {float(max(values)):.3g}{TOO_LARGE}")
-        numbers = np.array(values, np.float64)
-    return numbers

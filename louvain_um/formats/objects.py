@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from louvain_um.core.plain_data import number_array
 from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.read_options import ReadOptions
@@ -120,7 +121,7 @@ def _from_tuples(edges: list[tuple[Any, ...]], options: ReadOptions) -> Graph:
             f"edge {odd or 0} is {edges[odd or 0]!r}; all must be (u, v), or all (u, v, weight)"
         )
     parts = list(zip(*edges, strict=True)) or [(), ()]
-    return _from_arrays([np.asarray(part) for part in parts], options)
+    return _from_arrays([number_array(part) for part in parts], options)
 
 
 def _from_arrays(parts: list[Any], options: ReadOptions) -> Graph:
@@ -243,7 +244,7 @@ def _chunked(array: Any) -> Any:
 def _host(part: Any) -> Any:
     """Return an array in host memory."""
     # Masks stay, for `build` to refuse.
-    return np.asanyarray(part.get() if type(part).__module__.startswith("cupy") else part)
+    return number_array(part.get() if type(part).__module__.startswith("cupy") else part)
 
 
 EXAMPLES: Mapping[str, str] = {

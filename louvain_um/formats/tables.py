@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import is_missing
+from louvain_um.core.plain_data import is_missing, number_array
 from louvain_um.errors import Doubt, GraphError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.column_roles import (
@@ -337,10 +337,11 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
             )
     listed = [float(w) if isinstance(w, Decimal | Fraction) else w for w in listed]
     try:
-        numbers = np.array(listed)
+        numbers = number_array(listed)
     except ValueError:
         numbers = values
-    if numbers.dtype.kind not in "biuf":
+    large = all(isinstance(weight, int | float | np.number) for weight in listed)
+    if numbers.dtype.kind not in "biuf" and not large:
         kinds = ", ".join(sorted({type(weight).__name__ for weight in listed}))
         raise GraphError(f"weights must be numbers, not {kinds}; convert the column")
     return numbers

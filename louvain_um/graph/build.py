@@ -21,7 +21,7 @@ from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError, check_switch
 from louvain_um.graph import kinds, rows
-from louvain_um.graph.integer_weights import SMALL, quantise, refuse
+from louvain_um.graph.integer_weights import SMALL, quantise, refuse, weight_array
 from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind, check_kind
 
 ROWS = 1 << 12
@@ -89,7 +89,7 @@ def build(
     if weights is not None and np.ndim(weights) != 1:
         raise GraphError(f"weights must be one-dimensional, not of shape {np.shape(weights)}")
     if weights is not None:
-        values = np.asarray(weights)
+        values = weight_array(weights, allow_rounding)
         if kind == "signed" and values.dtype.kind in "if":
             integers, scale, notes = quantise(np.abs(values), allow_rounding)
             integers = np.where(values < 0, -integers, integers)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, Vanished, warn
 from louvain_um.graph.limits import Duplicates, GraphKind, check_kind, checked_names
 
 if TYPE_CHECKING:
@@ -189,6 +189,9 @@ class Graph:
             allow_rounding=allow_rounding,
             kind=kind,
         )
+        for note in built.notes:
+            if isinstance(note, Vanished):
+                warn(note)
         return cls(
             built.offsets,
             built.targets,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
+from louvain_um.core.plain_data import exact_numbers, number_array
 from louvain_um.errors import GraphError, Vanished
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, GraphData
 
@@ -27,6 +28,34 @@ NEGATIVE = "negative; to keep signs, pass signed=True (--signed) and objective='
 
 MOST_SHIFT = 1023
 """The largest power of two among the doubles: a graph's scale is one of them."""
+
+
+def weight_array(values: Any, allow_rounding: bool = False) -> NDArray[Any]:
+    """Return weights as integers or float64; the error names the first that is not a number."""
+    try:
+        numbers = number_array(values)
+    except ValueError:  # lists of unequal lengths among them
+        numbers = np.zeros((), object)
+    if numbers.dtype.kind in "biuf":
+        return numbers
+    listed = list(values)
+    for place, value in enumerate(listed):
+        if not isinstance(value, int | float | np.number):
+            raise GraphError(f"weight at index {place} is not numeric ({value!r}); correct it")
+    numbers = exact_numbers(listed)
+    if numbers.dtype == object:
+        if not allow_rounding:
+            largest = max(int(each) for each in listed if isinstance(each, int | np.integer))
+            raise GraphError(f"integer weights reach {_short(largest)}{TOO_LARGE}")
+        try:
+            numbers = np.array(listed, np.float64)
+        except OverflowError:
+            raise GraphError("a weight is above 1.8e308; correct it") from None
+    return numbers
+
+
+def _short(value: int) -> str:
+    return f"{value:.3g}" if value < 2**1000 else "over 1e301"
 
 
 def quantise(

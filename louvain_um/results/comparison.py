@@ -128,7 +128,7 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
             f"{len(first)} labels against {len(second)}; both must have the same length"
         )
     (x, many), (y, several) = _small_numbers(first), _small_numbers(second)
-    identical = many == several and np.array_equal(*map(number_by_size, (x, y)))
+    identical = many == several and np.array_equal(number_by_size(x), number_by_size(y))
     nmi, ari, ami = (1.0, 1.0, 1.0) if identical else measures(x, y)
     return Agreement(
         nmi=nmi,
@@ -193,7 +193,8 @@ def _matched(
     """Bring labels into the order of their common names."""
     if len(names_a) == len(names_b) and np.array_equal(names_a, names_b):
         return a, b, (0, 0)
-    if not (names_a.dtype.kind in "iu" and names_b.dtype.kind in "iu"):
+    names_a, names_b = _signed(names_a), _signed(names_b)
+    if not (names_a.dtype.kind == "i" and names_b.dtype.kind == "i"):
         names_a, names_b = _texts(names_a), _texts(names_b)
     if not (len(names_a) and len(names_b)):
         raise GraphError("no vertex in common: one partition is empty, the other is not")
@@ -207,6 +208,12 @@ def _matched(
     if hint:
         warn(hint)
     return a[at_a], b[at_b], (len(names_a) - len(common), len(names_b) - len(common))
+
+
+def _signed(names: NDArray[Any]) -> NDArray[Any]:
+    """Return unsigned ids as int64 if that holds them: NumPy compares both kinds as float64."""
+    fits = names.dtype.kind == "u" and names.max(initial=0) < 2**63
+    return names.astype(np.int64) if fits else names
 
 
 def _texts(names: NDArray[Any]) -> NDArray[Any]:

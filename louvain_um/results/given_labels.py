@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.core.plain_data import is_missing
+from louvain_um.core.plain_data import exact_numbers, is_missing, number_array
 from louvain_um.errors import GraphError
 from louvain_um.formats.ids import order_of
 from louvain_um.graph.graph import Graph
@@ -65,7 +65,7 @@ def refuse_other_order(source: Any, given: Given) -> None:
 def label_array(given: Any) -> NDArray[Any]:
     """Return labels in vertex order as an array; it may have any shape."""
     try:
-        array = np.asarray(given)
+        array = number_array(given)
     except Exception:  # ragged lists, arrays of a device, columns of types that NumPy lacks
         raise GraphError(f"communities must be integers or strings; {FORMS}") from None
     if array.ndim == 1 and array.dtype.kind not in "biu":
@@ -99,7 +99,7 @@ def named_labels(given: Any, *, lists: bool = True) -> tuple[NDArray[Any], NDArr
 
 def _array(vertices: list[Any]) -> NDArray[Any]:
     if all(isinstance(vertex, int | np.integer) for vertex in vertices):
-        return np.array(vertices, np.int64)
+        return exact_numbers(vertices)
     array = np.empty(len(vertices), object)
     array[:] = vertices
     return array
@@ -125,7 +125,7 @@ def _members(community: Any) -> list[Any]:
 def numbered(values: list[Any]) -> NDArray[Any]:
     """Return communities as integers; those of other types are numbered as they come."""
     try:
-        array = np.asarray(values) if values else np.zeros(0, np.int64)
+        array = number_array(values) if values else np.zeros(0, np.int64)
     except (TypeError, ValueError):  # lists of several lengths, dates among numbers
         array = np.empty(0, object)
     if array.dtype.kind in "iu" and array.ndim == 1:

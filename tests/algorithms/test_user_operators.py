@@ -84,8 +84,8 @@ def test_expressions_are_those_of_python(x, y):
 @pytest.mark.parametrize(
     "text",
     ["", "x +", "z", "x ** 2", "x / 2", "x.real", "x[0]", "f(x, 1)", "min(x)", "1.5", "'a'",
-     "lambda: 1", "__import__('os')", "x << 70", "99999999999999999999", "x" * 600, "[x]", 3, "~" * 499 + "x",
-     "x+" * 249 + "x", "not " * 120 + "x"],
+     "lambda: 1", "__import__('os')", "x << 70", "99999999999999999999", "x" * 600, "[x]", 3,
+     "~" * 499 + "x", "x+" * 249 + "x", "not " * 120 + "x"],
 )  # fmt: skip
 def test_what_is_no_expression(text):
     with pytest.raises(OptionError):

@@ -312,3 +312,14 @@ def test_masked_entries_are_refused():
         with pytest.raises(GraphError, match="masked"):
             refused()
     assert graph.digest() == before
+
+
+def test_large_integers_of_lists_are_not_rounded():
+    g = DynamicGraph(6, weighted=True)
+    for weights in ([2**53 + 1, 0.5], [2**63, 1], np.array([2**63, 1], object), [2**70, 1]):
+        with pytest.raises(GraphError, match=r"above 2\^52"):
+            g.apply(insert=([0, 1], [1, 2], weights))
+    g.apply(insert=([0, 1], [1, 2], np.array([3, 4], object)))
+    assert g.weights_of([0, 1], [1, 2]).tolist() == [3, 4]
+    with pytest.raises(GraphError, match=str(2**63 + 1)):
+        g.apply(insert=([2**63 + 1, 2**53], [1, 2]))

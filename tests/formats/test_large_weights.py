@@ -1,7 +1,10 @@
 """Integer weights beyond 2^52: kept exactly, or an error unless rounding is allowed."""
 
+import warnings
+
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -86,3 +89,63 @@ def test_arrays_keep_what_is_exact():
     graph = Graph.from_edges([0, 1], [1, 2], np.array([2**60, 2**62 + 2**60]))
     assert (graph.weights / graph.scale).tolist() == [2.0**60, 2.0**60, 5 * 2.0**60, 5 * 2.0**60]
     assert not graph.notes
+
+
+BIG = [2**63, 2**53 + 1]
+ENDS = ([0, 1], [1, 2])
+
+
+def network(weights):
+    graph = nx.Graph()
+    graph.add_weighted_edges_from(zip(*ENDS, weights, strict=True))
+    return graph
+
+
+@pytest.mark.parametrize("weights", [BIG, [2**53 + 1, 0.5], [2**70, 1]], ids=str)
+def test_integers_are_refused_wherever_they_come_from(weights):
+    objects = np.array(weights, object)
+    makers = {
+        "list": lambda **o: Graph.from_edges(*ENDS, weights, **o),
+        "objects": lambda **o: Graph.from_edges(*ENDS, objects, **o),
+        "column of objects": lambda **o: Graph.from_edges(*ENDS, pd.Series(objects), **o),
+        "tuple": lambda **o: lu.as_graph((*ENDS, weights), **o),
+        "tuples": lambda **o: lu.as_graph([*zip(*ENDS, weights, strict=True)], **o),
+        "network": lambda **o: lu.as_graph(network(weights), **o),
+        "frame": lambda **o: lu.as_graph(pd.DataFrame([*ENDS, objects], list("uvw")).T, **o),
+    }
+    failed = []
+    for name, make in makers.items():
+        try:
+            make()
+        except GraphError as error:
+            failed += [name] if "allow_rounding=True" not in str(error) else []
+        else:
+            failed.append(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", lu.GraphWarning)
+            assert make(allow_rounding=True).n_edges >= 1
+    assert not failed
+
+
+def test_integers_are_kept_wherever_they_come_from():
+    for weights in (
+        [2**63, 2**60],
+        [np.uint64(2**63), np.int64(2**60)],
+        pd.Series([2**63, 2**60], dtype="uint64"),
+        np.array([2**63, 2**60], object),
+        pd.Series([2**63, 2**60], dtype=object),
+    ):
+        graph = Graph.from_edges(*ENDS, weights)
+        assert sorted(graph.weights / graph.scale) == [2.0**60] * 2 + [2.0**63] * 2
+
+
+def test_weights_that_vanish_give_a_warning():
+    for make in (
+        lambda: Graph.from_edges(range(7), range(1, 8), [5e-324] * 7),
+        lambda: lu.as_graph((range(7), range(1, 8), [5e-324] * 7)),
+        lambda: lu.as_graph(network([1e300, 1e-300])),
+    ):
+        with pytest.warns(lu.GraphWarning, match="count as 0") as told:
+            make()
+        assert len(told) == 1
+        assert told[0].filename == __file__

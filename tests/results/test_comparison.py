@@ -105,6 +105,25 @@ def test_ami_is_left_out_where_it_would_take_too_long(monkeypatch):
     assert found.nmi > 0
 
 
+LARGE = [2**63, 2**63 + 1, -1, 2**53 + 1]
+
+
+def test_large_labels_and_ids_are_not_rounded():
+    graph = lu.as_graph(nx.path_graph(4))
+    unsigned = np.array([2**63, 2**63 + 1, 2**53, 2**53 + 1], np.uint64)
+    for labels in (LARGE, [*unsigned.tolist()], unsigned, pd.Series(unsigned), [*unsigned[:3], -1],
+                   np.array(LARGE, object), dict(enumerate(LARGE))):  # fmt: skip
+        assert lu.modularity(graph, labels) == pytest.approx(lu.modularity(graph, range(4)))
+        assert Communities.of(graph, labels).n_communities == 4
+        assert lu.louvain(graph, initial=labels, device="cpu").modularity > 0
+        assert compare(labels, range(4)).identical
+    by_id = dict(zip(LARGE, range(4), strict=True))
+    assert compare(by_id, by_id).identical
+    assert compare([{*LARGE[:2]}, {*LARGE[2:]}], [{*LARGE[:2]}, {*LARGE[2:]}]).identical
+    close = np.array([2**53, 2**53 + 1, 3], np.uint64), np.array([2**53 + 1, 2**53, -3])
+    assert compare(*(Labels(ids, np.arange(3)) for ids in close)).vertices == 2
+
+
 def test_identical_partitions_need_no_measures(monkeypatch):
     monkeypatch.delattr(comparison, "measures")
     found = compare(np.arange(10), np.arange(10)[::-1] * 7)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.plain_data import EXACT
 from louvain_um.distributed.coarse_rows import BINS
 from louvain_um.distributed.communicator import Array, Communicator
 from louvain_um.distributed.files.edge_pieces import (
@@ -193,6 +194,14 @@ def rows_of_edges(
 
 
 def _joined(parts: list[Any], dtype: Any) -> Array:
+    """Return the arrays of all parts as one, if its type holds their integers."""
+    for part in map(np.asarray, parts):
+        if not len(part) or part.dtype.kind not in "iu":
+            continue
+        if dtype == np.float64 and max(-int(part.min()), int(part.max())) > EXACT:
+            raise GraphError(f"integer weights reach {float(part.max()):.3g}{TOO_LARGE}")
+        if int(part.max()) >= 2**63:
+            raise GraphError(f"{part.max()} is above 2^63 - 1; use smaller numbers, or text")
     return np.concatenate([np.zeros(0, dtype), *(np.asarray(part, dtype) for part in parts)])
 
 
@@ -212,7 +221,8 @@ def quantise(ranks: Communicator, weights: Array, *, real: bool) -> tuple[I64, f
     if bad[0]:
         raise GraphError("weights must be finite and not negative; correct them")
     if not real:
-        total = float(ranks.sum_exact([int(weights.sum())])[0])
+        sums = ranks.allgatherv(np.array([weights.sum(dtype=np.float64)]))
+        total = float(np.concatenate(sums).sum())
         if 2 * total >= MAX_TOTAL_WEIGHT:
             raise GraphError(f"integer weights add up to {total:.3g}{TOO_LARGE}")
         return weights.astype(np.int64), 1.0

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.plain_data import number_array
 from louvain_um.cpu.dynamic.net import edge_keys
 from louvain_um.errors import GraphError, warn
+from louvain_um.graph.integer_weights import weight_array
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 HALF = MAX_TOTAL_WEIGHT // 2
@@ -183,7 +185,7 @@ def host(values: Any) -> NDArray[Any]:
     if np.ma.is_masked(values):
         raise GraphError("an array has masked entries; leave them out")
     there = hasattr(values, "__cuda_array_interface__")  # a pandas Series has a `get`, too
-    host: NDArray[Any] = np.asarray(values.get() if there else values)
+    host: NDArray[Any] = number_array(values.get() if there else values)
     return host
 
 
@@ -196,6 +198,8 @@ def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int
     """Return weights as integers: integers as they are, reals times the scale."""
     if len(given) == 0:
         return np.zeros(0, np.int64)
+    if given.dtype == object:
+        given = weight_array(given)
     if given.dtype.kind == "f":
         given = given.astype(np.float64, copy=False)
         _refuse(np.isnan(given), given, what, "is not a number; leave the edge out")
