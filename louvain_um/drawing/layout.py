@@ -11,6 +11,7 @@ from louvain_um.errors import LouvainUmError
 from louvain_um.graph.export import all_edges
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.subgraph import induced_graph, subgraph
+from louvain_um.results.display import shown
 from louvain_um.results.partition import Result
 
 MOST_VERTICES = 1500
@@ -72,7 +73,7 @@ def draw_vertices(graph: Graph, result: Result, seed: int) -> Drawing:
         positions=_positions(radii, ends, springs, seed, start),
         radii=radii,
         communities=result.labels.astype(np.int64),
-        names=[str(name) for name in names],
+        names=[shown(name) for name in names],
         ends=ends,
         weights=weights,
     )

@@ -10,7 +10,7 @@ from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, 
 from louvain_um.drawing.plots import colour
 from louvain_um.errors import LouvainUmError
 from louvain_um.graph.graph import Graph
-from louvain_um.results.display import count, listable, score
+from louvain_um.results.display import count, listable, score, shown
 from louvain_um.results.frame import hub_members
 from louvain_um.results.partition import Result
 from louvain_um.results.quality import quality
@@ -47,7 +47,7 @@ def page(result: Result, graph: Graph, name: str, seed: int) -> str:
         f"modularity {score(result.modularity)}",
     ]
     return template.render(
-        title=name,
+        title=shown(name),
         facts=" · ".join([*facts, *([result.method] if result.method else [])]),
         head=HEAD,
         rows=_rows(result, graph),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.graph.graph import Graph
-from louvain_um.results.display import count, score
+from louvain_um.results.display import count, score, shown
 from louvain_um.results.partition import Result
 
 Kind = Literal["graph", "communities", "sizes", "dendrogram"]
@@ -205,10 +205,16 @@ def _dendrogram(ax: Any, result: Result) -> None:
     ax.set_xticks([])
     if result.n_vertices == len(first):
         names = range(len(first)) if result.names is None else result.names.tolist()
-        at = {int(rank): str(names[leaf]) for leaf, rank in enumerate(ranks)}
-        ax.set_xticks(range(len(first)), [at[rank] for rank in range(len(first))], rotation=90)
+        at = {int(rank): cut(shown(names[leaf])) for leaf, rank in enumerate(ranks)}
+        texts = [at[rank] for rank in range(len(first))]
+        ax.set_xticks(range(len(first)), texts, rotation=90, parse_math=False)
         ax.tick_params("x", labelsize=6 if len(first) > 40 else 8, length=0)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def cut(name: str) -> str:
+    """Return a name, or its beginning."""
+    return name if len(name) <= MOST_CHARACTERS else f"{name[: MOST_CHARACTERS - 1]}…"
 
 
 def _level_names(levels: int, vertices: int, leaves: int) -> list[str]:

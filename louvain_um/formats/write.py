@@ -36,12 +36,12 @@ from louvain_um.graph.kinds import refuse_directed
 
 NOT_IN_NAMES: Final = {
     "edges": re.compile(r"\A\Z|[\0-\x08\n\r\x0e-\x1f\x7f]"),
-    "graphml": (no_xml := re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")),
+    "graphml": (no_xml := re.compile(r"\A\Z|[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")),
     "gexf": no_xml,
-    "cytoscape": (anything := re.compile(r"(?!)")),
-    "parquet": anything,
+    "cytoscape": re.compile(r"\A\Z"),
+    "parquet": re.compile(r"(?!)"),
 }
-"""What names must not contain in formats that hold them; .npz holds any."""
+"""What names must not contain in formats that hold them; .npz holds almost any."""
 
 Writer = Callable[[BinaryIO, Graph, str], tuple[str, ...]]
 
@@ -261,6 +261,8 @@ def _write_npz(stream: BinaryIO, graph: Graph, path: str) -> tuple[str, ...]:
     if graph.names is not None:
         names = graph.names
         if names.dtype == object and (names := typed(names.tolist())).dtype == object:
+            if any(str(name).endswith("\0") for name in names):
+                raise GraphFormatError("a name ends in NUL, which .npz drops; rename it", path)
             names = np.array(names.tolist())
         arrays["names"] = names
     if not isinstance(stream, gzip.GzipFile):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -69,9 +70,18 @@ def level_rows(result: Outcome) -> Rows:
     ]
 
 
+NOT_SHOWN: Final = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""What XML, fonts or terminals cannot show: control characters, lone surrogates."""
+
+
+def shown(name: Any) -> str:
+    """Return a name as text of one line that pictures and pages can hold."""
+    return NOT_SHOWN.sub("?", str(name))
+
+
 def listable(names: Iterable[Any]) -> list[str]:
     """Return names as text, in quotes those that hold a comma: commas separate them in lists."""
-    return [f'"{name}"' if "," in str(name) else str(name) for name in names]
+    return [f'"{name}"' if "," in name else name for name in map(shown, names)]
 
 
 def size_rows(result: Result) -> Rows:

@@ -1,0 +1,139 @@
+"""Whatever names hold, each writer's output is valid, or it is refused in one line."""
+
+import csv
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import louvain_um as lu
+from louvain_um.drawing.page import page
+from louvain_um.formats.labels import read_labels
+
+HOSTILE = {
+    "control": "a\x01b", "escape": "\x1b[31mred", "NUL": "a\0", "delete": "a\x7f",
+    "surrogate": "a\udc80", "quotes": "\"a'b\"", "newlines": "a\nb\r\nc\rd", "tab": "a\tb",
+    "formula": "=cmd|'/c calc'!A0", "script": "</script><script>alert(1)</script>",
+    "entity": "&amp;<!--]]>", "noncharacter": "a\uffff", "right to left": "\u202eabc\u05d0",
+    "mathematics": "$\\frac{$", "long": "x" * 100_000, "empty": "", "comma": "a,b;c",
+    "comment": "#a", "number": "007",
+}  # fmt: skip
+
+
+@pytest.fixture(params=HOSTILE)
+def found(request):
+    names = np.array([HOSTILE[request.param], "b", "c", "d"], object)
+    graph = lu.Graph.from_edges([0, 0, 1, 2], [1, 2, 2, 3], names=names)
+    return lu.louvain(graph, device="cpu")
+
+
+def refused_in_one_line(write):
+    """Return whether a writer refuses, after a check of what it says."""
+    try:
+        write()
+    except lu.LouvainUmError as error:
+        said = str(error)
+    else:
+        return False
+    assert "\n" not in said
+    assert len(said) < 600
+    return True
+
+
+@pytest.mark.parametrize(
+    "suffix", ["graphml", "gexf", "cyjs", "csv", "tsv", "txt", "npz", "parquet"]
+)
+def test_graphs_come_back_or_are_refused(tmp_path, found, suffix):
+    out = tmp_path / f"out.{suffix}"
+    if refused_in_one_line(lambda: lu.write_graph(out, found.graph)):
+        assert not out.exists()
+        return
+    if suffix in ("graphml", "gexf"):
+        ElementTree.parse(out)
+    if suffix == "cyjs":
+        json.loads(out.read_bytes())
+    if max(map(len, found.names)) < 4000 or suffix not in ("csv", "tsv", "txt"):
+        again = lu.read_graph(out)
+        assert sorted(map(str, again.names.tolist())) == sorted(found.names.tolist())
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "npz", "parquet", "json"])
+@pytest.mark.parametrize("safe", [False, True])
+def test_labels_come_back_or_are_refused(tmp_path, found, suffix, safe):
+    out = tmp_path / f"out.{suffix}"
+    safe = safe and suffix in ("csv", "tsv")
+    if refused_in_one_line(lambda: lu.write_labels(found, out, safe_csv=safe)):
+        assert not out.exists()
+        return
+    if suffix in ("csv", "tsv"):
+        csv.field_size_limit(1 << 20)
+        with out.open(encoding="utf-8", newline="") as file:
+            rows = [*csv.reader(file, delimiter="," if suffix == "csv" else "\t")]
+        assert {len(row) for row in rows} == {2}
+        guarded = [row[0] for row in rows[1:]]
+        assert not safe or not any(name.startswith(("=", "+", "-", "@")) for name in guarded)
+        assert [name.removeprefix("'") for name in guarded] == found.names.tolist()
+    elif suffix == "parquet":
+        assert pq.read_table(out)["vertex"].to_pylist() == found.names.tolist()
+    else:
+        assert list(map(str, read_labels(out).vertices)) == found.names.tolist()
+
+
+@pytest.mark.parametrize("kind", ["graph", "dendrogram"])
+@pytest.mark.filterwarnings("ignore:Glyph", "ignore:Matplotlib currently does not support")
+def test_pictures_are_valid(tmp_path, found, kind):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    axes = found.plot(kind=kind)
+    try:
+        for suffix in ("svg", "pdf", "png"):
+            axes.figure.savefig(tmp_path / f"out.{suffix}")
+    finally:
+        pyplot.close("all")
+    ElementTree.parse(tmp_path / "out.svg")
+
+
+class Scripts(HTMLParser):
+    """Counts the scripts of a page and collects what they hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+        self.inside = False
+
+    def handle_starttag(self, tag, attributes):
+        self.inside = tag == "script"
+        self.found += [""] if self.inside else []
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.found[-1] += data
+
+
+def test_pages_hold_only_their_scripts(found):
+    title = found.names[0]
+    text = page(found, found.graph, title, 1)
+    text.encode("utf-8")
+    scripts = Scripts()
+    scripts.feed(text)
+    plain = Scripts()
+    plain.feed(page(lu.louvain(replaced(found.graph), device="cpu"), replaced(found.graph), "x", 1))
+    assert len(scripts.found) == len(plain.found)
+    assert json.loads(scripts.found[0])
+    assert not re.search("[\\0-\\x08\\x1b\\x7f]", text)
+
+
+def replaced(graph):
+    """Return a graph without names."""
+    return lu.Graph.from_edges([0, 0, 1, 2], [1, 2, 2, 3])
+
+
+def test_texts_of_results_have_no_control_characters(found):
+    for text in (repr(found), found._repr_html_()):
+        assert not re.search("[\\0-\\x08\\x1b\\x7f\\ud800-\\udfff]", text)
