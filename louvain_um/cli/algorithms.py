@@ -12,7 +12,7 @@ import typer
 from louvain_um.cli import common, graphs
 from louvain_um.cli.exit_codes import print_note
 from louvain_um.cli.reading import Reading, source_column
-from louvain_um.errors import LouvainUmError, Vanished
+from louvain_um.errors import LouvainUmError, OptionError, Vanished
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -26,7 +26,7 @@ class Answer:
     numbers: Mapping[str, Any]
     line: str
 
-    def write(self, output: Path, name: str, *, force: bool) -> None:
+    def write(self, output: Path, name: str, *, force: bool, safe_csv: bool) -> None:
         """Write the table; `name` is the algorithm."""
         from louvain_um.cli.common import to_json_types
         from louvain_um.formats.labels.columns import writable
@@ -40,7 +40,7 @@ class Answer:
         # An object holds a key once: a number named as a column is its total.
         named = {f"total_{key}" if key in self.columns else key: numbers[key] for key in numbers}
         about = {"schema": "louvain-um/table", "schema_version": 1, "algorithm": name, **named}
-        write_table(output, columns, about, force=force)
+        write_table(output, columns, about, force=force, safe_csv=safe_csv)
 
 
 def vertices_of(graph: Graph) -> Any:
@@ -112,6 +112,7 @@ class Running:
     device_budget: common.Budget = None
     peer_memory: common.Peer = None
     threads: common.Threads = None
+    safe_csv: common.SafeCsv = False
     json: common.Json = False
     force: common.Force = False
     quiet: common.Quiet = False
@@ -157,7 +158,9 @@ def execute(
         from louvain_um.formats.labels.table import check_table_path
 
         graphs.refuse_same(source, output)
-        check_table_path(output, force=running.force)
+        check_table_path(output, force=running.force, safe_csv=running.safe_csv)
+    elif running.safe_csv:
+        raise OptionError(remedy="--safe-csv needs a file to write: add -o table.csv")
     seconds = dict.fromkeys(("read", "run", "write"), 0.0)
     with progress_reporter(quiet=running.quiet) as reporter:
         from louvain_um.core.compiled import announced
@@ -180,7 +183,7 @@ def execute(
         if output is not None:
             with timed(seconds, "write", reporter):
                 reporter.step(f"writing {output}")
-                answer.write(output, name, force=running.force)
+                answer.write(output, name, force=running.force, safe_csv=running.safe_csv)
     if not running.quiet:
         for text in loaded.notes:
             print_note(source_column(text))

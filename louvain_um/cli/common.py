@@ -27,6 +27,15 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print the result as one JSON object on stdout.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+SafeCsv = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv",
+        help="In .csv and .tsv files, write ' before names that a spreadsheet would run as "
+        "formulas.",
+        rich_help_panel=WRITING,
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print only the result: no progress, no notes.")
 ]

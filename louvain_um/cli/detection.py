@@ -38,13 +38,13 @@ def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, f
     """Raise if the output cannot be written, before any work is done."""
     from louvain_um.errors import LouvainUmError, OptionError
     from louvain_um.formats.file_types import ATTRIBUTED, holds_communities
-    from louvain_um.formats.labels import check_labels_path
+    from louvain_um.formats.labels import check_table_path
     from louvain_um.formats.labels.table import WRITERS
 
     graphs.refuse_same(graph, output)
     if not holds_communities(str(output)):
         try:
-            check_labels_path(output, force=force, safe_csv=safe_csv)
+            check_table_path(output, force=force, safe_csv=safe_csv)
         except LouvainUmError as error:
             if output.suffix.lower() in WRITERS:
                 raise

@@ -45,15 +45,7 @@ def detect(
             "for the graph with its communities: .gexf (Gephi), .graphml or .cyjs (Cytoscape).",
         ),
     ] = None,
-    safe_csv: Annotated[
-        bool,
-        typer.Option(
-            "--safe-csv",
-            help="In .csv and .tsv files, write ' before names that a spreadsheet would run as "
-            "formulas.",
-            rich_help_panel=common.WRITING,
-        ),
-    ] = False,
+    safe_csv: common.SafeCsv = False,
     hierarchy: Annotated[
         bool,
         typer.Option(

@@ -42,6 +42,7 @@ def ensemble(
     seed: common.Seed = 0,
     device: common.Device = "auto",
     threads: common.Threads = None,
+    safe_csv: common.SafeCsv = False,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -51,10 +52,12 @@ def ensemble(
     """Detect with many seeds; print their agreement and a consensus."""
     from louvain_um.cli.detection import check_output
     from louvain_um.cli.progress import counted_steps
-    from louvain_um.errors import GraphWarning
+    from louvain_um.errors import GraphWarning, OptionError
 
     if output is not None:
-        check_output(output, graph, hierarchy=False, safe_csv=False, force=force)
+        check_output(output, graph, hierarchy=False, safe_csv=safe_csv, force=force)
+    elif safe_csv:
+        raise OptionError(remedy="--safe-csv needs a file to write: add -o labels.csv")
     with counted_steps(quiet=quiet) as steps, warnings.catch_warnings():
         from louvain_um.analysis.ensemble import ensemble as find
 
@@ -69,7 +72,7 @@ def ensemble(
         )  # fmt: skip
         if output is not None:
             steps(runs, runs, f"writing {output}")
-            write(output, found, force=force)
+            write(output, found, force=force, safe_csv=safe_csv)
     notes = (*loaded.notes, *found.notes)
     if not quiet:
         for note in notes:
@@ -80,7 +83,7 @@ def ensemble(
         show(found, graph, output, top, quiet=quiet)
 
 
-def write(output: Path, found: Ensemble, *, force: bool) -> None:
+def write(output: Path, found: Ensemble, *, force: bool, safe_csv: bool) -> None:
     """Write the consensus with the certainty of each vertex."""
     from louvain_um.formats import write_graph
     from louvain_um.formats.file_types import holds_communities
@@ -90,7 +93,7 @@ def write(output: Path, found: Ensemble, *, force: bool) -> None:
     if holds_communities(str(output)):
         write_graph(output, found.consensus, attributes=extra, force=force)
     else:
-        write_labels(found.consensus, output, more=extra, force=force)
+        write_labels(found.consensus, output, more=extra, force=force, safe_csv=safe_csv)
 
 
 def summary(found: Ensemble) -> dict[str, Any]:

@@ -123,12 +123,12 @@ def write(
     from louvain_um.cli import tables
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.formats import format_of, write_graph
-    from louvain_um.formats.labels import check_labels_path, write_labels
+    from louvain_um.formats.labels import check_table_path, write_labels
     from louvain_um.results.comparison import Labels
 
     graphs.check_output(output, force=force)
     if planted is not None:
-        check_labels_path(planted, force=force)
+        check_table_path(planted, force=force)
         if os.path.realpath(planted) == os.path.realpath(output):
             raise LouvainUmError(
                 f"{planted}: is also the graph's file; choose another name for one of the two"

@@ -124,6 +124,7 @@ def stream(
         bool, typer.Option("--sort", help="Sort edges by time.", rich_help_panel=COLUMNS)
     ] = False,
     threads: common.Threads = None,
+    safe_csv: common.SafeCsv = False,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
@@ -160,6 +161,8 @@ def stream(
     with progress_reporter(quiet=quiet) as reporter, announced(reporter):
         edges = source_of(file, columns, every, window, sort=sort, reporter=reporter)
         settings = {**edges.settings, "every": every, "window": window, **options}
+        if safe_csv:
+            settings["safe_csv"] = True
         folder = StreamFolder(output, settings, edges.names, force=force)
         stopped: KeyboardInterrupt | None = None
         try:

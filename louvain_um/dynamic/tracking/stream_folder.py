@@ -29,6 +29,7 @@ from louvain_um.dynamic.tracking.tracked import TrackedCommunities
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.dynamic.tracking.tracker_file import REFUSAL
 from louvain_um.errors import LouvainUmError
+from louvain_um.formats.labels.text import spreadsheet_safe
 
 SETTINGS: Final = "stream.json"
 STATE: Final = "tracker.npz"
@@ -67,6 +68,7 @@ class StreamFolder:
         force: bool = False,
     ) -> None:
         self.folder, self.names = Path(folder), names
+        self.safe_csv = bool(settings.get("safe_csv"))
         self.tables: dict[str, BinaryIO] = {}
         self._lengths: dict[str, dict[str, int]] = {}
         self._own = OwnFolder(folder)
@@ -156,6 +158,8 @@ class StreamFolder:
         names = found.vertex_names if self.names is None else self.names
         vertices = changed if names is None else names[changed]
         ids = found.ids[changed]
+        if self.safe_csv:
+            vertices = spreadsheet_safe(np.asarray(vertices))
         pairs = zip(np.asarray(vertices).tolist(), ids.tolist(), strict=True)
         self._write("communities", ((time, *pair) for pair in pairs))
         self._write("events", ((time, *event.tolist()) for event in found.events))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files
 from louvain_um.errors import LouvainUmError
-from louvain_um.formats.labels.text import quoted_where_needed
+from louvain_um.formats.labels.text import quoted_where_needed, spreadsheet_safe
 
 CHUNK = 1 << 18
 """Rows formatted at a time: a few MiB, which fit the cache."""
@@ -27,18 +27,33 @@ Writer = Callable[[BinaryIO, Columns, Mapping[str, Any]], None]
 
 
 def write_table(
-    path: str | Path, columns: Columns, about: Mapping[str, Any], *, force: bool = False
+    path: str | Path,
+    columns: Columns,
+    about: Mapping[str, Any],
+    *,
+    force: bool = False,
+    safe_csv: bool = False,
 ) -> None:
     """Write columns of equal length: integers, floats, or text as objects."""
     write = writer_for(path)
+    if safe_csv:
+        _check_text(path)
+        columns = {name: spreadsheet_safe(column) for name, column in columns.items()}
     with atomic_files.replacing(path, force=force) as part, part.open("wb") as file:
         write(file, columns, about)
 
 
-def check_table_path(path: str | Path, *, force: bool = False) -> None:
+def check_table_path(path: str | Path, *, force: bool = False, safe_csv: bool = False) -> None:
     """Raise if a table cannot be written, before any work is done."""
+    if safe_csv:
+        _check_text(path)
     writer_for(path)
     atomic_files.check_output(path, force=force)
+
+
+def _check_text(path: str | Path) -> None:
+    if Path(path).suffix.lower() not in (".csv", ".tsv"):
+        raise LouvainUmError(f"{path}: --safe-csv is for .csv and .tsv files; leave it out")
 
 
 def writer_for(path: str | Path) -> Writer:

@@ -8,12 +8,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import GraphError, LouvainUmError
+from louvain_um.errors import GraphError
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.labels.columns import columns
 from louvain_um.formats.labels.given import listed
-from louvain_um.formats.labels.table import check_table_path, write_table, writer_for
-from louvain_um.formats.labels.text import spreadsheet_safe
+from louvain_um.formats.labels.table import write_table, writer_for
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
 from louvain_um.results.frame import named
@@ -89,10 +88,7 @@ def write_labels(
         raise GraphError("only a result has a hierarchy; pass one, or leave hierarchy out")
     named_by = found.vertices if isinstance(found, Labels) else found.names
     table = named(columns(found, hierarchy=hierarchy) | dict(more or {}), named_by)
-    if safe_csv:
-        _check_text(path)
-        table = {name: spreadsheet_safe(column) for name, column in table.items()}
-    write_table(path, table, _about(found), force=force)
+    write_table(path, table, _about(found), force=force, safe_csv=safe_csv)
 
 
 def _about(result: Communities | Labels) -> dict[str, Any]:
@@ -106,15 +102,3 @@ def _about(result: Communities | Labels) -> dict[str, Any]:
         "resolution": result.resolution,
         "communities": result.n_communities,
     }
-
-
-def check_labels_path(path: str | Path, *, force: bool = False, safe_csv: bool = False) -> None:
-    """Raise the errors of `write_labels` about the path, before any work is done."""
-    if safe_csv:
-        _check_text(path)
-    check_table_path(path, force=force)
-
-
-def _check_text(path: str | Path) -> None:
-    if Path(path).suffix.lower() not in (".csv", ".tsv"):
-        raise LouvainUmError(f"{path}: --safe-csv is for .csv and .tsv files; leave it out")

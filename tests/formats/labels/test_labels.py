@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError, GraphWarning
-from louvain_um.formats.labels import check_labels_path, read_labels, write_labels
+from louvain_um.formats.labels import check_table_path, read_labels, write_labels
 from louvain_um.formats.labels import table as module
 from louvain_um.formats.labels.table import digits
 from louvain_um.results.communities import Communities
@@ -209,7 +209,7 @@ def test_bad_targets(tmp_path):
         "folder.csv": "is a folder",
     }
     for name, text in expected.items():
-        for call in (check_labels_path, lambda p: write_labels(p, result(None))):
+        for call in (check_table_path, lambda p: write_labels(p, result(None))):
             with pytest.raises(lu.LouvainUmError, match=text) as caught:
                 call(tmp_path / name)
             assert name in str(caught.value)

@@ -137,3 +137,23 @@ def replaced(graph):
 def test_texts_of_results_have_no_control_characters(found):
     for text in (repr(found), found._repr_html_()):
         assert not re.search("[\\0-\\x08\\x1b\\x7f\\ud800-\\udfff]", text)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["detect"], ["ensemble", "--runs", "2"], ["run", "pagerank"], ["stream", "--every", "2"]],
+    ids=lambda command: command[0],
+)
+def test_commands_guard_names_from_spreadsheets(run, tmp_path, command):
+    lines = ["=1+2 b 1", "b c 2", "c =1+2 3"]
+    timed = command[0] == "stream"
+    (tmp_path / "g.txt").write_text("\n".join(x if timed else x[:-2] for x in lines) + "\n")
+    out = tmp_path / ("out" if timed else "out.csv")
+    call = [*command, tmp_path / "g.txt", "-o", out, "--safe-csv", "-q"]
+    assert run(*call).code == 0
+    text = (out / "communities.csv" if timed else out).read_text()
+    assert "'=1+2" in text
+    assert not re.search('(^|,)"?=', text, re.MULTILINE)
+    if not timed:
+        assert run(*[each for each in call if each not in ("-o", out)]).code == 2
+        assert run(*call[:-4], "-o", tmp_path / "out.json", "--safe-csv").code != 0
