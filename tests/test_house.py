@@ -327,6 +327,18 @@ def test_pages_name_files_that_exist(page):
         assert any((room / place).exists() for room in [*rooms, HOUSE / "tests"]), place
 
 
+def test_threats_name_tests_that_exist():
+    page = (HOUSE / "docs/guide/threats.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page)
+    assert len(named) > 12
+    missing = [
+        f"{path}::{test}"
+        for path, test in named
+        if not (HOUSE / path).exists() or f"def {test}" not in (HOUSE / path).read_text()
+    ]
+    assert not missing
+
+
 def test_device_sources_have_names_of_their_own():
     # Sources include each other by name alone, wherever they stand.
     names = Counter(path.name for path in tracked() if path.suffix in (".cu", ".cuh"))

@@ -7,9 +7,11 @@ import time
 import numpy as np
 import pytest
 
-from louvain_um.errors import GraphFormatError
+from louvain_um.errors import GraphFormatError, LouvainUmError
 from louvain_um.formats import graph_file, read_graph
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
+from louvain_um.placement.machine.profiles import load_machine
+from louvain_um.placement.policy.find import find_policy
 
 
 def seconds(work):
@@ -120,3 +122,43 @@ def test_crafted_ids_take_no_longer(tmp_path):
     for kind in ("number", "text"):
         read(plain, kind)
         assert read(crafted, kind) < 10 * read(plain, kind) + 1
+
+
+LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
+NESTED = 200_000
+
+BOMBS = {
+    "laughs.graphml": f'<!DOCTYPE g [<!ENTITY l0 "x">{LAUGHS}]><graphml><node id="&l11;"/>'
+    "</graphml>",
+    "square.gexf": f'<!DOCTYPE g [<!ENTITY a "{"x" * 60_000}">]><gexf><node id="{"&a;" * 60_000}"/>'
+    "</gexf>",
+    "outside.graphml": '<!DOCTYPE g [<!ENTITY x SYSTEM "file:///etc/hostname">]>'
+    '<graphml><node id="&x;"/></graphml>',
+    "outside.gexf": '<!DOCTYPE g [<!ENTITY x SYSTEM "file:///etc/hostname">]><gexf>&x;</gexf>',
+    "deep.json": "[" * NESTED,
+    "deep.cyjs": '{"elements":' * NESTED,
+    "deep.gml": "graph [ " * NESTED,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_texts_that_expand_or_nest_are_refused_at_once(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(BOMBS[name])
+    begin = time.process_time()
+    with pytest.raises(GraphFormatError) as caught:
+        read_graph(path)
+    assert time.process_time() - begin < 20
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 60_000, "a = " + "{a=" * 20_000, "a." * 9_000 + "a=1"]
+)
+def test_policies_and_machines_that_nest_are_refused(tmp_path, text):
+    path = tmp_path / "x.toml"
+    path.write_text(text)
+    for read in (find_policy, load_machine):
+        with pytest.raises(LouvainUmError) as caught:
+            read(str(path))
+        assert "\n" not in str(caught.value)
