@@ -105,6 +105,7 @@ def network(weights):
 @pytest.mark.parametrize("weights", [BIG, [2**53 + 1, 0.5], [2**70, 1]], ids=str)
 def test_integers_are_refused_wherever_they_come_from(weights):
     objects = np.array(weights, object)
+    frame = pd.DataFrame(dict(zip("uvw", (*ENDS, objects), strict=True)))
     makers = {
         "list": lambda **o: Graph.from_edges(*ENDS, weights, **o),
         "objects": lambda **o: Graph.from_edges(*ENDS, objects, **o),
@@ -112,7 +113,7 @@ def test_integers_are_refused_wherever_they_come_from(weights):
         "tuple": lambda **o: lu.as_graph((*ENDS, weights), **o),
         "tuples": lambda **o: lu.as_graph([*zip(*ENDS, weights, strict=True)], **o),
         "network": lambda **o: lu.as_graph(network(weights), **o),
-        "frame": lambda **o: lu.as_graph(pd.DataFrame([*ENDS, objects], list("uvw")).T, **o),
+        "frame": lambda **o: lu.as_graph(frame, **o),
     }
     failed = []
     for name, make in makers.items():

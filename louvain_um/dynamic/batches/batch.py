@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.core.plain_data import number_array
+from louvain_um.core.plain_data import exact_numbers, number_array
 from louvain_um.cpu.dynamic.net import edge_keys
 from louvain_um.errors import GraphError, warn
-from louvain_um.graph.integer_weights import weight_array
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT
 
 HALF = MAX_TOTAL_WEIGHT // 2
@@ -125,6 +124,10 @@ def columns_of(what: str, edges: Columns | None, limits: Limits, *, weights: str
         raise GraphError(
             f"{what}: weights of shape {given.shape} for {len(u)} edges; they must match"
         )
+    if given.dtype == object and all(isinstance(w, int | float | np.number) for w in given):
+        given = exact_numbers(given.tolist())
+        if given.dtype == object:
+            raise GraphError(f"{what}: a weight is above 2^52; use smaller weights")
     if given.dtype.kind not in "biuf":
         raise GraphError(f"{what}: weights must be numbers, not {given.dtype}; convert them")
     return u, v, given
@@ -198,8 +201,6 @@ def read_weights(given: NDArray[Any], what: str, scale: float) -> NDArray[np.int
     """Return weights as integers: integers as they are, reals times the scale."""
     if len(given) == 0:
         return np.zeros(0, np.int64)
-    if given.dtype == object:
-        given = weight_array(given)
     if given.dtype.kind == "f":
         given = given.astype(np.float64, copy=False)
         _refuse(np.isnan(given), given, what, "is not a number; leave the edge out")
