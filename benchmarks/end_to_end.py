@@ -110,15 +110,16 @@ def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[
         ways["CuPy CSR"] = (lambda: detected(there), None)
         ways["CuPy (u, v)"] = (lambda: detected(ends), lambda: synchronized(cupy.sort(keys)))
     rows = [row_of(name, *way, given.runs) for name, way in ways.items()]
-    for path in (parquet, csv) if given.commands else ():
-        command = (
-            "detect",
-            str(path),
-            "-o",
-            str(path.with_name(f"labels{path.suffix}")),
-            "--force",
-        )
-        rows.append(row_of(f"detect {path.name}", lambda: run(command), None, given.runs))  # noqa: B023
+    small = folder / "small.txt"
+    np.savetxt(small, np.random.default_rng(2).integers(0, 34, (78, 2)), "%d")
+    commands = [["--help"], ["detect", str(small)]]
+    commands += [
+        ["detect", str(path), "-o", f"{path}.labels{path.suffix}", "--force"]
+        for path in (parquet, csv)
+    ]
+    for command in commands if given.commands else ():
+        name = " ".join(Path(word).name for word in command)
+        rows.append(row_of(name, lambda command=command: run(command), None, given.runs))
     return rows
 
 
@@ -128,9 +129,10 @@ def synchronized(array: Any) -> Any:
     return array
 
 
-def run(command: tuple[str, ...]) -> None:
+def run(command: list[str]) -> None:
     """Run a command of louvain-um to its end."""
-    subprocess.run([sys.executable, "-m", "louvain_um", *command, "-q"], check=True)
+    words = [sys.executable, "-m", "louvain_um", *command]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def row_of(
