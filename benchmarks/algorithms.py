@@ -98,7 +98,7 @@ def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
     """Return the algorithms' calls on rows of a device; to compare, the CPU engine's calls."""
     import cupy
 
-    from louvain_um.algorithms.pagerank import UNIT
+    from louvain_um.algorithms.products import UNIT
     from louvain_um.gpu.algorithms import products, structure, traversal
     from louvain_um.gpu.algorithms.launch import DeviceRows
 

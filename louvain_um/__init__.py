@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from louvain_um.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from louvain_um.algorithms.bfs import bfs
-    from louvain_um.algorithms.components import connected_components
-    from louvain_um.algorithms.pagerank import pagerank
-    from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
-    from louvain_um.algorithms.spmv import spmv
-    from louvain_um.algorithms.sssp import sssp
-    from louvain_um.algorithms.triangles import triangles
+    from louvain_um.algorithms.products import pagerank, spmv
+    from louvain_um.algorithms.structure import (
+        connected_components,
+        minimum_spanning_forest,
+        triangles,
+    )
+    from louvain_um.algorithms.traversal import bfs, sssp
     from louvain_um.analysis.description import describe
     from louvain_um.analysis.ensemble import ensemble
     from louvain_um.analysis.resolution import resolution_profile
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 # What stands where; imported on first use, so that `louvain-um --help` answers at once.
 _HOMES = {
-    "louvain_um.algorithms.bfs": ("bfs",),
-    "louvain_um.algorithms.components": ("connected_components",),
-    "louvain_um.algorithms.pagerank": ("pagerank",),
-    "louvain_um.algorithms.spanning_forest": ("minimum_spanning_forest",),
-    "louvain_um.algorithms.spmv": ("spmv",),
-    "louvain_um.algorithms.sssp": ("sssp",),
-    "louvain_um.algorithms.triangles": ("triangles",),
+    "louvain_um.algorithms.products": ("pagerank", "spmv"),
+    "louvain_um.algorithms.structure": (
+        "connected_components",
+        "minimum_spanning_forest",
+        "triangles",
+    ),
+    "louvain_um.algorithms.traversal": ("bfs", "sssp"),
     "louvain_um.analysis.description": ("describe",),
     "louvain_um.analysis.ensemble": ("ensemble",),
     "louvain_um.analysis.resolution": ("resolution_profile",),

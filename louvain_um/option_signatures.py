@@ -13,7 +13,17 @@ from typing import Any, Final, TypedDict, TypeVar
 from louvain_um.options import Budget, Effort, ObjectiveName, Options
 
 
-class OptionValues(TypedDict, total=False):
+class RunValues(TypedDict, total=False):
+    """Types of the options that say where a run happens."""
+
+    device: str
+    memory: Any
+    device_budget: int | str | Budget | None
+    peer_memory: str | None
+    threads: int | None
+
+
+class OptionValues(RunValues, total=False):
     """Types of the options that users pass, for static checkers; a test holds it to `Options`."""
 
     resolution: float
@@ -27,12 +37,10 @@ class OptionValues(TypedDict, total=False):
     fixed: Any
     max_size: int | None
     seed: int
-    device: str
-    memory: Any
-    device_budget: int | str | Budget | None
-    peer_memory: str | None
-    threads: int | None
 
+
+SHOWN: Final = [each.name for each in fields(Options) if each.name in OptionValues.__annotations__]
+OF_DETECTION: Final = [name for name in SHOWN if name not in RunValues.__annotations__]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -62,7 +70,7 @@ def takes_options(*without: str, **defaults: Any) -> Callable[[Function], Functi
             default=defaults.get(name, known[name].default),
             annotation=known[name].type,
         )
-        for name in OptionValues.__annotations__
+        for name in SHOWN
         if name not in without
     ]
 
@@ -115,7 +123,7 @@ def with_entries(doc: str | None, without: Collection[str] = ()) -> str | None:
     entry = re.search(r"^( *)\*\*options\n(?:\1 +[^\n]*\n)*", doc or "", re.MULTILINE)
     if doc is None or entry is None:
         return doc
-    names = (name for name in OptionValues.__annotations__ if name not in without)
+    names = (name for name in SHOWN if name not in without)
     text = "".join(_entry(name, entry[1]) for name in names)
     return f"{doc[: entry.start()]}{text}{doc[entry.end() :]}"
 

@@ -147,10 +147,11 @@ class Options:
     seed : int
         0 … 2³² − 1. The same seed gives the same labels on every device.
     device : {"auto", "cpu", "cuda", "cuda:N", "cuda:0,1", "cuda:all"}
-        "auto" takes a GPU if one is available. Several GPUs of one host share level 0's rows.
+        "auto" takes a GPU if one is available. Only detection uses several GPUs of one host, which
+        share level 0's rows.
     memory : str or Policy
         Memory policy of a GPU run: "auto", "device", "zero_copy", "base", "adv1" … "adv9", the
-        name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. Labels do not
+        name or path of a TOML file, or a `louvain_um.placement.policy.Policy`. Results do not
         depend on it.
     device_budget : int or str, optional
         Device memory that a GPU run may occupy: bytes, a size such as "8GiB", or a share of what
@@ -160,7 +161,7 @@ class Options:
         Another GPU of this host, such as "cuda:1", in whose memory a run on one GPU places what
         does not fit, before the host's. By default no other GPU is used.
     threads : int, optional
-        CPU threads of a run, and of what prepares its graph; all cores by default. Labels do not
+        CPU threads of a run, and of what prepares its graph; all cores by default. Results do not
         depend on it.
     ballast : int or str, optional
         Device memory to hold beside the run, for experiments with driver eviction.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from louvain_um.algorithms.graphs import converted, rows_of, rows_there
 from louvain_um.algorithms.programs import program_of, size_of
@@ -17,6 +16,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.runtime.device import Choice, device_errors, device_of, pick
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.kinds import refuse_kinds
+from louvain_um.option_signatures import RunValues
 from louvain_um.options import Budget, Options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
@@ -49,22 +49,16 @@ class Run:
 def running(
     name: str,
     graph: Any,
-    *,
-    device: str,
-    memory: str | Path | Policy,
-    device_budget: int | str | None,
-    peer_memory: str | None = None,
-    threads: int | None,
     observer: Observer | None,
+    *,
     iterations: int | None = None,
+    **given: Unpack[RunValues],
 ) -> Iterator[Run]:
     """Yield a run of an algorithm on a device."""
     observer = observer or ignore
-    options = Options(
-        device=device, threads=threads, device_budget=device_budget, peer_memory=peer_memory
-    )
-    policy = find_policy(memory)
-    chosen = pick(device_of(graph, device))
+    options = Options(**given)
+    policy = find_policy(options.memory)
+    chosen = pick(device_of(graph, options.device))
     graph = converted(graph)
     if chosen.kind == "cuda":
         with (

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.algorithms.pagerank import pagerank
-from louvain_um.algorithms.triangles import triangles
+from louvain_um.algorithms.products import pagerank
+from louvain_um.algorithms.structure import triangles
 from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
 from louvain_um.core.plain_data import build, parse
 from louvain_um.dynamic.graph import DynamicGraph

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def connected_components(G: ConvertedGraph) -> Iterator[set[Any]]:  # noqa: N803
     """Yield the components as sets of nodes, in the order of their first nodes."""
-    from louvain_um.algorithms.components import connected_components
+    from louvain_um.algorithms.structure import connected_components
 
     members: dict[int, set[Any]] = {}
     labels = connected_components(G.graph(None)).tolist()
@@ -29,7 +29,7 @@ def number_connected_components(G: ConvertedGraph) -> int:  # noqa: N803
     """Return the number of components."""
     import numpy as np
 
-    from louvain_um.algorithms.components import connected_components
+    from louvain_um.algorithms.structure import connected_components
 
     labels = connected_components(G.graph(None))
     return int(np.count_nonzero(labels == np.arange(len(labels))))
@@ -41,7 +41,7 @@ def single_source_shortest_path_length(
     cutoff: float | None = None,
 ) -> dict[Any, int]:
     """Return the distance of each node that can be reached, nearest first."""
-    from louvain_um.algorithms.bfs import bfs
+    from louvain_um.algorithms.traversal import bfs
 
     return _nearest_first(G, bfs(G.graph(None), _place(G, source)).distances)
 
@@ -53,7 +53,7 @@ def single_source_dijkstra_path_length(
     weight: str | None = "weight",
 ) -> dict[Any, int]:
     """Return the length of a shortest path to each node that can be reached, nearest first."""
-    from louvain_um.algorithms.sssp import sssp
+    from louvain_um.algorithms.traversal import sssp
 
     return _nearest_first(G, sssp(_whole(G, weight), _place(G, source)).distances)
 
@@ -67,7 +67,7 @@ def minimum_spanning_edges(
     ignore_nan: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the edges of a spanning forest of least weight, without their data."""
-    from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
+    from louvain_um.algorithms.structure import minimum_spanning_forest
 
     u, v, _ = minimum_spanning_forest(_whole(G, weight))
     yield from zip((G.nodes[i] for i in u.tolist()), (G.nodes[i] for i in v.tolist()), strict=True)
@@ -75,7 +75,7 @@ def minimum_spanning_edges(
 
 def triangles(G: ConvertedGraph, nodes: Any = None) -> dict[Any, int]:  # noqa: N803
     """Return the number of triangles of each node."""
-    from louvain_um.algorithms.triangles import triangles
+    from louvain_um.algorithms.structure import triangles
 
     return dict(zip(G.nodes, triangles(G.graph(None)).tolist(), strict=True))
 
@@ -93,12 +93,12 @@ def pagerank(
     """Return the rank of each node."""
     from networkx import PowerIterationFailedConvergence
 
-    from louvain_um.algorithms.pagerank import NotSettledError, pagerank
+    from louvain_um.algorithms.products import NotConvergedError, pagerank
 
     limits: dict[str, Any] = {"tolerance": tol * len(G), "max_iterations": max_iter}
     try:
         ranks = pagerank(G.graph(weight), alpha, **limits)
-    except NotSettledError as error:
+    except NotConvergedError as error:
         raise PowerIterationFailedConvergence(max_iter) from error
     return dict(zip(G.nodes, ranks.tolist(), strict=True))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from louvain_um.algorithms.pagerank import UNIT
+from louvain_um.algorithms.products import UNIT
 from louvain_um.cpu.algorithms import (
     bfs,
     components,

@@ -50,7 +50,7 @@ def bfs(graph: GraphArgument, start: Source, running: Running, reading: ColumnRe
     """Find the distance of every vertex from one, in edges, and a tree of shortest paths."""
 
     def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
-        from louvain_um.algorithms.bfs import bfs
+        from louvain_um.algorithms.traversal import bfs
 
         return paths(loaded, start, *bfs(loaded, graphs.named(loaded, start), **call))
 
@@ -62,7 +62,7 @@ def sssp(graph: GraphArgument, start: Source, running: Running, reading: ColumnR
     """Find the shortest path from one vertex to every other; weights are lengths."""
 
     def search(loaded: Graph, call: Mapping[str, Any]) -> Answer:
-        from louvain_um.algorithms.sssp import sssp
+        from louvain_um.algorithms.traversal import sssp
 
         return paths(loaded, start, *sssp(loaded, graphs.named(loaded, start), **call))
 
@@ -76,7 +76,7 @@ def components(graph: GraphArgument, running: Running, reading: ColumnReading) -
     def find(loaded: Graph, call: Mapping[str, Any]) -> Answer:
         import numpy as np
 
-        from louvain_um.algorithms.components import connected_components
+        from louvain_um.algorithms.structure import connected_components
         from louvain_um.results.display import count
 
         labels = connected_components(loaded, **call)
@@ -100,7 +100,7 @@ def mst(graph: GraphArgument, running: Running, reading: ColumnReading) -> None:
     def find(loaded: Graph, call: Mapping[str, Any]) -> Answer:
         import numpy as np
 
-        from louvain_um.algorithms.spanning_forest import minimum_spanning_forest
+        from louvain_um.algorithms.structure import minimum_spanning_forest
         from louvain_um.graph.integer_weights import weights_to_write
         from louvain_um.results.display import count, quantity
 
@@ -134,7 +134,7 @@ def pagerank(
     """Rank vertices by how often a random walk visits them."""
 
     def rank(loaded: Graph, call: Mapping[str, Any]) -> Answer:
-        from louvain_um.algorithms.pagerank import pagerank
+        from louvain_um.algorithms.products import pagerank
 
         limits: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
         return per_vertex(loaded, "rank", pagerank(loaded, damping, **limits, **call))
@@ -147,7 +147,7 @@ def triangles(graph: GraphArgument, running: Running, reading: ColumnReading) ->
     """Count the triangles of every vertex."""
 
     def count(loaded: Graph, call: Mapping[str, Any]) -> Answer:
-        from louvain_um.algorithms.triangles import triangles
+        from louvain_um.algorithms.structure import triangles
         from louvain_um.results import display
 
         counts = triangles(loaded, **call)
@@ -181,7 +181,7 @@ def spmv(
     def multiply(loaded: Graph, call: Mapping[str, Any]) -> Answer:
         import numpy as np
 
-        from louvain_um.algorithms.spmv import spmv
+        from louvain_um.algorithms.products import spmv
 
         x = np.ones(loaded.n_vertices) if vector is None else read_vector(vector)
         return per_vertex(loaded, "value", spmv(loaded, x, **call))

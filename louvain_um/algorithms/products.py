@@ -1,29 +1,26 @@
-"""PageRank: how often a random walk that now and then starts anew visits each vertex.
+"""Products with the adjacency matrix: PageRank, and the product with one vector.
 
-Returns ranks, float64[n], which sum to 1. Special is the arithmetic: ranks are integers in units of
-2^-60, so that sums are exact and the answer does not depend on their order. Arcs are followed in
-proportion to their weights; a loop is one arc. The rank of vertices without arcs is spread evenly.
-
-Reference: Page, Brin, Motwani, Winograd: The PageRank Citation Ranking, 1999.
+Ranks are integers in units of 2^-60, so that sums are exact in any order; arcs are followed in
+proportion to their weights, a loop is one arc, and the rank of vertices without arcs is spread
+evenly. A product is that with the matrix of networkx and SciPy: symmetric, with the weight of a
+loop, once, on the diagonal. Its additions have a fixed order (32 partial sums per row, arc k in sum
+k mod 32, added up in a tree, each rounded), so that CPU and GPU agree bit for bit.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.algorithms.programs import iterations_to
+from louvain_um.algorithms.running import running
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.events import Observer
+from louvain_um.option_signatures import OF_DETECTION, RunValues, takes_options
 from louvain_um.options import is_number, is_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from louvain_um.placement.policy.policy import Policy
-
 
 UNIT: Final = 1 << 60
 """The sum of all ranks, but for what is cut off: less than one unit per arc and iteration.
@@ -31,26 +28,23 @@ UNIT: Final = 1 << 60
 What an arc carries is the product of two doubles, each rounded once, cut to an integer."""
 
 
-STRETCH: Final = 1 << 14
+CHUNK: Final = 1 << 14
 """Ranks that are divided at a time: they stay in a core's cache."""
 
 
-class NotSettledError(LouvainUmError):
+class NotConvergedError(LouvainUmError):
     """Ranks still change by more than the tolerance after all iterations."""
 
 
+@takes_options(*OF_DETECTION)
 def pagerank(
     graph: Any,
     damping: float = 0.85,
     *,
     tolerance: float = 1e-8,
     max_iterations: int = 500,
-    device: str = "auto",
-    memory: str | Path | Policy = "auto",
-    device_budget: int | str | None = None,
-    peer_memory: str | None = None,
-    threads: int | None = None,
     observer: Observer | None = None,
+    **options: Unpack[RunValues],
 ) -> NDArray[np.float64]:
     """Rank vertices by a random walk.
 
@@ -63,15 +57,8 @@ def pagerank(
         Stop when an iteration changes all ranks by no more than this together.
     max_iterations : int
         Give up after so many iterations.
-    device : {"auto", "cpu", "cuda", "cuda:N"}
-    memory : str, path or Policy
-        Memory policy of a GPU run; see `louvain`. The result does not depend on it.
-    device_budget : int or str, optional
-        Device memory that a GPU run may occupy, as of `louvain`.
-    peer_memory : str, optional
-        Another GPU, such as "cuda:1", whose memory takes what does not fit, as of `louvain`.
-    threads : int, optional
-        CPU threads; all cores by default. The result does not depend on them.
+    **options
+        Where it runs.
     observer : callable, optional
         Called with events (`louvain_um.events.Event`).
 
@@ -84,14 +71,10 @@ def pagerank(
     ------
     OptionError
         A value outside its range.
-    NotSettledError
+    NotConvergedError
         Ranks still change after `max_iterations`.
     GraphError
         The object is no undirected graph.
-    MemoryBudgetError
-        What must be on the device, or what the policy places there, exceeds the budget.
-    DeviceUnavailableError
-        The device is not available.
 
     References
     ----------
@@ -104,9 +87,6 @@ def pagerank(
     >>> lu.pagerank(g).round(3).tolist()
     [0.48, 0.173, 0.173, 0.173]
     """
-    from louvain_um.algorithms.programs import iterations_to
-    from louvain_um.algorithms.running import running
-
     if not is_number(damping) or not 0 <= damping <= 1:
         raise OptionError("damping", damping, "must lie in 0 … 1")
     if not is_number(tolerance) or not (math.isfinite(tolerance) and tolerance >= 0):
@@ -115,10 +95,7 @@ def pagerank(
         raise OptionError("max_iterations", max_iterations, "must be a whole number of at least 1")
     change = int(min(tolerance, 2.0) * UNIT)
     expected = iterations_to(tolerance, int(max_iterations))
-    with running(
-        "pagerank", graph, device=device, memory=memory, device_budget=device_budget,
-        peer_memory=peer_memory, threads=threads, observer=observer, iterations=expected,
-    ) as run:  # fmt: skip
+    with running("pagerank", graph, observer, iterations=expected, **options) as run:
         n = run.rows.n_vertices
         if n == 0:
             return np.zeros(0)
@@ -140,7 +117,7 @@ def pagerank(
 
             ranks, moved = iterate(run.rows, *rule, run.threads, iterated)
         if moved > change:
-            raise NotSettledError(
+            raise NotConvergedError(
                 f"PageRank still changes by {moved / UNIT:.2g} after {max_iterations} iterations; "
                 "allow more of them, or a larger tolerance"
             )
@@ -150,7 +127,65 @@ def pagerank(
 def shares_of(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
     """Turn integers into doubles that sum to 1, in place."""
     total, shares = float(ranks.sum()), ranks.view(np.float64)
-    for begin in range(0, len(ranks), STRETCH):
-        part = slice(begin, begin + STRETCH)
+    for begin in range(0, len(ranks), CHUNK):
+        part = slice(begin, begin + CHUNK)
         shares[part] = ranks[part] / total
     return shares
+
+
+@takes_options(*OF_DETECTION)
+def spmv(
+    graph: Any, x: ArrayLike, *, observer: Observer | None = None, **options: Unpack[RunValues]
+) -> NDArray[np.float64]:
+    """Multiply the adjacency matrix with a vector.
+
+    Parameters
+    ----------
+    graph : Graph, DeviceGraph or anything `as_graph` takes
+        Without weights every entry is 1.
+    x : array of numbers, length n
+        Converted to float64.
+    **options
+        Where it runs.
+    observer : callable, optional
+        Called with events (`louvain_um.events.Event`).
+
+    Returns
+    -------
+    float64[n]
+        A x; a loop is one entry of the diagonal.
+
+    Raises
+    ------
+    GraphError
+        `x` is no vector of one number per vertex, or the object no undirected graph.
+
+    Examples
+    --------
+    >>> import louvain_um as lu
+    >>> g = lu.Graph.from_edges([0, 1, 2], [1, 2, 2], [2, 3, 5])
+    >>> lu.spmv(g, [1.0, 10.0, 100.0]).tolist()
+    [20.0, 302.0, 530.0]
+    """
+    with running("spmv", graph, observer, **options) as run:
+        vector = vector_of(x, run.rows.n_vertices)
+        if run.on_gpu:
+            from louvain_um.gpu.algorithms import products
+
+            found = products.spmv(run.rows, vector, run.graph.scale, run.space)
+            y: NDArray[np.float64] = run.space.get("y", found)
+            return y
+        from louvain_um.cpu.algorithms.spmv import spmv as multiply
+
+        return multiply(run.rows, vector, run.graph.scale, run.threads)
+
+
+def vector_of(x: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return a vector of `n` doubles."""
+    array = np.asarray(x)
+    if array.shape != (n,) or array.dtype.kind not in "biuf":
+        got = f"{array.dtype} of shape {array.shape}"
+        raise GraphError(
+            f"a vector must hold one real number for each of the {n:,} vertices, not {got}"
+        )
+    return np.ascontiguousarray(array, np.float64)
