@@ -32,13 +32,8 @@ import common
 import numpy as np
 
 import louvain_um as lu
-from louvain_um.algorithms.programs import (
-    FROM_A_SOURCE,
-    WEIGHED,
-    program_for,
-    run_algorithm,
-    widest,
-)
+from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
+from louvain_um.algorithms.programs import WEIGHED, program_for
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Event
 from louvain_um.placement.policy.policy import Policy, register

@@ -27,8 +27,7 @@ from louvain_um.placement.memory.cuda_calls import CudaError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.accesses import Accesses
-from louvain_um.placement.program.backends import Slot
-from louvain_um.placement.program.declarations import Declarations
+from louvain_um.placement.program.backends import Declarations, Slot
 from louvain_um.placement.program.device_backend import backend_of
 from louvain_um.placement.program.feedback import (
     Counter,

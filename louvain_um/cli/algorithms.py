@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.exit_codes import print_note
 from louvain_um.cli.reading import Reading, source_column
 from louvain_um.errors import LouvainUmError, OptionError, Vanished

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from louvain_um.cli import graphs
-from louvain_um.cli.messages import with_flags
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.reading import Reading
+from louvain_um.cli.terminal import with_flags
 
 if TYPE_CHECKING:
     from louvain_um.distributed.cluster import ClusterRun

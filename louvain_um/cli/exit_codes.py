@@ -16,9 +16,8 @@ from typing import Any, ParamSpec
 
 import typer
 
-from louvain_um.cli.messages import flags, with_flags
 from louvain_um.cli.signals import interruption, word
-from louvain_um.cli.terminal import print_line
+from louvain_um.cli.terminal import flags, print_line, with_flags
 from louvain_um.errors import DeviceUnavailableError, GraphWarning, LouvainUmError, OptionError
 
 P = ParamSpec("P")

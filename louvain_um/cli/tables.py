@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from louvain_um.cli.messages import with_flags
-from louvain_um.cli.terminal import safe_console
+from louvain_um.cli.terminal import safe_console, with_flags
 from louvain_um.errors import Taken
 from louvain_um.results.display import count, listable, objective_text
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from louvain_um.placement.layout import ArenaSpec, size_of
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.placement.memory.arena import FreeList
 from louvain_um.placement.migration.mappings import Page, PageSide, runs
 from louvain_um.placement.migration.pages import Pages
 from louvain_um.placement.migration.span import Span

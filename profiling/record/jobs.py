@@ -8,7 +8,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from louvain_um.algorithms.programs import check_name, check_source
+from louvain_um.algorithms.by_name import check_source
+from louvain_um.algorithms.programs import check_name
 from louvain_um.errors import OptionError
 from louvain_um.events import Event, Observer
 from louvain_um.options import Options
@@ -72,8 +73,9 @@ class Algorithm:
 
     def run(self, graph: Any, chosen: Choice, observer: Observer) -> dict[str, Any]:
         """Run it; return its metadata. Arrays of the GPU's program are named on the CPU, too."""
+        from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
         from louvain_um.algorithms.graphs import vertex_of
-        from louvain_um.algorithms.programs import FROM_A_SOURCE, program_for, run_algorithm, widest
+        from louvain_um.algorithms.programs import program_for
 
         # Refused before anything is recorded, so that no session is left.
         if self.name in FROM_A_SOURCE:

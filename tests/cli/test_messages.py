@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import louvain_um as lu
-from louvain_um.cli.messages import with_flags
+from louvain_um.cli.terminal import with_flags
 from louvain_um.generators import GENERATORS
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import louvain_um as lu
 from louvain_um.analysis.store_comparison import Comparison
 from louvain_um.cli import app
-from louvain_um.cli.messages import with_flags
+from louvain_um.cli.terminal import with_flags
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.placement.policy.policy import register
 from louvain_um.profiling.record import jupyter

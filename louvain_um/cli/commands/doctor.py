@@ -10,7 +10,7 @@ from typing import Any
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import with_exit_code
-from louvain_um.cli.messages import with_flags
+from louvain_um.cli.terminal import with_flags
 from louvain_um.core.headroom import host_memory
 
 NEEDED = ("numpy", "scipy", "numba", "typer", "rich")

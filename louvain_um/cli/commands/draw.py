@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo

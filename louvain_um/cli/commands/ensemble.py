@@ -10,8 +10,8 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.cli.messages import with_flags
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.cli.terminal import with_flags
 
 if TYPE_CHECKING:
     from louvain_um.analysis.ensemble import Ensemble

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.messages import flag
-from louvain_um.cli.terminal import echo
+from louvain_um.cli.terminal import echo, flag
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import parse_count
 

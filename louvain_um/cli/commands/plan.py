@@ -12,9 +12,8 @@ from louvain_um.cli import common
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.messages import with_flags
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
-from louvain_um.cli.terminal import echo
+from louvain_um.cli.terminal import echo, with_flags
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:

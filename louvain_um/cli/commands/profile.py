@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import Method
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
@@ -76,7 +77,7 @@ def profile(
     reading: Reading = DEFAULT_READING,
 ) -> None:
     """Run an algorithm and record accesses, page faults and migrations by array."""
-    from louvain_um.algorithms.programs import check_source
+    from louvain_um.algorithms.by_name import check_source
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.profiling.record.profiler import check, profile
     from louvain_um.profiling.sources.source import LIGHT, SOURCES

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
-from louvain_um.cli.messages import with_flags
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
+from louvain_um.cli.terminal import with_flags
 
 if TYPE_CHECKING:
     from louvain_um.analysis.resolution import ResolutionProfile

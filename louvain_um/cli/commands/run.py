@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.algorithms import Answer, Running, execute, paths, per_vertex, vertices_of
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from louvain_um.cli import common, graphs
+from louvain_um.cli import common
+from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import refuse_given
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading

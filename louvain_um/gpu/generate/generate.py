@@ -88,7 +88,7 @@ def lfr(n: int, **options: Any) -> DeviceGenerated:
     """
     import cupy
 
-    from louvain_um.generators.lfr_parameters import lfr_parameters
+    from louvain_um.generators.lfr import lfr_parameters
 
     made = lfr_parameters(n, **options)
     with _own_memory():

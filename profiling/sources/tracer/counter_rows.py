@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.placement.hardware import ALIGNED as UNIT
-from louvain_um.placement.memory.free_list import FreeList
+from louvain_um.placement.memory.arena import FreeList
 from louvain_um.profiling.session import PageMap
 from louvain_um.profiling.sources.tracer.state import COPIES, RANGE, RANGES, USES
 

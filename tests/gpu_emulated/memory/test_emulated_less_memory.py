@@ -20,11 +20,11 @@ from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement import layout
 from louvain_um.placement.layout import device_bytes
-from louvain_um.placement.memory import arenas, cuda_calls, free_list
+from louvain_um.placement.memory import arena as free_list
+from louvain_um.placement.memory import arenas, cuda_calls
 from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration import pages
-from louvain_um.placement.migration.mover import Mover
-from louvain_um.placement.migration.row_growth import RowGrowth
+from louvain_um.placement.migration.mover import Mover, RowGrowth
 from louvain_um.placement.migration.span import Span
 from louvain_um.placement.plan import Plan
 from louvain_um.placement.policy import candidates

@@ -4,8 +4,7 @@ import pytest
 
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.placement.machine import calibrate as module
-from louvain_um.placement.machine.calibrate import calibrate
-from louvain_um.placement.machine.fault_fit import NARROW, WIDE, fit_faults
+from louvain_um.placement.machine.calibrate import NARROW, WIDE, calibrate, fit_faults
 from louvain_um.placement.machine.machine import GIB
 from louvain_um.placement.machine.profiles import H200, load_machine
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from louvain_um.placement.hardware import ALIGNED
-from louvain_um.placement.memory.free_list import FreeList, rounded
+from louvain_um.placement.memory.arena import FreeList, rounded
 
 
 def test_the_smallest_hole_that_fits_is_taken():

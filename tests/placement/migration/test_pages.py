@@ -9,8 +9,8 @@ import pytest
 from fake_cuda import Status, install
 
 from louvain_um.placement.memory import cuda_calls
+from louvain_um.placement.memory.arena import FreeList
 from louvain_um.placement.memory.cuda_calls import CudaError
-from louvain_um.placement.memory.free_list import FreeList
 from louvain_um.placement.migration.pages import Pages
 from tests.placement.migration.mapped_memory import (
     MIB,

@@ -3,7 +3,8 @@
 import pytest
 
 import louvain_um as lu
-from louvain_um.algorithms.programs import BUILDERS, run_algorithm, widest
+from louvain_um.algorithms.by_name import run_algorithm, widest
+from louvain_um.algorithms.programs import BUILDERS
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.events import Event
 from louvain_um.generators import rmat
