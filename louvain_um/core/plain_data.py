@@ -207,9 +207,18 @@ def number_array(values: Any) -> NDArray[Any]:
     return exact_numbers(list(values)) if large else array
 
 
+REAL: Final = (float, np.floating)
+
+
+def is_real(value: object) -> bool:
+    """Return whether a value is an integer or a real number; durations and complex ones are not."""
+    number = isinstance(value, (int, float, np.integer, np.floating, np.bool_))
+    return number and not isinstance(value, np.timedelta64)
+
+
 def exact_numbers(values: list[Any]) -> NDArray[Any]:
     """Return numbers as int64, uint64 or float64, whichever keeps integers; else as objects."""
-    whole = [int(value) for value in values if isinstance(value, int | np.integer)]
+    whole = [int(value) for value in values if is_real(value) and not isinstance(value, REAL)]
     if len(whole) == len(values):
         low, high = min(whole, default=0), max(whole, default=0)
         for dtype in (np.int64, np.uint64):

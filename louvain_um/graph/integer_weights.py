@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.core.plain_data import exact_numbers, number_array
+from louvain_um.core.plain_data import exact_numbers, is_real, number_array
 from louvain_um.errors import GraphError, Vanished
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, GraphData
 
@@ -40,7 +40,7 @@ def weight_array(values: Any, allow_rounding: bool = False) -> NDArray[Any]:
         return numbers
     listed = list(values)
     for place, value in enumerate(listed):
-        if not isinstance(value, int | float | np.number):
+        if not is_real(value):
             raise GraphError(f"weight at index {place} is not numeric ({value!r}); correct it")
     numbers = exact_numbers(listed)
     if numbers.dtype == object:
