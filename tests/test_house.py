@@ -258,6 +258,7 @@ def test_readme_commands_run(tmp_path, monkeypatch):
     monkeypatch.setenv("LOUVAIN_UM_MACHINES", str(tmp_path / "machines"))
     edges = "source,target\nann,bob\nbob,cid\ncid,ann\n"
     Path("friends.csv").write_text(edges)
+    Path("people.csv").write_text("id,team\nann,red\nbob,red\ncid,blue\n")
     Path("calls.csv").write_text("caller,callee,date\nann,bob,2026-01-31\nbob,cid,2026-02-02\n")
     ran = set()
     for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)[1:]:
