@@ -69,6 +69,7 @@ def stream(
         common.Method, typer.Option(help="Method that renews communities.")
     ] = common.Method.leiden,
     resolution: common.Resolution = 1.0,
+    effort: common.EffortOption = common.Effort.default,
     seed: common.Seed = 0,
     renew: Annotated[
         float,
@@ -144,6 +145,7 @@ def stream(
     options: dict[str, Any] = {
         "seed": seed, "renew": renew, "audit": None if audit == 1 else audit,
         "method": method.value, "resolution": resolution, "connected": connected.value,
+        "effort": effort.value,
     }  # fmt: skip
     refuse_options(options, threads)
     columns: dict[str, Any] = {
