@@ -7,7 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from louvain_um.cli import common
@@ -257,6 +256,8 @@ def follow(edges: Source, tracker: Tracker, folder: StreamFolder, reporter: Repo
 
 def communities_now(tracker: Tracker) -> int:
     """Return the number of communities; vertices whose edges have left the window are none."""
+    import numpy as np
+
     labels = np.asarray(tracker.communities.labels)
     there = tracker.graph.degrees[: len(labels)] > 0
     return int(np.count_nonzero(np.bincount(labels[there])))

@@ -18,7 +18,7 @@ from louvain_um.errors import GraphError, GraphFormatError
 from louvain_um.formats import column_roles as roles
 from louvain_um.formats.arrow import VERTICES_KEY, from_arrow
 from louvain_um.formats.edge_list import reader, sniff
-from louvain_um.formats.edge_list.edges import read_numbers
+from louvain_um.formats.edge_list.edges import TextIdError, read_numbers
 from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import open_graph_file
 from louvain_um.formats.read_options import ReadOptions
@@ -186,7 +186,14 @@ def read_text(path: str, options: ReadOptions) -> Edges:
             )
         file.read(detected.skip)
         weighted = reader.reads_weight(file, detected, options)
-        edges = read_numbers(file, reader.line_format_of(detected, options, weighted=weighted))
+        try:
+            edges = read_numbers(file, reader.line_format_of(detected, options, weighted=weighted))
+        except TextIdError as found:
+            raise GraphFormatError(
+                f"{found.text!r} is a name, which ranks do not number; write ids instead",
+                path,
+                found.line,
+            ) from None
     return edges.u, edges.v, edges.w
 
 
