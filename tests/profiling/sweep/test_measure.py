@@ -107,7 +107,7 @@ def test_energy_is_that_of_runs_repeated_for_two_seconds(monkeypatch):
 
 
 def test_a_point_of_another_program(monkeypatch):
-    from louvain_um.algorithms import programs as by_name
+    from louvain_um.algorithms import by_name
     from louvain_um.events import Event
     from louvain_um.generators import rmat
     from louvain_um.profiling.sweep.measure import measure_program
