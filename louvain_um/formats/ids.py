@@ -29,6 +29,11 @@ def is_number(text: str) -> bool:
     return NUMBER.fullmatch(text) is not None
 
 
+def is_count(word: str) -> bool:
+    """Return whether a word is a whole number of at most 18 digits."""
+    return word.isascii() and word.isdigit() and len(word) <= 18
+
+
 def numbers_or_texts(texts: Sequence[Any]) -> list[Any]:
     """Return the ids of a file, which are texts or whole numbers, as numbers if all can be."""
     plain = [str(text) for text in texts]

@@ -14,6 +14,7 @@ from louvain_um.errors import GraphError
 from louvain_um.formats.edge_list.edges import build_graph, read_numbers
 from louvain_um.formats.edge_list.scan import IGNORE_REST, WEIGHT, LineFormat
 from louvain_um.formats.graph_file import BLOCK_BYTES, GraphFile
+from louvain_um.formats.ids import is_count
 from louvain_um.formats.matrices import matrix_of_entries, undirected
 from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.pajek import matrix_graph, numbered_lines
@@ -317,7 +318,7 @@ def _read_multiline(file: GraphFile, lines: list[tuple[int, str]], options: Read
             left -= 1
             continue
         vertex, _, degree = text.rpartition(" ")
-        if not vertex or not degree.isdigit():
+        if not vertex or not is_count(degree):
             raise file.error("is no line 'vertex degree'; correct it", line)
         left = int(degree)
         network.nodes.setdefault(vertex, {})

@@ -13,6 +13,7 @@ from louvain_um.formats.edge_list import scan
 from louvain_um.formats.edge_list.edges import build_graph, read_numbers
 from louvain_um.formats.edge_list.scan import LineFormat
 from louvain_um.formats.graph_file import GraphFile
+from louvain_um.formats.ids import is_count
 from louvain_um.formats.matrices import from_dense, matrix_of_entries, undirected
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
@@ -73,7 +74,7 @@ def _from_zero(ids: NDArray[Any]) -> NDArray[Any]:
 def _read_array(file: GraphFile, symmetry: str, options: ReadOptions) -> Graph:
     """Read a dense matrix, listed by columns; of a symmetric one its lower half."""
     words, line = file.read_header(1, "rows columns")
-    if len(words) != 2 or not all(word.isdigit() and len(word) < 10 for word in words):
+    if len(words) != 2 or not all(is_count(word) and len(word) < 10 for word in words):
         raise file.error("is not a size line 'rows columns'; correct it", line)
     rows, columns = map(int, words)
     if rows != columns:
@@ -125,7 +126,7 @@ def _banner(file: GraphFile) -> tuple[str, str, str]:
 def _size(file: GraphFile) -> tuple[int, int, int]:
     """Return vertices, entries and the number of the size line."""
     words, line = file.read_header(1, "rows columns entries")
-    if len(words) != 3 or not all(word.isdigit() and len(word) < 19 for word in words):
+    if len(words) != 3 or not all(is_count(word) for word in words):
         raise file.error("is not a size line 'rows columns entries'; correct it", line)
     rows, columns, entries = map(int, words)
     if rows != columns:

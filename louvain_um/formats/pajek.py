@@ -9,7 +9,7 @@ import numpy as np
 
 from louvain_um.errors import Doubt
 from louvain_um.formats.graph_file import GraphFile
-from louvain_um.formats.ids import numbers_or_texts
+from louvain_um.formats.ids import is_count, numbers_or_texts
 from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.parse_errors import NUMBER, excerpt
 from louvain_um.formats.read_options import ReadOptions
@@ -46,7 +46,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
                 if n >= 0:
                     network.notes.append(Doubt("the first network of the file is read"))
                     break
-                n = _count(file, words, line)
+                n = _count(file, words[1] if len(words) > 1 else "", "*Vertices N", line)
                 network.nodes = {vertex: {} for vertex in range(1, n + 1)}
                 file.check_vertices(n, n)
             elif section in ("partition", "vector", "permutation", "cluster", "hierarchy"):
@@ -96,17 +96,17 @@ def _words(text: str) -> list[str]:
     return [quoted.replace('\\"', '"') if quoted or not word else word for quoted, word in found]
 
 
-def _count(file: GraphFile, words: list[str], line: int) -> int:
-    if len(words) < 2 or not words[1].isdigit() or len(words[1]) > 18:
-        raise file.error("the number of vertices is missing; write *Vertices N", line)
-    n = int(words[1])
+def _count(file: GraphFile, word: str, remedy: str, line: int) -> int:
+    if not is_count(word):
+        raise file.error(f"the number of vertices is missing; write {remedy}", line)
+    n = int(word)
     if n > MAX_VERTICES:
         raise file.error(f"{n} vertices; at most {MAX_VERTICES} are supported", line)
     return n
 
 
 def _vertex(file: GraphFile, word: str, n: int, line: int) -> int:
-    if not word.isascii() or not word.isdigit() or len(word) > 18 or not 1 <= int(word) <= n:
+    if not is_count(word) or not 1 <= int(word) <= n:
         raise file.error(f"{excerpt(word.encode())} is not a vertex 1 … {n}; correct it", line)
     return int(word)
 
@@ -133,7 +133,7 @@ def read_dl(file: GraphFile, options: ReadOptions) -> Graph:
     """Read a DL file of UCINET: a list of edges or of neighbours, or a whole matrix."""
     lines = numbered_lines(file, comments="")
     header, labels, embedded, first = _dl_header(file, lines)
-    n = int(header.get("n", "0"))
+    n = _count(file, header.get("n", "0"), "n=N", first)
     form = header.get("format", "fullmatrix").lower()
     if form == "fullmatrix":
         rows = [_dl_words(text) for _, text in lines]
@@ -201,6 +201,6 @@ def _dl_header(file: GraphFile, lines: Lines) -> tuple[dict[str, str], list[str]
             settings[key.lower()] = value
         if "labels embedded" in lower:
             embedded = True
-    if settings and not settings.get("n", "0").isdigit():
+    if settings and not is_count(settings.get("n", "0")):
         raise file.error("the number of vertices is not a number; write it after 'n ='", line)
     raise file.error("has no line 'data:'; write it again", line)

@@ -118,3 +118,18 @@ def test_advice_leads_to_the_right_graph():
     loops = read(FOLDER / "labelled_matrix_float.csv", loops="drop")
     assert found(loops)[:2] == [3, 3]
     assert not loops.loops.any()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.dl", "dl n='4 format=edgelist1\ndata:\n1 2\n"),
+        ("g.dl", "dl n=² format=edgelist1\ndata:\n1 2\n"),
+        ("g.net", "*Vertices ²\n*Edges\n1 2\n"),
+        ("g.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n² 2 1\n2 1\n"),
+    ],
+)
+def test_sizes_that_are_no_numbers_are_errors(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(GraphFormatError, match=name):
+        read_graph(tmp_path / name)
