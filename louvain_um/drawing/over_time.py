@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.drawing.plots import OTHERS, PALETTE
+from louvain_um.errors import LouvainUmError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,14 @@ class Stays:
 
         vertices = pd.factorize(changes["vertex"])[0].astype(np.int64)
         first = {time: batch for batch, time in reversed([*enumerate(times.tolist())])}
-        begins = changes["time"].map(first).to_numpy(np.int64)
+        batches = changes["time"].map(first)
+        if batches.isna().any():
+            time = changes["time"][batches.isna()].iloc[0]
+            raise LouvainUmError(
+                f"communities change at the time {time}, which the history lacks; follow the "
+                "stream again"
+            )
+        begins = batches.to_numpy(np.int64)
         order = np.lexsort((begins, vertices))
         vertices, begins = vertices[order], begins[order]
         ids = changes["community"].to_numpy(np.int64)[order]

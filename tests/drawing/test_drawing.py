@@ -10,9 +10,11 @@ from hypothesis import given, settings
 
 import louvain_um as lu
 from louvain_um.drawing.layout import draw_communities, draw_vertices
+from louvain_um.drawing.over_time import Stays
 from louvain_um.drawing.page import page
 from louvain_um.drawing.plots import KINDS, figure, named
 from louvain_um.drawing.reports import chart
+from louvain_um.errors import LouvainUmError
 from louvain_um.results.communities import Communities
 from tests.graphs import graphs
 
@@ -205,3 +207,10 @@ def test_results_of_every_objective_are_drawn_and_listed(objective):
     assert len(page(result, graph, "graph", 0)) > 1000
     frame = result.table()
     assert frame["size"].sum() == graph.n_vertices
+
+
+def test_changes_at_a_time_that_the_history_lacks_are_an_error():
+    pandas = pytest.importorskip("pandas")
+    changes = pandas.DataFrame({"time": [9, 19], "vertex": [1, 2], "community": [0, 0]})
+    with pytest.raises(LouvainUmError, match="the time 19, which the history lacks"):
+        Stays.of(changes, np.array([9]))
