@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.errors import GraphError
 from louvain_um.results.communities import Communities
-from louvain_um.results.display import require_pandas
+from louvain_um.results.display import count, require_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,9 +177,10 @@ def _joined(found: Communities, nodes: Any) -> tuple[pd.DataFrame, list[str]]:
     notes = list[str]()
     if not matched.all():
         first = ids[~matched].iloc[0]
-        notes.append(f"{np.count_nonzero(~matched)} rows are of no vertex, such as {first!r}")
+        rows = count(int(np.count_nonzero(~matched)), "row is", "rows are")
+        notes.append(f"{rows} of no vertex, such as {first!r}")
     if missing := len(place) - int(matched.sum()):
-        notes.append(f"{missing} vertices have no row")
+        notes.append(f"{count(missing, 'vertex has', 'vertices have')} no row")
     rest = nodes.loc[matched].drop(columns=[key])
     return rest.set_axis(places[matched].astype(np.int64), axis=0), notes
 

@@ -158,7 +158,7 @@ def progress_printer(*, quiet: bool) -> Iterator[ProgressCallback]:
 
 def progress_line(progress: Progress) -> str:
     """Return progress as one line of text."""
-    parts = [f"{progress.done} of {progress.total} points", progress.text, time_left(progress)]
+    parts = [f"{progress.done} of {progress.total}", progress.text, time_left(progress)]
     return ", ".join(part for part in parts if part)
 
 

@@ -1,7 +1,7 @@
 """NumPy archives: a SciPy sparse matrix, or arrays ``u``, ``v`` and optionally ``n``, ``w``.
 
-A matrix that is not compressed is read by all threads. Its checksums are compared only if its rows
-are not those of an undirected graph, which damage would show: it would be asymmetric.
+A matrix that is not compressed is read by all threads. Its checksums are not compared if its rows
+are those of an undirected graph without loops: damage would make them asymmetric.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def _saved_rows(file: GraphFile, options: ReadOptions) -> Graph | None:
     data, indices, indptr = parts
     file.check_vertices(n, len(data) // 2)
     matrix = csr_array((data, indices, indptr), shape=(n, n))
-    return rows_as_they_are(matrix, options, _checked(names, n))
+    found = rows_as_they_are(matrix, options, _checked(names, n))
+    return None if found is not None and found.loops.any() else found
 
 
 def _checked(names: Any, n: int) -> Any:

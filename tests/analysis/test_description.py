@@ -75,7 +75,7 @@ def test_rows_and_columns_that_are_left_out_are_noted(found, tmp_path):
         write(tmp_path / path, index=False)
         description = lu.describe(found, tmp_path / path)
         assert description.notes == (
-            "1 rows are of no vertex, such as '007'",
+            "1 row is of no vertex, such as '007'",
             "5 vertices have no row",
             "column key is left out: its values hardly repeat",
         )

@@ -272,3 +272,13 @@ def test_damaged_archives_are_refused_or_read_as_they_were(tmp_path):
         path.write_bytes(content[:end])
         with pytest.raises(lu.GraphError, match=r"d\.npz"):
             read_graph(path)
+
+
+def test_a_damaged_loop_of_an_archive_is_refused(tmp_path):
+    path = tmp_path / "g.npz"
+    write_graph(path, lu.Graph.from_edges([0, 1, 2], [1, 2, 2], [2, 3, 77]))
+    content = path.read_bytes()
+    place = content.index((77).to_bytes(8, "little"))
+    path.write_bytes(content[:place] + b"N" + content[place + 1 :])
+    with pytest.raises(lu.GraphFormatError, match=r"g\.npz"):
+        read_graph(path)
