@@ -73,6 +73,17 @@ def unpin_served(s):
         note_used(s.blocks, s.counters, s.counters[c.HEADS + c.SERVED])
 
 
+@compiled
+def pinned_pages(s):
+    """Return how many pages the root chunks hold that gave pieces to the block being served."""
+    pages = 0
+    chunk = s.counters[c.HEADS + c.SERVED]
+    while chunk != c.NOWHERE:
+        pages += s.blocks[chunk, c.CHARGED]
+        chunk = s.blocks[chunk, c.NEXT]
+    return pages
+
+
 @inlined
 def release(s, chunk):
     """Free the device memory of a root chunk."""

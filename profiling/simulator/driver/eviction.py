@@ -17,6 +17,7 @@ from louvain_um.profiling.simulator.driver.chunks import (
     give_back,
     note_used,
     pages_of,
+    pinned_pages,
     release,
     root_of,
     split_root,
@@ -197,15 +198,20 @@ def evict_sparse_trees(s, gone, keep):
 def claim(s, pages, keep):
     """Take device memory, evicting until it fits; return how many pages that are.
 
-    Small blocks share what is left, even if that is less than a root chunk, before they fail.
+    Small blocks share what is left, even if that is less than a root chunk, and evict their own
+    pieces with those of others before they fail.
     """
     while s.counters[c.USED] + pages > s.switches[c.CAPACITY]:
         chunk = victim(s, keep)
         if chunk == c.NOWHERE:
-            left = (s.switches[c.CAPACITY] - s.counters[c.USED]) // c.BIG_PAGES * c.BIG_PAGES
-            if keep != c.NOWHERE and s.blocks[keep, c.PAGES] < c.BLOCK_PAGES and left > 0:
-                pages = left
-                break
+            left = s.switches[c.CAPACITY] - s.counters[c.USED]
+            if keep != c.NOWHERE and s.blocks[keep, c.PAGES] < c.BLOCK_PAGES:
+                if left >= c.BIG_PAGES:
+                    pages = left // c.BIG_PAGES * c.BIG_PAGES
+                    break
+                if left + pinned_pages(s) >= c.BLOCK_PAGES:  # the block alone fits a root chunk
+                    unpin_served(s)
+                    continue
             raise MemoryError("the block being served does not fit beside the device arrays")
         evict(s, chunk)
         if s.switches[c.POLICY] == c.BY_TREE and chunk < s.counters[c.BLOCKS]:

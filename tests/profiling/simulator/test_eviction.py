@@ -164,6 +164,19 @@ def programs(draw):
     return Trace(items, tuple(steps)), placements, room, driver
 
 
+def test_a_small_block_evicts_its_pieces_with_those_of_others():
+    items = [array(231 / PAGES, name="a"), array(282 / PAGES, name="b")]
+    steps = [
+        Prefetch(array=0, to="gpu"),
+        touch(0),
+        touch(0),
+        Launch(touches=Touches.runs(1, [0], [129])),  # the prefetcher brings all 282
+    ]
+    result = run(items, steps, capacity=BLOCK)
+    assert result.total("evictions") == 1
+    assert result.peak_bytes == BLOCK
+
+
 @settings(deadline=None, max_examples=60)
 @given(programs())
 def test_whatever_runs_stays_within_its_room_and_repeats_itself(program):
