@@ -1,30 +1,33 @@
 """Smart allocation: one array, placed by the cost model of Hope, Nag and Qasem.
 
 `is_host_resident` and `smart_malloc` are the paper's calls, as thin forms of the Placer
-(`louvain_um.placement.placer`), which decides for several arrays together.
+(`louvain_um.placement.placer`), which decides for several arrays together. An array may live on
+the device; on the host, read over the bus; or in managed memory, whose pages come on demand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from louvain_um.core.array_spec import Use
+from louvain_um.errors import OptionError
+from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import machine_for
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.memory.copies import fill
 from louvain_um.placement.memory.copies import initialise as initialise_parts
 from louvain_um.placement.model.cost import Estimate
-from louvain_um.placement.policy.policy import Placement
-from louvain_um.placement.program.accesses import Access, Atomic, Gather, Stream
-from louvain_um.placement.program.backends import Slot
-from louvain_um.placement.program.cost import ProgramCost
-from louvain_um.placement.program.device_backend import DeviceBackend, Owner, owner_of
+from louvain_um.placement.policy.policy import Kind, Placement
+from louvain_um.placement.program.accesses import Access, Atomic, Gather, Stream, check_share
+from louvain_um.placement.program.backends import HostArray, Slot, plain
+from louvain_um.placement.program.cost import Pages, ProgramCost
+from louvain_um.placement.program.device_backend import Owner, backend_of, owner_of
 from louvain_um.placement.program.program import Phase, Program, ProgramArray
 
 
@@ -42,18 +45,49 @@ class Work:
         How often kernels go over all of it.
     computing : float
         Seconds in which the kernels do other things; they hide remote accesses.
+    share : float
+        Part of the array that is touched at all, above 0 and at most 1: on demand, only its pages
+        come.
+    given : bool
+        Whether the first values come from other memory of the host; else the host writes the
+        array itself, which saves that copy where host and device share the array.
     """
 
     touches: Mapping[Use, float]
     copies: float = 0.0
     passes: float = 1.0
     computing: float = 0.0
+    share: float = 1.0
+    given: bool = False
+
+    def __post_init__(self) -> None:
+        check_share(self.share)
+        if not self.share:
+            raise OptionError("share", self.share, "must be above 0; an untouched array needs none")
 
 
-def host_residency(
-    shape: int, dtype: DTypeLike, work: Work, machine: Machine, room: int
-) -> Estimate:
-    """Return φ, τ and σ of keeping an array on the host.
+class Decision(NamedTuple):
+    """Where an array should live, and why.
+
+    Parameters
+    ----------
+    placement : Placement
+        "device", "host_mapped" or "managed".
+    estimates : mapping of str to Estimate
+        φ, τ and σ of each placement on the host's side that is possible; below 0 it pays.
+    paged : Pages
+        What demand paging brings: fault groups, and unique pages.
+    """
+
+    placement: Placement
+    estimates: Mapping[Kind, Estimate]
+    paged: Pages
+
+
+def decide(
+    shape: int, dtype: DTypeLike, work: Work, machine: Machine, room: int, *, managed: bool = True
+) -> Decision:
+    """Return whether an array should live on the device, on the host, or migrate on demand.
 
     Parameters
     ----------
@@ -63,7 +97,49 @@ def host_residency(
     work : Work
     machine : Machine
     room : int
-        Bytes of the device that the array may have.
+        Bytes of the device that the array may have. Pages that are touched must fit them, too, so
+        that the driver evicts none.
+    managed : bool
+        Whether managed memory is possible at all.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.machine.profiles import H200
+    >>> from louvain_um.placement.smart import Work, decide
+    >>> def where(**work):
+    ...     return str(decide(10**8, "u4", Work(**work), H200, 1 << 30).placement)
+    >>> where(touches={"stream": 1e8}, copies=2)
+    'host_mapped'
+    >>> where(touches={"gather": 1e10}, copies=1, given=True)
+    'device'
+    >>> where(touches={"gather": 1e10}, copies=1, share=0.2)
+    'managed'
+    """
+    array = _declared("array", shape, dtype, work)
+    phase = Phase(
+        name="run", passes=work.passes, operations=work.computing * machine.operation_rate
+    )
+    program = Program(name="array", arrays=[array], phases=[phase])
+    cost = ProgramCost(program=program, machine=machine)
+    paged = cost.paged(array)
+    hosts: list[Kind] = ["host_mapped"]
+    if managed and paged.blocks * BLOCK <= room:
+        hosts.append("managed")
+    found = {
+        kind: cost.estimate(array, {"array": Placement(kind)}, room, Placement(kind))
+        for kind in hosts
+    }
+    best = min(hosts, key=lambda kind: found[kind].net)
+    here = array.nbytes <= room and not found[best].host_pays
+    return Decision(Placement("device" if here else best), found, paged)
+
+
+def host_residency(
+    shape: int, dtype: DTypeLike, work: Work, machine: Machine, room: int
+) -> Estimate:
+    """Return φ, τ and σ of keeping an array on the host, where the GPU reads it over the bus.
+
+    The parameters are those of `decide`.
 
     Examples
     --------
@@ -72,27 +148,17 @@ def host_residency(
     >>> once = Work(touches={"stream": 1e8}, copies=2)
     >>> host_residency(10**8, "u4", once, H200, 1 << 30).host_pays
     True
-    >>> often = Work(touches={"gather": 1e10}, copies=1)
-    >>> host_residency(10**8, "u4", often, H200, 1 << 30).host_pays
-    False
     """
-    array = _declared("array", shape, dtype, work)
-    phase = Phase(
-        name="run", passes=work.passes, operations=work.computing * machine.operation_rate
-    )
-    program = Program(name="array", arrays=[array], phases=[phase])
-    cost = ProgramCost(program=program, machine=machine)
-    return cost.estimate(array, {"array": Placement("host_mapped")}, room)
+    return decide(shape, dtype, work, machine, room, managed=False).estimates["host_mapped"]
 
 
 def is_host_resident(shape: int, dtype: DTypeLike, work: Work, machine: Machine, room: int) -> bool:
-    """Say whether an array is better kept on the host, or does not fit anywhere else.
+    """Say whether an array is better kept on the host's side, or does not fit the device.
 
-    The parameters are `host_residency`'s.
+    The parameters are those of `decide`. On the host's side are `host_mapped` and, as in the
+    paper, `managed` memory, whose pages come on demand.
     """
-    if shape * np.dtype(dtype).itemsize > room:
-        return True
-    return host_residency(shape, dtype, work, machine, room).host_pays
+    return decide(shape, dtype, work, machine, room).placement.kind != "device"
 
 
 def smart_malloc(
@@ -105,10 +171,11 @@ def smart_malloc(
     copies: float | None = None,
     passes: float = 1.0,
     computing: float = 0.0,
+    share: float = 1.0,
     source: Any = None,
     machine: Machine | None = None,
     room: int | None = None,
-    device: int | None = None,
+    device: int | str | None = None,
 ) -> Any:
     """Return an array that lives where the cost model puts it.
 
@@ -119,7 +186,7 @@ def smart_malloc(
     dtype : dtype
     name, group : str
         For messages.
-    touches, passes, computing
+    touches, passes, computing, share
         See `Work`.
     copies : float, optional
         See `Work`; 1 with a `source` in host memory, else 0, if left out.
@@ -129,52 +196,74 @@ def smart_malloc(
         Figures to decide by; the device's, if left out.
     room : int, optional
         Bytes of the device that the array may have; what is free, if left out.
-    device : int, optional
-        The CUDA device; the current one, if left out.
+    device : int or {"auto", "cpu", "cuda", "cuda:N"}, optional
+        The CUDA device; the current one if there is one, else the CPU, if left out.
 
     Returns
     -------
     cupy.ndarray
-        One-dimensional; its memory is freed with the last array that uses it. `placement_of`
-        says where it lives.
+        Or numpy.ndarray without a GPU. One-dimensional; its memory is freed with the last array
+        that uses it. `placement_of` says where it lives, or would live on the `machine`.
 
     Raises
     ------
+    DeviceUnavailableError
+        There is no such device.
     MemoryBudgetError
         There is no room on either side.
     ValueError
         The source has another dtype or more elements.
+
+    Examples
+    --------
+    >>> from louvain_um.placement.smart import placement_of, smart_malloc
+    >>> x = smart_malloc(1000, "f4", touches={"gather": 1e9}, device="cpu")
+    >>> x[:] = 1
+    >>> str(placement_of(x)), float(x.sum())
+    ('device', 1000.0)
     """
-    if device is None:
-        device = int(cuda_calls.cupy_runtime().getDevice())
     if source is not None and (source.dtype != np.dtype(dtype) or source.size > shape):
         raise ValueError(f"{source.size} {source.dtype} do not fit {shape} {np.dtype(dtype)}")
     if copies is None:
         copies = float(isinstance(source, np.ndarray))
-    work = Work(touches=touches, copies=copies, passes=passes, computing=computing)
-    backend = DeviceBackend(device)
-    free = backend.room() or 0
-    on_host = is_host_resident(
-        shape, dtype, work, machine or machine_for(device), free if room is None else room
-    )
+    work = Work(
+        touches=touches, copies=copies, passes=passes, computing=computing, share=share,
+        given=isinstance(source, np.ndarray),
+    )  # fmt: skip
+    backend = backend_of("auto" if device is None else device)
+    number = getattr(backend, "device", None)
+    machine = machine or machine_for(number)
+    free = backend.room()
+    room = (machine.bytes_for_runs if free is None else free) if room is None else room
+    # Of managed memory every byte may be touched: all of it must fit what is free.
+    fits = free is None or shape * np.dtype(dtype).itemsize <= free
+    decided = decide(shape, dtype, work, machine, room, managed=backend.managed and fits)
     slot = Slot(_declared(name, shape, dtype, work, group))
-    slot.placement = Placement("host_mapped" if on_host else "device")
-    if on_host and not backend.managed:
+    slot.placement = decided.placement
+    if not backend.managed and decided.placement.kind == "host_mapped":
         slot.placement = Placement("pinned")
-    slot.array = backend.new(slot)
+    array = slot.array = backend.new(slot)
     backend.prepare([slot])
     backend.give(slot)
-    array, arena = slot.array, slot.memory.arena
     if source is not None:
-        with cuda_calls.current(device):
-            fill(arena.sides(array.data.ptr, source.nbytes), source, device)
-    # The array alone keeps its memory.
-    slot.array = slot.memory = array.slot = None
+        if number is None:
+            plain(array)[: source.size] = source
+        else:
+            arena = slot.memory.arena
+            with cuda_calls.current(number):
+                fill(arena.sides(array.data.ptr, source.nbytes), source, number)
+    slot.array = None
+    if number is not None:
+        # The array alone keeps its memory.
+        slot.memory = array.slot = None
     return array
 
 
 def initialise(array: Any, value: Any) -> None:
     """Set all elements of an array from `smart_malloc`, by the side that they live on."""
+    if isinstance(array, HostArray):
+        plain(array).fill(value)
+        return
     arena = _owner(array).arena
     with cuda_calls.current(arena.device):
         cuda_calls.synchronize()  # the host may not overtake kernels
@@ -183,11 +272,13 @@ def initialise(array: Any, value: Any) -> None:
 
 def placement_of(array: Any) -> Placement:
     """Return where an array from `smart_malloc`, or of a Placer, lives."""
+    if isinstance(array, HostArray):
+        return array.slot.placement or Placement("device")
     return _owner(array).arena.placement
 
 
 def _owner(array: Any) -> Owner:
-    owner = owner_of(array)
+    owner = owner_of(array) if hasattr(getattr(array, "data", None), "mem") else None
     if owner is None:
         raise ValueError("this array was not made by smart_malloc")
     return owner
@@ -199,9 +290,12 @@ def _declared(
     """Return an array with the accesses of its work."""
     made: dict[Use, type[Gather]] = {"gather": Gather, "atomic": Atomic}
     accesses: list[Access] = [
-        Stream(count / max(shape, 1)) if use == "stream" else made[use](count)
+        Stream(count / max(shape, 1) / work.share, work.share)
+        if use == "stream"
+        else made[use](count, work.share)
         for use, count in work.touches.items()
     ]
     return ProgramArray(
-        name=name, shape=shape, dtype=dtype, group=group, reads=accesses, from_host=work.copies
-    )
+        name=name, shape=shape, dtype=dtype, group=group, reads=accesses, from_host=work.copies,
+        given=work.given,
+    )  # fmt: skip

@@ -57,11 +57,17 @@ def joined(work: float, bus: float, *, overlap: bool = True) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What demand paging brings for an array: bytes, 2 MiB blocks, and the seconds it takes."""
+    """What demand paging brings for an array, all of it once, and the seconds it takes."""
 
     nbytes: float
     blocks: float
+    fault_groups: float
     seconds: float
+
+    @property
+    def unique(self) -> float:
+        """Pages of 64 KiB that are touched at all: the driver brings no less of one."""
+        return self.nbytes / LARGE_PAGE
 
 
 class Use(NamedTuple):
@@ -162,7 +168,7 @@ class ProgramCost:
         seconds = nbytes / machine.migrate_to_device + (
             touched * machine.block_service_seconds + batches * machine.fault_batch_seconds
         )
-        return Pages(nbytes, touched, seconds)
+        return Pages(nbytes, touched, batches, seconds)
 
     @cached_property
     def _arrivals(self) -> dict[tuple[str, Placement], float]:
@@ -262,25 +268,35 @@ class ProgramCost:
         return sum(self.phases(placements).values()) + moving
 
     def estimate(
-        self, array: ProgramArray, placements: Mapping[str, Placement], room: int
+        self,
+        array: ProgramArray,
+        placements: Mapping[str, Placement],
+        room: int,
+        host: Placement | None = None,
     ) -> Estimate:
-        """Return φ, τ and σ of keeping one array on the host, the others as they are placed."""
-        host = placements[array.name]
-        if host.kind not in ("host_mapped", "pinned"):
-            host = Placement("host_mapped")
+        """Return φ, τ and σ of keeping one array on the host, the others as they are placed.
+
+        On demand, in managed memory, τ is the copies less the fault groups and unique pages.
+        """
+        if host is None:
+            host = placements[array.name]
+            if host.kind not in ("host_mapped", "pinned"):
+                host = Placement("host_mapped")
+        paged = host.kind == "managed"
         here = {**placements, array.name: Placement("device")}
         there = {**placements, array.name: host}
         phi = sum(self.phases(there).values()) - sum(self.phases(here).values())
         mine = [self.program.phase(name) for name in self.program.phases_of(array)]
         runs = sum(phase.passes for phase in mine)
         rounds = launches(array.nbytes, max(room, BLOCK))
-        copied = self.arrival(array, Placement("device")) - self.arrival(array, host)
-        fresh = 0.0 if array.given or array.name in self.here else self._fresh_on_host(array)
-        saved = copied + fresh
+        coming = self.arrival(array, host)
+        given = array.given or array.name in self.here or paged
+        fresh = 0.0 if given else self._fresh_on_host(array)
+        saved = self.arrival(array, Placement("device")) - coming + fresh
         if rounds > 1:
             # What does not fit has to come again for every pass.
             rate = min(PAGEABLE, self.machine.copy_to_device)
-            saved = max(saved, runs * array.nbytes / rate)
+            saved = max(saved, runs * array.nbytes / rate - (coming if paged else 0.0))
         return Estimate(
             phi=phi,
             tau=saved,
