@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -247,7 +248,8 @@ def _run(
     graph = graph_there(graph, options)
     options = replace(options, device=device_of(graph, options.device))
     chosen = pick(options.device)
-    graph, names = graph_on(chosen.kind, graph, options.objective)
+    with rows_made_for(graph, options):
+        graph, names = graph_on(chosen.kind, graph, options.objective)
     if chosen.kind == "cpu" and options.ballast_bytes:
         raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
     if chosen.kind == "cpu":
@@ -273,6 +275,15 @@ def _run(
         refuse_high_degrees(graph)
         found = search(on_gpu, options)
         return found if names is None else replace(found, vertex_names=names)
+
+
+def rows_made_for(graph: Any, options: Options) -> AbstractContextManager[None]:
+    """Let the device of a run make the rows of a graph that is still to be made."""
+    if isinstance(graph, Graph) or options.device == "cpu":
+        return nullcontext()
+    from louvain_um.gpu.building.edges import rows_made_on
+
+    return rows_made_on(options)
 
 
 def graph_there(graph: Any, options: Options) -> Any:

@@ -9,6 +9,9 @@ rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from operator import index
 from typing import Any
@@ -27,6 +30,9 @@ from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind, check_k
 ROWS = 1 << 12
 """Rows that a thread adds up at a time."""
 
+COMPRESS: ContextVar[Callable[..., rows.Rows]] = ContextVar("compress", default=rows.compress)
+"""What makes the rows of undirected graphs."""
+
 AS_NAMES = "number vertices from 0, or pass names as text to as_graph"
 TOO_LARGE = f"outside the range of vertex ids; {AS_NAMES}"
 
@@ -44,6 +50,16 @@ class Built:
     imbalance: NDArray[np.int64] | None = None
 
 
+@contextmanager
+def rows_made_by(compress: Callable[..., rows.Rows]) -> Iterator[None]:
+    """Let a function that equals `rows.compress` make the rows of graphs within a block."""
+    before = COMPRESS.set(compress)
+    try:
+        yield
+    finally:
+        COMPRESS.reset(before)
+
+
 def build(
     source: ArrayLike,
     target: ArrayLike,
@@ -58,12 +74,13 @@ def build(
     for name, values in (("source", source), ("target", target), ("weights", weights)):
         if np.ma.is_masked(values):
             raise GraphError(f"{name} has masked entries; leave those edges out")
-    u, v = _ids(source, "source"), _ids(target, "target")
+    sources, targets = _ids(source, "source"), _ids(target, "target")
+    u, v = sources.values, targets.values
     if len(u) != len(v):
         raise GraphError(
             f"source has {len(u)} entries and target {len(v)}; pass both ends of each edge"
         )
-    n = int(max(u.max(), v.max())) + 1 if len(u) else 0
+    n = max(sources.largest, targets.largest) + 1
     if n_vertices is not None:
         given = _count(n_vertices, "n_vertices")
         if n > given:
@@ -103,8 +120,6 @@ def build(
     if summing and integers is None:
         integers = np.ones(len(u), np.int64)
 
-    u = u.astype(np.uint32, copy=False)
-    v = v.astype(np.uint32, copy=False)
     threads = parallel.default_threads() if len(u) > SMALL else 1
     imbalance = None
     if kind == "directed":
@@ -112,7 +127,7 @@ def build(
     elif kind == "signed" and integers is not None:
         made = kinds.signed_rows(u, v, integers, n, summing=summing, threads=threads)
     else:
-        made = rows.compress(u, v, integers, n, summing=summing, threads=threads)
+        made = COMPRESS.get()(u, v, integers, n, summing=summing, threads=threads)
     if kind == "bipartite":
         degrees = weighted_degrees(made.offsets, made.weights, made.loops)
         imbalance = kinds.mode_imbalance(u, v, degrees)
@@ -164,24 +179,51 @@ def _count(value: Any, what: str) -> int:
     return count
 
 
-def _ids(values: ArrayLike, what: str) -> NDArray[Any]:
-    """Return vertex ids as an integer array; the error names the first that is no id."""
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    """Vertex ids and the largest of them, -1 of none."""
+
+    values: NDArray[np.uint32]
+    largest: int
+
+
+def _ids(values: ArrayLike, what: str) -> _Ids:
+    """Return vertex ids; the error names the first that is no id."""
     ids = np.asarray(values)
     if ids.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}")
     if len(ids) == 0:
-        return np.zeros(0, np.uint32)
+        return _Ids(np.zeros(0, np.uint32), -1)
     if ids.dtype.kind == "f":
         refuse(ids != np.floor(ids), ids, f"not a whole number; {AS_NAMES}", what)
         refuse(np.abs(ids) > MAX_VERTICES, ids, TOO_LARGE, what)
         ids = ids.astype(np.int64)
     if ids.dtype.kind not in "iu":
         raise GraphError(f"{what} must be integers, not {ids.dtype}; {AS_NAMES}")
-    if int(ids.min()) < 0:
+    if len(ids) > SMALL and ids.dtype in (np.int64, np.int32) and ids.flags.c_contiguous:
+        threads = parallel.default_threads()
+        least, most = np.zeros(threads, np.int64), np.zeros(threads, np.int64)
+        narrow = np.empty(len(ids), np.uint32)
+        parallel.run(_narrow_ids, threads, ids, narrow, least, most)
+        low, high = int(least.min()), int(most.max())
+    else:
+        low, high = int(ids.min()), int(ids.max())
+        narrow = ids.astype(np.uint32, copy=False)
+    if low < 0:
         refuse(ids < 0, ids, f"negative; {AS_NAMES}", what)
-    if int(ids.max()) >= MAX_VERTICES:
+    if high >= MAX_VERTICES:
         refuse(ids >= MAX_VERTICES, ids, TOO_LARGE, what)
-    return ids
+    return _Ids(narrow, high)
+
+
+@kernel()
+def _narrow_ids(t, threads, ids, narrow, least, most):
+    """Write a thread's ids in 32 bits; note the smallest, if it is negative, and the largest."""
+    low, high = np.int64(0), np.int64(0)
+    for i in range(len(ids) * t // threads, len(ids) * (t + 1) // threads):
+        low, high = min(low, np.int64(ids[i])), max(high, np.int64(ids[i]))
+        narrow[i] = np.uint32(ids[i])
+    least[t], most[t] = low, high
 
 
 def merge_notes(

@@ -4,9 +4,10 @@ from scipy.sparse import coo_array
 
 import louvain_um as lu
 from louvain_um import Graph, as_graph
-from louvain_um.gpu.building import objects
+from louvain_um.gpu.building import edges, objects
 from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.dynamic.cuda import Cuda
+from louvain_um.options import Options
 from tests.gpu_emulated.test_emulated_build import IDS, WEIGHTS
 
 pytestmark = pytest.mark.gpu
@@ -44,6 +45,29 @@ def test_edges_on_the_device_make_the_graph_of_the_host(gpu, kind, size):
             assert made is None
             continue
         assert same(made, right)
+
+
+@pytest.mark.parametrize("kind", ["none", "bytes", "large", "real"])
+def test_a_run_on_the_device_makes_the_rows_of_the_host(gpu, kind, monkeypatch):
+    n, m = 100_000, 1_200_000
+    u, v, weights = RNG.integers(0, n, m), RNG.integers(0, n, m), WEIGHTS[kind](m)
+    given = (u, v) if weights is None else (u, v, np.maximum(weights, 1e-3))
+    right = as_graph(given)
+    made = []
+    there = edges._made_there
+    monkeypatch.setattr(
+        edges, "_made_there", lambda *a, **k: made.append(there(*a, **k)) or made[-1]
+    )
+    with edges.rows_made_on(Options(device="cuda")):
+        graph = as_graph(given)
+    assert [rows is not None for rows in made] == [True]
+    for name in ("offsets", "targets", "weights", "loops"):
+        assert np.array_equal(getattr(graph, name), getattr(right, name)), name
+    assert (graph.scale, graph.notes) == (right.scale, right.notes)
+    assert np.array_equal(lu.louvain(given, device="cuda").labels, lu.louvain(right).labels)
+    with edges.rows_made_on(Options(device="cuda", device_budget="20MB")):
+        assert np.array_equal(as_graph(given).targets, right.targets)
+    assert made[-1] is None
 
 
 @pytest.mark.parametrize("kind", ["ones", "bytes", "large", "real", "float32"])

@@ -8,6 +8,8 @@ from scipy.sparse import coo_array
 
 from louvain_um import Graph, as_graph
 from louvain_um.gpu.building.build import Builder, Ends
+from louvain_um.gpu.building.edges import rows_by
+from louvain_um.graph.build import rows_made_by
 from tests.gpu_emulated.emulated_device import Emulated
 
 RNG = np.random.default_rng(5)
@@ -69,6 +71,32 @@ def test_edges_make_the_graph_of_the_host(emulated, kind):
             continue
         made = builder.from_edges(u, v, weights, **options)
         assert differences(made, right) == [], (kind, options)
+
+
+class Copies:
+    sent = fetched = staticmethod(np.copy)
+
+
+@pytest.mark.parametrize("kind", ["none", "ones", "bytes", "large", "whole"])
+def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind):
+    builder = Builder(Emulated(emulated, 2), 1 << 6)
+
+    def compress(u, v, weights, n, *, summing, threads):
+        return rows_by(builder, Copies, Ends(u, v, weights), n, summing=summing)
+
+    for number in range(6):
+        n, m = int(RNG.integers(1, 40)), int(RNG.integers(0, 90))
+        u, v = (RNG.integers(0, n, m) for _ in range(2))
+        options = {"duplicates": (None, "once", "sum")[number % 3], "n_vertices": n + number % 2}
+        weights = WEIGHTS[kind](m)
+        right = Graph.from_edges(u, v, weights, **options)
+        with rows_made_by(compress):
+            made = Graph.from_edges(u, v, weights, **options)
+        for name in ("offsets", "targets", "weights", "loops"):
+            mine, other = getattr(made, name), getattr(right, name)
+            assert (mine is None) == (other is None)
+            assert mine is None or (mine.dtype == other.dtype and np.array_equal(mine, other))
+        assert (made.scale, made.notes) == (right.scale, right.notes)
 
 
 def test_what_is_no_graph_is_left_to_the_host(emulated):

@@ -249,11 +249,14 @@ def detect(
         return
     seconds = {"read": 0.0, "detect": 0.0, "write": 0.0}
     with progress_reporter(quiet=quiet) as reporter:
-        from louvain_um.api import run
+        from louvain_um.api import rows_made_for, run
         from louvain_um.core.compiled import announced
 
         reporter.step(f"reading {graph}")
-        with timed(seconds, "read", reporter), announced(reporter), clustered.leading():
+        with (
+            timed(seconds, "read", reporter), announced(reporter), clustered.leading(),
+            rows_made_for(graph, options),
+        ):  # fmt: skip
             loaded = read(graph, reading.suited_to(options.objective), clustered)
         compiled = reporter.compiled
         with timed(seconds, "detect", reporter):
