@@ -13,6 +13,7 @@ of as many keys as there are arcs. `--commands` also times whole commands.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -88,14 +89,11 @@ def measure(folder: Path, given: argparse.Namespace, *, gpu: bool) -> list[dict[
     def detected(source: Any) -> Any:
         return lu.louvain(source, device="cuda" if gpu else "cpu")
 
-    def read(path: Path) -> Any:
-        return detected(lu.read_graph(path))
-
     ways: dict[str, tuple[Callable[[], Any], Callable[[], Any] | None]] = {
         "graph in host memory": (lambda: detected(graph), None),
-        "CSV": (lambda: read(csv), lambda: pa.csv.read_csv(csv)),
-        "Parquet": (lambda: read(parquet), lambda: pa.parquet.read_table(parquet)),
-        "npz": (lambda: read(npz), lambda: dict(np.load(npz))),
+        "CSV": (lambda: detected(csv), lambda: pa.csv.read_csv(csv)),
+        "Parquet": (lambda: detected(parquet), lambda: pa.parquet.read_table(parquet)),
+        "npz": (lambda: detected(npz), lambda: dict(np.load(npz))),
         "pandas frame": (lambda: detected(frame), None),
         "SciPy CSR": (lambda: detected(matrix), lambda: matrix.data.copy()),
     }
@@ -130,9 +128,11 @@ def synchronized(array: Any) -> Any:
 
 
 def run(command: list[str]) -> None:
-    """Run a command of louvain-um to its end."""
+    """Run a command of louvain-um to its end, with compiled modules as an installation has."""
     words = [sys.executable, "-m", "louvain_um", *command]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(words, check=True, env=env, **quiet)
 
 
 def row_of(

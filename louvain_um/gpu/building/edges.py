@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.errors import DeviceUnavailableError
-from louvain_um.gpu.building.build import RANGE_ARCS, SORTED_BYTES, SUMMED_BYTES, Builder, Ends
 from louvain_um.gpu.runtime.device import is_several, pick
 from louvain_um.graph import rows
 from louvain_um.graph.build import rows_made_by
 
 if TYPE_CHECKING:
+    from louvain_um.gpu.building.build import Builder, Ends
     from louvain_um.options import Options
 
 LEAST_EDGES: Final = 1 << 20
@@ -48,6 +48,8 @@ def rows_made_on(options: Options) -> AbstractContextManager[None]:
     ) -> rows.Rows:
         made = None
         if len(u) >= LEAST_EDGES:
+            from louvain_um.gpu.building.build import Ends
+
             made = _made_there(device, budget.nbytes, Ends(u, v, weights), n, summing=summing)
         return made or rows.compress(u, v, weights, n, summing=summing, threads=threads)
 
@@ -66,6 +68,7 @@ def _made_there(
         return None
     from cupy.cuda.memory import OutOfMemoryError
 
+    from louvain_um.gpu.building.build import Builder
     from louvain_um.gpu.dynamic.cuda import Cuda
     from louvain_um.placement.memory import copies, cuda_calls
 
@@ -84,6 +87,8 @@ def _made_there(
 
 def building_bytes(ends: Ends, n: int) -> int:
     """Return the device memory that making rows takes, if none is longer than a range."""
+    from louvain_um.gpu.building.build import RANGE_ARCS, SORTED_BYTES, SUMMED_BYTES
+
     edges = len(ends.u)
     listed, arc, scratch = (8, 4, SORTED_BYTES) if ends.weights is None else (16, 16, SUMMED_BYTES)
     return edges * listed + 2 * edges * arc + min(2 * edges, RANGE_ARCS) * scratch + 32 * n
@@ -92,7 +97,7 @@ def building_bytes(ends: Ends, n: int) -> int:
 def rows_by(builder: Builder, copies: Any, ends: Ends, n: int, *, summing: bool) -> rows.Rows:
     """Return the rows of a host's edges; `copies` has `sent` and `fetched` of a device."""
     weights = None if ends.weights is None else copies.sent(ends.weights.view(np.uint64))
-    there = Ends(copies.sent(ends.u), copies.sent(ends.v), weights)
+    there = ends._replace(u=copies.sent(ends.u), v=copies.sent(ends.v), weights=weights)
     made = builder.rows(lambda: [there], n, weighted=weights is not None, summing=summing)
     sums = None if made.weights is None else copies.fetched(made.weights)
     return rows.Rows(
