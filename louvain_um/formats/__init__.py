@@ -58,7 +58,7 @@ def write_graph(
     path : path
         Edge list, ``.mtx``, ``.graph``, ``.npz``, ``.graphml``, ``.gexf`` (Gephi), ``.cyjs``
         (Cytoscape; each may end in ``.gz``) or ``.parquet``.
-    graph : Graph or Communities
+    graph : Graph, DeviceGraph, DynamicGraph or Communities
         Each edge is written once (twice for METIS), real weights exactly. GraphML, GEXF and
         Cytoscape JSON also take a result, and then hold the attribute ``community`` of each
         vertex. The order of the two is free: ``write_graph(graph, path)`` is the same.
@@ -95,12 +95,14 @@ def write_graph(
     from louvain_um.graph.graph import Graph
     from louvain_um.results.communities import Communities
 
-    if isinstance(path, Graph | Communities):
+    if isinstance(graph, str | os.PathLike):
         path, graph = cast("str | os.PathLike[str]", graph), path
     chosen = dict(attributes or {})
     if isinstance(graph, Communities):
         chosen = {"community": graph.labels, **chosen}
         graph = graph.require_graph()
+    if hasattr(graph, "to_host") or hasattr(graph, "host_snapshot"):
+        graph = as_graph(graph)
     if not isinstance(path, str | os.PathLike) or not isinstance(graph, Graph):
         given = f"({type(path).__name__}, {type(graph).__name__})"
         raise OptionError(

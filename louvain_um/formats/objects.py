@@ -31,6 +31,9 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     if hasattr(obj, "host_snapshot"):  # a changing graph, as it is now
         now: Graph = obj.host_snapshot()
         return now
+    if hasattr(obj, "to_host"):  # a graph on a device
+        here: Graph = obj.to_host()
+        return here
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     table = bool(libraries & {"pandas", "pyarrow", "polars"})
     if "anndata" in libraries and hasattr(obj, "obsp"):

@@ -198,7 +198,7 @@ def as_graph(
     Parameters
     ----------
     obj : object
-        A Graph (returned unchanged); a networkx or igraph graph; a SciPy or CuPy sparse
+        A Graph (returned unchanged); a DynamicGraph as it is now; a DeviceGraph; a networkx or igraph graph; a SciPy or CuPy sparse
         matrix or a square array (a symmetric adjacency matrix, with loops on the diagonal);
         an AnnData (``obsp["connectivities"]``, or the key that `weight` names); a pandas, Arrow or
         Polars table of edges (columns source and target, or the first two, and weight), also

@@ -7,6 +7,7 @@ from louvain_um import Graph, as_graph
 from louvain_um.gpu.building import edges, objects
 from louvain_um.gpu.building.build import Builder
 from louvain_um.gpu.dynamic.cuda import Cuda
+from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.options import Options
 from tests.gpu_emulated.test_emulated_build import IDS, WEIGHTS
 
@@ -109,3 +110,13 @@ def test_arrays_by_dlpack_and_bad_ids(gpu):
     assert found.labels.tolist() == lu.louvain((u.get(), v.get()), device="cpu").labels.tolist()
     with pytest.raises(lu.GraphError, match="source at index 0 is negative"):
         lu.louvain((u - 1, v), device=str(gpu))
+
+
+def test_graphs_on_the_device_serve_what_graphs_serve(gpu, tmp_path):
+    graph = as_graph((RNG.integers(0, 50, 300), RNG.integers(0, 50, 300), RNG.random(300) + 0.1))
+    there = DeviceGraph.from_host(graph)
+    labels = np.arange(graph.n_vertices) % 3
+    assert lu.modularity(there, labels) == lu.modularity(graph, labels)
+    assert np.array_equal(lu.DynamicGraph(there).host_snapshot().targets, graph.targets)
+    lu.write_graph(tmp_path / "g.npz", there)
+    assert np.array_equal(lu.read_graph(tmp_path / "g.npz").targets, graph.targets)
