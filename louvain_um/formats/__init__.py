@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from louvain_um.errors import OptionError
 from louvain_um.formats.file_types import (
@@ -96,7 +96,7 @@ def write_graph(
     from louvain_um.results.communities import Communities
 
     if isinstance(graph, str | os.PathLike):
-        path, graph = cast("str | os.PathLike[str]", graph), path
+        path, graph = graph, path
     chosen = dict(attributes or {})
     if isinstance(graph, Communities):
         chosen = {"community": graph.labels, **chosen}

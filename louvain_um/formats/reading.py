@@ -198,14 +198,14 @@ def as_graph(
     Parameters
     ----------
     obj : object
-        A Graph (returned unchanged); a DynamicGraph as it is now; a DeviceGraph; a networkx or igraph graph; a SciPy or CuPy sparse
-        matrix or a square array (a symmetric adjacency matrix, with loops on the diagonal);
-        an AnnData (``obsp["connectivities"]``, or the key that `weight` names); a pandas, Arrow or
-        Polars table of edges (columns source and target, or the first two, and weight), also
-        lazy; ``(source, target)`` or ``(source, target, weights)``, also as rows or columns of
-        an array, where integers are vertices 0 … n − 1 and strings are names; or a path for
-        `read_graph`. igraph's graphs, AnnData, matrices and arrays keep the numbers of their
-        vertices; in all others vertices ascend by name.
+        A Graph (returned unchanged), a DynamicGraph as it is now, or a DeviceGraph; a networkx or
+        igraph graph; a SciPy or CuPy sparse matrix or a square array (a symmetric adjacency
+        matrix, with loops on the diagonal); an AnnData (``obsp["connectivities"]``, or the key
+        that `weight` names); a pandas, Arrow or Polars table of edges (columns source and target,
+        or the first two, and weight), also lazy; ``(source, target)`` or ``(source, target,
+        weights)``, also as rows or columns of an array, where integers are vertices 0 … n − 1 and
+        strings are names; or a path for `read_graph`. igraph's graphs, AnnData, matrices and
+        arrays keep the numbers of their vertices; in all others vertices ascend by name.
     source, target, weight, time : str or int, optional
         Columns of a table: names, or numbers from 1; see `read_graph`. `weight` is also the
         edge attribute of a networkx or igraph graph (by default ``weight``).
