@@ -52,6 +52,14 @@ class Reporter:
         else:
             self.progress.update(self.task, description=text, completed=0)
 
+    def read(self, size: int, done: int) -> None:
+        """Show how much of a file has been read; then its graph is built."""
+        if self.progress is None or self.task is None or not size:
+            return
+        self.progress.update(self.task, total=size, completed=done)
+        if done >= size:
+            self.progress.update(self.task, description="building the graph")
+
     def compiling(self) -> None:
         """Announce, once, that kernels are being compiled."""
         if not (self.quiet or self.announced):
@@ -106,8 +114,12 @@ def progress_reporter(*, quiet: bool) -> Iterator[Reporter]:
         BarColumn(bar_width=20),
         TimeElapsedColumn(),
     )
+    from louvain_um.formats.graph_file import watched_by
+
     with Progress(*columns, console=safe_console(stderr=True), transient=True) as progress:
-        yield Reporter(quiet=quiet, progress=progress)
+        reporter = Reporter(quiet=quiet, progress=progress)
+        with watched_by(reporter.read):
+            yield reporter
 
 
 @contextmanager

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -58,14 +61,38 @@ TRUST = "; if it comes from a trusted source, pass trusted=True (--trusted)"
 ON_RANKS = "pass cluster='local:2' to detect (in Python to louvain, with read_partitioned)"
 """How files are read together."""
 
+Watch = Callable[[int, int], None]
+"""Is called with the bytes of a file, and those of them that have been read."""
+
+WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watched_by(watch: Watch) -> Iterator[None]:
+    """Report the progress of reading files within a block."""
+    before = WATCH.set(watch)
+    try:
+        yield
+    finally:
+        WATCH.reset(before)
+
 
 class GraphFile:
     """An open graph file; all its errors name the file."""
 
-    def __init__(self, stream: BinaryIO, name: str, *, trusted: bool = False) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        name: str,
+        *,
+        trusted: bool = False,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
         self.stream = stream
         self.name = name
         self.trusted = trusted
+        self.watch = watch
+        self.bytes_read = 0
         self._ahead = b""
 
     def error(self, message: str, line: int | None = None) -> GraphFormatError:
@@ -81,7 +108,11 @@ class GraphFile:
             self._ahead = self._ahead[len(taken) :]
             return taken + self.read(size - len(taken) if size >= 0 else -1)
         try:
-            return self.stream.read(size)
+            data = self.stream.read(size)
+            if self.watch is not None:
+                self.bytes_read += len(data)
+                self.watch(self.bytes_read)
+            return data
         except (EOFError, zlib.error) as error:
             raise self.error(
                 f"the gzip stream is damaged or ends early ({error}); download or compress it again"
@@ -239,13 +270,17 @@ def open_graph_file(path: str, *, trusted: bool = False) -> Iterator[GraphFile]:
         raise GraphFormatError(
             f"cannot be opened: {(error.strerror or str(error)).lower()}{READ_AGAIN}", path
         ) from None
+    watch = WATCH.get()
     with stream:
-        yield decompressed(cast(BinaryIO, stream), path, trusted)
+        of_size = None if watch is None else partial(watch, os.fstat(stream.fileno()).st_size)
+        yield decompressed(cast(BinaryIO, stream), path, trusted, of_size)
 
 
-def decompressed(stream: BinaryIO, name: str, trusted: bool) -> GraphFile:
+def decompressed(
+    stream: BinaryIO, name: str, trusted: bool, watch: Callable[[int], None] | None = None
+) -> GraphFile:
     """Return the text of a stream; gzip is recognized by its first bytes."""
-    file = GraphFile(stream, name, trusted=trusted)
+    file = GraphFile(stream, name, trusted=trusted, watch=watch)
     magic = file.peek(2)
     if not magic:
         raise file.error("is empty; expected a graph")

@@ -12,7 +12,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import GraphFormatError
 from louvain_um.formats import read_graph
-from louvain_um.formats.graph_file import is_stream
+from louvain_um.formats.graph_file import is_stream, watched_by
 from louvain_um.formats.size_from_header import size_from_header
 
 ALL = ["g.txt", "g.csv", "g.mtx", "g.graph", "g.gml", "g.graphml", "g.npz", "g.parquet"]
@@ -138,3 +138,18 @@ def test_other_formats_in_their_clothes(tmp_path):
 def _with(path, text):
     path.write_text(text)
     return path
+
+
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
+def test_reading_reports_the_bytes_of_the_file(tmp_path, suffix):
+    path = tmp_path / f"g.{suffix}"
+    text = b"".join(b"%d %d\n" % (i, i + 1) for i in range(300_000))
+    path.write_bytes(gzip.compress(text, 1) if suffix.endswith("gz") else text)
+    seen = []
+    with watched_by(lambda size, done: seen.append((size, done))):
+        read_graph(path)
+    done = [bytes_ for _, bytes_ in seen]
+    assert {size for size, _ in seen} == {path.stat().st_size}
+    assert done == sorted(done)
+    assert done[-1] == path.stat().st_size
+    assert len(set(done)) > 3
