@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from louvain_um.distributed.communicator import Exchange
-from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError
+from louvain_um.errors import LouvainUmError, OptionError, WorkerLostError, warn
 from louvain_um.events import Observer, ignore
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def detect_on_cluster(
 
     found = started(run, graph, options, observer)
     assert isinstance(found, Communities)
-    return reported(found, observer)
+    return reported(run, found, observer)
 
 
 def write_on_cluster(
@@ -154,16 +154,18 @@ def write_on_cluster(
     from louvain_um.results.communities import Communities
 
     found = started(run, graph, options, observer)
-    return reported(
-        PartitionedLabels.of(found) if isinstance(found, Communities) else found, observer
-    )
+    labels = PartitionedLabels.of(found) if isinstance(found, Communities) else found
+    return reported(run, labels, observer)
 
 
-def reported(found: Found, observer: Observer) -> Found:
-    """Tell an observer what the ranks did with their time; return the result."""
+def reported(run: ClusterRun, found: Found, observer: Observer) -> Found:
+    """Warn of what ranks noted, and report their times to an observer; return the result."""
     from louvain_um.distributed.communicator import report
 
     report(observer, found.provenance)
+    if not run.follows:
+        for note in found.provenance.get("notes", ()):
+            warn(note)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -32,10 +32,7 @@ class RowBlock:
     names: I64 | None = None
     own_names: NDArray[Any] | None = None
     scale: float = 1.0
-
-    def named(self, names: I64 | None, scale: float) -> RowBlock:
-        """Return the block with its vertices' ids and its weights' scale."""
-        return replace(self, names=names, scale=scale)
+    notes: tuple[str, ...] = ()
 
     @property
     def last(self) -> int:

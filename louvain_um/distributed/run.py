@@ -74,6 +74,8 @@ def detect_on_rank(
 
         result = replace(search(on_ranks, options), vertex_names=block.names)
         found: dict[str, Any] = {"exchange": exchange} if options.device == "cuda" else {}
+        if block.notes:
+            found["notes"] = list(block.notes)
         if parts is not None:
             found["files"] = parts.write(result, block)
         return replace(result, provenance={**result.provenance, **found})

@@ -14,7 +14,7 @@ from louvain_um import Graph
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.files.reading import rows_of_edges
 from louvain_um.distributed.run import detect_on_rank
-from louvain_um.errors import GraphError, GraphFormatError, OptionError
+from louvain_um.errors import GraphError, GraphFormatError, OptionError, Vanished
 from louvain_um.options import Options
 from tests.distributed.runs import assert_equal, graph_named
 from tests.graphs import edge_lists
@@ -64,10 +64,13 @@ def test_rows_are_those_of_from_edges(edges, ranks, duplicates):
         listed = [(np.asarray(u)[part], np.asarray(v)[part], weights)] if len(part) else []
         return rows_of_edges(own, listed, n_vertices=n, duplicates=duplicates)
 
-    found = joined(run_threads(task, ranks))
+    blocks = run_threads(task, ranks)
     if w is not None and len(u) == 0:
         return  # nothing tells that these edges would have weights
-    assert_same(found, Graph.from_edges(u, v, w, n_vertices=n, duplicates=duplicates))
+    one = Graph.from_edges(u, v, w, n_vertices=n, duplicates=duplicates)
+    assert_same(joined(blocks), one)
+    vanished = tuple(note for note in one.notes if isinstance(note, Vanished))
+    assert {block.notes for block in blocks} == {vanished}
 
 
 @pytest.fixture
@@ -123,7 +126,12 @@ def test_dask_reads_on_its_workers(tmp_path, edges):
 
     pq.write_table(edges, tmp_path / "edges.parquet", row_group_size=500)
     one = lu.louvain(lu.read_graph(tmp_path / "edges.parquet"), device="cpu")
+    small = edges.set_column(2, "weight", pa.array([1.5, 1e-300] * 2000))
+    (tmp_path / "small").mkdir()
+    pq.write_table(small, tmp_path / "small/edges.parquet", row_group_size=500)
     with local_client(2) as client:
+        with pytest.warns(lu.GraphWarning, match="2000 of 4000 positive weights"):
+            lu.louvain(lu.read_partitioned(tmp_path / "small"), cluster=client)
         found = lu.louvain(lu.read_partitioned(tmp_path / "edges.parquet"), cluster=client)
         assert_equal(found, one)
         assert found.names.tolist() == one.names.tolist()

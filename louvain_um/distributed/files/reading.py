@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.numbering import distinct
 from louvain_um.core.plain_data import EXACT
 from louvain_um.distributed.coarse_rows import BINS
 from louvain_um.distributed.communicator import Array, Communicator
@@ -27,7 +28,7 @@ from louvain_um.distributed.partition import RowBlock, cut_by_arcs
 from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.file_types import path_text
 from louvain_um.formats.read_options import Column, ReadOptions
-from louvain_um.graph.integer_weights import TOO_LARGE, largest_shift, scaled
+from louvain_um.graph.integer_weights import TOO_LARGE, fit, scaled
 from louvain_um.graph.limits import MAX_TOTAL_WEIGHT, MAX_VERTICES, Duplicates
 from louvain_um.options import is_whole
 
@@ -176,9 +177,10 @@ def rows_of_edges(
     kinds = _kinds(ranks, listed, len(u))
     weights: I64 | None = None
     scale = 1.0
+    notes: tuple[str, ...] = ()
     if "w" in kinds:
         given = _joined(listed, np.float64 if "f" in kinds else np.int64)
-        weights, scale = quantise(ranks, given, real="f" in kinds)
+        weights, scale, notes = quantise(ranks, given, real="f" in kinds)
     summing = duplicates == "sum" or (duplicates is None and weights is not None)
     if summing and weights is None:
         weights = np.ones(len(u), np.int64)
@@ -190,7 +192,8 @@ def rows_of_edges(
     cuts = bounds[cut_by_arcs(np.append(0, np.cumsum(ranks.sum_exact(per_bin))), ranks.size)]
     row, target, load = to_owners(ranks, u, v, weights, cuts)
     first, last = int(cuts[ranks.rank]), int(cuts[ranks.rank + 1])
-    return own_rows(ranks, first, last, n, row, target, load, summing=summing).named(names, scale)
+    rows = own_rows(ranks, first, last, n, row, target, load, summing=summing)
+    return replace(rows, names=names, scale=scale, notes=notes)
 
 
 def _joined(parts: list[Any], dtype: Any) -> Array:
@@ -215,7 +218,9 @@ def _kinds(ranks: Communicator, listed: list[Any], edges: int) -> str:
     return ("w" if flags[0] else "") + ("f" if flags[2] else "")
 
 
-def quantise(ranks: Communicator, weights: Array, *, real: bool) -> tuple[I64, float]:
+def quantise(
+    ranks: Communicator, weights: Array, *, real: bool
+) -> tuple[I64, float, tuple[str, ...]]:
     """Turn all ranks' weights into integers, as `louvain_um.graph.integer_weights` does."""
     bad = ranks.sum_exact([np.count_nonzero(~(weights >= 0) | (weights == np.inf))])
     if bad[0]:
@@ -225,23 +230,22 @@ def quantise(ranks: Communicator, weights: Array, *, real: bool) -> tuple[I64, f
         total = float(np.concatenate(sums).sum())
         if 2 * total >= MAX_TOTAL_WEIGHT:
             raise GraphError(f"integer weights add up to {total:.3g}{TOO_LARGE}")
-        return weights.astype(np.int64), 1.0
+        return weights.astype(np.int64), 1.0, ()
     own_largest = np.array([weights.max(initial=0.0)])
     largest = float(np.concatenate(ranks.allgatherv(own_largest)).max())
-    count = int(ranks.sum_exact([len(weights)])[0])
     if largest == 0.0:
-        return np.zeros(len(weights), np.int64), 1.0
-    coarse = 61 - count.bit_length() - int(np.frexp(largest)[1])
-    own_total = scaled(weights, coarse, 1, np.empty(0, np.int64))[0]
-    shift = largest_shift(int(ranks.sum_exact([own_total])[0]), coarse, count)
+        return np.zeros(len(weights), np.int64), 1.0, ()
     integers = np.empty(len(weights), np.int64)
-    own_bits = np.array([scaled(weights, shift, 1, integers)[1]], np.int64)
-    bits = int(np.bitwise_or.reduce(np.concatenate(ranks.allgatherv(own_bits))))
-    spare = min((bits & -bits).bit_length() - 1, shift)
-    if spare > 0:
-        integers >>= spare
-        shift -= spare
-    return integers, 2.0**shift
+
+    def scan(shift: int, *, write: bool) -> tuple[int, int, int]:
+        own = scaled(weights, shift, 1, integers if write else np.empty(0, np.int64))
+        bits = np.concatenate(ranks.allgatherv(np.array([own[1]], np.int64)))
+        total, vanished = ranks.sum_exact([own[0], own[2]]).tolist()
+        return total, int(np.bitwise_or.reduce(bits)), vanished
+
+    fitted = fit(largest, int(ranks.sum_exact([len(weights)])[0]), scan)
+    integers >>= fitted.spare
+    return integers, 2.0**fitted.shift, fitted.notes
 
 
 def number(ranks: Communicator, u: I64, v: I64, n_vertices: int | None) -> tuple[int, I64 | None]:
@@ -263,8 +267,8 @@ def number(ranks: Communicator, u: I64, v: I64, n_vertices: int | None) -> tuple
         bits = ranks.or_bits(np.packbits(seen))
         names = np.flatnonzero(np.unpackbits(bits, count=high + 1)).astype(np.int64)
     else:
-        own = np.unique(np.concatenate((u, v)))
-        names = np.unique(np.concatenate(ranks.allgatherv(own)))
+        own = distinct(np.concatenate((u, v)))
+        names = distinct(np.concatenate(ranks.allgatherv(own)))
     if len(names) > MAX_VERTICES:
         raise GraphError(f"{len(names)} vertices; at most {MAX_VERTICES} are supported")
     for ids in (u, v):
