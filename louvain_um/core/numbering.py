@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,6 +14,13 @@ from louvain_um.core.compiled import kernel
 from louvain_um.errors import GraphError
 
 UNSEEN = np.uint32(2**32 - 1)
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the different integers of an array, ascending."""
+    # By sorting: `np.unique` hashes integers since NumPy 2.3, which takes many times as long.
+    found = np.sort(values, axis=None)
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
 
 def dense_uint32(labels: ArrayLike) -> NDArray[np.uint32]:

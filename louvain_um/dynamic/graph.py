@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.interrupts import uninterrupted
+from louvain_um.core.numbering import distinct
 from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows
 from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
@@ -306,7 +307,7 @@ class DynamicGraph:
         """
         if self._names:
             ids = self._names.ids_of(ids, "remove_vertices")
-        gone = np.unique(read_ids(ids, "remove_vertices: ids", self._host_limits))
+        gone = distinct(read_ids(ids, "remove_vertices: ids", self._host_limits))
         with announcing("update"), self._contents.errors():
             u, v = self._store.arcs_of(gone)
             loops = gone[self._contents.find(gone, gone) > 0]

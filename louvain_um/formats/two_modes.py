@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.numbering import distinct
 from louvain_um.errors import GraphError
 from louvain_um.formats.column_roles import PAIRS, plain
 from louvain_um.formats.edge_list.number_vertices import number_vertices
@@ -118,7 +119,7 @@ def modes_of(
         return numbered
     if not mixed and not (u.max() < v.min() or v.max() < u.min()):
         return numbered
-    if min(len(np.unique(u)), len(np.unique(v))) < LEAST_IDS:
+    if min(len(distinct(u)), len(distinct(v))) < LEAST_IDS:
         return numbered
     note = (
         "no id occurs in both columns, as if they were two kinds of vertices; "

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.numbering import distinct
 from louvain_um.events import Phase
 from louvain_um.placement.hardware import BLOCK
 
@@ -318,7 +319,7 @@ def _key(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 def _distinct(key: NDArray[np.int64]) -> int:
     """Return how many different numbers there are; of a million or more, about."""
     if len(key) < 1 << 20:
-        return len(np.unique(key))
+        return len(distinct(key))
     # All rows of one in so many numbers: sorting them all would take most of the time.
     chosen = (key.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(60) == 0
-    return 16 * len(np.unique(key[chosen]))
+    return 16 * len(distinct(key[chosen]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from louvain_um.core.numbering import distinct
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.profiling.simulator.driver.constants import PAGE_BYTES
@@ -201,7 +202,7 @@ def _column(name: str, given: ArrayLike, size: int | None) -> NDArray[Any]:
 
 def _ranges(at: NDArray[np.int64]) -> list[tuple[str, int, int]]:
     """Return stretches of touched pages: name, begin, bytes."""
-    pages = np.unique(at // PAGE_BYTES)
+    pages = distinct(at // PAGE_BYTES)
     if not len(pages):
         return []
     cuts = np.flatnonzero(np.diff(pages) > GAP_PAGES) + 1

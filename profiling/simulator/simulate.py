@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.numbering import distinct
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import load_machine
@@ -335,7 +336,7 @@ class Replay:
         begins = isinstance(step, Allocate)
         if self.layout.pooled:  # its pages belong to an arena
             if begins:
-                self.state.blocks[np.unique(self.state.block_of[first:end]), c.OWNER] = step.array
+                self.state.blocks[distinct(self.state.block_of[first:end]), c.OWNER] = step.array
             return
         (allocate if begins else free)(self.state, first, end)
 

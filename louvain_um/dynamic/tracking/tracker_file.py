@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
 from louvain_um.core.atomic_files import replacing
+from louvain_um.core.numbering import distinct
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.tracking.following import (
@@ -154,7 +155,7 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
     sums = partition_of(view, np.concatenate([names, new]))
     alive, degrees = ids[names] >= 0, view.degrees[:n]
     alone = np.flatnonzero(~alive)
-    given = ids[np.unique(names[alive])]
+    given = ids[distinct(names[alive])]
     if (
         (alive & ~graph.alive[:n]).any()
         or (names[alone] != alone).any()
@@ -162,7 +163,7 @@ def _saved(arrays: dict[str, NDArray[Any]], threads: int | None) -> tuple[Follow
         or np.count_nonzero(ids >= 0) != len(given)
         or (ids < -1).any()
         or (given >= head.next_id).any()
-        or len(np.unique(given)) != len(given)
+        or len(distinct(given)) != len(given)
     ):
         raise ValueError("ids do not fit the communities")
     run = Options(

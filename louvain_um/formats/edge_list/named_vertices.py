@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory
+from louvain_um.core.numbering import distinct
 from louvain_um.formats import parse_errors
 from louvain_um.formats.edge_list.edges import Chunks, EdgeList, TextIdError, exact_weights
 from louvain_um.formats.edge_list.number_vertices import hash_keys
@@ -130,7 +131,7 @@ class NameTable:
     def rename(self, chunks: Chunks) -> None:
         """Make names of the numbers that were read, and numbers of names of the chunks."""
         columns = chunks.columns[:2]
-        ids = np.unique(np.concatenate([np.unique(part) for column in columns for part in column]))
+        ids = distinct(np.concatenate([distinct(part) for column in columns for part in column]))
         text = np.frombuffer("".join(f"{i} {i}\n" for i in ids.tolist()).encode(), np.uint8)
         self.reserve(len(ids), len(text))
         of, again = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.numbering import distinct
 from louvain_um.errors import LouvainUmError
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import Labels
@@ -36,7 +37,7 @@ def integers_or_texts(texts: Sequence[str]) -> NDArray[Any]:
     """Return integers if all texts are integers, different ones if the texts differ; else texts."""
     if all(map(INTEGER.fullmatch, texts)) and all(len(text) < 4000 for text in texts):
         numbers = integers(list(map(int, texts)))
-        if numbers is not None and len(np.unique(numbers)) == len(set(texts)):
+        if numbers is not None and len(distinct(numbers)) == len(set(texts)):
             return numbers
     return objects(texts)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core.numbering import distinct
 from louvain_um.errors import GraphFormatError, GraphWarning
 from louvain_um.formats.column_roles import KINDS, plain
 from louvain_um.formats.labels.columns import INTEGER, integers_or_texts, objects
@@ -112,12 +113,13 @@ def _numbers(text: str, separator: str | None, width: int) -> Labels | None:
         with warnings.catch_warnings():
             # Before NumPy 2.3, integers beyond 64 bits were rounded, with a warning.
             warnings.simplefilter("error", DeprecationWarning)
+            comments = [sign for sign in "#%" if sign in text] or None
             rows = np.loadtxt(
-                io.StringIO(text), np.int64, comments=("#", "%"), delimiter=separator, ndmin=2
+                io.StringIO(text), np.int64, comments=comments, delimiter=separator, ndmin=2
             )
     except (ValueError, OverflowError, DeprecationWarning):
         return None
-    if rows.shape[1] != width or len(np.unique(rows[:, 0])) < len(rows):
+    if rows.shape[1] != width or len(distinct(rows[:, 0])) < len(rows):
         return None
     return Labels(rows[:, 0].copy(), rows[:, 1].copy())
 
