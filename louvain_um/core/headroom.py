@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from louvain_um.errors import HostMemoryError
@@ -27,6 +28,13 @@ SMALL: Final = 16 << 20
 
 MEMORY_INFO: Final = Path("/proc/meminfo")
 CONTROL_GROUP: Final = Path("/sys/fs/cgroup")
+MEMBERSHIP: Final = Path("/proc/self/cgroup")
+
+CONTROL_GROUP_FILES: Final = {
+    "memory.max": ("memory.current", "inactive_file"),
+    "memory.limit_in_bytes": ("memory.usage_in_bytes", "total_inactive_file"),
+}
+"""Of both versions: the limit, what is used, and how much of that is cached files."""
 
 
 def require(count: int) -> None:
@@ -63,12 +71,14 @@ def host_memory(*, swap: bool = True) -> int | None:
 def _limits() -> list[int]:
     """Return the bytes that a container and the shell's ``ulimit -v`` leave; at least one entry."""
     left = [1 << 62]
-    with suppress(OSError, ValueError, KeyError):
-        limit = int((CONTROL_GROUP / "memory.max").read_text(encoding="ascii"))  # or "max"
-        used = int((CONTROL_GROUP / "memory.current").read_text(encoding="ascii"))
-        lines = (CONTROL_GROUP / "memory.stat").read_text(encoding="ascii").splitlines()
-        cached = dict(line.split() for line in lines)["inactive_file"]
-        left.append(max(0, limit - used + int(cached)))
+    for folder in _control_groups():
+        for most, (taken, cached) in CONTROL_GROUP_FILES.items():
+            with suppress(OSError, ValueError, KeyError):
+                given = int((folder / most).read_text(encoding="ascii"))  # or "max"
+                held = int((folder / taken).read_text(encoding="ascii"))
+                lines = (folder / "memory.stat").read_text(encoding="ascii").splitlines()
+                files = int(dict(line.split() for line in lines)[cached])
+                left.append(max(0, given - held + files))
     with suppress(ImportError, OSError, ValueError, IndexError):
         import resource
 
@@ -77,3 +87,18 @@ def _limits() -> list[int]:
             pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
             left.append(max(0, limit - pages * os.sysconf("SC_PAGE_SIZE")))
     return left
+
+
+def _control_groups() -> Iterator[Path]:
+    """Yield the folders of the groups whose limits count for this process."""
+    lines = ["0::/"]
+    with suppress(OSError, ValueError):
+        lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        inside = PurePosixPath(path.lstrip("/"))
+        for part in (inside, *inside.parents):
+            if ".." not in part.parts:
+                yield CONTROL_GROUP / ("memory" if controllers else "") / part

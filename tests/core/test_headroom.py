@@ -33,14 +33,41 @@ def free(monkeypatch, tmp_path):
 
 def test_the_smallest_limit_counts(free, monkeypatch, tmp_path):
     free(8 << 30)
+    monkeypatch.setattr(headroom, "CONTROL_GROUP", tmp_path)
+    monkeypatch.setattr(headroom, "MEMBERSHIP", tmp_path / "membership")
     assert host_memory() == 8 << 30
     files = {"memory.max": 3 << 30, "memory.current": 2 << 30, "memory.stat": "inactive_file 4096"}
     for name, text in files.items():
         (tmp_path / name).write_text(str(text))
-    monkeypatch.setattr(headroom, "CONTROL_GROUP", tmp_path)
     assert host_memory() == (1 << 30) + 4096
     (tmp_path / "memory.max").write_text("max\n")
     assert host_memory() == 8 << 30
+
+
+GROUPS = {
+    "0::/jobs/7/step\n": ("", "memory.max", "memory.current", "inactive_file"),
+    "3:cpu:/jobs/7\n2:memory:/jobs/7/step\n0::/\n": (
+        "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+    ),
+    "0::/../../jobs\n": ("", "memory.max", "memory.current", "inactive_file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("membership", GROUPS)
+def test_the_groups_of_batch_systems_and_services_count(free, monkeypatch, tmp_path, membership):
+    free(8 << 30)
+    monkeypatch.setattr(headroom, "CONTROL_GROUP", tmp_path / "groups")
+    monkeypatch.setattr(headroom, "MEMBERSHIP", tmp_path / "membership")
+    (tmp_path / "membership").write_text(membership)
+    first, limit, used, cached = GROUPS[membership]
+    inside = tmp_path / "groups" / first / "jobs/7/step"
+    inside.mkdir(parents=True)
+    above = inside.parents[2 if ".." in membership else 0]
+    for folder, most in ((inside, 7 << 30), (above, 2 << 30)):
+        (folder / limit).write_text(f"{most}\n")
+        (folder / used).write_text(f"{1 << 30}\n")
+        (folder / "memory.stat").write_text(f"cache 9\n{cached} 512\n")
+    assert host_memory() == (1 << 30) + 512
 
 
 def test_swap_counts_unless_memory_is_to_be_page_locked(monkeypatch, tmp_path):
