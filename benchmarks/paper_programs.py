@@ -191,6 +191,7 @@ def points(bench: Bench, program: str, policies: list[str], longest: float) -> l
         row = {
             "program": program, "policy": policy, "oversubscription": rate, "feasible": True,
             "equal": digest(answer) == bench.expected[program], "rounds": [], "each_phase": [],
+            "launches": {"before": plan.launches_before, "after": plan.launches},
             "predicted_seconds": plan.seconds, "predicted_phases": plan.phase_seconds,
             "placements": {name: str(where) for name, where in plan.placements.items()},
         }  # fmt: skip

@@ -8,7 +8,7 @@ place where it already is.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -119,6 +119,7 @@ class Placer:
             self.machine = self.machine.with_peer()
         self.declared = Declarations(name, phases)
         self.plan: ProgramPlan | None = None
+        self._foreseen: ProgramPlan | None = None
         self.moved: list[tuple[str, str, str]] = []
         self.running: str | None = None
         self._seconds: dict[str, list[float]] = {}
@@ -197,8 +198,28 @@ class Placer:
         slot.array = self.backend.new(slot)
         return slot.array
 
+    def declare(self, program: Program, sources: Mapping[str, Any]) -> ProgramPlan:
+        """Declare all arrays of a `Program`, with values of some; return where they will live.
+
+        If the plan has several launches, arrays that kernels take by rows get memory for a slice,
+        and no values: `fill` brings each slice.
+
+        Raises
+        ------
+        OptionError, MemoryBudgetError
+            As of `array` and `solve`.
+        """
+        plan = self._foreseen = self._decided(program)
+        for spec in plan.program.arrays:
+            sliced = plan.launches > 1 and spec.by_rows
+            self.add(spec, None if sliced else sources.get(spec.name))
+        return plan
+
     def fill(self, name: str, values: Any) -> None:
-        """Write values into an array that has memory, on the side where it lives."""
+        """Write values into an array that has memory, on the side where it lives.
+
+        Fewer values than the array has, along its only dimension, fill its beginning.
+        """
         slot = self.slots[name]
         slot.check()
         self.backend.fill(slot, values)
@@ -239,7 +260,7 @@ class Placer:
         """
         self._refuse_closed()
         if self.plan is None:
-            plan = self._decided(self.program)
+            plan = self._foreseen or self._decided(self.program)
             if self.backend.room() is not None:
                 announce(Event(kind="plan", plan=plan))
             for name, slot in self.slots.items():

@@ -19,7 +19,7 @@ from louvain_um.placement.layout import (
     placed,
 )
 from louvain_um.placement.migration.room import PageBudget
-from louvain_um.placement.model.cost import HIDDEN, blocking_factor
+from louvain_um.placement.model.cost import HIDDEN, blocking_factor, launches
 from louvain_um.placement.model.forecast import Forecast, corrected, forecast
 from louvain_um.placement.model.remaining import Found, Remaining, TimeRange, time_range
 from louvain_um.placement.model.workload import Workload
@@ -217,6 +217,16 @@ class Plan:
         """How blocks get to the device: by page faults of a kernel, or by prefetching."""
         kinds = {spec.placement.kind for spec in self.layout if spec.name in self.out_of_core}
         return None if not kinds else "prefetch" if kinds == {"prefetched"} else "fault"
+
+    @property
+    def launches(self) -> int:
+        """Launches per pass over level 0: one for each vertex block."""
+        return max(1, self.blocks)
+
+    @property
+    def launches_before(self) -> int:
+        """The same if everything were copied to the device, part by part."""
+        return launches(self.in_core_bytes, self.limit)
 
     @property
     def blocks(self) -> int:

@@ -20,7 +20,6 @@ from louvain_um.placement.hardware import BLOCK
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.machine.profiles import machine_for
 from louvain_um.placement.memory import cuda_calls
-from louvain_um.placement.memory.copies import fill
 from louvain_um.placement.memory.copies import initialise as initialise_parts
 from louvain_um.placement.model.cost import Estimate
 from louvain_um.placement.policy.policy import Kind, Placement
@@ -245,13 +244,8 @@ def smart_malloc(
     array = slot.array = backend.new(slot)
     backend.prepare([slot])
     backend.give(slot)
-    if source is not None:
-        if number is None:
-            plain(array)[: source.size] = source
-        else:
-            arena = slot.memory.arena
-            with cuda_calls.current(number):
-                fill(arena.sides(array.data.ptr, source.nbytes), source, number)
+    if source is not None and source.size:
+        backend.fill(slot, source.reshape(-1))
     slot.array = None
     if number is not None:
         # The array alone keeps its memory.

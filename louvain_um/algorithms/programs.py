@@ -32,6 +32,9 @@ SORTING_PASSES: Final = 8
 ITERATIONS: Final = 30
 """Of PageRank, to a change of 1e-8: how many a run takes is known only afterwards."""
 
+SEARCH_LEVELS: Final = 8
+"""Levels of a breadth-first search, for each of which all slices of rows come: assumed."""
+
 ROUNDS: Final = 4
 """Passes over all arcs that Borůvka's rounds and near and far piles come to; not all are visited
 again."""
@@ -83,8 +86,8 @@ def program_of(
     heavy = bool(weighted) and name in WEIGHED
     arrays = [
         graph_array("offsets", n_vertices + 1, "i8", made.rows),
-        graph_array("targets", n_arcs, "u4", made.targets),
-        *([graph_array("weights", n_arcs, dtype, made.rows)] if heavy else []),
+        graph_array("targets", n_arcs, "u4", made.targets, made.by_rows),
+        *([graph_array("weights", n_arcs, dtype, made.rows, made.by_rows)] if heavy else []),
         *([graph_array("loops", n_vertices, "u8", made.rows)] if loops and name in LOOPS else []),
         *made.arrays,
         ProgramArray(name="control", shape=CONTROL_WORDS, dtype="u8", group="scratch",
@@ -140,11 +143,13 @@ def check_name(name: str) -> None:
         raise OptionError("program", name, f"must be one of {', '.join(BUILDERS)}")
 
 
-def graph_array(name: str, size: int, dtype: DTypeLike, reads: Accesses) -> ProgramArray:
+def graph_array(
+    name: str, size: int, dtype: DTypeLike, reads: Accesses, by_rows: float = 0.0
+) -> ProgramArray:
     """Return an array that holds part of the graph."""
     return ProgramArray(
         name=name, shape=size, dtype=dtype, group="graph", role=name, reads=reads, from_host=1,
-        given=True,
+        given=True, by_rows=by_rows,
     )  # fmt: skip
 
 
@@ -173,6 +178,7 @@ class Declared:
     rows: Accesses = ()
     targets: Accesses = ()
     names: Mapping[str, float] = field(default_factory=lambda: {"run": 1.0})
+    by_rows: float = 0.0
 
     def __post_init__(self) -> None:
         rows = self.rows or Stream(self.passes)
@@ -189,7 +195,7 @@ class Declared:
 
 
 def _bfs(n: int, m: int, iterations: int) -> Declared:
-    return Declared(passes=1, arrays=[
+    return Declared(passes=1, by_rows=SEARCH_LEVELS, arrays=[
         result("distances", n, "i4", Gather(m)),
         result("parents", n, "i8", Stream()),
         scratch("least_parents", n, "u4", Atomic(n)),
@@ -252,6 +258,7 @@ def _pagerank(n: int, m: int, iterations: int) -> Declared:
         rows={"weigh": Stream(), "iterate": each},
         targets={"iterate": each},
         names={"weigh": 1.0, "iterate": float(iterations)},
+        by_rows=iterations,
     )
 
 
@@ -270,7 +277,7 @@ def _spmv(n: int, m: int, iterations: int) -> Declared:
         name="x", shape=n, dtype="f8", group="vector", role="x", reads=Gather(m), from_host=1,
         given=True,
     )  # fmt: skip
-    return Declared(passes=1, arrays=[x, result("y", n, "f8", Stream())])
+    return Declared(passes=1, by_rows=1, arrays=[x, result("y", n, "f8", Stream())])
 
 
 BUILDERS: Final[Mapping[str, Callable[[int, int, int], Declared]]] = {

@@ -66,7 +66,7 @@ class Backend(Protocol):
         """Allocate a slot's memory where it is placed, and write its source there."""
 
     def fill(self, slot: Slot, source: Any) -> None:
-        """Write values where a live array lives."""
+        """Write values where a live array lives, or where it begins if there are fewer."""
 
     def fetch(self, slot: Slot) -> NDArray[Any]:
         """Return a copy of a live array in ordinary host memory."""
@@ -169,7 +169,8 @@ class HostBackend:
 
     def fill(self, slot: Slot, source: Any) -> None:
         """Write values."""
-        slot.array[...] = source
+        target = plain(slot.array)
+        (target[: len(source)] if is_part(slot, source) else target)[...] = source
 
     def fetch(self, slot: Slot) -> Any:
         """Return a copy."""
@@ -187,6 +188,12 @@ class HostBackend:
 
     def wait(self) -> None:
         """Do nothing: there are no kernels."""
+
+
+def is_part(slot: Slot, source: Any) -> bool:
+    """Whether values are those of the beginning of an array with one dimension."""
+    shape, whole = np.shape(source), np.shape(slot.array)
+    return len(shape) == 1 == len(whole) and 1 != shape[0] < whole[0]
 
 
 class Declarations:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from louvain_um.errors import OptionError
+import numpy as np
+
+from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.placement.hardware import PAGE, WARP
 from louvain_um.placement.model.cost import FACTORS, launches
 from louvain_um.placement.policy.policy import Placement
@@ -100,6 +102,7 @@ def launches_for(
     *,
     capacity: int | None = None,
     threads: int = 256,
+    offsets: Any = None,
 ) -> tuple[Slice, ...]:
     """Return the launches of a kernel: k = ⌊Σ bytes mapped to the device ÷ capacity⌋ + 1.
 
@@ -112,14 +115,22 @@ def launches_for(
     elements : int
         What the kernel goes over, one thread for each.
     capacity : int, optional
-        Bytes of the device for these arrays; the plan's limit, if left out.
+        Bytes of the device for these arrays, with plain placements.
     threads : int
         Threads of a block.
+    offsets : int[elements + 1], optional
+        Where the rows begin that are the elements. They are cut so that the items of each slice
+        fit the plan's slices of arrays `by_rows`, at multiples of 32 rows.
 
     Returns
     -------
     tuple of Slice
         Of nearly equal size, in order; each with the blocks of its launch.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Items of 32 rows do not fit.
 
     Examples
     --------
@@ -130,20 +141,41 @@ def launches_for(
     ...  launches_for({"in": here, "out": there}, 1000, capacity=200)]
     [(0, 500, 2), (500, 1000, 2)]
     """
+    _positive(threads=threads)
     if isinstance(plan, ProgramPlan):
-        capacity = plan.limit if capacity is None else capacity
-        sizes = {a.name: (plan.placements[a.name], a.nbytes) for a in plan.program.arrays}
-    else:
-        sizes = dict(plan)
-    if capacity is None:
+        count = plan.launches
+    elif capacity is None:
         raise OptionError("capacity", capacity, "must be given, in bytes, with plain placements")
-    _positive(capacity=capacity, threads=threads)
-    mapped = sum(int(where.on_device * nbytes) for where, nbytes in sizes.values())
-    count = max(1, min(launches(mapped, capacity), elements))
+    else:
+        _positive(capacity=capacity)
+        count = launches(sum(int(at.on_device * size) for at, size in plan.values()), capacity)
+    count = max(1, min(count, elements))
     cuts = [elements * number // count for number in range(count + 1)]
+    if offsets is not None and isinstance(plan, ProgramPlan) and count > 1:
+        cuts = _cut_by_items(plan, offsets)
     return tuple(
         Slice(begin, end, max(1, -(-(end - begin) // threads))) for begin, end in pairwise(cuts)
     )
+
+
+def _cut_by_items(plan: ProgramPlan, offsets: Any) -> list[int]:
+    """Return where slices of rows begin, and the end: as many rows as the plan's arrays hold."""
+    sliced = [array for array in plan.program.arrays if array.by_rows]
+    most, rows, cuts = min(array.size for array in sliced), len(offsets) - 1, [0]
+    while cuts[-1] < rows:
+        begin = cuts[-1]
+        end = int(np.searchsorted(offsets, offsets[begin] + most, "right")) - 1
+        end = rows if end >= rows else end // WARP * WARP
+        if end <= begin:
+            end = min(rows, begin + WARP)
+            needed = int(offsets[end] - offsets[begin]) * sum(a.itemsize for a in sliced)
+            raise MemoryBudgetError(
+                needed, sum(array.nbytes for array in sliced), [],
+                f"rows from {begin} on are that long; raise the budget, or let memory='auto' place "
+                "arrays",
+            )  # fmt: skip
+        cuts.append(end)
+    return cuts
 
 
 def _positive(**values: int) -> None:

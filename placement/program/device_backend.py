@@ -18,7 +18,14 @@ from louvain_um.placement.memory.arena import Arena, managed_fits
 from louvain_um.placement.memory.guard import guard, managed_refusal, peer_for
 from louvain_um.placement.memory.host import host_array
 from louvain_um.placement.policy.policy import Placement
-from louvain_um.placement.program.backends import Backend, HostArray, HostBackend, Slot, plain
+from louvain_um.placement.program.backends import (
+    Backend,
+    HostArray,
+    HostBackend,
+    Slot,
+    is_part,
+    plain,
+)
 
 GUARDED: Final = (
     *("__getitem__", "__setitem__", "__array__", "__array_ufunc__", "__array_function__"),
@@ -75,12 +82,13 @@ class DeviceBackend:
     def fill(self, slot: Slot, source: Any) -> None:
         """Write values where an array lives."""
         if isinstance(source, np.ndarray):
-            source = np.ascontiguousarray(np.broadcast_to(source, slot.spec.shape), slot.spec.dtype)
+            shape = source.shape if is_part(slot, source) else slot.spec.shape
+            source = np.ascontiguousarray(np.broadcast_to(source, shape), slot.spec.dtype)
         else:
             source = source.astype(slot.spec.dtype, order="C", copy=False)
         arena = slot.memory.arena
         with cuda_calls.current(self.device):
-            parts = arena.sides(self.address(slot), slot.spec.nbytes)
+            parts = arena.sides(self.address(slot), source.nbytes)
             copies.fill(parts, source.reshape(-1), self.device)
 
     def fetch(self, slot: Slot) -> NDArray[Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.options import Budget
 from louvain_um.placement.machine.machine import Machine
-from louvain_um.placement.model.cost import Estimate, blocking_factor
+from louvain_um.placement.model.cost import Estimate, blocking_factor, launches
 from louvain_um.placement.policy.find import find_policy, refuse_misspelt
 from louvain_um.placement.policy.policy import AUTO, Placement, Policy
 from louvain_um.placement.program.cost import ProgramCost
@@ -38,6 +38,11 @@ class ProgramPlan:
         Bytes of the device that were allowed.
     limit : int
         Usable bytes of the device: the budget, or less if the device has less.
+    launches : int
+        Of each kernel, since arrays that it takes by rows are on the device slice by slice:
+        k = ⌊Σ bytes mapped to the device ÷ capacity⌋ + 1. `program` has slices of these arrays.
+    declared_bytes : int
+        Of the device, for everything, where `program` has slices; else 0.
 
     Examples
     --------
@@ -56,6 +61,8 @@ class ProgramPlan:
     policy: str
     budget: int | None
     limit: int
+    launches: int = 1
+    declared_bytes: int = 0
     measured: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -71,7 +78,12 @@ class ProgramPlan:
     @property
     def in_core_bytes(self) -> int:
         """Bytes of the device with which everything would be there: 100 % of budgets."""
-        return self.program.peak_bytes
+        return self.declared_bytes or self.program.peak_bytes
+
+    @property
+    def launches_before(self) -> int:
+        """Launches of each kernel if everything were copied to the device, part by part."""
+        return launches(self.in_core_bytes, self.limit)
 
     @cached_property
     def device_bytes(self) -> dict[str, int]:
@@ -168,6 +180,7 @@ class ProgramPlan:
             "limit_bytes": self.limit,
             "in_core_bytes": self.in_core_bytes,
             "fits": self.fits,
+            "launches": {"before": self.launches_before, "after": self.launches},
             "seconds": self.seconds if timed else None,
             "phase_seconds": self.phase_seconds if timed else None,
             "arrival_seconds": self.arrival_seconds if timed else None,
@@ -225,6 +238,8 @@ class ProgramPlan:
             f"{self.program.name} under {self.policy}: {size(held)} of the device at most, "
             f"{size(self.limit)} allowed"
         )
+        if self.launches > 1:
+            last += f"; {self.launches} launches of each kernel"
         if timed:
             last += f"; about {seconds(self.seconds)}"
         return "\n".join([*lines, f"{last} on {self.machine_name}"])
@@ -256,6 +271,7 @@ def plan_program(
     allowed = Budget.parse(budget).resolve(program.peak_bytes)
     there = machine.bytes_for_runs if free is None else free
     limit = there if allowed is None else min(allowed, there)
+    declared, rounds = program.peak_bytes, 1
     cost = ProgramCost(program=program, machine=machine, scale=scale or {})
     if policy.name == AUTO.name:
         placements = solve(cost, limit, managed=managed)
@@ -267,7 +283,36 @@ def plan_program(
             else policy.placement_in(a.name, a.group, a.role)
             for a in program.arrays
         }  # fmt: skip
+        program, rounds = in_launches(program, placements, limit)
         refuse_beyond(program, placements, limit)
+        cost = replace(cost, program=program)
     return ProgramPlan(
-        cost=cost, placements=placements, policy=policy.name, budget=allowed, limit=limit
-    )
+        cost=cost, placements=placements, policy=policy.name, budget=allowed, limit=limit,
+        launches=rounds, declared_bytes=declared if rounds > 1 else 0,
+    )  # fmt: skip
+
+
+LEAST_SLICE: Final = 256
+"""Items of a slice at least, and what their number is a multiple of."""
+
+
+def in_launches(
+    program: Program, placements: Mapping[str, Placement], limit: int
+) -> tuple[Program, int]:
+    """Return the program with slices of the arrays that do not fit whole, and launches a kernel."""
+    cut = [a for a in program.arrays if a.by_rows]
+    beyond, mapped = max(held_by_phase(program, placements).values()), sum(a.held for a in cut)
+    capacity = limit - (beyond - mapped)
+    items = capacity // sum(a.itemsize for a in cut) // LEAST_SLICE * LEAST_SLICE if cut else 0
+    there = all(placements[a.name].kind == "device" for a in cut)
+    if beyond <= limit or items < LEAST_SLICE or not there:
+        return program, 1
+    rounds = launches(mapped, capacity)
+    small = {
+        a.name: replace(a, shape=items, from_host=a.by_rows * a.size / items) for a in cut
+    }  # fmt: skip
+    return replace(
+        program,
+        arrays=[small.get(a.name, a) for a in program.arrays],
+        phases=[replace(p, launches=p.launches * rounds) for p in program.phases],
+    ), rounds

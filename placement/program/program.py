@@ -95,6 +95,9 @@ class ProgramArray:
         host writes them in place where it can.
     on_device : bool
         It must be in device memory.
+    by_rows : float
+        How often all of it is copied to the device if kernels take it in slices of rows, since a
+        part fits at a time; 0 where they cannot.
 
     Raises
     ------
@@ -122,6 +125,7 @@ class ProgramArray:
     to_host: float = 0.0
     given: bool = False
     on_device: bool = False
+    by_rows: float = 0.0
 
     def __post_init__(self) -> None:
         for what in ("name", "group", "role"):
@@ -136,7 +140,7 @@ class ProgramArray:
             kind = np.dtype(object)
         if kind.hasobject or not kind.itemsize:
             raise OptionError("dtype", self.dtype, f"of array {self.name} must be one of numbers")
-        for what in ("from_host", "to_host"):
+        for what in ("from_host", "to_host", "by_rows"):
             check_amount(what, getattr(self, what))
         phases = () if self.phases is None else self.phases
         texts = isinstance(phases, Iterable) and not isinstance(phases, str)

@@ -40,8 +40,10 @@ class Detection:
         """Run it; return the result's metadata."""
         from louvain_um.api import run
 
-        result = run(graph, self.options, observer)
+        found: dict[str, Any] = {}
+        result = run(graph, self.options, noting_launches(found, observer))
         return {
+            **found,
             **result.provenance,
             "seconds": result.timings["total"],
             "timings": dict(result.timings),
@@ -94,9 +96,21 @@ class Algorithm:
             run_algorithm(
                 self.name, graph, source=self.source, device=asked.device, memory=asked.memory,
                 device_budget=asked.device_budget, peer_memory=asked.peer_memory,
-                threads=asked.threads, observer=observer,
+                threads=asked.threads, observer=noting_launches(found, observer),
             )  # fmt: skip
         return {**found, "seconds": time.perf_counter() - since}
+
+
+def noting_launches(found: dict[str, Any], observer: Observer) -> Observer:
+    """Return an observer that notes a plan's launches: those of copies part by part, and its."""
+
+    def noting(event: Event) -> None:
+        if event.kind == "plan" and event.plan is not None:
+            plan = event.plan
+            found["launches"] = {"before": plan.launches_before, "after": plan.launches}
+        observer(event)
+
+    return noting
 
 
 def job_of(program: str | None, source: Any, options: Options) -> Detection | Algorithm:

@@ -117,6 +117,7 @@ def measure_program(
         "load_seconds": min(timer.seconds.get("load", 0.0) for timer in timers),
         "peak_bytes": program.peak_bytes,
         "budget_bytes": options.budget.resolve(program.peak_bytes),
+        "launches": timers[0].launches,
     }
     if settings.energy:
         row |= energy(run, graph.n_arcs, options.device)
@@ -124,15 +125,18 @@ def measure_program(
 
 
 class PhaseTimer:
-    """An observer that adds up the seconds of each phase."""
+    """An observer that adds up the seconds of each phase, and notes the launches of a kernel."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.launches = 1
         self._since: dict[str, float] = {}
 
     def __call__(self, event: Event) -> None:
         """Note when a phase begins and ends."""
         now = time.perf_counter()
+        if event.kind == "plan":
+            self.launches = event.plan.launches
         if event.kind == "start":
             self._since[event.phase] = now
         elif event.kind == "end":

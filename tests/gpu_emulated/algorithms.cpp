@@ -104,7 +104,7 @@ extern "C" void run_pagerank(ROWS, const u64* loops, double damping, i64 start, 
 
 extern "C" void run_spmv(ROWS, const u64* loops, const double* x, double unit, double* y) {
   auto run = [&](auto rows) {
-    fibres::launch(blocks, [&] { multiply(rows, loops, x, unit, y); });
+    fibres::launch(blocks, [&] { multiply(rows, loops, x, x, unit, y); });
   };
   with_view(VIEW, [&](auto rows) { with_rows(pages, rows, run); });
 }
@@ -176,8 +176,12 @@ CALL(iterate, const u64* loops, double damping, i64 base, const double* outs, co
      double* next, i64* ranks, i64* sums) {
   RUN_BY_KIND(iterate, loops, damping, base, outs, shares, next, ranks, sums);
 }
-CALL(multiply, const u64* loops, const double* x, double unit, double* y) {
-  RUN_BY_KIND(multiply, loops, x, unit, y);
+CALL(multiply, const u64* loops, const double* x, const double* own, double unit, double* y) {
+  RUN_BY_KIND(multiply, loops, x, own, unit, y);
+}
+CALL(pull_level, const u32* front, u32* next, u32 level, int* distances, u32* parents, i64* out,
+     SearchState* state) {
+  RUN_PLAIN(pull_level, front, next, level, distances, parents, out, state);
 }
 CALL(triangles, i64* begins, u32* upward, i64* partials, u64* counts, u64* state) {
   RUN_PLAIN(triangles, begins, upward, partials, counts, state);

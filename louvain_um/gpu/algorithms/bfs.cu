@@ -96,6 +96,15 @@ __device__ void push(const R& rows, u32* queue, i64 begin, i64 end, const i64* b
   count_level(state, level, width, arcs);
 }
 
+// One level of a search, pulled into rows that are a part of the graph's: distances, parents, next
+// and out begin with theirs. front: a bitmap of all vertices.
+__global__ void BOUNDS pull_level(RowView<Unweighted> rows, const u32* front, u32* next, u32 level,
+                                  int* distances, u32* parents, i64* out, SearchState* state) {
+  pull(rows, front, next, level, distances, parents, state);
+  for (i64 v = grid_thread(); v < rows.n; v += grid_threads())  // of the same thread
+    out[v] = parents[v] == EMPTY ? -1 : i64(parents[v]);
+}
+
 // front, next: bitmaps of n bits. before: n + 1 entries, partials: one per block.
 template <template <class> class Rows>
 __global__ void BOUNDS bfs(Rows<Unweighted> rows, i64 unvisited, u32 source, int* distances,

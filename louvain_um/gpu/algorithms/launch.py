@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from louvain_um.events import announce
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.gpu.runtime import structs
 from louvain_um.gpu.runtime.compile import kernels
 from louvain_um.gpu.runtime.launch import THREADS
 from louvain_um.gpu.runtime.structs import Struct, layout, pointers
 from louvain_um.placement.hardware import PAGE
+from louvain_um.placement.program.blocking import Slice
 
 STATE_WORDS: Final = 8
 """Of the control block, for barriers and counters; partial sums of blocks follow."""
@@ -32,7 +35,7 @@ HOST_ROWS: Final = layout(**FIELDS, pages=np.uint32, group_bytes=np.uint32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRows:
-    """The rows of a graph in the memory of the current device."""
+    """The rows of a graph in the memory of the current device, or slices of them that `bring`."""
 
     begins: Any
     ends: Any
@@ -42,6 +45,21 @@ class DeviceRows:
     n_arcs: int
     total_weight: int
     pages: int = 0
+    slices: tuple[Slice, ...] = ()
+    bring: Callable[[Slice, tuple[str, ...]], int] | None = None
+
+    def parts(self, *names: str) -> Iterator[tuple[DeviceRows, int]]:
+        """Yield rows for each launch, with these arrays on the device, and where they begin."""
+        if self.bring is None:
+            yield self, 0
+            return
+        for part in self.slices:
+            arc, rows = self.bring(part, names), slice(part.begin, part.end)
+            yield replace(
+                self, begins=self.begins[rows], ends=self.ends[rows],
+                targets=shifted(self.targets, arc), weights=shifted(self.weights, arc),
+                loops=from_row(self.loops, part.begin), bring=None,
+            ), part.begin  # fmt: skip
 
     @classmethod
     def of(cls, graph: DeviceGraph) -> DeviceRows:
@@ -66,7 +84,7 @@ class DeviceRows:
         """The type of weights, as kernels are named by it."""
         if self.weights is None:
             return "Unweighted"
-        return "u32" if self.weights.dtype == np.uint32 else "u64"
+        return "u32" if self.weights.itemsize == 4 else "u64"
 
     @property
     def kind(self) -> str:
@@ -98,6 +116,26 @@ class DeviceRows:
     def loops_argument(self) -> Any:
         """Return the loops, or a null pointer."""
         return NULL if self.loops is None else self.loops
+
+
+class Shifted(int):
+    """The address at which item 0 would be, of an array that begins with a later one."""
+
+    itemsize: int
+
+
+def shifted(array: Any, first: int) -> Shifted | None:
+    """Return where item 0 of an array would be that begins with this item; None for none."""
+    if array is None:
+        return None
+    found = Shifted(structs.address(array) - first * array.itemsize)
+    found.itemsize = array.itemsize
+    return found
+
+
+def from_row(array: Any, first: int) -> Any:
+    """Return an array from this item on; None for none."""
+    return array[first:] if first and array is not None else array
 
 
 class Launch:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.launch import DeviceRows, Launch
+from louvain_um.gpu.algorithms.launch import DeviceRows, Launch, from_row
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
 
 
@@ -25,7 +25,7 @@ def pagerank(
 
     See `louvain_um.cpu.algorithms.pagerank`.
     """
-    n, view, types = rows.n_vertices, rows.argument_by_kind(), f"{rows.types}, {rows.kind}"
+    n, types = rows.n_vertices, f"{rows.types}, {rows.kind}"
     sums = space.control()[0][:2].view(np.int64)
     ranks = space.empty("ranks", n, np.int64)
     outs, shares, next_shares = (
@@ -33,16 +33,20 @@ def pagerank(
     )
     weigh, iterate = (Launch("pagerank", name, types) for name in ("weigh_rows", "iterate"))
     with space.phase("weigh"):
-        weigh(view, rows.loops_argument, np.int64(start), ranks, outs, shares, sums)
+        for part, first in rows.parts("weights"):
+            mine = (from_row(array, first) for array in (ranks, outs, shares))
+            weigh(part.argument_by_kind(), part.loops_argument, np.int64(start), *mine, sums)
     dangling, moved = int(sums[0]), start * n
     with space.phase("iterate"):
         for iteration in range(most):
             base = teleport + int(damping * float(dangling) / float(n))
             sums.fill(0)
-            iterate(
-                view, rows.loops_argument, np.float64(damping), np.int64(base), outs, shares,
-                next_shares, ranks, sums,
-            )  # fmt: skip
+            for part, first in rows.parts("targets", "weights"):
+                iterate(
+                    part.argument_by_kind(), part.loops_argument, np.float64(damping),
+                    np.int64(base), from_row(outs, first), shares, from_row(next_shares, first),
+                    from_row(ranks, first), sums,
+                )  # fmt: skip
             shares, next_shares = next_shares, shares
             dangling, moved = sums.tolist()
             iterated(iteration, moved)
@@ -57,5 +61,9 @@ def spmv(rows: DeviceRows, x: Any, scale: float, space: Workspace = PLAIN) -> An
     vector = space.filled("x", x)
     launch = Launch("spmv", "multiply", f"{rows.types}, {rows.kind}")
     with space.phase("run"):
-        launch(rows.argument_by_kind(), rows.loops_argument, vector, np.float64(1.0 / scale), y)
+        for part, first in rows.parts("targets", "weights"):
+            launch(
+                part.argument_by_kind(), part.loops_argument, vector, from_row(vector, first),
+                np.float64(1.0 / scale), from_row(y, first),
+            )  # fmt: skip
     return y

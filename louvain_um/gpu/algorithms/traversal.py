@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.gpu.algorithms.launch import DeviceRows, Launch
+from louvain_um.gpu.algorithms.launch import DeviceRows, Launch, from_row
 from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
 
 WIDTH: Final = 32
@@ -17,6 +17,8 @@ warp (Davidson and others)."""
 def bfs(rows: DeviceRows, source: int, space: Workspace = PLAIN) -> tuple[Any, Any]:
     """Return distances int32[n] and parents int64[n], −1 for what is not reached."""
     n, words = rows.n_vertices, (rows.n_vertices + 31) // 32
+    if rows.slices:
+        return bfs_by_slices(rows, source, space)
     state, partials = space.control()
     distances, parents = space.empty("distances", n, np.int32), space.empty("parents", n, np.int64)
     launch = Launch("bfs", "bfs", rows.kind)
@@ -29,6 +31,37 @@ def bfs(rows: DeviceRows, source: int, space: Workspace = PLAIN) -> tuple[Any, A
             partials, space.empty("front", words, np.uint32),
             space.empty("next_front", words, np.uint32), state,
         )  # fmt: skip
+    return distances, parents
+
+
+WIDTHS: Final = 2
+"""Of the state's words, where the numbers of vertices of three levels begin (`SearchState`)."""
+
+
+def bfs_by_slices(rows: DeviceRows, source: int, space: Workspace) -> tuple[Any, Any]:
+    """Return what `bfs` does, by one launch for each level and slice of rows."""
+    n, words = rows.n_vertices, (rows.n_vertices + 31) // 32
+    state, _ = space.control()
+    distances, parents = space.empty("distances", n, np.int32), space.empty("parents", n, np.int64)
+    least = space.empty("least_parents", n, np.uint32)
+    front, following = (space.empty(name, words, np.uint32) for name in ("front", "next_front"))
+    launch, level, width = Launch("bfs", "pull_level"), 0, 1
+    with space.phase("run"):
+        for array, fill, at, value in (
+            (distances, -1, source, 0), (least, np.uint32(0xFFFFFFFF), source, source),
+            (front, 0, source // 32, 1 << source % 32),
+        ):  # fmt: skip
+            array.fill(fill)
+            array[at] = value
+        while width:
+            for part, first in rows.parts("targets"):
+                launch(
+                    part.argument(weighted=False), front, from_row(following, first // 32),
+                    np.uint32(level), from_row(distances, first), from_row(least, first),
+                    from_row(parents, first), state,
+                )  # fmt: skip
+            width = int(state[WIDTHS + level % 3])
+            front, following, level = following, front, level + 1
     return distances, parents
 
 

@@ -17,7 +17,8 @@ from louvain_um.options import Options
 from louvain_um.placement.memory import copies
 from louvain_um.placement.placer import Placer
 from louvain_um.placement.policy.policy import Policy
-from louvain_um.placement.program import Program
+from louvain_um.placement.program import Program, launches_for
+from louvain_um.placement.program.blocking import Slice
 
 
 class Workspace:
@@ -129,10 +130,21 @@ def placed(
         options.budget, memory=memory, device=device, peer_memory=options.peer_memory,
         phases=program.phases, name=program.name, feedback=False,
     ) as place:  # fmt: skip
-        for spec in program.arrays:
-            place.add(spec, sources.get(spec.name))
+        place.declare(program, sources)
         with announcing("load"):
             plan = place.solve()
+        slices: tuple[Slice, ...] = ()
+        if plan.launches > 1:
+            offsets = graph.offsets if isinstance(graph, Graph) else graph.offsets.get()
+            slices = launches_for(plan, graph.n_vertices, offsets=offsets)
+
+        def bring(part: Slice, names: tuple[str, ...]) -> int:
+            begin, end = int(offsets[part.begin]), int(offsets[part.end])
+            for name in names:
+                if sources[name] is not None:
+                    place.fill(name, sources[name][begin:end])
+            return begin
+
         arrays = {name: slot.array for name, slot in place.slots.items()}
         rows = DeviceRows(
             begins=arrays["offsets"][:-1],
@@ -143,6 +155,8 @@ def placed(
             n_arcs=graph.n_arcs,
             total_weight=graph.total_weight,
             pages=plan.pages_per_warp("targets", "weights"),
+            slices=slices,
+            bring=bring if slices else None,
         )
         yield rows, PlacedWorkspace(place)
 

@@ -123,7 +123,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
                 NO_TEMPLATE,
             ),
         },
-        "bfs": {"bfs": ROWS},
+        "bfs": {"bfs": ROWS, "pull_level": NO_TEMPLATE},
         "components": {"components": NO_TEMPLATE},
         "pagerank": {"weigh_rows": WEIGHTS_AND_ROWS, "iterate": WEIGHTS_AND_ROWS},
         "spanning_forest": {"spanning_forest": ANY_WEIGHTS},

@@ -14,11 +14,12 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.algorithms import running
-from louvain_um.algorithms.programs import BUILDERS
+from louvain_um.algorithms.programs import BUILDERS, program_for
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms import products, structure, traversal
 from louvain_um.gpu.runtime import structs
+from louvain_um.placement.program import launches_for
 
 pytestmark = pytest.mark.deep
 
@@ -46,14 +47,16 @@ CALLS = {
 class EmulatedLaunch:
     library: ctypes.CDLL
     launched: ClassVar[list[tuple[str, bool]]] = []
+    calls: ClassVar[list[str]] = []
 
     def __init__(self, source, name, types=""):
-        self.kernel = getattr(self.library, f"call_{name}")
+        self.name, self.kernel = name, getattr(self.library, f"call_{name}")
         self.bytes = 4 * types.startswith("u32") or 8 * types.startswith("u64")
         self.hosted = types.endswith("HostRows")
         self.launched.append((name, self.hosted))
 
     def __call__(self, view, *arguments):
+        self.calls.append(self.name)
         how = 2, self.bytes, self.hosted
         self.kernel(*how, view.ctypes.data_as(ctypes.c_void_p), *map(passed, arguments))
 
@@ -134,6 +137,46 @@ def test_rows_in_host_memory_are_read_by_pages(on_gpu, memory, hosted):
         EmulatedLaunch.launched.clear()
         CALLS[name](GRAPHS["rmat"], device="cuda", memory=memory)
         assert set(EmulatedLaunch.launched) == {(kernel, hosted) for kernel in expected}
+
+
+SLICED = {"bfs": "pull_level", "pagerank": "iterate", "spmv": "multiply"}
+
+
+LARGER = {
+    "rmat": rmat(9, edge_factor=12, seed=5).graph,
+    "weighted": lfr(600, weights="uniform", seed=5).graph,
+    "loops": lu.Graph.from_edges(np.arange(3000), np.arange(3000) // 2, np.arange(3000) + 1),
+}
+
+
+@pytest.mark.parametrize("graph", LARGER)
+@pytest.mark.parametrize("name", SLICED)
+def test_what_exceeds_the_device_runs_in_several_launches(on_gpu, name, graph):
+    graph = LARGER[graph]
+    program = program_for(name, graph)
+    cut = sum(array.held for array in program.arrays if array.by_rows)
+    budget = program.peak_bytes - cut * 5 // 8
+    plan = lu.plan(program, memory="device", device_budget=budget, machine="h200")
+    assert plan.launches == 3
+    assert plan.launches_before in (2, 3)
+    parts = launches_for(plan, graph.n_vertices, offsets=graph.offsets)
+    assert len(parts) in (3, 4, 5, 6)
+    assert parts[-1].end == graph.n_vertices
+    assert plan.seconds > lu.plan(program, memory="device", machine="h200").seconds
+    EmulatedLaunch.calls.clear()
+    how = {"memory": "device", "device_budget": budget}
+    found = CALLS[name](graph, device="cuda", **how)
+    for ours, theirs in zip(found, CALLS[name](graph, device="cpu"), strict=True):
+        assert ours.tobytes() == theirs.tobytes()
+    assert EmulatedLaunch.calls.count(SLICED[name]) % len(parts) == 0
+
+
+def test_a_row_that_exceeds_a_slice_is_refused(on_gpu):
+    star = lu.Graph.from_edges(np.zeros(5000, int), np.arange(5000) + 1)
+    program = program_for("spmv", star)
+    budget = program.peak_bytes - 30_000
+    with pytest.raises(MemoryBudgetError, match="rows from 0 on are that long; raise the budget"):
+        CALLS["spmv"](star, device="cuda", memory="device", device_budget=budget)
 
 
 def test_every_algorithm_is_a_program():

@@ -118,6 +118,7 @@ def test_a_point_of_another_program(monkeypatch):
         asked.append((name, how))
         if how["memory"] == "base":
             raise MemoryBudgetError(100, 70, [("targets", 60)])
+        observer(Event(kind="plan", plan=SimpleNamespace(launches=3)))
         for phase in ("load", "run", "fetch"):
             for kind in ("start", "end"):
                 observer(Event(kind=kind, phase=phase))
@@ -135,6 +136,7 @@ def test_a_point_of_another_program(monkeypatch):
     assert 0 < row["seconds"] < 1
     assert (row["feasible"], row["bytes_to_device"]) == (True, 33)
     assert row["budget_bytes"] == int(0.7 * row["peak_bytes"])
+    assert row["launches"] == 3
     assert (len(asked), seen) == (2, ["bfs"])
     refused = measure_program("bfs", graph, "base", 30.0, SETTINGS)
     assert (refused["feasible"], refused["seconds"], refused["budget_bytes"]) == (False, None, 70)
