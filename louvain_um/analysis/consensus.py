@@ -6,9 +6,6 @@ Lancichinetti, Fortunato: Consensus clustering in complex networks, 2012. Tandon
 Thayananthan, Alhalabi, Radicchi, Fortunato: Fast consensus clustering in complex networks, 2019.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

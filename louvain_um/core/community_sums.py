@@ -1,8 +1,5 @@
 """Sums over communities: masses, weights inside, and exact squares."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 from typing import Any

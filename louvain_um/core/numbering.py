@@ -1,8 +1,5 @@
 """Number communities by descending size, and list the members of each, in linear time."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 from typing import Any

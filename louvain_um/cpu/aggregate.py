@@ -6,9 +6,6 @@ needed: one chunk of communities at a time, whose lists then move behind those o
 Pages that no list reaches are never backed by memory.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from itertools import pairwise

@@ -11,9 +11,6 @@ labels of all neighbours and keeps those of other communities (in `names`, their
 after the first pass.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

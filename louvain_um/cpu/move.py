@@ -6,9 +6,6 @@ neighbours left behind as active. No step depends on the order of its items. `ac
 nothing that `decide` reads, so it shares a stage with the next sub-round's.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -6,9 +6,6 @@ One sweep in sub-rounds of frozen state, like moving (Traag, Waltman and van Eck
 the best candidate in place of a random one).
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import NamedTuple

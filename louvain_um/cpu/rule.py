@@ -5,9 +5,6 @@ size. Kernels take `Extended`, or None for modularity without constraints: Numba
 separately, so that the plain rule pays for none of this.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import NamedTuple

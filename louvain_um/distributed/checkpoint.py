@@ -4,9 +4,6 @@ A resumed run repeats the level loop and loads instead of moving. What it loads 
 how many ranks found it, so that any number of ranks can go on.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import json

@@ -1,8 +1,5 @@
 """The next level's rows: each rank's sums go to the rows' owners, which add them up."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -1,8 +1,5 @@
 """Moving, refining and summing the rows of a rank on its cores, with the CPU engine's steps."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -203,11 +203,10 @@ def _of_columns(
     """Return the edges of a table's columns."""
     u, v, names = columns.u, columns.v, None
     if u.dtype.kind in "iu" and v.dtype.kind in "iu":
-        for ids in (u, v):
-            if (negative := ids < 0).any():
-                at = int(np.argmax(negative))
-                raise file.error(f"the id {ids[at]} is negative; correct it")
-        u, v = own_ids(u), own_ids(v)
+        try:
+            u, v = own_ids(u, "source"), own_ids(v, "target")
+        except GraphError as error:
+            raise file.error(str(error)) from None
     else:
         if "O" in (u.dtype.kind, v.dtype.kind):  # 7 is the same vertex in both columns
             u, v = (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.core import parallel
 from louvain_um.errors import GraphError, GraphFormatError, HostMemoryError
 from louvain_um.formats.file_types import first_line_of, require
 from louvain_um.formats.graph_file import GraphFile
@@ -34,6 +35,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         types = dict(zip(table.schema_arrow.names, table.schema_arrow.types, strict=True))
 
         def column(name: Any) -> NDArray[Any]:
+            if is_plain(types[name]) and isinstance(file.stream, io.BufferedReader):
+                return _numbers(file.name, table, str(name), types[name])
             return from_arrow(table.read(columns=[name]).column(0), str(name))
 
         return from_columns(
@@ -42,9 +45,36 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
             lambda name: is_numeric(types[name]),
             options,
             int(announced) if announced else None,
+            owned=True,
         )
 
     return _checked(file, build, "a valid Parquet file")
+
+
+def _numbers(path: str, table: Any, name: str, kind: Any) -> NDArray[Any]:
+    """Return a column of numbers, whose row groups are read side by side."""
+    import pyarrow
+    from pyarrow import parquet
+
+    groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
+    ends = np.cumsum([0, *groups])
+    values = np.empty(ends[-1], kind.to_pandas_dtype())
+    missing = [0] * len(groups)
+
+    def read_some(thread: int, threads: int) -> None:
+        mine = parquet.ParquetFile(source, metadata=table.metadata)
+        for group in range(thread, len(groups), threads):
+            found = mine.read_row_group(group, columns=[name], use_threads=False).column(0)
+            missing[group] = found.null_count
+            if not found.null_count:
+                values[ends[group] : ends[group + 1]] = found.to_numpy()
+
+    with pyarrow.OSFile(path) as source:
+        parallel.run(read_some, max(1, min(parallel.default_threads(), len(groups))))
+    pyarrow.default_memory_pool().release_unused()
+    if any(missing):
+        raise GraphError(f"{sum(missing)} values are missing; drop those rows")
+    return values
 
 
 def read_feather(file: GraphFile, options: ReadOptions) -> Graph:
@@ -107,12 +137,18 @@ def table_graph(file: GraphFile, table: Any, options: ReadOptions) -> Graph:
         raise file.error(str(error)) from None
 
 
+def is_plain(kind: Any) -> bool:
+    """Return whether an Arrow type is one of NumPy's types of numbers."""
+    import pyarrow
+
+    return bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
+
+
 def is_numeric(kind: Any) -> bool:
     """Return whether an Arrow type holds numbers."""
     import pyarrow
 
-    types = pyarrow.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+    return is_plain(kind) or bool(pyarrow.types.is_decimal(kind))
 
 
 def from_arrow(column: Any, title: str) -> NDArray[Any]:

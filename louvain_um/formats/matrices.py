@@ -5,9 +5,6 @@ SciPy's transposition sorts rows and keeps repeated entries, so a matrix transpo
 matrix transposed once compare entry by entry.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 import os

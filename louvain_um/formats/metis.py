@@ -1,8 +1,5 @@
 """METIS graphs: one line per vertex; every edge is in the lines of both ends."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -32,6 +32,7 @@ from louvain_um.formats.notes import AS_WEIGHT, OTHERS, notes_on_ends
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.formats.two_modes import Numbered, is_incidence, modes_of, split_modes
 from louvain_um.graph.graph import Graph
+from louvain_um.graph.ids import narrowed
 
 IDS_ARE = "numbers or text"
 
@@ -70,8 +71,10 @@ def from_columns(
     numeric: Callable[[Any], bool],
     options: ReadOptions,
     n_vertices: int | None = None,
+    *,
+    owned: bool = False,
 ) -> Graph:
-    """Build a graph from a table."""
+    """Build a graph from a table, whose columns may be changed if `owned`."""
     titles = [title_of(name) for name in columns]
     if not options.names_columns and are_labels([title.lower() for title in titles]):
         raise GraphError(LABELS_NOT_EDGES + "name the columns source and target")
@@ -105,7 +108,7 @@ def from_columns(
         notes += remarks
     w = None if weight is None else column(columns[weight])
     u, v = (column(columns[i]) for i in ends)
-    return from_ids(u, v, w, options, n_vertices, pair, notes)
+    return from_ids(u, v, w, options, n_vertices, pair, notes, owned=owned)
 
 
 def _of_matrix(
@@ -189,8 +192,9 @@ def from_ids(
     notes: Sequence[str] = (),
     *,
     declared: bool = False,
+    owned: bool = False,
 ) -> Graph:
-    """Build a graph from any ids; vertices are those that occur."""
+    """Build a graph from ids, which may be changed if `owned`; vertices are those that occur."""
     if len(u) != len(v):
         raise GraphError(
             f"source has {len(u)} entries and target {len(v)}; pass both ends of each edge"
@@ -204,11 +208,7 @@ def from_ids(
     u, v = whole(u), whole(v)
     integers = u.dtype.kind in "iu" and v.dtype.kind in "iu"
     if integers:
-        for ids, what in ((u, "source"), (v, "target")):
-            if len(ids) and int(ids.min()) < 0:
-                first = int(np.argmax(ids < 0))
-                raise GraphError(f"{what} at index {first} is negative ({ids[first]}); correct it")
-        u, v = own_ids(u), own_ids(v)
+        u, v = own_ids(u, "source", owned=owned), own_ids(v, "target", owned=owned)
     else:
         u, v, names = factorize(u, v)
     if (options.bipartite or not integers) and (unsuited := options.unsuited_to_names()):
@@ -315,12 +315,19 @@ def _number_with_arrow(u: NDArray[Any], v: NDArray[Any]) -> tuple[NDArray[Any], 
     return encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
 
 
-def own_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of whole numbers that may be changed, in 32 bits if the ids fit."""
-    if len(ids) == 0 or int(ids.max()) < 2**32 - 1:
-        return ids.astype(np.uint32)
-    if int(ids.max()) >= 2**63:
-        raise GraphError(f"id {ids.max()} exceeds 2^63 - 1; pass smaller ids, or names as strings")
+def own_ids(ids: NDArray[Any], what: str, *, owned: bool = False) -> NDArray[Any]:
+    """Return whole numbers that may be changed, in 32 bits if they fit: a copy unless `owned`."""
+    found = narrowed(ids)
+    if found.least < 0:
+        first = int(np.argmax(ids < 0))
+        raise GraphError(f"{what} at index {first} is negative ({ids[first]}); correct it")
+    if found.largest < 2**32 - 1:
+        free = found.values is not ids or (owned and ids.flags.writeable)
+        return found.values if free else ids.copy()
+    if found.largest >= 2**63:
+        raise GraphError(
+            f"id {found.largest} exceeds 2^63 - 1; pass smaller ids, or names as strings"
+        )
     return ids.astype(np.int64)
 
 

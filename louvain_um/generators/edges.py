@@ -4,9 +4,6 @@ Each kernel is called once per thread as ``kernel(t, threads, …)`` and writes 
 on their index only. A pair of equal ends means "no edge".
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np

@@ -4,9 +4,6 @@ Everything is a few multiplications and shifts of unsigned 64-bit words, so that
 same results.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np

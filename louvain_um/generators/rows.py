@@ -4,9 +4,6 @@ Rows are counted, summed to offsets, then filled. Each kernel is called once per
 ``kernel(t, threads, …)`` and owns the rows that it writes.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import numpy as np

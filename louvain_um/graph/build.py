@@ -4,9 +4,6 @@
 rows.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -24,7 +21,8 @@ from louvain_um.core.compiled import kernel
 from louvain_um.core.headroom import check_host_memory
 from louvain_um.errors import GraphError, check_switch
 from louvain_um.graph import kinds, rows
-from louvain_um.graph.integer_weights import SMALL, quantise, refuse, weight_array
+from louvain_um.graph.ids import vertex_ids
+from louvain_um.graph.integer_weights import SMALL, quantise, weight_array
 from louvain_um.graph.limits import MAX_VERTICES, Duplicates, GraphKind, check_kind
 
 ROWS = 1 << 12
@@ -32,9 +30,6 @@ ROWS = 1 << 12
 
 COMPRESS: ContextVar[Callable[..., rows.Rows]] = ContextVar("compress", default=rows.compress)
 """What makes the rows of undirected graphs."""
-
-AS_NAMES = "number vertices from 0, or pass names as text to as_graph"
-TOO_LARGE = f"outside the range of vertex ids; {AS_NAMES}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +69,7 @@ def build(
     for name, values in (("source", source), ("target", target), ("weights", weights)):
         if np.ma.is_masked(values):
             raise GraphError(f"{name} has masked entries; leave those edges out")
-    sources, targets = _ids(source, "source"), _ids(target, "target")
+    sources, targets = vertex_ids(source, "source"), vertex_ids(target, "target")
     u, v = sources.values, targets.values
     if len(u) != len(v):
         raise GraphError(
@@ -177,53 +172,6 @@ def _count(value: Any, what: str) -> int:
     if count < 0:
         raise GraphError(f"{what} must be a whole number of at least 0, not {value!r}")
     return count
-
-
-@dataclass(frozen=True, slots=True)
-class _Ids:
-    """Vertex ids and the largest of them, -1 of none."""
-
-    values: NDArray[np.uint32]
-    largest: int
-
-
-def _ids(values: ArrayLike, what: str) -> _Ids:
-    """Return vertex ids; the error names the first that is no id."""
-    ids = np.asarray(values)
-    if ids.ndim != 1:
-        raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}")
-    if len(ids) == 0:
-        return _Ids(np.zeros(0, np.uint32), -1)
-    if ids.dtype.kind == "f":
-        refuse(ids != np.floor(ids), ids, f"not a whole number; {AS_NAMES}", what)
-        refuse(np.abs(ids) > MAX_VERTICES, ids, TOO_LARGE, what)
-        ids = ids.astype(np.int64)
-    if ids.dtype.kind not in "iu":
-        raise GraphError(f"{what} must be integers, not {ids.dtype}; {AS_NAMES}")
-    if len(ids) > SMALL and ids.dtype in (np.int64, np.int32) and ids.flags.c_contiguous:
-        threads = parallel.default_threads()
-        least, most = np.zeros(threads, np.int64), np.zeros(threads, np.int64)
-        narrow = np.empty(len(ids), np.uint32)
-        parallel.run(_narrow_ids, threads, ids, narrow, least, most)
-        low, high = int(least.min()), int(most.max())
-    else:
-        low, high = int(ids.min()), int(ids.max())
-        narrow = ids.astype(np.uint32, copy=False)
-    if low < 0:
-        refuse(ids < 0, ids, f"negative; {AS_NAMES}", what)
-    if high >= MAX_VERTICES:
-        refuse(ids >= MAX_VERTICES, ids, TOO_LARGE, what)
-    return _Ids(narrow, high)
-
-
-@kernel()
-def _narrow_ids(t, threads, ids, narrow, least, most):
-    """Write a thread's ids in 32 bits; note the smallest, if it is negative, and the largest."""
-    low, high = np.int64(0), np.int64(0)
-    for i in range(len(ids) * t // threads, len(ids) * (t + 1) // threads):
-        low, high = min(low, np.int64(ids[i])), max(high, np.int64(ids[i]))
-        narrow[i] = np.uint32(ids[i])
-    least[t], most[t] = low, high
 
 
 def merge_notes(

@@ -1,8 +1,5 @@
 """Weights turned into integers, by a power of two as large as an exact total allows."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-call, no-untyped-def"
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -3,9 +3,6 @@
 `louvain_um.graph.rows` defines records and blocks.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 import numpy as np

@@ -7,9 +7,6 @@ Finished rows overwrite their block's records, so that peak memory beyond the ed
 record per arc, and the weights.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,8 +1,5 @@
 """The part of a graph among some of its vertices."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-call, no-untyped-def"
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,8 +1,5 @@
 """Check that arrays are a graph: compiled code trusts them without looking."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, untyped-decorator"
-
 from __future__ import annotations
 
 from typing import Any, Final

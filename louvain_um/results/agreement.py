@@ -1,8 +1,5 @@
 """Agreement of partitions as arrays of small numbers, without other libraries."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 import math

@@ -51,10 +51,6 @@ def _column(level: int, cycle: int) -> str:
     return f"level_{level}_cycle_{cycle}" if cycle else f"level_{level}"
 
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
-
 MOST_HUBS = 1000
 """More would be a list of members."""
 

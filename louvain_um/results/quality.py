@@ -1,8 +1,5 @@
 """Quality of a partition: exact integer sums, rounded once at the end."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
-
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

@@ -5,9 +5,6 @@ not ordered: on a device its warps run concurrently. Each array that a step acce
 a slot, with a counter per page.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

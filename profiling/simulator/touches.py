@@ -1,8 +1,5 @@
 """Page touches in time order, as runs of neighbouring pages."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -4,9 +4,6 @@ Only the first fields of each record are read, which are the same in CUPTI 12 an
 of a record differs, so it is queried from CUPTI, once per kind.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import atexit

@@ -1,8 +1,5 @@
 """Breadth-first search on the CPU: pushed from narrow frontiers, pulled into wide ones."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any

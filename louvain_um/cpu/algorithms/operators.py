@@ -9,9 +9,6 @@ Threads claim stretches of work from a shared counter. None of the operators ord
 that their functions must commute: minima, integer sums, marks.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any, Final

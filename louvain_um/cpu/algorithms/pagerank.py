@@ -1,8 +1,5 @@
 """PageRank on the CPU: ranks pulled along rows, in integers."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from collections.abc import Callable

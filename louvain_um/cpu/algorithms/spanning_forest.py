@@ -1,8 +1,5 @@
 """Minimum spanning forest on the CPU: Borůvka's rounds."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any

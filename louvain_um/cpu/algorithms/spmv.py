@@ -1,8 +1,5 @@
 """Product of the adjacency matrix and a vector on the CPU."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any

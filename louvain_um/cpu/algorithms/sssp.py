@@ -1,8 +1,5 @@
 """Shortest paths on the CPU: near and far piles."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,8 +1,5 @@
 """Triangles on the CPU: each is found once, at its vertex of lowest degree."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from collections.abc import Callable

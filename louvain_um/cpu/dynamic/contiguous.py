@@ -3,9 +3,6 @@
 Pages of rows have room for 4·2ᵏ or 6·2ᵏ arcs: at most a third of one is unused after growth.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple

@@ -4,9 +4,6 @@ Their work is linear in the vertices at most; arcs are read only of vertices tha
 or a split concerns.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 import numpy as np

@@ -5,9 +5,6 @@ by their indices. `listed` are the vertices whose community has another name tha
 and those added, removed or revived; states are names before and after, and who is alive.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 import numpy as np

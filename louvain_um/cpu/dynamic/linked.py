@@ -5,9 +5,6 @@ next one and back, or to both children: block k of a row (from 1) hangs from blo
 lists a row's blocks first, so that entry i is ``targets[ids[i // width], i % width]``.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

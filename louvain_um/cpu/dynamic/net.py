@@ -4,9 +4,6 @@ Keys are 64 bits: the smaller end of an edge, or the row of an arc, in the upper
 depends on the order in which a batch lists its edges.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 import numpy as np

@@ -5,9 +5,6 @@ each end; a community that a search cannot decide on is read whole. What is foun
 the order of the edges nor the threads. The kernels of a device are in `gpu/dynamic/split.cuh`.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, assignment"
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,8 +1,5 @@
 """Edge lists whose ids are names: vertices are the names in code-point order."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

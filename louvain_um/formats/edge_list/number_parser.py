@@ -1,8 +1,5 @@
 """Compiled reading of decimal numbers to the nearest double."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-call, no-untyped-def, untyped-decorator"
-
 from __future__ import annotations
 
 import sys

@@ -1,8 +1,5 @@
 """Number the ids of an edge list 0 … n − 1, in ascending order of id."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-
 from __future__ import annotations
 
 import secrets

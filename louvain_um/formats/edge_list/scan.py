@@ -4,9 +4,6 @@ The kernel stops at the first line it cannot read and returns its position; Pyth
 finds out what is wrong with that line.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-call, no-untyped-def, untyped-decorator"
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
 """Access counters: what is read over the bus often enough migrates to the device."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

@@ -4,9 +4,6 @@ A whole block of 2 MiB has a root chunk, under its own number. Smaller blocks sh
 which are numbered after the blocks: each is split into pieces of 64 KiB, some of them into pages.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 from louvain_um.profiling.simulator.driver import constants as c

@@ -1,8 +1,5 @@
 """The choice of a victim, its eviction, and the memory that blocks take for it."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

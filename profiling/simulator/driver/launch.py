@@ -1,8 +1,5 @@
 """Touches of kernels and of the host: hits are cheap; those that fault are served and replayed."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

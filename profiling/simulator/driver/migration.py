@@ -1,8 +1,5 @@
 """Pages move between host and GPU: with faults, by their neighbours, or as the program asks."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 from louvain_um.profiling.simulator.driver import constants as c

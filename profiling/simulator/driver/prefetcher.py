@@ -1,8 +1,5 @@
 """The density prefetcher: which pages of a block migrate with those that faulted."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

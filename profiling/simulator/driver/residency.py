@@ -1,8 +1,5 @@
 """Where a page goes when it faults."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

@@ -1,8 +1,5 @@
 """Serving faults: a batch is sorted and coalesced, then served block by block."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

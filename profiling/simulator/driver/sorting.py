@@ -1,8 +1,5 @@
 """Sorting in place, in memory that is given."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,8 +1,5 @@
 """The state of the simulated machine: plain arrays, so that compiled code can share them."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

@@ -1,8 +1,5 @@
 """Pages that host and GPU take from each other: detection, naps, pins and their end."""
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

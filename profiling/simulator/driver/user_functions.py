@@ -3,9 +3,6 @@
 The simulated driver calls them by address, so that it need not be compiled again for each.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import runpy

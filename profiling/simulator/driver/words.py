@@ -8,9 +8,6 @@ Arrays of words come from outside: to view bytes as words here would be done by 
 that count references if any other function that does was compiled before.
 """
 
-# Numba functions carry no annotations: Numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-
 from __future__ import annotations
 
 import numpy as np

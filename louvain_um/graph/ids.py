@@ -1,0 +1,78 @@
+"""Ids of vertices: whole numbers from 0, in 32 bits."""
+
+# Numba functions carry no annotations: Numba infers their types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from louvain_um.core import parallel
+from louvain_um.core.compiled import kernel
+from louvain_um.errors import GraphError
+from louvain_um.graph.integer_weights import SMALL, refuse
+from louvain_um.graph.limits import MAX_VERTICES
+
+AS_NAMES = "number vertices from 0, or pass names as text to as_graph"
+TOO_LARGE = f"outside the range of vertex ids; {AS_NAMES}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Whole numbers in 32 bits, and the smallest and largest of them as they were; 0, −1 of none.
+
+    `values` are of no use where those do not fit.
+    """
+
+    values: NDArray[np.uint32]
+    least: int
+    largest: int
+
+
+def narrowed(ids: NDArray[Any]) -> Ids:
+    """Return integers in 32 bits, the same array if its type is uint32."""
+    if len(ids) == 0:
+        return Ids(np.zeros(0, np.uint32), 0, -1)
+    if len(ids) > SMALL and ids.dtype in (np.int64, np.int32) and ids.flags.c_contiguous:
+        threads = parallel.default_threads()
+        least, most = np.empty(threads, np.int64), np.empty(threads, np.int64)
+        values = np.empty(len(ids), np.uint32)
+        parallel.run(_narrow, threads, ids, values, least, most)
+        return Ids(values, int(least.min()), int(most.max()))
+    return Ids(ids.astype(np.uint32, copy=False), int(ids.min()), int(ids.max()))
+
+
+def vertex_ids(values: ArrayLike, what: str) -> Ids:
+    """Return vertex ids; the error names the first that is no id."""
+    ids = np.asarray(values)
+    if ids.ndim != 1:
+        raise GraphError(f"{what} must be one-dimensional, not of shape {ids.shape}")
+    if len(ids) == 0:
+        return narrowed(ids)
+    if ids.dtype.kind == "f":
+        refuse(ids != np.floor(ids), ids, f"not a whole number; {AS_NAMES}", what)
+        refuse(np.abs(ids) > MAX_VERTICES, ids, TOO_LARGE, what)
+        ids = ids.astype(np.int64)
+    if ids.dtype.kind not in "iu":
+        raise GraphError(f"{what} must be integers, not {ids.dtype}; {AS_NAMES}")
+    found = narrowed(ids)
+    if found.least < 0:
+        refuse(ids < 0, ids, f"negative; {AS_NAMES}", what)
+    if found.largest >= MAX_VERTICES:
+        refuse(ids >= MAX_VERTICES, ids, TOO_LARGE, what)
+    return found
+
+
+@kernel()
+def _narrow(t, threads, ids, values, least, most):
+    """Write a thread's ids in 32 bits; note the smallest and the largest."""
+    first = len(ids) * t // threads
+    low, high = np.int64(ids[first]), np.int64(ids[first])
+    for i in range(first, len(ids) * (t + 1) // threads):
+        low, high = min(low, np.int64(ids[i])), max(high, np.int64(ids[i]))
+        values[i] = np.uint32(ids[i])
+    least[t], most[t] = low, high
