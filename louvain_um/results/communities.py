@@ -327,9 +327,10 @@ class Communities:
 
         Parameters
         ----------
-        other : Communities, array of length n, dict, or list of sets
+        other : Communities, array of length n, dict, list of sets, or sparse matrix
             Labels in vertex order, any integers or strings; or as in `modularity`, matched by
-            name.
+            name. Where communities overlap, overlapping NMI and omega are measured instead; see
+            `louvain_um.results.comparison.compare`.
         """
         return compare(self, other)
 

@@ -1,8 +1,8 @@
-"""Agreement of two partitions of the same vertices: NMI, ARI, AMI."""
+"""Agreement of two partitions or covers of the same vertices: NMI, ARI, AMI, ONMI, omega."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from louvain_um.core.numbering import dense_uint32, number_by_size
 from louvain_um.errors import GraphError, warn
 from louvain_um.results.agreement import measures
+from louvain_um.results.covers import (
+    Cover,
+    cover_of,
+    omega_index,
+    one_each,
+    overlapping_nmi,
+    same_cover,
+)
 from louvain_um.results.given_labels import (
     FORMS,
-    OVERLAPPING,
     Given,
     indexed_communities,
     is_indexed,
@@ -33,7 +40,7 @@ class Labels:
     Parameters
     ----------
     vertices : array of length n
-        Names or ids; all different.
+        Names or ids; all different, unless communities overlap.
     communities : array of length n
         Any integers or strings.
     """
@@ -47,7 +54,11 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Agreement of partitions A and B on the vertices they share.
+    """Agreement of partitions or covers A and B on the vertices they share.
+
+    `nmi`, `ari` and `ami` are of partitions; `onmi_mgh`, `onmi_lfk` and `omega` of communities that
+    overlap in A or B. The others are NaN, and so are `ami` and `omega` where computing them would
+    take over 10 s.
 
     Parameters
     ----------
@@ -56,7 +67,13 @@ class Agreement:
     ari : float
         Rand index adjusted for chance.
     ami : float
-        Mutual information adjusted for chance; NaN where computing it would take over 10 s.
+        Mutual information adjusted for chance.
+    onmi_mgh : float
+        Overlapping NMI of McDaid, Greene and Hurley: by the larger entropy.
+    onmi_lfk : float
+        That of Lancichinetti, Fortunato and Kertész: each community by its entropy.
+    omega : float
+        Pairs of vertices together in as many communities of both, adjusted for chance.
     identical : bool
         Whether the partitions are the same up to the communities' labels.
     vertices : int
@@ -67,22 +84,33 @@ class Agreement:
         Vertices that only A, only B has; left out.
     """
 
-    nmi: float
-    ari: float
-    ami: float
+    nmi: float = math.nan
+    ari: float = math.nan
+    ami: float = math.nan
+    onmi_mgh: float = math.nan
+    onmi_lfk: float = math.nan
+    omega: float = math.nan
     identical: bool
     vertices: int
     communities: tuple[int, int]
     unmatched: tuple[int, int] = (0, 0)
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the measures that apply."""
+        overlap = not math.isnan(self.onmi_mgh)
+        return ("onmi_mgh", "onmi_lfk", "omega") if overlap else ("nmi", "ari", "ami")
+
 
 def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
-    """Compare two partitions.
+    """Compare two partitions, or communities that overlap.
 
     Parameters
     ----------
     a, b : Communities, Labels, dict of vertex and community, list of sets, or array
-        Or a result of igraph, leidenalg, cdlib, Infomap, NetworKit or graph-tool.
+        Or a result of igraph, leidenalg, cdlib, Infomap, NetworKit or graph-tool. Communities may
+        overlap: sets with common members, a dict of vertex and list of communities, or a matrix of
+        `Communities.memberships`, in which each entry but 0 is a membership.
         Two that name their vertices, as the index of a pandas Series does, are matched by name and
         compared on the vertices both have. A bare array is taken in vertex order and must have the
         other's length.
@@ -103,7 +131,11 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
 
     References
     ----------
-    Vinh, Epps, Bailey: Information theoretic measures for clusterings comparison, 2010.
+    Vinh, Epps, Bailey: Information theoretic measures for clusterings comparison, 2010. McDaid,
+    Greene, Hurley: Normalized mutual information to evaluate overlapping community finding
+    algorithms, 2011. Lancichinetti, Fortunato, Kertész: Detecting the overlapping and hierarchical
+    community structure in complex networks, 2009. Collins, Dent: Omega: a general formulation of
+    the Rand index of cluster recovery suitable for non-disjoint solutions, 1988.
 
     Examples
     --------
@@ -111,7 +143,15 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
     >>> agreement = compare([0, 0, 1, 1], [5, 5, 7, 7])
     >>> agreement.nmi, agreement.identical
     (1.0, True)
+    >>> agreement = compare([{0, 1, 2}, {2, 3, 4}], [{0, 1, 2}, {3, 4}])
+    >>> round(agreement.onmi_mgh, 3), round(agreement.omega, 3)
+    (0.716, 0.615)
     """
+    one, two = cover_of(a), cover_of(b)
+    if one is not None:
+        return _compare_covers(one, _with_one_each(b, one) if two is None else two)
+    if two is not None:
+        return _compare_covers(_with_one_each(a, two), two)
     a, b = plain_communities(a), plain_communities(b)
     a, b = _by_index(a, b), _by_index(b, a)
     (names_a, first), (names_b, second) = _named(a), _named(b)
@@ -139,6 +179,43 @@ def compare(a: Given | Labels, b: Given | Labels) -> Agreement:
         communities=(many, several),
         unmatched=unmatched,
     )
+
+
+def _compare_covers(one: Cover, two: Cover) -> Agreement:
+    """Compare covers; a partition among them is one whose communities share no vertex."""
+    sizes = one.matrix.shape[0], two.matrix.shape[0]
+    if one.names is None and two.names is None and sizes[0] != sizes[1]:
+        raise GraphError(f"communities of {sizes[0]} vertices against {sizes[1]}")
+    places = [np.arange(size) for size in sizes]
+    names = [
+        place if each.names is None else each.names
+        for each, place in zip((one, two), places, strict=True)
+    ]
+    at, to, unmatched = _matched(names[0], places[0], names[1], places[1])
+    first, second = one.rows(at), two.rows(to)
+    identical = same_cover(first, second)
+    mgh, lfk = (1.0, 1.0) if identical else overlapping_nmi(first, second)
+    return Agreement(
+        onmi_mgh=mgh,
+        onmi_lfk=lfk,
+        omega=1.0 if identical else omega_index(first, second),
+        identical=identical,
+        vertices=len(at),
+        communities=(first.shape[1], second.shape[1]),
+        unmatched=unmatched,
+    )
+
+
+def _with_one_each(given: Given | Labels, other: Cover) -> Cover:
+    """Return a partition as a cover, to compare with another one."""
+    partition = plain_communities(given)
+    if is_indexed(partition):
+        known = None if other.names is None else other.names.tolist()
+        partition = indexed_communities(partition, known)
+    names, labels = _named(partition)
+    if other.names is None and isinstance(partition, Partition):
+        names = None  # both are in vertex order
+    return Cover(names, one_each(_small_numbers(labels)[0]))
 
 
 def _small_numbers(labels: NDArray[Any]) -> tuple[NDArray[np.uint32], int]:
@@ -176,8 +253,6 @@ def _named(
         names = partition.names
         return (np.arange(partition.n_vertices) if names is None else names), partition.labels
     if (pairs := named_labels(partition, lists=False)) is not None:
-        if not isinstance(partition, Mapping) and len(set(pairs[0].tolist())) < len(pairs[0]):
-            raise GraphError(OVERLAPPING)
         return pairs
     labels = label_array(partition)
     if labels.ndim != 1:

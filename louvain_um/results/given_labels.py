@@ -231,9 +231,8 @@ def _values(column: Any) -> list[Any]:
 
 
 OVERLAPPING = (
-    "communities overlap: a vertex is in several; partitions are compared here, so assign each "
-    "vertex to one community, or compare with cdlib.evaluation.overlapping_normalized_mutual_"
-    "information_LFK"
+    "communities overlap: a vertex is in several; assign each to one, or compare them with "
+    "Communities.compare"
 )
 
 

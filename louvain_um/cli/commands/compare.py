@@ -35,17 +35,23 @@ def compare(
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
 ) -> None:
-    """Compare two partitions of the same vertices: NMI, ARI, AMI, sizes."""
+    """Compare two partitions of the same vertices: NMI, ARI, AMI, sizes.
+
+    A vertex that is listed several times is in several communities; those are compared by
+    overlapping NMI and omega.
+    """
     from louvain_um.formats.labels import read_labels
     from louvain_um.results.comparison import compare as agreement_of
 
     if a == b == "-":
         raise OptionError(remedy="only one of the two files can be standard input")
-    first, second = read_labels(a), read_labels(b)
+    first, second = (read_labels(path, overlapping=True) for path in (a, b))
     agreement = agreement_of(first, second)
     if json:
+        known = {"identical", "vertices", "communities", "unmatched", *agreement.measures}
+        measured = {name: value for name, value in asdict(agreement).items() if name in known}
         common.print_json(
-            {"schema": 1, "a": a, "b": b, **asdict(agreement)}
+            {"schema": 1, "a": a, "b": b, **measured}
             | {"sizes": [sizes(first).tolist(), sizes(second).tolist()]}
         )
     elif quiet:
@@ -72,6 +78,13 @@ def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Label
     for name, alone in zip(names, agreement.unmatched, strict=True):
         if alone:
             console.print(f"{alone:,} only in {name}, ignored", soft_wrap=True)
+    for name, labels in zip(names, both, strict=True):
+        if several := len(labels) - len(set(labels.vertices.tolist())):
+            memberships = count(several, "membership", "memberships")
+            console.print(
+                f"communities of {name} overlap: {memberships} beyond one for each vertex",
+                soft_wrap=True,
+            )
     show_measures(agreement)
     if agreement.identical:
         some = " on the vertices in both" if any(agreement.unmatched) else ""
@@ -81,11 +94,12 @@ def show(agreement: Agreement, names: tuple[str, str], both: tuple[Labels, Label
 
 
 def show_measures(agreement: Agreement) -> None:
-    """Print NMI, ARI and AMI."""
-    for measure in ("nmi", "ari", "ami"):
+    """Print NMI, ARI and AMI, or overlapping NMI and omega."""
+    names = {"omega": "omega", "onmi_mgh": "ONMI (MGH)", "onmi_lfk": "ONMI (LFK)"}
+    for measure in agreement.measures:
         value = getattr(agreement, measure)
         text = "not computed (would take over 10 s)" if math.isnan(value) else f"{value:.4f}"
-        echo(f"{measure.upper()}  {text}")
+        echo(f"{names.get(measure, measure.upper())}  {text}")
 
 
 def size_table(names: tuple[str, str], both: tuple[Labels, Labels]) -> Table:

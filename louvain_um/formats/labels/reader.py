@@ -43,7 +43,7 @@ def read_vertices(path: str | Path) -> list[int | str]:
     return [int(word) for word in words] if numbers else list(words)
 
 
-def read_labels(path: str | Path) -> Labels:
+def read_labels(path: str | Path, *, overlapping: bool = False) -> Labels:
     r"""Read the community of each vertex.
 
     Parameters
@@ -56,6 +56,8 @@ def read_labels(path: str | Path) -> Labels:
         and ``.tree`` files, the top modules. Of graphs in ``.gexf``, ``.graphml`` and ``.cyjs``,
         the attribute ``community`` of the vertices, as `write_graph` writes it for a result. Or a
         local folder that `detect_partitioned` wrote to.
+    overlapping : bool
+        Whether a vertex may be listed several times, once for each of its communities.
 
     Returns
     -------
@@ -106,7 +108,7 @@ def read_labels(path: str | Path) -> Labels:
             path,
         )
     names, counts = np.unique(labels.vertices, return_counts=True)
-    if len(names) < len(labels.vertices):
+    if not overlapping and len(names) < len(labels.vertices):
         raise GraphFormatError(
             f"vertex {names[counts > 1][0]} is listed more than once; keep one line per vertex",
             path,

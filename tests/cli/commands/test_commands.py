@@ -95,6 +95,20 @@ def test_compare(run, tmp_path):
     assert run("compare", a, b, "-q").out == "NMI  1.0000\nARI  1.0000\nAMI  1.0000\n"
 
 
+def test_compare_overlapping(run, tmp_path):
+    a, b = tmp_path / "a.csv", tmp_path / "b.csv"
+    a.write_text("vertex,community\nx,0\ny,0\ny,1\nz,1\n")
+    b.write_text("x 5\ny 5\nz 6\n")
+    done = run("compare", a, b)
+    assert "a.csv overlap: 1 membership beyond one" in done.out.replace("\n", " ")
+    values = run("compare", a, b, "--json").json
+    assert values["omega"] == pytest.approx(0.4)
+    assert "nmi" not in values
+    assert run("compare", a, a, "-q").out == (
+        "ONMI (MGH)  1.0000\nONMI (LFK)  1.0000\nomega  1.0000\n"
+    )
+
+
 @pytest.mark.parametrize("flip", [False, True])
 def test_compare_notices_ids_that_are_one_apart(run, tmp_path, flip):
     zero, one = tmp_path / "zero.csv", tmp_path / "one.csv"
