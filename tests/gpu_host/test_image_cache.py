@@ -4,6 +4,7 @@ import ctypes
 
 import pytest
 
+from louvain_um.cli.commands import warmup
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.runtime import compile_cache, device, nvrtc
 
@@ -43,6 +44,7 @@ def folder(tmp_path, monkeypatch):
         pytest.skip(error.reason)
     monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path / "cache"))
     (tmp_path / "one.cu").write_text('#include "two.cuh"\n__global__ void k() {}\n')
+    (tmp_path / "images").mkdir()
     (tmp_path / "two.cuh").write_text('#include "rules.cuh"\n')
     (tmp_path / "other.cuh").write_text("// a")
     return tmp_path
@@ -70,6 +72,19 @@ def test_what_was_compiled_once_is_read(folder, monkeypatch):
     first = compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder)
     monkeypatch.setattr(compile_cache, "build", None)
     assert compile_cache.cached_image("one", ["k"], compile_cache.target(75), folder) == first
+
+
+def test_images_that_come_with_the_package_are_not_compiled(folder, monkeypatch, tmp_path):
+    unit = "one", ["k"], compile_cache.target(75), folder
+    monkeypatch.setattr(compile_cache, "SHIPPED", tmp_path / "images")
+    assert compile_cache.known_image(*unit) is None
+    first = compile_cache.build(*unit)
+    warmup.write_image(tmp_path / "images", *unit)
+    monkeypatch.setenv("LOUVAIN_UM_CACHE", str(tmp_path / "another"))
+    monkeypatch.setattr(compile_cache, "build", None)
+    assert compile_cache.known_image(*unit) == first
+    compile_cache.shipped_file(*unit).write_bytes(b"damaged")
+    assert compile_cache.known_image(*unit) is None
 
 
 def test_the_cpu_is_always_there():

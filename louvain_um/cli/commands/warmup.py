@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -48,24 +48,42 @@ Architecture = Annotated[
     ),
 ]
 
+Into = Annotated[
+    Path | None,
+    typer.Option(
+        "--into",
+        metavar="FOLDER",
+        help="Only write the CUDA kernels of --architecture to a folder. A package that has them "
+        "as louvain_um/gpu/images compiles none.",
+        show_default=False,
+    ),
+]
+
 
 @with_exit_code
 def warmup(
-    architecture: Architecture = None, quiet: common.Quiet = False, verbose: common.Verbose = False
+    architecture: Architecture = None,
+    into: Into = None,
+    quiet: common.Quiet = False,
+    verbose: common.Verbose = False,
 ) -> None:
     """Compile all kernels now, on all cores, so that no later run has to."""
     from louvain_um.cli.progress import counted_steps
 
     if architecture is not None and not 50 <= architecture <= 150:
-        raise OptionError("--architecture is a compute capability without its point, such as 90")
+        raise OptionError(
+            remedy="--architecture is a compute capability without its point, such as 90"
+        )
+    if into is not None and architecture is None:
+        raise OptionError(remedy="--into needs --architecture, such as 90")
     since = time.perf_counter()
     with TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, text in FILES.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         work: list[Callable[[], object]] = [
-            partial(run, command.split(), folder) for command in COMMANDS
+            partial(run, command.split(), folder) for command in COMMANDS if into is None
         ]
-        jobs = [pool.submit(job) for job in work + images(architecture)]
+        jobs = [pool.submit(job) for job in work + images(architecture, into)]
         try:
             with counted_steps(quiet=quiet) as step:
                 step(0, len(jobs), "compiling")
@@ -88,7 +106,7 @@ def run(command: Sequence[str], folder: str) -> None:
         raise LouvainUmError(f"louvain-um {' '.join(command)} failed: {done.stderr.strip()}")
 
 
-def images(architecture: int | None) -> list[Callable[[], object]]:
+def images(architecture: int | None, into: Path | None) -> list[Callable[[], object]]:
     """Return what compiles each CUDA source with each of its types, for a device or none."""
     from louvain_um.gpu.runtime import compile_cache, device, kernel_list
 
@@ -99,8 +117,24 @@ def images(architecture: int | None) -> list[Callable[[], object]]:
         major, minor = device.capabilities()[chosen.index]
         architecture = 10 * major + minor
     target = compile_cache.target(architecture)
-    return [
-        partial(compile_cache.cached_image, source, kernel_list.together(source, types), target)
+    units = [
+        (source, kernel_list.together(source, types), target)
         for source in kernel_list.CATALOGUE
         for types in kernel_list.types_of(source)
     ]
+    if into is None:
+        return [partial(compile_cache.cached_image, *unit) for unit in units]
+    into.mkdir(parents=True, exist_ok=True)
+    return [partial(write_image, into, *unit) for unit in units]
+
+
+def write_image(into: Path, *unit: Any) -> None:
+    """Write the image of a unit to a folder, under the name by which the package finds it."""
+    from louvain_um.core.atomic_files import replacing
+    from louvain_um.gpu.runtime import compile_cache
+
+    file = into / compile_cache.shipped_file(*unit).name
+    if not file.exists():
+        image = compile_cache.cached_image(*unit)
+        with replacing(file) as path:
+            path.write_bytes(compile_cache.written(image))

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from louvain_um.events import Event, Observer, ignore
-from louvain_um.gpu.runtime import compile_cache, kernel_list
-from louvain_um.gpu.runtime.compile_cache import FOLDER, cached_image, image_file, target
+from louvain_um.gpu.runtime import kernel_list
+from louvain_um.gpu.runtime.compile_cache import FOLDER, cached_image, known_image, target
 from louvain_um.gpu.runtime.nvrtc import Image
 
 DEFAULT_SHARED: Final = 48 << 10
@@ -122,9 +122,9 @@ class Kernels:
     def images(
         self, wanted: list[tuple[str, tuple[str, ...]]], architecture: str, observer: Observer
     ) -> list[Image]:
-        """Return images of some units, compiling those that are not cached."""
+        """Return images of some units, compiling those that are not known."""
         jobs = [(source, names, architecture, self.folder) for source, names in wanted]
-        images = [compile_cache.load(image_file(*job)) for job in jobs]
+        images = [known_image(*job) for job in jobs]
         missing = [i for i, image in enumerate(images) if image is None]
         if missing:
             from concurrent.futures import ThreadPoolExecutor

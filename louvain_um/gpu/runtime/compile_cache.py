@@ -18,6 +18,9 @@ from louvain_um.gpu.runtime.nvrtc import Image, compile_source, compiler
 
 FOLDER: Final = Path(__file__).parents[1]
 
+SHIPPED: Final = FOLDER / "images"
+"""Images that come with the package, where it was built with any."""
+
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--generate-line-info")
 """No fused multiply-add: the rule rounds each operation on its own."""
 
@@ -76,13 +79,19 @@ def build(
 
 
 def digest(
-    source: str, expressions: Sequence[str], architecture: str, folder: Path, front: str = ""
+    source: str,
+    expressions: Sequence[str],
+    architecture: str,
+    folder: Path,
+    front: str = "",
+    *,
+    compiled_by: object = None,
 ) -> str:
-    """Return a name for what `build` would return."""
+    """Return a name for what `build` would return, by any compiler or by one."""
     files = sources(folder)
     name = f"{source}.cu"
     texts = {name: front + files[name], **dict(sorted(included(name, files).items()))}
-    parts = [source, texts, list(expressions), OPTIONS, architecture, compiler().version]
+    parts = [source, texts, list(expressions), OPTIONS, architecture, compiled_by]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]
 
 
@@ -94,8 +103,28 @@ def image_file(
     front: str = "",
 ) -> Path:
     """Return where an image is cached, whether or not it is there; parameters as of `build`."""
-    name = digest(source, expressions, architecture, folder, front)
+    by = compiler().version
+    name = digest(source, expressions, architecture, folder, front, compiled_by=by)
     return cache_folder() / f"{name}.image"
+
+
+def shipped_file(
+    source: str, expressions: Sequence[str], architecture: str, folder: Path = FOLDER
+) -> Path:
+    """Return where an image is that comes with the package, whether or not it is there."""
+    return SHIPPED / f"{digest(source, expressions, architecture, folder)}.image"
+
+
+def known_image(
+    source: str, expressions: Sequence[str], architecture: str, folder: Path = FOLDER
+) -> Image | None:
+    """Return an image that is cached or comes with the package; None if it must be compiled."""
+    cached = load(image_file(source, expressions, architecture, folder))
+    if cached is not None:
+        return cached
+    with suppress(OSError):
+        return parse(shipped_file(source, expressions, architecture, folder).read_bytes())
+    return None
 
 
 def cached_image(
@@ -128,16 +157,28 @@ def cache_folder() -> Path:
 
 def load(file: Path) -> Image | None:
     """Return a cached image, or None if there is none or the file is damaged or not private."""
+    with suppress(ValueError):
+        return parse(private_files.read(file) or b"")
+    return None
+
+
+def parse(data: bytes) -> Image | None:
+    """Return the image that a file holds, None if it is damaged."""
     with suppress(ValueError, KeyError, TypeError):
-        head, _, code = (private_files.read(file) or b"").partition(b"\n")
+        head, _, code = data.partition(b"\n")
         entry = json.loads(head)
         if entry["sha256"] == hashlib.sha256(code).hexdigest():
             return Image(code, entry["names"])
     return None
 
 
+def written(image: Image) -> bytes:
+    """Return an image as the contents of a file."""
+    entry = {"sha256": hashlib.sha256(image.code).hexdigest(), "names": dict(image.names)}
+    return json.dumps(entry).encode() + b"\n" + image.code
+
+
 def save(file: Path, image: Image) -> None:
     """Write an image for later processes; a full or read-only disk is no error."""
-    entry = {"sha256": hashlib.sha256(image.code).hexdigest(), "names": dict(image.names)}
     with suppress(OSError):
-        private_files.write(file, json.dumps(entry).encode() + b"\n" + image.code)
+        private_files.write(file, written(image))
