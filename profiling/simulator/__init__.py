@@ -9,6 +9,7 @@ from louvain_um.profiling.simulator.touches import Access, Touches, concatenate_
 from louvain_um.profiling.simulator.trace import (
     Allocate,
     Array,
+    Discard,
     Free,
     HostTouches,
     Launch,
@@ -23,6 +24,7 @@ __all__ = [
     "Access",
     "Allocate",
     "Array",
+    "Discard",
     "Driver",
     "Free",
     "HostTouches",

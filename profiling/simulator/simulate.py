@@ -19,7 +19,7 @@ from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.session.events import PHASES, Cause, EventTable, Kind, Source
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.access_counters import serve_notices
-from louvain_um.profiling.simulator.driver.eviction import allocate, free
+from louvain_um.profiling.simulator.driver.eviction import allocate, discard_pages, free
 from louvain_um.profiling.simulator.driver.launch import run, run_host
 from louvain_um.profiling.simulator.driver.migration import to_gpu, to_host
 from louvain_um.profiling.simulator.driver.options import Driver
@@ -31,6 +31,7 @@ from louvain_um.profiling.simulator.result import TERMS, Simulation
 from louvain_um.profiling.simulator.touches import Touches
 from louvain_um.profiling.simulator.trace import (
     Allocate,
+    Discard,
     Free,
     HostTouches,
     Launch,
@@ -244,6 +245,8 @@ class Replay:
             self._host(step)
         elif isinstance(step, Allocate | Free):
             self._lifetime(step)
+        elif isinstance(step, Discard):
+            discard_pages(self.state, *self._range(step))
         else:
             self._prefetch(step)
         self._drain()
@@ -342,14 +345,18 @@ class Replay:
 
     def _prefetch(self, step: Prefetch) -> None:
         spend(self.state, c.PREFETCH, self.machine.prefetch_call_seconds * 1e9)
-        array = self.trace.arrays[step.array]
-        pages = array.pages - step.first if step.pages is None else step.pages
-        first = int(self.layout.starts[step.array]) + step.first
+        first, end = self._range(step)
         if step.to == "gpu":
-            return self._to_gpu(first, first + pages)
-        for start in range(first, first + pages, _PREFETCH_STRETCH):
-            to_host(self.state, start, min(first + pages, start + _PREFETCH_STRETCH))
+            return self._to_gpu(first, end)
+        for start in range(first, end, _PREFETCH_STRETCH):
+            to_host(self.state, start, min(end, start + _PREFETCH_STRETCH))
             self._drain()
+
+    def _range(self, step: Prefetch | Discard) -> tuple[int, int]:
+        """Return where the pages of a step begin and end in the layout."""
+        pages = self.trace.arrays[step.array].pages - step.first
+        first = int(self.layout.starts[step.array]) + step.first
+        return first, first + (pages if step.pages is None else step.pages)
 
     def _to_gpu(self, first: int, end: int) -> None:
 

@@ -130,7 +130,16 @@ class Free:
     array: Index
 
 
-Step = Launch | HostTouches | Prefetch | Allocate | Free
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """What part of an array holds is not needed any more, as `cudaMemDiscard` says."""
+
+    array: Index
+    first: Count = 0
+    pages: Count | None = None
+
+
+Step = Launch | HostTouches | Prefetch | Discard | Allocate | Free
 Touching = Launch | HostTouches
 
 
@@ -139,7 +148,7 @@ def is_inside(step: Step, pages: NDArray[np.int64]) -> bool:
     if not isinstance(step, Touching):
         if step.array >= len(pages):
             return False
-        if not isinstance(step, Prefetch):
+        if not isinstance(step, Prefetch | Discard):
             return True
         behind = int(pages[step.array]) - step.first
         return behind > 0 and (step.pages is None or 0 < step.pages <= behind)
@@ -165,6 +174,7 @@ KINDS: Final[Mapping[str, type[Step]]] = {
     "launch": Launch,
     "host": HostTouches,
     "prefetch": Prefetch,
+    "discard": Discard,
     "allocate": Allocate,
     "free": Free,
 }
@@ -350,7 +360,7 @@ def _step(values: object, touches: Touches, start: int, where: str) -> Step:
 
 def _plain(step: Step) -> dict[str, Any]:
     """Return a step without its touches, as JSON takes it."""
-    if isinstance(step, Prefetch | Allocate | Free):
+    if isinstance(step, Prefetch | Discard | Allocate | Free):
         return {"step": type(step).__name__.lower(), **asdict(step)}
     if isinstance(step, HostTouches):
         return {"step": "host", "rows": len(step.touches)}

@@ -323,3 +323,19 @@ def discard(s, block):
     row[c.RESIDENT] = 0
     if row[c.CHARGED]:
         append(s.blocks, s.counters, block, c.DISCARDED)
+
+
+@from_python
+def discard_pages(s, first, end):
+    """Discard what managed pages hold: it is not copied; blocks without other pages go next."""
+    while first < end:
+        block = s.block_of[first]
+        row = s.blocks[block]
+        stop = min(end, row[c.FIRST] + row[c.PAGES])
+        if not row[c.ADVICE] & (c.DEVICE | c.PINNED | c.PEER):
+            for page in range(first, stop):
+                row[c.RESIDENT] -= 1 if s.pages[page] & c.ON_GPU else 0
+                s.pages[page] = 0
+            if row[c.RESIDENT] == 0:
+                discard(s, block)
+        first = stop

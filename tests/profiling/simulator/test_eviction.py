@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulator_cases import BLOCK, PAGES, array, run, scan, touch
+from simulator_cases import BLOCK, PAGES, Access, array, run, scan, touch
 
 from louvain_um.profiling.session.events import Kind
 from louvain_um.profiling.simulator import (
     Array,
+    Discard,
     Driver,
     HostTouches,
     Launch,
@@ -141,8 +142,13 @@ def programs(draw):
     )  # fmt: skip
     steps = []
     for _ in range(draw(st.integers(1, 6))):
-        kind = draw(st.sampled_from(["launch", "launch", "launch", "host", "gpu", "back"]))
+        kinds = ["launch", "launch", "launch", "host", "gpu", "back", "discard"]
+        kind = draw(st.sampled_from(kinds))
         number = draw(st.integers(0, len(items) - 1))
+        if kind == "discard":
+            first = draw(st.integers(0, sizes[number] - 1))
+            steps.append(Discard(array=number, first=first))
+            continue
         if kind in ("gpu", "back"):
             steps.append(Prefetch(array=number, to="gpu" if kind == "gpu" else "host"))
             continue
@@ -162,6 +168,25 @@ def programs(draw):
     driver = Driver(eviction=draw(st.sampled_from(EVICTIONS)), hold=draw(st.sampled_from(
         [(), (items[0].name,)])))  # fmt: skip
     return Trace(items, tuple(steps)), placements, room, driver
+
+
+@pytest.mark.parametrize(("pages", "kept"), [(None, 0), (3 * PAGES, 1), (3 * PAGES + 100, 1)])
+def test_what_is_discarded_is_not_copied(pages, kept):
+    items = [array(4, name="a", starts="nowhere"), array(4, name="b", starts="nowhere")]
+    steps = [
+        scan(items[0], way=Access.WRITE),
+        Discard(array=0, pages=pages),
+        scan(items[1], number=1, way=Access.WRITE),
+    ]
+    result = run(items, steps, capacity=4 * BLOCK)
+    assert result.peak_bytes == 4 * BLOCK
+    rest = 0 if pages is None else 4 * PAGES - pages
+    assert result.bytes_to_host == rest * 4096
+    assert result.total("evictions") == kept
+    assert run(items, steps[::2], capacity=4 * BLOCK).bytes_to_host == 4 * BLOCK
+    again = run(items, [*steps[:2], scan(items[0])], capacity=4 * BLOCK)
+    assert again.bytes_to_device == 0
+    assert again.total("evictions") == 0
 
 
 def test_a_small_block_evicts_its_pieces_with_those_of_others():
