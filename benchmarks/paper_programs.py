@@ -25,6 +25,7 @@ import random
 import statistics
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ from louvain_um.algorithms.by_name import FROM_A_SOURCE, run_algorithm, widest
 from louvain_um.algorithms.programs import WEIGHED, program_for
 from louvain_um.errors import MemoryBudgetError
 from louvain_um.events import Event
+from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy, register
+from louvain_um.placement.program import tune_blocking
 from louvain_um.profiling.sources.nvml import Nvml
 from louvain_um.profiling.sources.source import SessionClock, SourceUnavailableError
 
@@ -63,6 +66,12 @@ UNITS = (
     ("pagerank", "Unweighted, HostRows"), ("spmv", "Unweighted, RowView"),
     ("spmv", "Unweighted, HostRows"),
 )  # fmt: skip
+
+BLOCKED = ("bfs", "pagerank", "spmv")
+"""Programs whose kernels take rows in host or managed memory by pages."""
+
+KERNELS = ("run", "weigh", "iterate")
+"""Their phases."""
 
 LEAST_METERED = 1.9
 """Seconds of work below which no energy is reported."""
@@ -117,7 +126,9 @@ class Bench:
             how = {"tolerance": TOLERANCE} | how
         return run_algorithm(program, graph, source=source, device="cuda", **how)
 
-    def timed(self, program: str, policy: str, rate: int, **how: Any) -> tuple[float, Timer, Any]:
+    def timed(
+        self, program: str, policy: str | Policy, rate: int, **how: Any
+    ) -> tuple[float, Timer, Any]:
         """Return the seconds of a run, its phases, and its answer."""
         timer, graph = Timer(), self.graph_of(program)
         how |= {"memory": policy, "device_budget": f"{100 - rate}%" if rate else None}
@@ -280,6 +291,19 @@ def moved(name: str, graph: lu.Graph, program: str) -> Row:
     }  # fmt: skip
 
 
+def curve(bench: Bench, program: str, memory: str, most: int = 3) -> Row:
+    """Return the seconds of a program's kernels by pages per warp, and without blocking."""
+    policy = find_policy(memory)
+
+    def seconds(pages: int) -> float:
+        each = replace(policy, name=f"{memory}-{pages}", pages_per_warp=pages)
+        rounds = [bench.timed(program, each, 0)[1].seconds for _ in range(most)]
+        return min(sum(s for phase, s in r.items() if phase in KERNELS) for r in rounds)
+
+    found = tune_blocking(seconds)
+    return {"program": program, "policy": memory, "best": found.best, "seconds": found.seconds}
+
+
 def judged(record: Row) -> Row:
     """Return how `auto` compares with the best fixed policy of each point, and with `base`."""
     rows, points, gains, watts = record["results"], [], [], []
@@ -355,6 +379,7 @@ def main() -> None:
                         help="points whose energy is measured")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=2.0, help="of a metered point")
     parser.add_argument("--paged", action="store_true", help="measure demand paging, too")
+    parser.add_argument("--blocking", action="store_true", help="measure 1 to 10 pages per warp")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds after which to end")
     parser.add_argument("--longest", type=float, default=1.2, help="of predicted seconds to run")
     parser.add_argument("-o", "--output", type=Path)
@@ -404,6 +429,11 @@ def main() -> None:
             with Meter() as idle:
                 time.sleep(asked.seconds)
                 record["idle_watts"] = idle.joules and idle.joules / asked.seconds
+        if asked.blocking:
+            record["blocking"] = [
+                curve(bench, program, memory)
+                for program in BLOCKED for memory in ("base", "pinned") if left() > 10
+            ]  # fmt: skip
         if asked.paged:
             record["moved"] = [moved(asked.graph, bench.graph_of(p), p) for p in asked.programs]
         save()

@@ -52,7 +52,7 @@ MOST_CHARACTERS = 1 << 16
 MOST_NAME = 100
 """Characters of a name; files are not looked for by longer ones."""
 
-FIELDS = ("name", "about", "others", "arrays", "groups", "roles", *GROUPS)
+FIELDS = ("name", "about", "others", "pages_per_warp", "arrays", "groups", "roles", *GROUPS)
 
 
 def folders() -> list[Path]:
@@ -108,7 +108,9 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
     unknown = [name for name in values if name not in FIELDS]
     if unknown:
         raise OptionError(remedy=f"{unknown[0]!r} is none of {', '.join(FIELDS)}")
-    placing = (where for key, where in values.items() if key not in ("name", "about"))
+    placing = (
+        where for key, where in values.items() if key not in ("name", "about", "pages_per_warp")
+    )
     if all(where == {} for where in placing):
         raise OptionError(remedy=f"is empty; say where one of {', '.join(GROUPS)} lives, or others")
     name = values.get("name", stem)
@@ -122,6 +124,7 @@ def _policy(values: dict[str, Any], stem: str) -> Policy:
         roles=values.get("roles", {}),
         others=others,
         about=str(values.get("about", "")),
+        pages_per_warp=values.get("pages_per_warp"),
     )
 
 

@@ -118,6 +118,9 @@ class Policy:
         For groups of other programs that are not named.
     about : str
         One sentence for people.
+    pages_per_warp : int, optional
+        For other programs: pages of rows in host or managed memory that a warp takes at a time,
+        1 … 10; by default as many as the cost model says.
 
     Raises
     ------
@@ -139,12 +142,16 @@ class Policy:
     groups: Mapping[str, Placement] = field(default_factory=dict)
     roles: Mapping[str, Placement] = field(default_factory=dict)
     others: Placement = Placement("device")
+    pages_per_warp: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][\w-]*", self.name):
             raise OptionError(
                 "name", self.name, "of a policy must be a letter, then letters, digits, - and _"
             )
+        pages = self.pages_per_warp
+        if pages is not None and (type(pages) is not int or not 1 <= pages <= 10):
+            raise OptionError("pages_per_warp", pages, f"of policy {self.name} must lie in 1 … 10")
         for what in ("placements", "arrays", "groups", "roles"):
             if not isinstance(getattr(self, what), Mapping):
                 raise OptionError(remedy=f"policy {self.name}: {what} must be a mapping")

@@ -38,6 +38,8 @@ class ProgramPlan:
         Bytes of the device that were allowed.
     limit : int
         Usable bytes of the device: the budget, or less if the device has less.
+    blocking : int, optional
+        Pages per warp that the policy names.
     launches : int
         Of each kernel, since arrays that it takes by rows are on the device slice by slice:
         k = ⌊Σ bytes mapped to the device ÷ capacity⌋ + 1. `program` has slices of these arrays.
@@ -61,6 +63,7 @@ class ProgramPlan:
     policy: str
     budget: int | None
     limit: int
+    blocking: int | None = None
     launches: int = 1
     declared_bytes: int = 0
     measured: Mapping[str, float] = field(default_factory=dict)
@@ -159,13 +162,16 @@ class ProgramPlan:
         Returns
         -------
         int
-            0 if none of them is in host memory.
+            0 if none of them is in host memory, or comes from there on demand.
         """
         arrays = [array for array in self.program.arrays if array.name in names]
         if self.cost.machine.beyond != "host" or not any(
-            self.is_host_resident(array.name) for array in arrays
+            self.is_host_resident(array.name) or self.placements[array.name].kind == "managed"
+            for array in arrays
         ):
             return 0
+        if self.blocking is not None:
+            return self.blocking
         return blocking_factor(max(array.nbytes for array in arrays), self.cost.machine)
 
     def to_dict(self) -> dict[str, Any]:
@@ -287,9 +293,15 @@ def plan_program(
         refuse_beyond(program, placements, limit)
         cost = replace(cost, program=program)
     return ProgramPlan(
-        cost=cost, placements=placements, policy=policy.name, budget=allowed, limit=limit,
-        launches=rounds, declared_bytes=declared if rounds > 1 else 0,
-    )  # fmt: skip
+        cost=cost,
+        placements=placements,
+        policy=policy.name,
+        budget=allowed,
+        limit=limit,
+        blocking=policy.pages_per_warp,
+        launches=rounds,
+        declared_bytes=declared if rounds > 1 else 0,
+    )
 
 
 LEAST_SLICE: Final = 256

@@ -202,7 +202,9 @@ def policy_name(policy: str | Path | Policy) -> str:
 
 def _policy(policy: str | Path | Policy) -> dict[str, str]:
     parsed = find_policy(policy)
-    places = [*parsed.placements.items(), *parsed.arrays.items()]
+    places: list[tuple[str, object]] = [*parsed.placements.items(), *parsed.arrays.items()]
+    if parsed.pages_per_warp is not None:
+        places.append(("pages_per_warp", parsed.pages_per_warp))
     return {str(name): str(placement) for name, placement in places}
 
 

@@ -45,6 +45,7 @@ class DeviceRows:
     n_arcs: int
     total_weight: int
     pages: int = 0
+    on_demand: bool = False
     slices: tuple[Slice, ...] = ()
     bring: Callable[[Slice, tuple[str, ...]], int] | None = None
 
@@ -60,6 +61,10 @@ class DeviceRows:
                 targets=shifted(self.targets, arc), weights=shifted(self.weights, arc),
                 loops=from_row(self.loops, part.begin), bring=None,
             ), part.begin  # fmt: skip
+
+    def arrived(self) -> DeviceRows:
+        """Return the rows after a pass over all: what came on demand is on the device now."""
+        return replace(self, pages=0) if self.on_demand else self
 
     @classmethod
     def of(cls, graph: DeviceGraph) -> DeviceRows:

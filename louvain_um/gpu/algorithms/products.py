@@ -25,13 +25,15 @@ def pagerank(
 
     See `louvain_um.cpu.algorithms.pagerank`.
     """
-    n, types = rows.n_vertices, f"{rows.types}, {rows.kind}"
+    n = rows.n_vertices
     sums = space.control()[0][:2].view(np.int64)
     ranks = space.empty("ranks", n, np.int64)
     outs, shares, next_shares = (
         space.empty(name, n, np.float64) for name in ("row_weights", "shares", "next_shares")
     )
-    weigh, iterate = (Launch("pagerank", name, types) for name in ("weigh_rows", "iterate"))
+    weigh, iterate = (
+        Launch("pagerank", name, f"{rows.types}, {rows.kind}") for name in ("weigh_rows", "iterate")
+    )
     with space.phase("weigh"):
         for part, first in rows.parts("weights"):
             mine = (from_row(array, first) for array in (ranks, outs, shares))
@@ -47,6 +49,9 @@ def pagerank(
                     np.int64(base), from_row(outs, first), shares, from_row(next_shares, first),
                     from_row(ranks, first), sums,
                 )  # fmt: skip
+            if iteration == 0 and rows.on_demand:
+                rows = rows.arrived()
+                iterate = Launch("pagerank", "iterate", f"{rows.types}, {rows.kind}")
             shares, next_shares = next_shares, shares
             dangling, moved = sums.tolist()
             iterated(iteration, moved)

@@ -155,6 +155,11 @@ def placed(
             n_arcs=graph.n_arcs,
             total_weight=graph.total_weight,
             pages=plan.pages_per_warp("targets", "weights"),
+            on_demand=all(
+                plan.placements[name].kind == "managed"
+                for name in ("targets", "weights")
+                if name in arrays
+            ),
             slices=slices,
             bring=bring if slices else None,
         )

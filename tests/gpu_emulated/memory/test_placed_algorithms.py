@@ -19,6 +19,7 @@ from louvain_um.errors import MemoryBudgetError
 from louvain_um.generators import lfr, rmat
 from louvain_um.gpu.algorithms import products, structure, traversal
 from louvain_um.gpu.runtime import structs
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.program import launches_for
 
 pytestmark = pytest.mark.deep
@@ -137,6 +138,18 @@ def test_rows_in_host_memory_are_read_by_pages(on_gpu, memory, hosted):
         EmulatedLaunch.launched.clear()
         CALLS[name](GRAPHS["rmat"], device="cuda", memory=memory)
         assert set(EmulatedLaunch.launched) == {(kernel, hosted) for kernel in expected}
+
+
+def test_rows_that_come_on_demand_are_taken_by_pages_once(on_gpu):
+    policy = Policy(name="three", placements={"graph": "managed"}, pages_per_warp=3)
+    for memory in ("base", policy):
+        EmulatedLaunch.launched.clear()
+        CALLS["pagerank"](GRAPHS["rmat"], device="cuda", memory=memory)
+        assert EmulatedLaunch.launched == [
+            ("weigh_rows", True), ("iterate", True), ("iterate", False),
+        ]  # fmt: skip
+    program = program_for("bfs", GRAPHS["rmat"])
+    assert lu.plan(program, memory=policy, machine="h200").pages_per_warp("targets") == 3
 
 
 SLICED = {"bfs": "pull_level", "pagerank": "iterate", "spmv": "multiply"}

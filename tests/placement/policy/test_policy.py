@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from louvain_um.core.ledger import GROUPS
@@ -174,3 +176,12 @@ def test_a_file_that_says_nothing_is_no_policy(tmp_path, data, said):
     path.write_bytes(data)
     with pytest.raises(OptionError, match=said):
         find_policy(str(path))
+
+
+@pytest.mark.parametrize("pages", [0, 11, True, 2.0, "3"])
+def test_pages_per_warp_outside_the_papers_range_are_refused(tmp_path, pages):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'graph = "managed"\npages_per_warp = {json.dumps(pages)}\n')
+    for make in (lambda: Policy(name="mine", pages_per_warp=pages), lambda: find_policy(path)):
+        with pytest.raises(OptionError, match="pages_per_warp of policy mine must lie in 1 … 10"):
+            make()
