@@ -29,6 +29,9 @@ def sweep(
     device: str = "auto",
     method: Method = "louvain",
     seed: int = 0,
+    energy: bool = False,
+    ballast: int | str | None = None,
+    allow_driver_eviction: bool = False,
     folder: str | Path | None = None,
     force: bool = False,
 ) -> Sweep:
@@ -54,6 +57,12 @@ def sweep(
         `machine`. Programs of one's own are simulated.
     method : {"louvain", "leiden"}
     seed : int
+    energy : bool
+        Repeat each measured run for 2 s, to measure its joules, too.
+    ballast : int or str, optional
+        Device memory to occupy during measured runs, such as "100GiB".
+    allow_driver_eviction : bool
+        Continue where the ballast makes the driver evict, which can hang the GPU for all its users.
     folder : path, optional
         Keeps tables, report and recordings; an interrupted sweep continues there.
     force : bool
@@ -87,7 +96,10 @@ def sweep(
     if isinstance(graph, Program) and program is None:
         graph, program = None, graph
     subjects = _subjects(graph, program)
-    settings = _settings(subjects, policies, budgets, machine, device, method, seed)
+    settings = _settings(
+        subjects, policies, budgets, machine, device, method=method, seed=seed, energy=energy,
+        ballast=ballast, allow_driver_eviction=allow_driver_eviction,
+    )  # fmt: skip
     if folder is not None:
         return run(subjects, settings, folder, force=force)
     with TemporaryDirectory(prefix="louvain-um-") as temporary:
@@ -114,7 +126,7 @@ def _subjects(graph: Any, program: Program | str | None) -> list[Subject]:
 
 def _settings(
     subjects: Sequence[Subject], policies: Any, budgets: Any, machine: Any,
-    device: str, method: Method, seed: int,
+    device: str, **how: Any,
 ) -> Settings:  # fmt: skip
     from louvain_um.profiling.access.plans import peak_of
     from louvain_um.profiling.simulator import Driver
@@ -138,8 +150,7 @@ def _settings(
         rates=rates_of(sizes, None if own is None else peak_of(own())),
         gpus=gpus,
         device=measured,
-        method=method,
-        seed=seed,
+        **how,
         driver=Driver(eviction="program" if both else "driver"),
     )
 

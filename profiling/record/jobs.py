@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.algorithms.by_name import check_source
 from louvain_um.algorithms.programs import check_name
-from louvain_um.errors import OptionError
+from louvain_um.errors import DeviceUnavailableError, OptionError
 from louvain_um.events import Event, Observer
 from louvain_um.options import Options
 
@@ -92,7 +92,8 @@ class Algorithm:
             },
         }
         since = time.perf_counter()
-        with _on_cpu(program, observer) if chosen.kind == "cpu" else nullcontext():
+        on_gpu = chosen.kind == "cuda"
+        with held_ballast(program, asked) if on_gpu else _on_cpu(program, observer):
             run_algorithm(
                 self.name, graph, source=self.source, device=asked.device, memory=asked.memory,
                 device_budget=asked.device_budget, peer_memory=asked.peer_memory,
@@ -131,7 +132,32 @@ def job_of(program: str | None, source: Any, options: Options) -> Detection | Al
     return Algorithm(program, source, options)
 
 
-SHARED: Final = ("device", "memory", "device_budget", "peer_memory", "threads", "budget")
+def refuse_ballast(options: Options, chosen: Choice) -> None:
+    """Refuse ballast where there is no GPU."""
+    if options.ballast_bytes and chosen.kind == "cpu":
+        raise DeviceUnavailableError(f"ballast takes device memory: {chosen.reason}")
+
+
+def held_ballast(program: Program, options: Options) -> AbstractContextManager[object]:
+    """Hold a run's ballast, if it has any; refused where the driver would evict."""
+    from louvain_um.gpu.runtime.device import pick
+    from louvain_um.placement.layout import MANAGED
+    from louvain_um.placement.memory.guard import ballast
+    from louvain_um.planning import plan
+
+    if not options.ballast_bytes:
+        return nullcontext()
+    budget = options.budget.resolve(program.peak_bytes)
+    placed = plan(program, memory=options.memory, device_budget=budget).placements
+    managed = sum(a.held for a in program.arrays if placed[a.name].kind in MANAGED)
+    return ballast(
+        options.ballast_bytes, managed, pick(options.device).index,
+        allow_driver_eviction=options.allow_driver_eviction,
+    )  # fmt: skip
+
+
+SHARED: Final = ("device", "memory", "device_budget", "peer_memory", "threads", "budget", "ballast",
+          "allow_driver_eviction")  # fmt: skip
 """Options of every algorithm."""
 
 

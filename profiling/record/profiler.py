@@ -16,7 +16,7 @@ from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling.facade import Session
 from louvain_um.profiling.record.capture import Recording
-from louvain_um.profiling.record.jobs import job_of
+from louvain_um.profiling.record.jobs import job_of, refuse_ballast
 from louvain_um.profiling.session.events import MOST_EVENTS
 from louvain_um.profiling.session.storage import check_target
 from louvain_um.profiling.sources.source import (
@@ -45,6 +45,8 @@ def profile(
     force: bool = False,
     most_events: int = MOST_EVENTS,
     name: str | None = None,
+    ballast: int | str | None = None,
+    allow_driver_eviction: bool = False,
     **options: Unpack[OptionValues],
 ) -> Session:
     """Detect communities, or run another algorithm, and record what that did to memory.
@@ -80,6 +82,10 @@ def profile(
         session notes.
     name : str, optional
         Name of the graph in reports.
+    ballast : int or str, optional
+        Device memory to occupy during the run, such as "100GiB".
+    allow_driver_eviction : bool
+        Continue where the ballast makes the driver evict, which can hang the GPU for all its users.
 
     Returns
     -------
@@ -101,11 +107,14 @@ def profile(
     """
     from louvain_um.gpu.runtime.device import device_of, first_of, pick
 
-    asked = Options(method=method, **options)
+    asked = Options(
+        method=method, ballast=ballast, allow_driver_eviction=allow_driver_eviction, **options
+    )  # fmt: skip
     policy = find_policy(asked.memory)
     asked = replace(asked, device=device_of(graph, asked.device))
     job = job_of(program, source, asked)
     chosen = pick(first_of(asked.device))
+    refuse_ballast(asked, chosen)
     chosen_sources, missing = choose_sources(chosen, sources, tracer=tracer)
     graph = _loaded(graph, chosen)
     if chosen.kind == "cpu":
@@ -209,16 +218,18 @@ def check(
     tracer: bool = False,
     program: str | None = None,
     source: Any = None,
+    **smaller: Any,
 ) -> None:
     """Refuse at once what `profile` would refuse after the graph has been read."""
     from louvain_um.gpu.runtime.device import pick
 
     find_policy(memory)
-    options = Options(device=device, memory=memory)
+    options = Options(device=device, memory=memory, **smaller)
     job_of(program, source, options)
     chosen = pick(options.device)
     if tracer and chosen.kind == "cpu":
         raise OptionError(remedy=NO_TRACER)
+    refuse_ballast(options, chosen)
     check_target(save_to, force=force)
 
 

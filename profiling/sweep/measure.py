@@ -38,6 +38,8 @@ def options_for(policy: str | Path | Policy, rate: float, settings: Settings) ->
         device=settings.device or "cuda",
         memory=policy,
         device_budget=Budget(fraction=float(percent) / 100),
+        ballast=settings.ballast,
+        allow_driver_eviction=settings.allow_driver_eviction,
     )
 
 
@@ -93,15 +95,17 @@ def measure_program(
     """Return a row of results of another algorithm, as `measure` does for detection."""
     from louvain_um.algorithms.by_name import run_algorithm
     from louvain_um.algorithms.programs import program_for
+    from louvain_um.profiling.record.jobs import held_ballast
 
     options, timers = options_for(policy, rate, settings), [PhaseTimer() for _ in range(2)]
     program = program_for(name, graph)
 
     def run(observer: Any = None) -> None:
-        run_algorithm(
-            name, graph, device=options.device, memory=policy, observer=observer,
-            device_budget=options.device_budget,
-        )  # fmt: skip
+        with held_ballast(program, options):
+            run_algorithm(
+                name, graph, device=options.device, memory=policy, observer=observer,
+                device_budget=options.device_budget,
+            )  # fmt: skip
 
     try:
         for timer in timers:
@@ -219,6 +223,8 @@ def watched(
         device=options.device,
         memory=policy,
         device_budget=options.device_budget,
+        ballast=options.ballast,
+        allow_driver_eviction=options.allow_driver_eviction,
         sources=("uvm", "cupti"),
     )
     figures = session.summary()

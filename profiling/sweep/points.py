@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from louvain_um.errors import OptionError
-from louvain_um.options import Method, is_number
+from louvain_um.options import Method, Options, is_number
 from louvain_um.placement.machine.machine import Machine
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import Policy
@@ -111,6 +111,10 @@ class Settings:
         Of the simulated machines.
     energy : bool
         Whether measured points are repeated for 2 s to tell their energy.
+    ballast : int or str, optional
+        Device memory to occupy during measured runs.
+    allow_driver_eviction : bool
+        Whether they continue where the ballast makes the driver evict.
     """
 
     policies: tuple[str | Path | Policy, ...]
@@ -121,8 +125,21 @@ class Settings:
     seed: int = 0
     driver: Driver = field(default_factory=Driver)
     energy: bool = False
+    ballast: int | str | None = None
+    allow_driver_eviction: bool = False
 
     def __post_init__(self) -> None:
+        for option in ("energy", "ballast", "allow_driver_eviction"):
+            if getattr(self, option) and self.device is None:
+                raise OptionError(
+                    option, getattr(self, option), "omit {option}, or name the device cuda",
+                    problem=f"{option} needs runs on a GPU",
+                )  # fmt: skip
+        Options(
+            device=self.device or "auto",
+            ballast=self.ballast,
+            allow_driver_eviction=self.allow_driver_eviction,
+        )  # checks them
         if not self.gpus and self.device is None:
             raise OptionError(
                 remedy="a sweep needs a GPU: a device to measure on, or a machine profile"
@@ -153,6 +170,8 @@ def points(
             about.append(_policy(policy))
             if evidence == "measured" and settings.energy:
                 about.append("energy")
+            if evidence == "measured" and settings.ballast is not None:
+                about.append(f"ballast of {settings.ballast}")
             if evidence == "modelled":
                 about += [machines[gpu].to_dict(), asdict(settings.driver)]
                 if subject.record is None and settings.driver.eviction != "program":

@@ -122,25 +122,8 @@ def detect(
     memory: common.Memory = "auto",
     device_budget: common.Budget = None,
     peer_memory: common.Peer = None,
-    ballast: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Device memory to occupy during the run, such as 100GiB, to emulate a GPU that is "
-            "smaller for all programs on it.  [default: none]",
-            show_default=False,
-            rich_help_panel=common.GPU,
-        ),
-    ] = None,
-    allow_driver_eviction: Annotated[
-        bool,
-        typer.Option(
-            "--allow-driver-eviction",
-            help="Run even if --ballast makes the driver evict memory. "
-            "This can hang the GPU for all its users.",
-            rich_help_panel=common.GPU,
-        ),
-    ] = False,
+    ballast: common.Ballast = None,
+    allow_driver_eviction: common.AllowEviction = False,
     threads: common.Threads = None,
     cluster: Annotated[
         str | None,

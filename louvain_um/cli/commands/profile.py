@@ -57,6 +57,8 @@ def profile(
         ),
     ] = "base",
     device_budget: common.Budget = None,
+    ballast: common.Ballast = None,
+    allow_driver_eviction: common.AllowEviction = False,
     threads: common.Threads = None,
     tracer: Annotated[
         bool,
@@ -84,7 +86,10 @@ def profile(
 
     # Bad options raise here, before the graph is read.
     graphs.refuse_same(graph, output)
-    check(output, device=device, memory=memory, force=force, tracer=tracer, program=program)
+    check(
+        output, device=device, memory=memory, force=force, tracer=tracer, program=program,
+        ballast=ballast, allow_driver_eviction=allow_driver_eviction,
+    )  # fmt: skip
     check_source(program or "a detection of communities", start, "start")
     with progress_reporter(quiet=quiet) as reporter:
         from louvain_um.core.compiled import announced
@@ -104,6 +109,8 @@ def profile(
             device=device,
             memory=memory,
             device_budget=device_budget,
+            ballast=ballast,
+            allow_driver_eviction=allow_driver_eviction,
             threads=threads,
             sources=LIGHT if light else SOURCES,
             tracer=tracer,

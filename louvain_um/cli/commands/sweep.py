@@ -104,6 +104,8 @@ def sweep(
             help="Also measure joules: every point on a GPU is repeated for 2 s.",
         ),
     ] = False,
+    ballast: common.Ballast = None,
+    allow_driver_eviction: common.AllowEviction = False,
     seed: common.Seed = 0,
     json: common.Json = False,
     force: common.Force = False,
@@ -141,10 +143,8 @@ def sweep(
         refuse_given("--study", {"reading options": reading != DEFAULT_READING})
     settings = settings_for(
         policies, rates, device, machine, study, method.value, seed, eviction, device_budget,
-        energy=energy,
+        energy=energy, ballast=ballast, allow_driver_eviction=allow_driver_eviction,
     )  # fmt: skip
-    if energy and settings.device is None:
-        raise OptionError(remedy="--energy needs runs on a GPU; omit it, or pass --device cuda")
     # A bad folder raises before graphs are read.
     from louvain_um.profiling.access.recordings import recording_in
     from louvain_um.profiling.sweep.points import subject_of, subject_of_trace
@@ -208,7 +208,7 @@ def sweep(
 def settings_for(
     policies: str, rates: str | None, device: str, machine: str | None, study: str | None,
     method: Any, seed: int, eviction: Any = None, budgets: str | None = None, *,
-    energy: bool = False,
+    energy: bool = False, ballast: str | None = None, allow_driver_eviction: bool = False,
 ) -> Settings:  # fmt: skip
     """Return the settings of a sweep, checked."""
     from louvain_um.placement.machine.profiles import load_machine
@@ -240,5 +240,7 @@ def settings_for(
         method=method,
         seed=seed,
         energy=energy,
+        ballast=ballast,
+        allow_driver_eviction=allow_driver_eviction,
         driver=Driver(eviction=eviction or ("program" if measured and profiles else "driver")),
     )
