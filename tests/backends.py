@@ -123,7 +123,7 @@ BACKENDS: Final = {
     "threads": Backend(on_threads, examples=60, seeds=(0, 3), extended=True),
     "ranks": Backend(on_ranks, examples=20, seeds=(3,)),
     "emulated": Backend(emulated, few=True),
-    "emulated, every kind": Backend(emulated, marks=("deep",)),
+    "emulated, every kind": Backend(emulated, extended=True, marks=("deep",)),
     "emulated, little memory": Backend(emulated_with_little_memory, marks=("deep",)),
     "emulated devices": Backend(emulated_together, marks=("deep",)),
     "emulated ranks": Backend(emulated_ranks, marks=("deep",)),

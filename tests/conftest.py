@@ -31,3 +31,11 @@ def shared_data():
     if not SHARED_DATA.is_dir():
         pytest.skip("the folder of real graphs is not here")
     return SHARED_DATA.resolve()
+
+
+@pytest.fixture(scope="session")
+def emulated():
+    """Kernels compiled for the CPU; a test that needs them is skipped without a compiler."""
+    from tests.gpu_emulated.libraries import libraries
+
+    return libraries()

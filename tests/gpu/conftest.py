@@ -14,6 +14,8 @@ from louvain_um.gpu.runtime.device import capabilities, pick
 from louvain_um.gpu.runtime.kernel_list import together
 from tests.gpu_host.compiled_units import UNITS
 
+HERE: Final = Path(__file__).parent
+
 MANY: Final = 100
 """Tests of a run that needs nearly all kernels."""
 
@@ -42,8 +44,12 @@ def compile_once(target):
                 pass
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Put tests behind the others that wait for all other processes: none waits behind them."""
+    """Mark tests that take the fixture `gpu`; put those last that wait for all other processes."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and "gpu" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.gpu)
     items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
 
 
@@ -58,7 +64,7 @@ def turn(request):
 
 @pytest.fixture(scope="session")
 def probes(gpu):
-    return Kernels(Path(__file__).parent, lambda source, types: PROBES[source])
+    return Kernels(HERE, lambda source, types: PROBES[source])
 
 
 PROBES = {"rule_probe": ("probe_rule", "probe_score")}

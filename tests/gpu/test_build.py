@@ -1,3 +1,9 @@
+"""Graphs built on a device, or by emulated kernels: those that the host builds, bit for bit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.sparse import coo_array
@@ -5,47 +11,168 @@ from scipy.sparse import coo_array
 import louvain_um as lu
 from louvain_um import Graph, as_graph
 from louvain_um.gpu.building import edges, objects
-from louvain_um.gpu.building.build import Builder
+from louvain_um.gpu.building.build import Builder, Ends
+from louvain_um.gpu.building.edges import rows_by
 from louvain_um.gpu.dynamic.cuda import Cuda
 from louvain_um.gpu.graph import DeviceGraph
+from louvain_um.graph.build import rows_made_by
 from louvain_um.options import Options
-from tests.gpu_emulated.test_emulated_build import IDS, WEIGHTS
+from tests.gpu_emulated.emulated_device import Emulated
 
-pytestmark = pytest.mark.gpu
 RNG = np.random.default_rng(7)
+WEIGHTS: dict[str, Any] = {
+    "none": lambda m: None,
+    "ones": lambda m: np.ones(m, np.int64),
+    "bytes": lambda m: RNG.integers(0, 5, m).astype(np.uint8),
+    "large": lambda m: RNG.integers(0, 2**45, m),
+    "even": lambda m: RNG.integers(0, 2**30, m).astype(np.uint64) << np.uint64(25),
+    "real": lambda m: RNG.random(m),
+    "float32": lambda m: (RNG.random(m) * 8).astype(np.float32),
+    "whole": lambda m: RNG.integers(0, 9, m).astype(np.float64),
+    "mixed": lambda m: RNG.random(m) * 10.0 ** RNG.integers(-40, 9, m),
+    "zeros": lambda m: np.zeros(m),
+    "negative": lambda m: RNG.integers(-1, 5, m),
+    "nan": lambda m: np.where(RNG.random(m) < 0.1, np.nan, 1.0),
+}
+IDS = (np.uint32, np.int32, np.int64, np.uint64, np.uint8)
 
 
-def same(made, right):
-    here = made.to_host()
-    pairs = [(getattr(here, a), getattr(right, a)) for a in ("offsets", "targets", "loops")]
-    if here.weights is None or right.weights is None:
-        alike = here.weights is right.weights
-    else:
-        alike = here.weights.dtype == right.weights.dtype
-        pairs.append((here.weights, right.weights))
-    about = (here.scale, here.notes) == (right.scale, right.notes)
-    return alike and about and all(np.array_equal(a, b) for a, b in pairs)
+@dataclass(frozen=True)
+class There:
+    """A device to build graphs on: how arrays come and go, and sizes of graphs for it."""
+
+    device: Any
+    put: Callable[[Any], Any]
+    get: Callable[[Any], Any]
+    sizes: tuple[tuple[int, int], ...]
+    ranges: tuple[int, int]
+
+
+@pytest.fixture(params=["emulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def there(request):
+    if request.param == "emulated":
+        device = Emulated(request.getfixturevalue("emulated"), 2)
+        sizes = ((1, 30), (13, 40), (39, 90), (25, 0))
+        return There(device, np.asarray, np.asarray, sizes, (7, 1 << 20))
+    request.getfixturevalue("gpu")
+    import cupy
+
+    sizes = ((50, 200), (3000, 200_000), (1, 1000), (200_000, 1_500_000))
+    return There(Cuda(), cupy.asarray, cupy.asnumpy, sizes, (1 << 14, 1 << 25))
+
+
+def differences(there, made, right):
+    """Return which parts of a graph on the device differ from the host's."""
+    if made is None:
+        return ["nothing made"]
+    loops = right.loops if right.has_loops else None
+    pairs = {
+        "offsets": (made.offsets, right.offsets),
+        "targets": (made.targets, right.targets),
+        "weights": (made.weights, right.weights),
+        "loops": (made.loops, loops),
+    }
+    found = [name for name, (a, b) in pairs.items() if not alike(there, a, b)]
+    about = ((made.scale, right.scale), (made.notes, right.notes))
+    return found + [f"{a} for {b}" for a, b in about if a != b]
+
+
+def alike(there, made, right):
+    """Compare arrays; 64-bit integers have no sign on the device."""
+    if made is None or right is None:
+        return made is right
+    if right.dtype == np.int64 and made.dtype == np.uint64:
+        right = right.view(np.uint64)
+    return made.dtype == right.dtype and np.array_equal(there.get(made), right)
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
-@pytest.mark.parametrize("size", [(50, 200), (3000, 200_000), (1, 1000), (200_000, 1_500_000)])
-def test_edges_on_the_device_make_the_graph_of_the_host(gpu, kind, size):
-    import cupy
-
-    n, m = size
-    for number, duplicates in enumerate((None, "once", "sum")):
-        u, v = (RNG.integers(0, n, m).astype(IDS[number]) for _ in range(2))
-        u[: m // 10] = u[0]  # a hub
+def test_edges_make_the_graph_of_the_host(there, kind):
+    for number in range(12):
+        n, m = there.sizes[number % 4]
+        ids = IDS[number % (5 if n < 256 else 4)]
+        u, v = (RNG.integers(0, n, m).astype(ids) for _ in range(2))
+        u[: m // 10] = u[:1]  # a hub
         weights = WEIGHTS[kind](m)
-        there = [None if a is None else cupy.asarray(a) for a in (u, v, weights)]
-        builder = Builder(Cuda(), 1 << (14 + 11 * (number % 2)))
-        made = builder.from_edges(*there, duplicates=duplicates)
+        options = {
+            "duplicates": (None, "once", "sum")[number % 3],
+            "n_vertices": None if number % 4 < 2 else n + 3,
+        }
+        builder = Builder(there.device, there.ranges[number % 2])
+        given = [None if a is None else there.put(a) for a in (u, v, weights)]
+        made = builder.from_edges(*given, **options)
         try:
-            right = Graph.from_edges(u, v, weights, duplicates=duplicates)
+            right = Graph.from_edges(u, v, weights, **options)
         except ValueError:
             assert made is None
             continue
-        assert same(made, right)
+        assert differences(there, made, right) == [], options
+
+
+class Copies:
+    sent = fetched = staticmethod(np.copy)
+
+
+@pytest.mark.parametrize("kind", ["none", "ones", "bytes", "large", "whole"])
+def test_rows_of_edges_in_host_memory_are_those_of_the_host(emulated, kind):
+    builder = Builder(Emulated(emulated, 2), 1 << 6)
+
+    def compress(u, v, weights, n, *, summing, threads):
+        return rows_by(builder, Copies, Ends(u, v, weights), n, summing=summing)
+
+    for number in range(6):
+        n, m = int(RNG.integers(1, 40)), int(RNG.integers(0, 90))
+        u, v = (RNG.integers(0, n, m) for _ in range(2))
+        options = {"duplicates": (None, "once", "sum")[number % 3], "n_vertices": n + number % 2}
+        weights = WEIGHTS[kind](m)
+        right = Graph.from_edges(u, v, weights, **options)
+        with rows_made_by(compress):
+            made = Graph.from_edges(u, v, weights, **options)
+        for name in ("offsets", "targets", "weights", "loops"):
+            mine, other = getattr(made, name), getattr(right, name)
+            assert (mine is None) == (other is None)
+            assert mine is None or (mine.dtype == other.dtype and np.array_equal(mine, other))
+        assert (made.scale, made.notes) == (right.scale, right.notes)
+
+
+def test_what_is_no_graph_is_left_to_the_host(there):
+    builder = Builder(there.device)
+    for u, v in (
+        ([0, -1], [1, 1]), ([0, 2**33], [1, 1]), ([0.5, 1.0], [1, 1]), ([0, 1], [1]),
+        ([[0]], [[1]]), ([True], [False]),
+    ):  # fmt: skip
+        assert builder.from_edges(there.put(u), there.put(v)) is None
+    ends = there.put([0, 5]), there.put([1, 1])
+    assert builder.from_edges(*ends, n_vertices=3) is None
+
+
+@pytest.mark.parametrize("kind", ["ones", "bytes", "large", "even", "real", "float32"])
+def test_rows_of_a_matrix_make_the_graph_of_the_host(there, kind):
+    builder = Builder(there.device)
+    made_there = 0
+    for number in range(8):
+        n, m = (max(2, size) for size in there.sizes[number % 4])
+        u, v = RNG.integers(0, n, m), RNG.integers(0, n, m)
+        if number % 4:
+            u, v = u[u != v], v[u != v]
+        values = WEIGHTS[kind](len(u))
+        values = np.maximum(values, 1e-30 if values.dtype.kind == "f" else 1)
+        matrix = coo_array((values, (u, v)), (n, n))
+        matrix = matrix.tocsr() if number == 5 else (matrix + matrix.T).tocsr()
+        made = builder.from_rows(*map(there.put, (matrix.indptr, matrix.indices, matrix.data)))
+        if made is not None:
+            made_there += 1
+            assert differences(there, made, as_graph(matrix)) == []
+    assert made_there >= 3
+
+
+def test_edges_may_come_in_pieces(there):
+    u, v = (RNG.integers(0, 30, 200).astype(np.uint32) for _ in range(2))
+    pieces = [Ends(*(there.put(x[i : i + 64]) for x in (u, v))) for i in range(0, 200, 64)]
+    made = Builder(there.device, 50).rows(lambda: pieces, 30, weighted=False, summing=False)
+    right = Graph.from_edges(u, v, n_vertices=30)
+    assert made.offsets.tolist() == right.offsets.tolist()
+    assert made.targets.tolist() == right.targets.tolist()
 
 
 @pytest.mark.parametrize("kind", ["none", "bytes", "large", "real"])
@@ -71,20 +198,17 @@ def test_a_run_on_the_device_makes_the_rows_of_the_host(gpu, kind, monkeypatch):
     assert made[-1] is None
 
 
-@pytest.mark.parametrize("kind", ["ones", "bytes", "large", "real", "float32"])
+@pytest.mark.parametrize("kind", ["ones", "float32"])
 def test_matrices_on_the_device_give_the_labels_of_the_host(gpu, kind):
     import cupyx
 
     n, m = 5000, 60_000
     u, v = RNG.integers(0, n, m), RNG.integers(0, n, m)
     u, v = u[u != v], v[u != v]
-    values = np.maximum(WEIGHTS[kind](len(u)), 1e-3 if kind in ("real", "float32") else 1)
-    matrix = coo_array((values, (u, v)), (n, n)).tocsr()
+    matrix = coo_array((np.maximum(WEIGHTS[kind](len(u)), 1e-3), (u, v)), (n, n)).tocsr()
     matrix = (matrix + matrix.T).tocsr().astype(np.float64)
     there = cupyx.scipy.sparse.csr_matrix(matrix)
-    made = objects.built_there(there)
-    assert made is not None
-    assert same(made, as_graph(matrix))
+    assert objects.built_there(there) is not None
     here, far = lu.louvain(matrix, device="cpu"), lu.louvain(there, device=str(gpu))
     assert np.array_equal(here.labels, far.labels)
 

@@ -27,14 +27,12 @@ def same(graph, method, **options):
     return gpu
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["karate.mtx", "cond-mat-2005.npz", "email-Enron.txt.gz"])
 def test_labels_of_real_graphs(gpu, shared_data, name, method):
     same(read_graph(shared_data / name), method)
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 def test_many_hubs_in_small_batches(gpu, method, monkeypatch):
     rng = np.random.default_rng(0)
@@ -45,7 +43,6 @@ def test_many_hubs_in_small_batches(gpu, method, monkeypatch):
     same(graph, method)
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("objective", ["cpm", "directed", "bipartite", "signed"])
 def test_objectives_with_arrays_in_host_memory(gpu, method, objective):
@@ -54,7 +51,6 @@ def test_objectives_with_arrays_in_host_memory(gpu, method, objective):
     same(graph, method, objective=objective, resolution=resolution, memory="zero_copy")
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weights", ["none", "uniform"])
 def test_constraints_of_larger_graphs(gpu, method, weights):
@@ -66,13 +62,11 @@ def test_constraints_of_larger_graphs(gpu, method, weights):
     same(graph, method, objective="cpm", resolution=0.05, initial=initial, max_size=40)
 
 
-@pytest.mark.gpu
 def test_large_levels_with_other_objectives_take_more_than_one_launch(gpu):
     same(lfr(1 << 17).graph, "leiden", objective="cpm", resolution=0.01)
     same(of_kind("signed", 16), "louvain", objective="signed")
 
 
-@pytest.mark.gpu
 def test_a_graph_on_the_device_takes_other_objectives(gpu):
     graph = lfr(1 << 12).graph
     found = api.leiden(DeviceGraph.from_host(graph), objective="cpm", resolution=0.02)
@@ -81,7 +75,6 @@ def test_a_graph_on_the_device_takes_other_objectives(gpu):
     assert found.modularity == here.modularity
 
 
-@pytest.mark.gpu
 @pytest.mark.alone
 def test_peak_memory_is_reported_and_given_back(gpu):
     import cupy
@@ -95,7 +88,6 @@ def test_peak_memory_is_reported_and_given_back(gpu):
     assert result.memory["graph"] >= graph.targets.nbytes
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("weights", ["none", "uniform"])
 def test_a_graph_on_the_device_gives_the_same_labels(gpu, weights):
     plain = lfr(1 << 12, max_degree=400, weights=weights).graph
@@ -107,7 +99,6 @@ def test_a_graph_on_the_device_gives_the_same_labels(gpu, weights):
         assert np.array_equal(labels, api.louvain(there, device="cpu").labels)
 
 
-@pytest.mark.gpu
 def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu):
     graph = lfr(1 << 13, max_degree=400).graph
     with pytest.raises(MemoryBudgetError, match=r"needs .* MiB .*largest: .*targets\.0"):
@@ -115,7 +106,6 @@ def test_a_budget_too_small_is_refused_by_name_and_leaves_the_device_usable(gpu)
     assert api.louvain(graph, device="cuda").n_communities > 1
 
 
-@pytest.mark.gpu
 def test_the_current_device_is_restored(gpu):
     import cupy
 
@@ -158,8 +148,6 @@ GRAPHS = {
 }
 
 
-@pytest.mark.gpu
-@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_labels_with_packed_targets(gpu, name, method):
@@ -177,8 +165,6 @@ def test_labels_with_packed_targets(gpu, name, method):
     assert used
 
 
-@pytest.mark.gpu
-@pytest.mark.usefixtures("gpu")
 def test_rows_are_sorted_by_length_or_keep_their_order(gpu):
     for reach, n in ((20, 60_000), (20, 1 << 24), (1, (1 << 24) + 1)):
         # Numbers of vertices take up to four bytes, packed ones but where the ring closes one.
@@ -194,8 +180,6 @@ def test_rows_are_sorted_by_length_or_keep_their_order(gpu):
         assert found.modularity > 0.9
 
 
-@pytest.mark.gpu
-@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("wide", [False, True])
 def test_weights_take_16_bits_up_to_the_largest(gpu, wide):
     for largest, packs in ((65_535, True), (65_536, False)):

@@ -28,6 +28,7 @@ libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, cty
 
 LIBRARIES = {"move": "moving", "refine": "moving", "ranks": "ranks", "relabel": "relabelling"}
 PLAIN_TYPES = ("", "Unweighted, u32", "u32, u32", "u32, u64", "u64, u64")
+WIDE_TYPES = ("Unweighted, u64", "Extended")
 BLOCKS = 2
 ROOM = 1 << 33
 
@@ -54,22 +55,30 @@ class Hidden(Mappings):
                 map_at(at, self.size, ANONYMOUS, -1)
 
 
+class Pointer:
+    """A place in memory of the host, with what the engine uses of CuPy's pointers."""
+
+    def __init__(self, ptr):
+        self.ptr = ptr
+
+    def __sub__(self, nbytes):
+        return Pointer(self.ptr - nbytes)
+
+    def memset_async(self, value, nbytes):
+        cuda_calls.cupy_runtime().end_copies(0)
+        ctypes.memset(self.ptr, value, nbytes)
+
+    def copy_from_device_async(self, source, nbytes):
+        cuda_calls.cupy_runtime().end_copies(0)
+        ctypes.memmove(self.ptr, source.ptr, nbytes)
+
+
 class HostArray(np.ndarray):
     """An array of the host with what the engine uses of CuPy's."""
 
     @property
     def data(self):
-        own = np.ndarray.__getattribute__(self, "ctypes").data
-
-        def memset(value, nbytes):
-            cuda_calls.cupy_runtime().end_copies(0)
-            ctypes.memset(own, value, nbytes)
-
-        def copy(source, nbytes):
-            cuda_calls.cupy_runtime().end_copies(0)
-            ctypes.memmove(own, source.ptr, nbytes)
-
-        return SimpleNamespace(ptr=own, memset_async=memset, copy_from_device_async=copy)
+        return Pointer(np.ndarray.__getattribute__(self, "ctypes").data)
 
     def get(self):
         return np.array(self)
@@ -96,6 +105,7 @@ class EmulatedKernels:
     def get(self, source, kernel, types="", observer=None):
         name = expression(kernel, types)
         which = "any" if types in PLAIN_TYPES else "packed"
+        which = "extended" if types.endswith(WIDE_TYPES) else which
         library = self.emulated[f"{which}_{LIBRARIES.get(source, 'aggregating')}"]
 
         def launch(grid, block, args, shared=0):
@@ -293,6 +303,7 @@ def cupy_of(runtime):
         get_elapsed_time=lambda begin, end: 1.0,
     )
     cupy.subtract = np.subtract
+    cupy.ndarray = lambda shape, dtype, at: view(at.ptr, *shape, dtype, None)
     cupy.zeros = lambda *given: np.zeros(*given).view(HostArray)
     cupy.asarray = lambda values: np.array(values).view(HostArray)
     return cupy

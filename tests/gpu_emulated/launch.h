@@ -37,6 +37,12 @@ Launch launch_of(void (*kernel)(P...)) {
       {#kernel "<Weights16, u64>", launch_of(kernel<Weights16, u64>)}, \
       {#kernel "<Weights8Targets24, u32>", launch_of(kernel<Weights8Targets24, u32>)}, \
       {#kernel "<Weights8Targets24, u64>", launch_of(kernel<Weights8Targets24, u64>)}
+// By the extended rule, and on unweighted inputs whose sums take 64 bits.
+#define EXTENDED(kernel)                                                                 \
+  {#kernel "<Unweighted, u64, Extended>", launch_of(kernel<Unweighted, u64, Extended>)}, \
+      {#kernel "<u32, u64, Extended>", launch_of(kernel<u32, u64, Extended>)},           \
+      {#kernel "<u64, u64, Extended>", launch_of(kernel<u64, u64, Extended>)}
+#define WIDE(kernel) {#kernel "<Unweighted, u64>", launch_of(kernel<Unweighted, u64>)}
 
 static const std::map<std::string, Launch>& kernels();
 

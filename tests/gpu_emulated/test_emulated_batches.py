@@ -4,18 +4,14 @@ import signal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from louvain_um import DynamicGraph, Tracker
 from louvain_um.dynamic.batches import device_batch
 from louvain_um.dynamic.declared import DynamicSize, declare
 from louvain_um.dynamic.stores import DEVICE_STORES
 from louvain_um.dynamic.stores.rows import LEAST_FREE
-from louvain_um.errors import GraphError, LouvainUmError, MemoryBudgetError, OptionError
+from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.gpu.dynamic.batch_arrays import COUNTS, LONG_ROW
-from tests.dynamic.model import Model, follow
-from tests.dynamic.test_batches import REFUSED
 from tests.dynamic.test_stores import few_hubs
 from tests.gpu_emulated.emulated_device import Emulated, on_device
 
@@ -27,17 +23,6 @@ OURO = tuple(name for name in DEVICE_STORES if name.startswith("ouro-"))
 @pytest.fixture(scope="module")
 def library(emulated):
     return emulated
-
-
-@pytest.mark.parametrize("store", DEVICE_STORES)
-@pytest.mark.parametrize("weighted", [False, True])
-@settings(max_examples=20, deadline=None)
-@given(data=st.data(), blocks=st.sampled_from([1, 3]))
-def test_a_device_store_holds_what_a_dict_does(library, store, weighted, data, blocks):
-    model = Model(data.draw(st.integers(1, 24)), weighted)
-    g = DynamicGraph(model.n, weighted=weighted)
-    on_device(g, Emulated(library, blocks), store)
-    follow(data, g, model)
 
 
 @pytest.mark.parametrize("store", DEVICE_STORES)
@@ -62,45 +47,6 @@ def test_plans_are_what_stores_hold(library, store, weighted):
         assert held.row_bytes <= size.store_bytes[1]
 
 
-@pytest.mark.parametrize("store", DEVICE_STORES)
-def test_hubs_large_batches_and_budgets(library, store, monkeypatch):
-    monkeypatch.setattr(device_batch, "MOST_SORTED_HERE", 10_000)  # others sort larger ones
-    rng = np.random.default_rng(3)
-    n = 2500
-    host = DynamicGraph(n, weighted=True)
-    g = DynamicGraph(n, weighted=True)
-    on_device(g, Emulated(library, 3), store)
-    window = []
-    for count in (9000, 40, 3000, 60, 200, 12_000, 30, 90):
-        u, v = rng.integers(0, n, count), (n * rng.random(count) ** 4).astype(np.int64)
-        gone = window.pop() if window else None
-        window.append((u, v))
-        for graph in (host, g):
-            graph.apply(insert=(u, v), delete=gone)
-        g.check()
-        assert g.digest() == host.digest()
-        assert g._store.traverse() == host._store.traverse()
-    assert np.array_equal(g.has_edges(u, v), host.has_edges(u, v))
-    rows, whole = g.device_view(), host.snapshot()
-    assert rows.begins.flags.c_contiguous  # as kernels read them
-    assert rows.ends.flags.c_contiguous
-    for vertex in range(n):
-        row = rows.targets[rows.begins[vertex] : rows.ends[vertex]]
-        first, last = whole.offsets[vertex : vertex + 2]
-        assert np.array_equal(row, whole.targets[first:last])
-    small = DynamicGraph(n, weighted=True)
-    # The smallest heap takes 1 MiB, and as much for its weights; a page of a chain takes 128 bytes.
-    room, count = (2 << 20, 9000) if store in OURO else (40_000, 90)
-    on_device(small, Emulated(library, 1), store, budget=17 * n + room)
-    with pytest.raises(MemoryBudgetError):  # noqa: PT012
-        for _ in range(40):
-            before = small.digest()
-            small.apply(insert=(rng.integers(0, n, count), rng.integers(0, n, count)))
-    assert small.digest() == before
-    assert small.epoch > 0
-    small.check()
-
-
 @pytest.mark.parametrize("n", [3, 700, 256, 70_000])
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_large_batches_with_loops_and_repeated_edges(library, n, blocks, monkeypatch):
@@ -116,6 +62,13 @@ def test_large_batches_with_loops_and_repeated_edges(library, n, blocks, monkeyp
             graph.apply(delete=(u[::2], v[::2]))
         g.check()
         assert g.digest() == host.digest()
+    rows, whole = g.device_view(), host.snapshot()
+    assert rows.begins.flags.c_contiguous  # as kernels read them
+    assert rows.ends.flags.c_contiguous
+    for vertex in range(min(n, 700)):
+        row = rows.targets[rows.begins[vertex] : rows.ends[vertex]]
+        first, last = whole.offsets[vertex : vertex + 2]
+        assert np.array_equal(row, whole.targets[first:last])
 
 
 @pytest.mark.parametrize("store", ["rows", "ouro-va-c"])
@@ -307,40 +260,6 @@ def test_holes_take_the_room_that_they_take_on_the_host(library, store, weighted
     g.check()
     host.compact()
     assert (g.digest(), g._store.held_blocks) == (host.digest(), host._store.held_blocks)
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_is_what_the_host_refuses(library, case):
-    batch, _ = REFUSED[case]
-    told = []
-    for device in (None, Emulated(library, 2)):
-        g = DynamicGraph(6, weighted=case != "decrease without")
-        g.apply(insert=([0, 1, 2, 4], [1, 2, 0, 4]))
-        if device:
-            on_device(g, device, "rows")
-        before = g.digest()
-        with pytest.raises(LouvainUmError) as error:
-            g.apply(**batch)
-        assert (g.digest(), g.epoch) == (before, 1)
-        told.append(str(error.value))
-    assert told[0] == told[1]
-
-
-def test_columns_of_any_type_and_removed_vertices(library):
-    g = DynamicGraph(40, weighted=True, scale=4.0)
-    on_device(g, Emulated(library, 1), "rows")
-    ends = np.array([1, 2, 3]), np.array([2, 3, 4])
-    for i, dtype in enumerate((np.uint8, np.int16, np.uint32, np.int32, np.uint64, np.int64)):
-        u, v = (end.astype(dtype) + dtype(i) for end in ends)
-        for w in (np.ones(3, np.float32), np.array([True] * 3), np.ones(3, np.float16), None):
-            g.apply(insert=(u, v) if w is None else (u, v, w))
-    g.check()
-    assert g.weights_of([1, 8], [2, 9]).tolist() == [4 + 1 + 4 + 4, 4 + 1 + 4 + 4]
-    g.remove_vertices([3])
-    with pytest.raises(GraphError, match="3, which was removed"):
-        g.apply(insert=([0], [3]))
-    assert g.add_vertices(1, reuse=True).tolist() == [3]
-    assert len(g.apply(insert=([0], [3]))) == 1
 
 
 @pytest.mark.parametrize("count", [1, 31, 1024, 5000, 9217])

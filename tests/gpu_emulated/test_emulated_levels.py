@@ -16,50 +16,41 @@ from louvain_um.dynamic.tracking import host_steps
 from louvain_um.dynamic.tracking.tracker import Tracker
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
-from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.memory import coarse_bytes, coarse_memory, shape
+from louvain_um.gpu.memory import shape
 from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from tests.dynamic.random_batches import merging
 from tests.gpu_emulated.emulated_engine import HostArray, emulated_devices
+from tests.gpu_emulated.memory.less_memory import set_limits
 
 pytestmark = pytest.mark.deep
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_levels_of_few_arcs_take_one_launch_however_many_vertices_have_none(
-    monkeypatch, emulated, method
+    monkeypatch, detected, method
 ):
     graph = rmat(12, edge_factor=4, seed=3).graph
-    small = replace(preparation.LIMITS, small=1 << 10)
+    small = set_limits(monkeypatch, small=1 << 10)
     isolated = np.count_nonzero(np.diff(graph.offsets) == 0)
     assert isolated > small.small
-    for module in (preparation, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", small)
     options = Options(method=method, seed=3, device="cuda:0")
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-    assert np.array_equal(found.labels, one.labels)
-    assert found.modularity == one.modularity
-    assert not run.memory.overflowed
-    few = [level.arcs <= small.small < level.vertices for level in found.levels]
+    there = detected(graph, options)
+    assert not there.run.memory.overflowed
+    few = [level.arcs <= small.small < level.vertices for level in there.found.levels]
     assert any(few)
-    launched = [kernel for _, kernel in kernels.launched]
-    assert launched.count("aggregate_small") >= sum(few)
-    assert launched.count("number_labels") >= len(few) - sum(few) > 0
+    assert there.launched.count("aggregate_small") >= sum(few)
+    assert there.launched.count("number_labels") >= len(few) - sum(few) > 0
 
 
-def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, emulated):
+def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, detected):
     graph = rmat(12, edge_factor=4, seed=3).graph
-    small = replace(preparation.LIMITS, small=1 << 10)
-    for module in (preparation, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", small)
+    small = set_limits(monkeypatch, small=1 << 10)
     monkeypatch.setattr(shape.Shape, "reaggregates", True)
     for name in ("REAGGREGATE_ABOVE", "REAGGREGATE_LATER"):
         monkeypatch.setattr(reaggregate, name, 0)
@@ -71,30 +62,23 @@ def test_a_level_that_is_made_from_the_input_is_not_launched_ahead(monkeypatch, 
 
     monkeypatch.setattr(reaggregate, "from_input", watching)
     options = Options(method="leiden", seed=3, device="cuda:0")
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-    assert np.array_equal(found.labels, one.labels)
+    detected(graph, options)
     assert min(made) <= small.small
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_small_levels_are_launched_without_waiting_for_what_moved(monkeypatch, emulated, method):
+def test_small_levels_are_launched_without_waiting_for_what_moved(detected, method):
     graph = rmat(8, seed=3).graph
     options = Options(method=method, seed=3, device="cuda:0")
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    with emulated_devices(monkeypatch, emulated, 1) as kernels, GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        assert set(run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
-    assert np.array_equal(found.labels, one.labels)
-    launched = [kernel for _, kernel in kernels.launched]
+    there = detected(graph, options)
+    assert set(there.run.memory.live) == {"offsets.0", "targets.0", "degrees.0", "labels"}
     steps = ["move", "aggregate_small"]
     if method == "leiden":
         steps = ["move", "refine", "aggregate_small", "relabel_communities"]
-    begins = [at for at, kernel in enumerate(launched) if kernel == "move"]
+    begins = [at for at, kernel in enumerate(there.launched) if kernel == "move"]
     # The last level of a cycle, too, of which nothing comes.
-    assert len(begins) > len(found.levels)
-    assert all(launched[at : at + len(steps)] == steps for at in begins)
+    assert len(begins) > len(there.found.levels)
+    assert all(there.launched[at : at + len(steps)] == steps for at in begins)
 
 
 @pytest.mark.parametrize("early", [1 << 22, 600])
@@ -106,8 +90,7 @@ def test_larger_levels_are_begun_without_waiting_for_what_moved(
     graph = stencil((50, 50)).graph
     options = Options(method=method, seed=3, device="cuda:0")
     one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    for module in (preparation, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=1, early=early))
+    set_limits(monkeypatch, small=1, early=early)
     begun, wanted, real = list[list[str]](), list[bool](), GpuEngine.use_move_time
 
     def going(run, level):
@@ -172,8 +155,7 @@ def test_a_renewal_takes_components_of_a_level_that_keeps_most_arcs(monkeypatch,
 @pytest.mark.parametrize("small", [1 << 19, 1])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_a_renewal_goes_on_although_no_single_vertex_moves(monkeypatch, emulated, method, small):
-    for module in (preparation, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=small))
+    set_limits(monkeypatch, small=small)
     # Four cliques in halves, and no vertex is to move.
     ends = [(u + a, v + a) for a in range(0, 40, 10) for u in range(10) for v in range(u)]
     graph = Graph.from_edges(*np.array([*ends, (0, 10), (20, 30)]).T)
@@ -192,8 +174,7 @@ def test_a_renewal_goes_on_although_no_single_vertex_moves(monkeypatch, emulated
 @pytest.mark.parametrize("small", [1 << 19, 256, 1])
 def test_renewals_that_join_whole_communities_find_those_of_the_cpu(monkeypatch, emulated, small):
     """Also where the next level has been made of parts before it was known that they stay."""
-    for module in (preparation, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", replace(preparation.LIMITS, small=small))
+    set_limits(monkeypatch, small=small)
     starts = list[tuple[Graph, Any, Any]]()
     real = host_steps.run_cycle
 

@@ -3,22 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from louvain_um.core.hierarchy import detect
-from louvain_um.cpu.engine import CpuEngine
 from louvain_um.errors import OptionError
 from louvain_um.events import ignore
 from louvain_um.generators import lfr
 from louvain_um.gpu import preparation
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.memory import array_specs, coarse_bytes, coarse_memory, level_room, shape
+from louvain_um.gpu.memory import array_specs, coarse_bytes, level_room
 from louvain_um.options import Options
 from louvain_um.placement.migration import pages
 from louvain_um.placement.model import cost
 from louvain_um.placement.policy import auto
 from tests.gpu_emulated.emulated_engine import emulated_devices
+from tests.gpu_emulated.memory.less_memory import set_limits
 
 pytestmark = pytest.mark.deep
 
@@ -26,35 +24,30 @@ pytestmark = pytest.mark.deep
 @pytest.mark.parametrize("way", ["small", "still", "in pages"])
 @pytest.mark.parametrize(("method", "budget"), [("louvain", "40%"), ("leiden", "40%")])
 def test_what_does_not_fit_lies_on_the_peer(
-    monkeypatch, emulated, method, budget,
+    monkeypatch, detected, method, budget,
     way,
 ):  # fmt: skip
     graph = lfr(2500, max_degree=300, min_community=50, max_community=300, seed=3).graph
     plain = Options(method=method, seed=3)
-    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
     if way != "small":  # larger graphs might be in pages
         for module in (pages, auto):
             monkeypatch.setattr(module, "LEAST_PAGE", 16 << 10)
         for module in (array_specs, coarse_bytes, level_room):
             monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
-        small = replace(preparation.LIMITS, small=1 << 10)
-        for module in (preparation, coarse_bytes, coarse_memory, shape):
-            monkeypatch.setattr(module, "LIMITS", small)
+        set_limits(monkeypatch, small=1 << 10)
     if way == "in pages":  # as for a link that arcs wait for
         monkeypatch.setattr(cost, "WAITING", 0)
     if way == "still":
         monkeypatch.setattr(auto, "LEAST_PAGES", 1 << 30)
-    with emulated_devices(monkeypatch, emulated, 2) as kernels, GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        plan, taken = run.plan, kernels.runtime.taken
-        made = {place for kind, place, _ in kernels.runtime.created if kind == 1}
-    assert np.array_equal(found.labels, one.labels)
-    assert found.provenance["peer_memory"] == "cuda:1"
+    there = detected(graph, options, devices=2)
+    plan, taken = there.run.plan, there.runtime.taken
+    made = {place for kind, place, _ in there.runtime.created if kind == 1}
+    assert there.found.provenance["peer_memory"] == "cuda:1"
     assert plan.in_pages == (way == "in pages")
     if plan.in_pages:
         assert made == {0, 1}
-        of_host = [nbytes for kind, _, nbytes in kernels.runtime.created if kind != 1]
+        of_host = [nbytes for kind, _, nbytes in there.runtime.created if kind != 1]
         assert len(of_host) == 1  # the driver is asked whether it maps such pages
     else:
         assert {spec.placement.kind for spec in plan.layout} <= {"device", "split", "peer"}

@@ -1,4 +1,7 @@
-"""Graphs that change on a device: stores, budgets, trackers, and the allocator."""
+"""Changing graphs on a device, or on emulated blocks: stores, budgets, trackers, allocator."""
+
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,85 +12,168 @@ import louvain_um as lu
 from louvain_um import DynamicGraph
 from louvain_um.analysis.store_comparison import Comparison, compare_stores
 from louvain_um.dynamic import scenarios
+from louvain_um.dynamic.batches import device_batch
 from louvain_um.dynamic.ouroboros import VARIANTS, Ouroboros
 from louvain_um.dynamic.stores import DEVICE_STORES
-from louvain_um.errors import DeviceUnavailableError, GraphError, MemoryBudgetError, OptionError
+from louvain_um.errors import (
+    DeviceUnavailableError,
+    GraphError,
+    LouvainUmError,
+    MemoryBudgetError,
+    OptionError,
+)
 from louvain_um.generators import rmat
 from tests.dynamic.model import Model, follow
+from tests.dynamic.test_batches import REFUSED
+from tests.gpu_emulated.emulated_device import Emulated, on_device
 
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+
+@dataclass(frozen=True)
+class Place:
+    """Where graphs change: on a device, or, with libraries of kernels, on emulated blocks."""
+
+    n: int
+    counts: tuple[int, ...]
+    """Of vertices, and of the edges of batches."""
+    libraries: Any = None
+    blocks: int = 3
+
+    def graph(self, given, store="rows", budget=None, **options):
+        if self.libraries is None:
+            memory = "auto" if budget is None else "device"
+            return DynamicGraph(
+                given, store=store, device="cuda", device_budget=budget, memory=memory, **options
+            )
+        graph = DynamicGraph(given, **options)
+        on_device(graph, Emulated(self.libraries, self.blocks), store, budget=budget)
+        return graph
+
+    def put(self, array):
+        if self.libraries is not None:
+            return array
+        import cupy
+
+        return cupy.asarray(array)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("emulated", marks=pytest.mark.deep),
+        pytest.param("gpu", marks=pytest.mark.gpu),
+    ]
+)
+def place(request, monkeypatch):
+    if request.param == "gpu":
+        request.getfixturevalue("gpu")
+        return Place(4096, (20_000, 50, 3000, 1, 900, 200_000, 70, 10))
+    monkeypatch.setattr(device_batch, "MOST_SORTED_HERE", 10_000)  # others sort larger ones
+    libraries = request.getfixturevalue("emulated")
+    return Place(2500, (9000, 50, 3000, 1, 900, 12_000, 70, 10), libraries)
 
 
 @pytest.mark.parametrize("store", DEVICE_STORES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_digests_and_labels_are_those_of_the_host(store, weighted):
-    import cupy
+def test_a_device_store_holds_what_a_dict_does(place, store, weighted):
+    @settings(max_examples=10 if place.libraries is None else 20, deadline=None)
+    @given(data=st.data(), blocks=st.sampled_from([1, 3]))
+    def check(data, blocks):
+        model = Model(data.draw(st.integers(1, 24)), weighted)
+        graph = replace(place, blocks=blocks).graph(model.n, store, weighted=weighted)
+        follow(data, graph, model)
 
-    base = rmat(12, edge_factor=8, seed=2).graph
+    check()
+
+
+@pytest.mark.parametrize("store", DEVICE_STORES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_contents_and_labels_are_those_of_the_host(place, store, weighted):
+    n, rng, window = place.n, np.random.default_rng(5), []
+    base = lu.Graph.from_edges(*rng.integers(0, n, (2, 4 * n)), n_vertices=n)
     host = DynamicGraph(base, weighted=weighted or None)
-    there = DynamicGraph(base, weighted=weighted or None, store=store, device="cuda")
-    rng = np.random.default_rng(5)
-    window = []
-    for count in (20_000, 50, 3000, 1, 900, 200_000, 70, 10):
-        u, v = rng.integers(0, 4096, count), (4096 * rng.random(count) ** 3).astype(np.int64)
+    there = place.graph(base, store, weighted=weighted or None)
+    for count in place.counts:
+        u, v = rng.integers(0, n, count), (n * rng.random(count) ** 4).astype(np.int64)
         w = (rng.integers(1, 2**33 if count == 70 else 99, count),) if weighted else ()
         gone = window.pop() if window else None
         window.append((u, v))
         once = "once" if count == 900 else None
         one = host.apply(insert=(u, v, *w), delete=gone, duplicates=once)
-        device = [cupy.asarray(array) for array in (u, v, *w)]
-        two = there.apply(insert=tuple(device), delete=gone, duplicates=once)
+        given = tuple(map(place.put, (u, v, *w)))
+        two = there.apply(insert=given, delete=gone, duplicates=once)
         assert repr(one) == repr(two)
+        two = two.to_host()
         for name in ("u", "v", "before", "after"):
-            assert np.array_equal(getattr(one, name), cupy.asnumpy(getattr(two, name))), name
+            assert np.array_equal(getattr(one, name), getattr(two, name)), name
         there.check()
         assert there.digest() == host.digest()
-    ids = rng.integers(0, 4096, 30)
-    host.remove_vertices(ids)
-    there.remove_vertices(ids)
-    host.add_vertices(5)
-    there.add_vertices(5)
+        assert there._store.traverse() == host._store.traverse()
+    assert np.array_equal(there.has_edges(u, v), host.has_edges(u, v))
+    assert np.array_equal(there.host_snapshot().targets, host.snapshot().targets)
+    ids = rng.integers(0, n, 30)
+    for graph in (host, there):
+        graph.remove_vertices(ids)
+        graph.add_vertices(5)
     there.check()
     assert there.digest() == host.digest()
-    expected = lu.louvain(host.snapshot(), device="cpu").labels
-    for result in (lu.louvain(there, device="cuda"), lu.louvain(host, device="cuda")):
-        assert np.array_equal(result.labels, expected)
-    there.compact()
-    assert np.array_equal(lu.leiden(there).labels, lu.leiden(host, device="cpu").labels)
+    if place.libraries is None:
+        expected = lu.louvain(host.snapshot(), device="cpu").labels
+        for result in (lu.louvain(there, device="cuda"), lu.louvain(host, device="cuda")):
+            assert np.array_equal(result.labels, expected)
+        there.compact()
+        assert np.array_equal(lu.leiden(there).labels, lu.leiden(host, device="cpu").labels)
 
 
 @pytest.mark.parametrize("store", DEVICE_STORES)
-@pytest.mark.parametrize("weighted", [False, True])
-@settings(max_examples=10, deadline=None)
-@given(data=st.data())
-def test_a_device_store_holds_what_a_dict_does(store, weighted, data):
-    model = Model(data.draw(st.integers(1, 24)), weighted)
-    follow(data, DynamicGraph(model.n, weighted=weighted, store=store, device="cuda"), model)
+def test_a_batch_past_the_budget_changes_nothing(place, store):
+    n, rng = 2500, np.random.default_rng(3)
+    # The smallest heap takes 1 MiB, and as much for its weights; a page of a chain takes 128 bytes.
+    room, count = (2 << 20, 9000) if store.startswith("ouro-") else (40_000, 90)
+    small = replace(place, blocks=1).graph(n, store, 17 * n + room, weighted=True)
+    with pytest.raises(MemoryBudgetError):  # noqa: PT012
+        for _ in range(40):
+            before = small.digest(), small.epoch
+            small.apply(insert=(rng.integers(0, n, count), rng.integers(0, n, count)))
+    assert (small.digest(), small.epoch) == before
+    assert small.epoch > 0
+    small.check()
 
 
-def test_refused_batches_change_nothing():
-    g = DynamicGraph(
-        50, weighted=True, device="cuda", device_budget=50 * 40 + 4000, memory="device"
-    )
-    g.apply(insert=([0, 1], [1, 2], [3, 4]))
-    before = g.digest()
-    for batch in (
-        {"insert": ([0], [50])},
-        {"decrease": ([0], [1], [9])},
-        {"insert": ([0], [1], [2.0**53])},
-        {"delete": ([5], [6]), "missing": "raise"},
-    ):
-        with pytest.raises(GraphError):
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_is_what_the_host_refuses(place, case):
+    batch, _ = REFUSED[case]
+    weighted, told = case != "decrease without", []
+    for g in (DynamicGraph(6, weighted=weighted), place.graph(6, weighted=weighted)):
+        g.apply(insert=([0, 1, 2, 4], [1, 2, 0, 4]))
+        before = g.digest()
+        with pytest.raises(LouvainUmError) as error:
             g.apply(**batch)
-    u, v = np.triu_indices(50, 1)
-    with pytest.raises(MemoryBudgetError):
-        g.apply(insert=(u, v))
-    assert (g.digest(), g.epoch) == (before, 1)
+        assert (g.digest(), g.epoch) == (before, 1)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+def test_columns_of_any_type_and_removed_vertices(place):
+    g = place.graph(40, weighted=True, scale=4.0)
+    ends = np.array([1, 2, 3]), np.array([2, 3, 4])
+    for i, dtype in enumerate((np.uint8, np.int16, np.uint32, np.int32, np.uint64, np.int64)):
+        u, v = (end.astype(dtype) + dtype(i) for end in ends)
+        for w in (np.ones(3, np.float32), np.array([True] * 3), np.ones(3, np.float16), None):
+            g.apply(insert=(u, v) if w is None else (u, v, w))
+    g.check()
+    assert g.weights_of([1, 8], [2, 9]).tolist() == [4 + 1 + 4 + 4, 4 + 1 + 4 + 4]
+    g.remove_vertices([3])
+    with pytest.raises(GraphError, match="3, which was removed"):
+        g.apply(insert=([0], [3]))
+    assert g.add_vertices(1, reuse=True).tolist() == [3]
+    assert len(g.apply(insert=([0], [3]))) == 1
+
+
+def test_a_store_that_no_device_has_is_refused(gpu):
     with pytest.raises(OptionError, match="rows"):
         DynamicGraph(3, store="bal", device="cuda")
 
 
-def test_scenarios_end_alike():
+def test_scenarios_end_alike(gpu):
     scenario = scenarios.planted(2000, change="merge", batch=40, steps=30, seed=4)
     graphs = [DynamicGraph(scenario.initial, device=device) for device in ("cpu", "cuda")]
     for step in scenario.steps():
@@ -96,7 +182,7 @@ def test_scenarios_end_alike():
     assert graphs[0].digest() == graphs[1].digest()
 
 
-def test_stores_are_compared_on_a_device(tmp_path):
+def test_stores_are_compared_on_a_device(gpu, tmp_path):
     base = rmat(10, edge_factor=8, seed=3).graph
     found = [
         compare_stores(
@@ -111,7 +197,7 @@ def test_stores_are_compared_on_a_device(tmp_path):
         assert there["insert_ms"] > 0
 
 
-def test_another_current_device_is_refused():
+def test_another_current_device_is_refused(gpu):
     import cupy
 
     count, current = cupy.cuda.runtime.getDeviceCount(), cupy.cuda.runtime.getDevice()
@@ -130,7 +216,7 @@ def test_another_current_device_is_refused():
 
 @pytest.mark.parametrize("budget", [None, "14MiB"])
 @pytest.mark.parametrize("store", [name for name in DEVICE_STORES if name.startswith("ouro-")])
-def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(store, budget):
+def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(gpu, store, budget):
     n = 200_000
     rng = np.random.default_rng(2)
     g = DynamicGraph(n, store=store, device="cuda", device_budget=budget, memory="device")
@@ -157,7 +243,7 @@ def test_a_batch_for_which_a_heap_lacks_pages_is_whole_or_refused(store, budget)
 
 @pytest.mark.parametrize("store", ["rows", "csr"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(store, weighted):
+def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(gpu, store, weighted):
     n, room = 20_000, 8 << 20
     host = DynamicGraph(n, weighted=weighted)
     options = {"weighted": weighted, "store": store, "device": "cuda"}
@@ -188,7 +274,7 @@ def test_a_pool_grows_where_it_lies_and_past_its_budget_on_the_host(store, weigh
     assert there.memory.host_bytes == 0
 
 
-def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line():
+def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line(gpu):
     import cupy
 
     g = DynamicGraph(1000, device="cuda")
@@ -211,7 +297,7 @@ def test_a_batch_for_which_the_device_lacks_memory_is_told_in_a_line():
 
 @pytest.mark.parametrize("connected", ["renewal", "always"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_tracker_follows_a_graph_on_a_device(weighted, connected):
+def test_a_tracker_follows_a_graph_on_a_device(gpu, weighted, connected):
     base = rmat(12, edge_factor=8, seed=3).graph
     kind = {"weighted": weighted or None}
     graphs = DynamicGraph(base, **kind), DynamicGraph(base, device="cuda", **kind)
@@ -239,7 +325,7 @@ def test_a_tracker_follows_a_graph_on_a_device(weighted, connected):
         assert frames[0][column].equals(frames[1][column]), column
 
 
-def test_a_tracker_keeps_to_a_budget():
+def test_a_tracker_keeps_to_a_budget(gpu):
     ends = np.arange(1000), np.arange(1000, 2000)
     base = lu.Graph.from_edges(*ends, n_vertices=200_000)
     held = DynamicGraph(base, device="cuda").memory.total_bytes
@@ -272,7 +358,7 @@ extern "C" __global__ void trade(HEAP heap, unsigned n, const unsigned* bytes, u
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_kernels_of_ones_own_allocate_and_free(variant):
+def test_kernels_of_ones_own_allocate_and_free(gpu, variant):
     import cupy
 
     heap = Ouroboros(64 << 20, variant)
@@ -287,7 +373,7 @@ def test_kernels_of_ones_own_allocate_and_free(variant):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_pieces_are_apart_and_memory_runs_out(variant):
+def test_pieces_are_apart_and_memory_runs_out(gpu, variant):
     import cupy
 
     heap = Ouroboros(1 << 20, variant)
@@ -301,7 +387,7 @@ def test_pieces_are_apart_and_memory_runs_out(variant):
         assert heap.statistics().used_bytes == 0
 
 
-def test_a_heap_for_which_there_is_no_room_is_refused():
+def test_a_heap_for_which_there_is_no_room_is_refused(gpu):
     import cupy
 
     heap = Ouroboros(1 << 20)

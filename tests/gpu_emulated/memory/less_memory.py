@@ -2,9 +2,6 @@
 
 from dataclasses import replace
 
-from louvain_um.core.hierarchy import detect
-from louvain_um.cpu.engine import CpuEngine
-from louvain_um.events import ignore
 from louvain_um.generators import lfr, stencil
 from louvain_um.gpu import preparation
 from louvain_um.gpu.aggregate import limits
@@ -38,17 +35,23 @@ def as_if_larger(monkeypatch):
     for module in (array_specs, coarse_bytes, level_room):
         monkeypatch.setattr(module, "SMALL", 1 << 10, raising=False)
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, small=1 << 10))
-    small = replace(preparation.LIMITS, small=1 << 10)
-    for module in (preparation, coarse_bytes, coarse_memory, shape):
-        monkeypatch.setattr(module, "LIMITS", small)
+    set_limits(monkeypatch, small=1 << 10)
     monkeypatch.setattr(packed, "OFFSETS_SHARE", 1 << 40)
     monkeypatch.setattr(arguments, "QUEUE_BLOCK", 1 << 8)
     monkeypatch.setattr(arguments, "MOST_QUEUED", 1 << 7)
 
 
-def squeezed(monkeypatch, graph, method, budget):
-    """Return what the CPU finds, and options of a device that lacks memory for the graph."""
-    plain = Options(method=method, seed=3)
-    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
+def set_limits(monkeypatch, **changes):
+    """Change limits of aggregation; return all of them."""
+    changed = replace(preparation.LIMITS, **changes)
+    for module in (preparation, coarse_bytes, coarse_memory, shape):
+        monkeypatch.setattr(module, "LIMITS", changed)
+    return changed
+
+
+def squeezed(monkeypatch, method, budget):
+    """Return options of a device that lacks memory for a graph."""
     as_if_larger(monkeypatch)
-    return one, replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget=budget)
+    return Options(
+        method=method, seed=3, device="cuda:0", peer_memory="cuda:1", device_budget=budget
+    )

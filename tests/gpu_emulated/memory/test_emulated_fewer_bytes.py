@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from louvain_um.core import rules
-from louvain_um.core.hierarchy import detect
-from louvain_um.events import ignore
 from louvain_um.generators import lfr
 from louvain_um.gpu.aggregate import kernel_arguments
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
@@ -38,15 +36,12 @@ pytestmark = pytest.mark.deep
     ],
 )
 def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
-    monkeypatch, emulated, name, method,
+    monkeypatch, detected, name, method,
     budget,
 ):  # fmt: skip
     graph = GRAPHS[name]()
-    one, options = squeezed(monkeypatch, graph, method, budget)
-    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        plan = run.plan
-    assert np.array_equal(found.labels, one.labels)
+    options = squeezed(monkeypatch, method, budget)
+    plan = detected(graph, options, devices=2).run.plan
     assert plan.in_pages
     assert plan.compact
     sizes = {array.name: array.size for array in plan.arrays}
@@ -70,7 +65,7 @@ def test_labels_do_not_depend_on_offsets_of_32_bits_and_short_queues(
     ],
 )
 def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
-    monkeypatch, emulated, method, weights,
+    monkeypatch, detected, method, weights,
     refined, most,
 ):  # fmt: skip
     """A random graph, whose levels keep nearly all arcs; some of them heavy, or their sums wide."""
@@ -84,7 +79,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
     if weights == "wide":
         graph = replace(graph, weights=graph.weights.astype(np.int64))
     budget = "55%" if weights and method == "leiden" else "45%"
-    one, options = squeezed(monkeypatch, graph, method, budget)
+    options = squeezed(monkeypatch, method, budget)
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 12)
     monkeypatch.setattr(kernel_arguments, "MOST_VERTICES", most)
     levels, grown = list[tuple[str, int, int, int]](), list[bool]()
@@ -110,11 +105,8 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
     monkeypatch.setattr(relabel, "split", splitting)
     monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
     monkeypatch.setattr(CoarseRows, "grow", growing)
-    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        assert run.plan.in_pages
-    assert np.array_equal(found.labels, one.labels)
-    assert found.modularity == one.modularity
+    run = detected(graph, options, devices=2).run
+    assert run.plan.in_pages
     short = [level for level in levels if level[0].startswith("Weights8Targets24, ")]
     assert all(vertices <= most for _, vertices, *_ in short)
     if most < n:
@@ -130,7 +122,7 @@ def test_labels_do_not_depend_on_coarse_targets_of_24_bits(
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
-    monkeypatch, emulated, method, wide,
+    monkeypatch, detected, method, wide,
     budget,
 ):  # fmt: skip
     """A random graph of which few arcs are heavy, in core and in pages, by sums of either type."""
@@ -140,7 +132,7 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
     if wide:
         graph = replace(graph, weights=graph.weights.astype(np.int64))
     monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level
-    one, options = squeezed(monkeypatch, graph, method, budget)
+    options = squeezed(monkeypatch, method, budget)
     levels = list[tuple[str, int, int]]()
     aggregate = GpuEngine.aggregate
 
@@ -153,12 +145,9 @@ def test_labels_do_not_depend_on_coarse_weights_of_16_bits(
         return coarse
 
     monkeypatch.setattr(GpuEngine, "aggregate", aggregating)
-    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        planned = {array.name: array.itemsize for array in run.plan.arrays}
-        assert run.plan.in_pages == (budget is not None)
-    assert np.array_equal(found.labels, one.labels)
-    assert found.modularity == one.modularity
+    run = detected(graph, options, devices=2).run
+    planned = {array.name: array.itemsize for array in run.plan.arrays}
+    assert run.plan.in_pages == (budget is not None)
     assert planned["weights.1"] == 2
     short = [level for level in levels if level[0] == f"Weights16, {'u64' if wide else 'u32'}"]
     assert max(arcs for _, arcs, _ in short) > graph.n_arcs // 2
@@ -194,18 +183,18 @@ def mixed(x):
     ],
 )
 def test_labels_do_not_depend_on_weights_of_16_bits(
-    monkeypatch, emulated, method, budget,
+    monkeypatch, detected, method, budget,
     there,
 ):  # fmt: skip
     """Also of a graph that is on a device: kernels sum its degrees from what was packed."""
     graph = lfr(
         2500, max_degree=300, min_community=50, max_community=300, weights="uniform", seed=3
     ).graph
-    one, options = squeezed(monkeypatch, graph, method, budget)
-    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
-        found = detect(run, DeviceGraph.from_host(graph) if there else graph, options, ignore)
-        plan, shares = run.plan, run.in_place.nbytes
-    assert np.array_equal(found.labels, one.labels)
+    options = squeezed(monkeypatch, method, budget)
+    run = detected(
+        graph, options, devices=2, there=DeviceGraph.from_host(graph) if there else graph
+    ).run
+    plan, shares = run.plan, run.in_place.nbytes
     assert plan.in_pages
     assert plan.compact
     widths = {array.name: array.itemsize for array in plan.arrays}

@@ -39,23 +39,21 @@ pytestmark = pytest.mark.deep
     [("lfr", "leiden", "25%"), ("mesh", "louvain", "30%"), ("mesh", "leiden", "45%")],
 )
 def test_labels_do_not_depend_on_when_copies_end(
-    monkeypatch, emulated, name, method,
+    monkeypatch, detected, name, method,
     budget,
 ):  # fmt: skip
     graph = GRAPHS[name]()
-    one, options = squeezed(monkeypatch, graph, method, budget)
+    options = squeezed(monkeypatch, method, budget)
     copied = Counter[str]()
-    with emulated_devices(monkeypatch, emulated, 2, late=True), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        assert run.memory.mover
-        copied.update(run.memory.mover.copied)
-    assert np.array_equal(found.labels, one.labels)
+    run = detected(graph, options, devices=2, late=True).run
+    assert run.memory.mover
+    copied.update(run.memory.mover.copied)
     assert copied["device"]
     assert copied["host"]
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, emulated, always):
+def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, detected, always):
     graph = rmat(11, seed=3).graph
     plain = Options(method="leiden", seed=3)
     as_if_larger(monkeypatch)
@@ -83,12 +81,9 @@ def test_a_level_is_made_from_the_input_where_two_do_not_fit(monkeypatch, emulat
 
     for name in made:
         monkeypatch.setattr(reaggregate, name, watched(name, getattr(reaggregate, name)))
-    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     options = replace(plain, device="cuda:0", peer_memory="cuda:1", device_budget="45%")
-    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        assert run.plan.in_pages
-    assert np.array_equal(found.labels, one.labels)
+    run = detected(graph, options, devices=2).run
+    assert run.plan.in_pages
     assert set(made["from_input"]) == ({1, 2, 3} if always else {1})
     assert made["restore"] == ([2] if always else [])
 
@@ -130,7 +125,8 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
     monkeypatch, emulated, method, room
 ):
     graph = GRAPHS["mesh"]()
-    one, options = squeezed(monkeypatch, graph, method, "60%")
+    options = squeezed(monkeypatch, method, "60%")
+    one = detect(CpuEngine(options, ignore), graph, options, ignore)
     waits, taken, begun = list[str](), list[int](), list[list[str]]()
     synchronize, empty, use_move_time = (
         cuda_calls.synchronize,
@@ -185,13 +181,12 @@ def test_levels_are_launched_ahead_where_no_page_changes_sides_for_it(
     assert (most > len(small)) if room else (most == len(small) > 0)
 
 
-def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, emulated):
+def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, detected):
     """A random graph in core: besides the input there is never more than one such level."""
     monkeypatch.setattr(rules, "MOST_KEPT", 1.0)  # each level is refined
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 15))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
     plain = Options(method="leiden", seed=3)
-    one = detect(CpuEngine(plain, ignore), graph, plain, ignore)
     as_if_larger(monkeypatch)
     made, real = list[int](), reaggregate.from_input
 
@@ -201,17 +196,15 @@ def test_levels_that_keep_nearly_all_arcs_take_each_others_place(monkeypatch, em
 
     monkeypatch.setattr(reaggregate, "from_input", watching)
     options = replace(plain, device="cuda:0")
-    with emulated_devices(monkeypatch, emulated, 1), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        assert run.plan.in_core
-        assert not run.memory.overflowed
-    assert np.array_equal(found.labels, one.labels)
+    run = detected(graph, options).run
+    assert run.plan.in_core
+    assert not run.memory.overflowed
     assert {1, 2} <= set(made)
 
 
-def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch, emulated):
+def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch, detected):
     graph = stencil((90, 90)).graph
-    one, options = squeezed(monkeypatch, graph, "leiden", "13%")
+    options = squeezed(monkeypatch, "leiden", "13%")
     for module in (layout, candidates):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     taken = list[tuple[int, int, bool]]()
@@ -226,10 +219,7 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch,
         return array
 
     monkeypatch.setattr(RunMemory, "empty", empty)
-    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        plan = run.plan
-    assert np.array_equal(found.labels, one.labels)
+    plan = detected(graph, options, devices=2).run.plan
     planned = plan.placement_of("refined_totals")
     assert 0 < planned.on_device < 1
     (spec,) = (s for s in plan.layout if s.name == "refined_totals")
@@ -249,19 +239,17 @@ def test_an_array_that_does_not_fit_whole_takes_pages_of_both_sides(monkeypatch,
     assert plan.placement_of("labels").on_device == plan.placement_of("totals").on_device == 1
 
 
-def test_what_would_be_split_lies_beyond_a_device_without_pages(monkeypatch, emulated):
+def test_what_would_be_split_lies_beyond_a_device_without_pages(monkeypatch, detected):
     graph = stencil((90, 90)).graph
-    one, options = squeezed(monkeypatch, graph, "leiden", "13%")
+    options = squeezed(monkeypatch, "leiden", "13%")
     for module in (layout, candidates):
         monkeypatch.setattr(module, "BLOCK", pages.LEAST_PAGE)
     monkeypatch.setattr(layout, "SLACK", 512)
     monkeypatch.setattr(arenas, "supported", lambda device: False)
-    with emulated_devices(monkeypatch, emulated, 2), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        assert any(spec.on_demand for spec in run.plan.layout)
-        assert run.memory.mover is None
-        assert run.memory.arenas.resident_bytes <= run.plan.limit
-    assert np.array_equal(found.labels, one.labels)
+    run = detected(graph, options, devices=2).run
+    assert any(spec.on_demand for spec in run.plan.layout)
+    assert run.memory.mover is None
+    assert run.memory.arenas.resident_bytes <= run.plan.limit
 
 
 def plan_page(plan):
@@ -269,10 +257,10 @@ def plan_page(plan):
     return pages.page_bytes(plan.pages.device)
 
 
-def test_rows_grow_beside_the_kernel_that_fills_them(monkeypatch, emulated):
+def test_rows_grow_beside_the_kernel_that_fills_them(monkeypatch, detected):
     ends = np.random.default_rng(1).integers(0, 1 << 12, (2, 1 << 16))
     graph = Graph.from_edges(*ends, n_vertices=1 << 12)
-    one, options = squeezed(monkeypatch, graph, "leiden", "25%")
+    options = squeezed(monkeypatch, "leiden", "25%")
     monkeypatch.setattr(preparation, "LIMITS", replace(preparation.LIMITS, chunk=1 << 11))
     monkeypatch.setattr(limits, "LOW_SCRATCH", replace(limits.LOW_SCRATCH, chunk=1 << 11))
     monkeypatch.setattr(kernel_arguments, "LEAST_ROWS", 1 << 8)
@@ -286,30 +274,25 @@ def test_rows_grow_beside_the_kernel_that_fills_them(monkeypatch, emulated):
         return found
 
     monkeypatch.setattr(RowGrowth, "leave", leave)
-    with emulated_devices(monkeypatch, emulated, 2, late=True), GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-    assert np.array_equal(found.labels, one.labels)
+    detected(graph, options, devices=2, late=True)
     # Where the input leaves for them, and where they leave themselves.
     assert min(grown) == 0 < max(grown)
 
 
 @pytest.mark.parametrize("room", [True, False])
 def test_few_arcs_of_many_vertices_take_one_launch_where_a_hole_holds_it(
-    monkeypatch, emulated, room
+    monkeypatch, detected, room
 ):
     cliques, inside = np.arange(0, 2400, 12), np.array(np.triu_indices(12, 1))
     ends = (cliques[:, None, None] + inside).transpose(1, 0, 2).reshape(2, -1)
     ring = np.stack([cliques, np.roll(cliques, 1) + 1])
     # Most vertices have no arcs.
     graph = Graph.from_edges(*np.concatenate([ends, ring], axis=1), n_vertices=1 << 12)
-    one, options = squeezed(monkeypatch, graph, "louvain", "90%")
+    options = squeezed(monkeypatch, "louvain", "90%")
     if not room:
         monkeypatch.setattr(Mover, "largest_gap", 0)
-    with emulated_devices(monkeypatch, emulated, 2) as kernels, GpuEngine(options, ignore) as run:
-        found = detect(run, graph, options, ignore)
-        assert run.plan.in_pages
-    assert np.array_equal(found.labels, one.labels)
-    few = [level for level in found.levels if level.arcs <= 1 << 10 < level.vertices]
+    there = detected(graph, options, devices=2)
+    assert there.run.plan.in_pages
+    few = [level for level in there.found.levels if level.arcs <= 1 << 10 < level.vertices]
     assert few
-    launched = [kernel for _, kernel in kernels.launched]
-    assert (launched.count("aggregate_small") > 0) == room
+    assert (there.launched.count("aggregate_small") > 0) == room
