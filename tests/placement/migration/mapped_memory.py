@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,6 +125,15 @@ def begin(memory, *names, least, step="move", level=1):
 def memory_of(cuda, arcs=12 * MIB):
     budget = PageBudget(device=22 * MIB, later=24 * MIB)
     return RunMemory(layout(arcs), 0, budget=budget.device, pages=budget)
+
+
+@contextmanager
+def started(cuda, arcs=12 * MIB):
+    """Yield memory whose input is filled when the first cycle begins, the input, and its values."""
+    with memory_of(cuda, arcs) as memory:
+        array, values = filled(memory, "targets.0", arcs)
+        memory.mover.begin_cycle(0)
+        yield memory, array, values
 
 
 def filled(memory, name, nbytes, **more):

@@ -6,20 +6,11 @@ import numpy as np
 
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.placement.migration import room
-from tests.placement.migration.mapped_memory import (
-    MIB,
-    PAGE,
-    begin,
-    filled,
-    memory_of,
-    sides,
-)  # fmt: skip
+from tests.placement.migration.mapped_memory import MIB, PAGE, begin, filled, sides, started
 
 
 def test_new_rows_grow_in_place_and_are_cut(cuda):
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, *_):
         arcs, values = filled(memory, "targets.1", 7 * MIB, cold=True, most=5 * MIB)
         longer = memory.extend("targets.1", 18 * MIB // 4, arcs.size)
         # The input has left; then rows that are finished went to the host, not those to come.
@@ -36,9 +27,7 @@ def test_new_rows_grow_in_place_and_are_cut(cuda):
 
 
 def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypatch):
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, *_):
         before, values = filled(memory, "targets.1", 22 * MIB, cold=True)
         begin(memory, "targets.1", least=0)
         begin(memory, "targets.1", least=2 * MIB, step="aggregate")
@@ -80,9 +69,7 @@ def test_rows_begin_on_the_device_where_those_before_them_fill_it(cuda, monkeypa
 
 
 def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
-    with memory_of(cuda, arcs=MIB) as memory:
-        filled(memory, "targets.0", MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda, MIB) as (memory, *_):
         before, values = filled(memory, "targets.1", 16 * MIB, cold=True, most=4 * MIB)
         begin(memory, "targets.1", least=0)
         rows, pool = memory.arena_of("targets.1"), memory.mover.room.pool
@@ -109,9 +96,7 @@ def test_rows_are_copied_to_the_host_beside_kernels_and_leave_for_nothing(cuda):
 
 
 def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, array, values):
         filled(memory, "targets.1", 13 * MIB, cold=True)
         begin(memory, "targets.1", least=0)
         arena = memory.arena_of("targets.0")
@@ -128,9 +113,7 @@ def test_what_nothing_reads_is_not_mapped_until_it_may_be_read(cuda):
 
 
 def test_the_input_returns_beside_what_is_read_of_a_cycle(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, array, values):
         here, copied = sides(memory, "targets.0"), memory.mover.room.pool.copied
         _, rows = filled(memory, "targets.1", 13 * MIB, cold=True)
         begin(memory, "targets.1", least=0)
@@ -151,9 +134,7 @@ def test_the_input_returns_beside_what_is_read_of_a_cycle(cuda):
 
 
 def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, array, values):
         assert memory.mover.unmapped_from("targets.0") == (0, 0)
         begin(memory, least=0, step="aggregate", level=0)
         filled(memory, "targets.1", 13 * MIB, cold=True)
@@ -169,9 +150,7 @@ def test_arcs_that_leave_while_a_level_is_made_are_read_in_the_hosts_copy(cuda):
 
 
 def test_new_rows_find_pages_that_were_mapped_ahead(cuda):
-    with memory_of(cuda, arcs=4 * MIB) as memory:
-        filled(memory, "targets.0", 4 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda, 4 * MIB) as (memory, *_):
         free = memory.mover.room.pool.ready("device")
         memory.mover.prepare(0, 0, (4 * MIB, 8 * MIB))
         assert memory.mover.room.pool.ready("device") == free == 6
@@ -184,9 +163,7 @@ def test_new_rows_find_pages_that_were_mapped_ahead(cuda):
 
 
 def test_what_has_a_copy_leaves_for_rows_that_grow(cuda):
-    with memory_of(cuda) as memory:
-        _, arcs = filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, _, arcs):
         begin(memory, least=0, step="aggregate", level=0)
         filled(memory, "targets.1", 4 * MIB, cold=True, most=6 * MIB)
         assert sides(memory, "targets.0") == (6, 0)

@@ -11,7 +11,7 @@ from louvain_um.placement.memory.run_memory import RunMemory
 from louvain_um.placement.migration import pages
 from louvain_um.placement.migration.pages import KEPT, Pages, kept_bytes, release_kept
 from louvain_um.placement.policy.policy import Placement
-from tests.placement.migration.mapped_memory import MIB, PAGE, filled, layout, memory_of
+from tests.placement.migration.mapped_memory import MIB, PAGE, filled, layout, started
 
 HOST_PAGES = 18
 """Those of `memory_of`: 12 MiB of arcs, and 24 MiB for later levels."""
@@ -38,9 +38,7 @@ def made(cuda):
 
 def run(cuda):
     """Use pages of both sides, and check the values in them."""
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, *_):
         memory.mover.room.pool.finish()
         _, values = filled(memory, "targets.1", 18 * MIB, cold=True)
         assert np.array_equal(memory.fetch("targets.1"), values)

@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.placement.migration.mapped_memory import (
-    MIB,
-    begin,
-    filled,
-    memory_of,
-    sides,
-)  # fmt: skip
+from tests.placement.migration.mapped_memory import MIB, begin, filled, memory_of, sides, started
 
 
 def test_the_input_is_loaded_on_the_host_and_comes_to_the_device(cuda):
@@ -24,9 +18,7 @@ def test_the_input_is_loaded_on_the_host_and_comes_to_the_device(cuda):
 
 
 def test_level_one_takes_the_place_of_the_input_which_leaves_for_nothing(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, array, values):
         arcs, of_level = filled(memory, "targets.1", 13 * MIB, cold=True)
         assert sides(memory, "targets.1") == (7, 0)
         begin(memory, "targets.1", least=0)
@@ -44,9 +36,7 @@ def test_level_one_takes_the_place_of_the_input_which_leaves_for_nothing(cuda):
 
 
 def test_what_a_level_works_with_goes_before_its_arcs(cuda):
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, *_):
         arcs, values = filled(memory, "targets.1", 20 * MIB, cold=True)
         begin(memory, "targets.1", least=8 * MIB)
         assert sides(memory, "targets.1")[1]
@@ -57,9 +47,7 @@ def test_what_a_level_works_with_goes_before_its_arcs(cuda):
 
 
 def test_free_memory_of_the_shared_arena_is_lent_and_comes_back(cuda):
-    with memory_of(cuda, arcs=MIB) as memory:
-        filled(memory, "targets.0", MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda, MIB) as (memory, *_):
         arcs, values = filled(memory, "targets.1", 21 * MIB, cold=True)
         begin(memory, "targets.1", least=2 * MIB)
         assert sides(memory, "targets.1") == (10, 1)
@@ -73,9 +61,7 @@ def test_free_memory_of_the_shared_arena_is_lent_and_comes_back(cuda):
 
 
 def test_scratch_of_level_0_sends_the_end_of_the_input_away(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, array, values):
         filled(memory, "aggregate_members", 13 * MIB)
         assert not memory.overflowed
         # The shared arena is wider by four pages, of which two were free.
@@ -94,9 +80,7 @@ def test_without_room_scratch_is_on_the_host_and_told(cuda):
 
 
 def test_the_shared_arena_widens_for_what_a_step_works_with(cuda):
-    with memory_of(cuda, arcs=MIB) as memory:
-        filled(memory, "targets.0", MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda, MIB) as (memory, *_):
         arcs, values = filled(memory, "targets.1", 14 * MIB, cold=True)
         scratch = memory.empty("queue", "scratch", 13 * MIB // 4, np.uint32)
         assert memory.arena_of("queue") is memory.mover.shared
@@ -110,9 +94,7 @@ def test_the_shared_arena_widens_for_what_a_step_works_with(cuda):
 
 
 def test_what_was_set_aside_leaves_for_rows_and_comes_back(cuda):
-    with memory_of(cuda, arcs=MIB) as memory:
-        filled(memory, "targets.0", MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda, MIB) as (memory, *_):
         labels, kept = filled(memory, "labels.0.0", 9 * MIB)
         arcs, values = filled(memory, "targets.1", 16 * MIB, cold=True)
         assert sides(memory, "targets.1")[1] == 2
@@ -134,9 +116,7 @@ def test_what_was_set_aside_leaves_for_rows_and_comes_back(cuda):
 
 
 def test_what_is_read_in_order_leaves_before_anything_overflows(cuda):
-    with memory_of(cuda, arcs=MIB) as memory:
-        filled(memory, "targets.0", MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda, MIB) as (memory, *_):
         members, values = filled(memory, "aggregate_members", 9 * MIB)
         memory.mover.let_leave("aggregate_members", in_order=True)
         filled(memory, "targets.1", 16 * MIB, cold=True)
@@ -154,9 +134,7 @@ def test_what_is_read_in_order_leaves_before_anything_overflows(cuda):
 
 
 def test_pages_of_what_was_set_aside_are_lent_when_it_is_freed(cuda):
-    with memory_of(cuda, arcs=MIB) as memory:
-        filled(memory, "targets.0", MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda, MIB) as (memory, *_):
         filled(memory, "labels.0.0", 9 * MIB)
         memory.mover.let_leave("labels.0.0")
         arcs, values = filled(memory, "targets.1", 20 * MIB, cold=True)
@@ -213,9 +191,7 @@ def test_pages_of_other_holes_make_one_hole_before_the_input_leaves(cuda):
 
 
 def test_the_input_returns_beside_small_levels_and_leaves_again(cuda):
-    with memory_of(cuda) as memory:
-        array, values = filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, array, values):
         filled(memory, "targets.1", 20 * MIB, cold=True)
         begin(memory, "targets.1", least=0)
         assert sides(memory, "targets.0") == (0, 6)

@@ -19,13 +19,12 @@ from tests.placement.migration.mapped_memory import (
     begin,
     filled,
     memory_of,
-)  # fmt: skip
+    started,
+)
 
 
 def test_values_are_written_and_read_where_they_are(cuda):
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, *_):
         arcs, values = filled(memory, "targets.1", 18 * MIB, cold=True)
         assert np.array_equal(memory.fetch("targets.1"), values)
         assert sum(n for _, n, _ in memory.sides("targets.1")) == 18 * MIB
@@ -51,9 +50,7 @@ def test_a_driver_that_maps_no_pages_leaves_nothing_behind(cuda, call):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, CudaError("the driver", "out of memory", 2)])
 def test_what_was_interrupted_while_it_mapped_pages_is_closed(cuda, monkeypatch, error, call, when):
     """An interrupt from the keyboard is seen as soon as a call has returned."""
-    with memory_of(cuda) as memory:
-        filled(memory, "targets.0", 12 * MIB)
-        memory.mover.begin_cycle(0)
+    with started(cuda) as (memory, *_):
         arena, real, calls = memory.arena_of("targets.0"), getattr(cuda.driver, call), []
 
         def interrupted(*given):
