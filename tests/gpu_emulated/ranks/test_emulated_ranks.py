@@ -27,24 +27,38 @@ from tests.distributed.conformance import conforms
 from tests.distributed.runs import assert_equal
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.ranks.emulated_nccl import EmulatedNccl, NcclError
-from tests.graphs import KINDS, weighted
+from tests.graphs import KINDS
 
 pytestmark = pytest.mark.deep
 
 
-def on_ranks(
-    monkeypatch, kernels, graph, options,
-    devices, ranks, **values,
-):  # fmt: skip
-    """Return what each of some ranks of one host finds."""
-    monkeypatch.setattr(visible, "visible_here", lambda: Visible(host="h", devices=devices))
-    blocks = blocks_of(graph, ranks)
+LEIDEN = Options(method="leiden", seed=3, device="cuda", threads=1)
 
-    def task(own):
-        with using(kernels):
-            return detect_on_rank(own, blocks[own.rank], options, ignore, **values)
 
-    return run_threads(task, ranks, patience=60)
+@pytest.fixture
+def on_ranks(monkeypatch, emulated):
+    """Return a function that runs ranks of one host, each of which finds what one CPU does."""
+
+    def run(graph, options, devices, ranks, *, nccl=None, **values):
+        one = detect(CpuEngine(options, ignore), graph, options, ignore)
+        monkeypatch.setattr(visible, "visible_here", lambda: Visible(host="h", devices=devices))
+        blocks = blocks_of(graph, ranks)
+        with emulated_devices(monkeypatch, emulated, len(devices)) as kernels:
+            if nccl:
+                nccl.install(monkeypatch)
+
+            def task(own):
+                with using(kernels):
+                    return detect_on_rank(
+                        own, blocks[own.rank], options, ignore, collapse_arcs=0, **values
+                    )
+
+            found = run_threads(task, ranks, patience=60)
+        for each in found:
+            assert_equal(each, one)
+        return found, kernels
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -53,17 +67,12 @@ def on_ranks(
 )
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 def test_ranks_by_way_of_the_host(
-    monkeypatch, emulated, kind, method,
+    monkeypatch, on_ranks, kind, method,
     ranks, devices,
 ):  # fmt: skip
-    graph = KINDS[kind]()
-    options = Options(method=method, seed=3, device="cuda", threads=1)
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
     monkeypatch.setattr(visible, "nccl_problem", lambda: pytest.fail("NCCL is not used"))
-    with emulated_devices(monkeypatch, emulated, len(devices)) as kernels:
-        found = on_ranks(monkeypatch, kernels, graph, options, devices, ranks, collapse_arcs=0)
-    for each in found:
-        assert_equal(each, one)
+    options = replace(LEIDEN, method=method)
+    found, kernels = on_ranks(KINDS[kind](), options, devices, ranks)
     used = [each.provenance["device"] for each in found]
     assert used == [f"cuda:{rank % len(devices)}" for rank in range(ranks)]
     assert {each.provenance["exchange"] for each in found} == {"host"}
@@ -73,12 +82,9 @@ def test_ranks_by_way_of_the_host(
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
-    monkeypatch, emulated, fits
+    monkeypatch, on_ranks, fits
 ):
     graph = rmat(8).graph
-    options = Options(method="leiden", seed=3, device="cuda", threads=1)
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    assert sum(level.vertices == graph.n_vertices for level in one.levels) == 3
     copied = list[tuple[int, int]]()
     plain = DeviceSteps.new_share
 
@@ -90,25 +96,17 @@ def test_rows_of_the_input_are_copied_once_if_later_levels_fit_beside_them(
     monkeypatch.setattr(DeviceSteps, "new_share", noted)
     if not fits:
         monkeypatch.setattr(DeviceSteps, "fits_beside_input", lambda *_: False)
-    with emulated_devices(monkeypatch, emulated, 1) as kernels:
-        found = on_ranks(monkeypatch, kernels, graph, options, ("a",), 2, collapse_arcs=0)
-    for each in found:
-        assert_equal(each, one)
+    found, _ = on_ranks(graph, LEIDEN, ("a",), 2)
+    assert sum(level.vertices == graph.n_vertices for level in found[0].levels) == 3
     assert (copied.count((0, 0)) == 1) == fits
 
 
-def test_ranks_with_and_without_devices_resume_each_other(monkeypatch, emulated, tmp_path):
-    graph = KINDS["lfr"]()
-    options = Options(method="leiden", seed=3, device="cuda", threads=1)
-    on_cpus = replace(options, device="cpu")
-    one = detect(CpuEngine(on_cpus, ignore), graph, on_cpus, ignore)
-    for first, second in ((options, on_cpus), (on_cpus, options)):
+def test_ranks_with_and_without_devices_resume_each_other(on_ranks, tmp_path):
+    graph, on_cpus = KINDS["lfr"](), replace(LEIDEN, device="cpu")
+    for first, second in ((LEIDEN, on_cpus), (on_cpus, LEIDEN)):
         folder = tmp_path / first.device
-        with emulated_devices(monkeypatch, emulated, 1) as kernels:
-            run = (monkeypatch, kernels, graph)
-            on_ranks(*run, first, ("a",), 2, collapse_arcs=0, checkpoint=folder)
-            again = on_ranks(*run, second, ("a",), 3, collapse_arcs=0, checkpoint=folder)
-        assert_equal(again[0], one)
+        on_ranks(graph, first, ("a",), 2, checkpoint=folder)
+        again, _ = on_ranks(graph, second, ("a",), 3, checkpoint=folder)
         assert again[0].provenance["replayed"] > 0
 
 
@@ -116,20 +114,10 @@ def test_ranks_with_and_without_devices_resume_each_other(monkeypatch, emulated,
     ("kind", "ranks"), [("lfr", 2), ("rmat", 2), ("no edges", 2), ("weighted", 3)]
 )
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
-def test_ranks_through_nccl(
-    monkeypatch, emulated, kind, method,
-    ranks,
-):  # fmt: skip
-    graph, devices = KINDS[kind](), ("a", "b", "c")[:ranks]
-    options = Options(method=method, seed=3, device="cuda", threads=1)
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
+def test_ranks_through_nccl(on_ranks, kind, method, ranks):
     nccl = EmulatedNccl(as_bytes=kind == "lfr")
-    with emulated_devices(monkeypatch, emulated, ranks) as kernels:
-        nccl.install(monkeypatch)
-        run = (monkeypatch, kernels, graph, options, devices, ranks)
-        found = on_ranks(*run, collapse_arcs=0, exchange="nccl")
-    for each in found:
-        assert_equal(each, one)
+    options, devices = replace(LEIDEN, method=method), ("a", "b", "c")[:ranks]
+    on_ranks(KINDS[kind](), options, devices, ranks, nccl=nccl, exchange="nccl")
     assert len(nccl.made) == ranks
     assert not any(each.live for each in nccl.made)
 
@@ -137,14 +125,11 @@ def test_ranks_through_nccl(
 @pytest.mark.parametrize("exchange", ["host", "nccl"])
 @pytest.mark.parametrize("kind", ["rmat", "weighted"])
 def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
-    monkeypatch, emulated, kind, exchange
+    monkeypatch, on_ranks, kind, exchange
 ):
     graph, refined = KINDS[kind](), list[tuple[int, bool]]()
-    options = Options(method="leiden", seed=3, device="cuda", threads=1)
-    plain = detect(CpuEngine(options, ignore), graph, options, ignore)
+    plain = detect(CpuEngine(LEIDEN, ignore), graph, LEIDEN, ignore)
     monkeypatch.setattr(rules, "MOST_KEPT", 0.5)
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    assert [level.arcs for level in plain.levels] != [level.arcs for level in one.levels]
     refine = RankEngine.refine
 
     def noted(self, level):
@@ -152,12 +137,8 @@ def test_a_level_dealt_over_ranks_is_split_into_whole_communities(
         refine(self, level)
 
     monkeypatch.setattr(RankEngine, "refine", noted)
-    with emulated_devices(monkeypatch, emulated, 2) as kernels:
-        EmulatedNccl().install(monkeypatch)
-        run = (monkeypatch, kernels, graph, options, ("a", "b"), 2)
-        found = on_ranks(*run, collapse_arcs=0, exchange=exchange)
-    for each in found:
-        assert_equal(each, one)
+    found, _ = on_ranks(graph, LEIDEN, ("a", "b"), 2, nccl=EmulatedNccl(), exchange=exchange)
+    assert [level.arcs for level in plain.levels] != [level.arcs for level in found[0].levels]
     assert (1, True) in refined
 
 
@@ -288,14 +269,3 @@ def test_connecting_ends_with_the_patience_or_the_run(monkeypatch, emulated, bro
             thread.join(30)
     assert len(nccl.made) == 2  # connected after all, and given up
     assert not any(each.live for each in nccl.made)
-
-
-@pytest.mark.parametrize(("least", "most"), [(1, 9), (1 << 33, 1 << 34)])
-def test_weights_of_every_width(monkeypatch, emulated, least, most):
-    graph = weighted(KINDS["lfr"](), least, most)
-    options = Options(method="leiden", seed=3, device="cuda", threads=1)
-    one = detect(CpuEngine(options, ignore), graph, options, ignore)
-    with emulated_devices(monkeypatch, emulated, 1) as kernels:
-        found = on_ranks(monkeypatch, kernels, graph, options, ("a",), 2, collapse_arcs=0)
-    for each in found:
-        assert_equal(each, one)
