@@ -123,6 +123,13 @@ def same(here, other, *, seen):
         assert a.events.tolist() == b.events.tolist()
 
 
+def updated(here, other, *, seen=True, **batch):
+    """Apply a batch to both trackers' graphs; they agree afterwards."""
+    for tracker in (here, other):
+        tracker.update(tracker.graph.apply(**batch))
+    same(here, other, seen=seen)
+
+
 @pytest.mark.parametrize("connected", ["renewal", "always"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("blocks", [1, 3])
@@ -229,10 +236,7 @@ def test_a_budget_leaves_many_names_to_the_host(emulated, monkeypatch, room):
     monkeypatch.setattr(device_steps, "LISTING_BYTES", 1 << 20)
     rng = np.random.default_rng(11)
     for _ in range(12):
-        batch = random_batch(rng, 90, 10, True)
-        for tracker in (here, other):
-            tracker.update(tracker.graph.apply(**batch))
-        same(here, other, seen=True)
+        updated(here, other, **random_batch(rng, 90, 10, True))
     many = [on_host for count, on_host in looked if count > 8]
     assert many
     assert set(many) == {room == 0}
@@ -244,10 +248,7 @@ def test_a_renewal_that_is_not_taken_splits_what_moves_parted(emulated):
     here = Tracker(graph, renew=0.2, audit=None)
     other = there(graph, emulated, 2, renew=0.2, audit=None)
     for _ in range(6):
-        batch = random_batch(rng, 40, 40, True)
-        for tracker in (here, other):
-            tracker.update(tracker.graph.apply(**batch))
-        same(here, other, seen=True)
+        updated(here, other, **random_batch(rng, 40, 40, True))
 
 
 @pytest.mark.parametrize("seed", [79, 58])
@@ -257,9 +258,7 @@ def test_always_splits_runs_of_louvain(emulated, seed):
     here, other = Tracker(graph, **options), there(graph, emulated, 2, **options)
     for _ in range(4):
         same(here, other, seen=True)
-        batch = random_batch(rng, 200, 20, False)
-        for tracker in (here, other):
-            tracker.update(tracker.graph.apply(**batch))
+        updated(here, other, **random_batch(rng, 200, 20, False))
 
 
 def test_removed_vertices_are_alone(emulated):
@@ -289,9 +288,7 @@ def test_everything_deleted_and_refilled(emulated):
     rows = graph.snapshot()
     u = np.repeat(np.arange(40), np.diff(rows.offsets))
     for batch in ({"delete": (u, rows.targets)}, {}, {"insert": (u, rows.targets, rows.weights)}):
-        for tracker in (here, other):
-            tracker.update(tracker.graph.apply(**batch))
-        same(here, other, seen=True)
+        updated(here, other, **batch)
 
 
 def test_interrupts_wait_until_a_batch_is_followed(emulated, monkeypatch):
@@ -326,9 +323,7 @@ def test_a_saved_tracker_goes_on_as_it_would_have(emulated, tmp_path):
     here, other = Tracker(graph, seed=2), there(graph, emulated, 2, seed=2)
     rng = np.random.default_rng(8)
     for _ in range(3):
-        batch = random_batch(rng, 60, 9, False)
-        for tracker in (here, other):
-            tracker.update(tracker.graph.apply(**batch))
+        updated(here, other, seen=False, **random_batch(rng, 60, 9, False))
     here.save(tmp_path / "here.npz")
     other.save(tmp_path / "there.npz")
     batch = random_batch(rng, 60, 9, False)
@@ -360,9 +355,7 @@ def test_hubs_decide_and_fall_apart(emulated):
         {"delete": (hub[:2000], leaves[:2000])},
         {"delete": (hub, leaves)},
     ):
-        for tracker in (here, other):
-            tracker.update(tracker.graph.apply(**batch))
-        same(here, other, seen=True)
+        updated(here, other, **batch)
 
 
 def parts_in_one(n):
@@ -546,8 +539,7 @@ def test_after_an_error_a_batch_can_be_followed_again(emulated, monkeypatch, fai
     here, other = Tracker(graph), there(graph, emulated, 2)
     batches = [random_batch(np.random.default_rng(k), 60, 12, False) for k in range(3)]
     for batch in batches[:2]:
-        for tracker in (here, other):
-            tracker.update(tracker.graph.apply(**batch))
+        updated(here, other, seen=False, **batch)
     expected = here.update(here.graph.apply(**batches[2]))
     change = other.graph.apply(**batches[2])
 
