@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from louvain_um import Graph
 from louvain_um.generators import geometric, lfr, planted, ring_of_cliques, rmat, stencil
+from louvain_um.graph.row_view import RowView
 
 WEIGHTS = {
     "none": None,
@@ -100,6 +101,27 @@ def of_kind(kind, scale=9):
     if kind == "bipartite":
         v += graph.n_vertices
     return Graph.from_edges(u, v, weights, kind=kind)
+
+
+def scattered(graph, seed=0):
+    """Return a graph's rows in a random order, with vertices that there are not in the gaps."""
+    rng = np.random.default_rng(seed)
+    n, lengths = graph.n_vertices, np.diff(graph.offsets)
+    room = lengths + rng.integers(0, 4, n)
+    order = rng.permutation(n)
+    begins = np.zeros(n, np.int64)
+    begins[order] = np.cumsum(room[order]) - room[order]
+    targets = np.full(int(room.sum()), 0xFFFFFFF0, np.uint32)
+    place = np.repeat(begins - graph.offsets[:-1], lengths) + np.arange(graph.n_arcs)
+    targets[place] = graph.targets
+    weights = None
+    if graph.weights is not None:
+        weights = np.full(len(targets), 77, graph.weights.dtype)
+        weights[place] = graph.weights
+    return RowView(
+        begins=begins, ends=begins + lengths, targets=targets, weights=weights, loops=graph.loops,
+        degrees=graph.degrees, n_arcs=graph.n_arcs, total_weight=graph.total_weight,
+    )  # fmt: skip
 
 
 KINDS: Final[dict[str, Callable[[], Graph]]] = {

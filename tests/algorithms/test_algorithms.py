@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import louvain_um as lu
 from louvain_um import Graph
 from louvain_um.generators import rmat, stencil
-from louvain_um.graph.row_view import RowView
 from tests.algorithms import oracles
-from tests.graphs import graphs
+from tests.graphs import graphs, scattered
 
 MANY = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
@@ -24,7 +23,7 @@ THREADS = st.sampled_from([1, 3])
 
 @dataclass
 class Gapped:
-    """A store of rows that lie apart, last row first."""
+    """A store of rows that lie apart, in any order."""
 
     graph: Graph
 
@@ -35,22 +34,7 @@ class Gapped:
         return self.graph
 
     def view(self):
-        graph, gap = self.graph, 3
-        lengths = np.diff(graph.offsets)
-        ends = np.cumsum((lengths + gap)[::-1])[::-1] - gap
-        begins = ends - lengths
-        size = int(ends.max(initial=0)) + gap
-        targets = np.full(size, 0xFFFFFFF0, np.uint32)  # a stray read would be out of range
-        weights = None if graph.weights is None else np.zeros(size, graph.weights.dtype)
-        for v in range(graph.n_vertices):
-            old = slice(graph.offsets[v], graph.offsets[v + 1])
-            targets[begins[v] : ends[v]] = graph.targets[old]
-            if weights is not None and graph.weights is not None:
-                weights[begins[v] : ends[v]] = graph.weights[old]
-        return RowView(
-            begins=begins, ends=ends, targets=targets, weights=weights, loops=graph.loops,
-            degrees=graph.degrees, n_arcs=graph.n_arcs, total_weight=graph.total_weight,
-        )  # fmt: skip
+        return scattered(self.graph)
 
 
 def stored(graph, gapped):

@@ -18,10 +18,9 @@ from louvain_um.core.rules import MIN_SWEEPS
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import lfr, stencil
-from louvain_um.graph.row_view import RowView
 from louvain_um.options import Options
 from tests import oracle
-from tests.graphs import graphs
+from tests.graphs import graphs, scattered
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
@@ -152,33 +151,6 @@ def test_leiden_counts_many_communities_about_as_fast_as_louvain():
     for method in (lu.louvain, lu.leiden):
         method(small, device="cpu", threads=1)  # compiles
     assert seconds(large, "leiden") < 4 * seconds(large, "louvain") + 1
-
-
-def scattered(graph, seed):
-    """Return a graph's rows in a random order, with other targets in the gaps."""
-    rng = np.random.default_rng(seed)
-    n, lengths = graph.n_vertices, np.diff(graph.offsets)
-    room = lengths + rng.integers(0, 4, n)
-    order = rng.permutation(n)
-    begins = np.zeros(n, np.int64)
-    begins[order] = np.cumsum(room[order]) - room[order]
-    targets = rng.integers(0, max(n, 1), int(room.sum())).astype(np.uint32)
-    place = np.repeat(begins - graph.offsets[:-1], lengths) + np.arange(graph.n_arcs)
-    targets[place] = graph.targets
-    weights = None
-    if graph.weights is not None:
-        weights = np.full(len(targets), 77, graph.weights.dtype)
-        weights[place] = graph.weights
-    return RowView(
-        begins=begins,
-        ends=begins + lengths,
-        targets=targets,
-        weights=weights,
-        loops=graph.loops,
-        degrees=graph.degrees,
-        n_arcs=graph.n_arcs,
-        total_weight=graph.total_weight,
-    )
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])

@@ -14,7 +14,7 @@ from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.memory.packed import sorts
 from louvain_um.gpu.move import hub_tables
 from tests.distributed.runs import assert_equal
-from tests.graphs import of_kind
+from tests.graphs import of_kind, weighted
 
 METHODS = ("louvain", "leiden")
 
@@ -128,15 +128,9 @@ def stars(leaves):
     )
 
 
-def weighted(largest):
-    plain = lfr(20_000, seed=5).graph
-    u = np.repeat(np.arange(plain.n_vertices), np.diff(plain.offsets))
-    once = u < plain.targets
-    weights = np.random.default_rng(5).integers(1, largest + 1, np.count_nonzero(once))
-    weights[0] = largest
-    return Graph.from_edges(
-        u[once], plain.targets[once], weights=weights, n_vertices=plain.n_vertices
-    )
+def up_to(largest):
+    """Return a graph whose largest weight is that."""
+    return weighted(lfr(20_000, seed=5).graph, 1, largest)
 
 
 GRAPHS = {
@@ -144,7 +138,7 @@ GRAPHS = {
     "lfr": lambda: lfr(20_000, seed=5).graph,
     "stencil": lambda: stencil((30, 30, 30)).graph,
     "stars": lambda: stars(9000),
-    "weighted": lambda: weighted(65_535),
+    "weighted": lambda: up_to(65_535),
 }
 
 
@@ -183,7 +177,7 @@ def test_rows_are_sorted_by_length_or_keep_their_order(gpu):
 @pytest.mark.parametrize("wide", [False, True])
 def test_weights_take_16_bits_up_to_the_largest(gpu, wide):
     for largest, packs in ((65_535, True), (65_536, False)):
-        graph = weighted(largest)
+        graph = up_to(largest)
         if wide:
             graph = replace(graph, weights=graph.weights.astype(np.int64))
         want = lu.leiden(graph, device="cpu")

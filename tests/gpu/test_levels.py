@@ -32,6 +32,7 @@ from louvain_um.options import Options
 from tests.distributed.runs import assert_equal
 from tests.gpu_emulated import emulated_engine
 from tests.gpu_emulated.emulated_engine import emulated_devices
+from tests.graphs import weighted
 
 CHUNKED = Limits(small=0, chunk=1, chunks=64, arcs_a_slot=1 << 30)
 """Several launches, as many chunks as there may be, hubs one or a few at a time."""
@@ -55,14 +56,6 @@ def star(n, *, weights):
     return Graph.from_edges(u, v, w)
 
 
-def weighted(graph, top):
-    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
-    keep = u <= graph.targets
-    rng = np.random.default_rng(2)
-    w = rng.integers(0, top, int(keep.sum()))
-    return Graph.from_edges(u[keep], graph.targets[keep], w, n_vertices=graph.n_vertices)
-
-
 def looped(graph):
     return replace(graph, loops=np.arange(graph.n_vertices, dtype=np.int64) % 3)
 
@@ -83,20 +76,20 @@ def hubs():
 LARGE = {
     "two": lambda: Graph.from_edges([0], [1]),
     "rmat": lambda: rmat(14).graph,
-    "rmat u32": lambda: weighted(rmat(13).graph, 50),
-    "rmat u64": lambda: weighted(rmat(13).graph, 2**33),
+    "rmat u32": lambda: weighted(rmat(13).graph, 0, 50),
+    "rmat u64": lambda: weighted(rmat(13).graph, 0, 2**33),
     "rmat loops": lambda: looped(rmat(13).graph),
     "lfr": lambda: lfr(20_000).graph,
     "hubs": hubs,
-    "hubs u32": lambda: weighted(hubs(), 300),
+    "hubs u32": lambda: weighted(hubs(), 0, 300),
     "star": lambda: star(60_000, weights=False),
     "star u64": lambda: star(60_000, weights=True),
 }
 SMALL = {
     "two": LARGE["two"],
     "rmat": lambda: rmat(8, edge_factor=12, seed=3).graph,
-    "rmat u32": lambda: weighted(rmat(8, seed=3).graph, 50),
-    "rmat u64": lambda: weighted(rmat(7, seed=3).graph, 2**33),
+    "rmat u32": lambda: weighted(rmat(8, seed=3).graph, 0, 50),
+    "rmat u64": lambda: weighted(rmat(7, seed=3).graph, 0, 2**33),
     "rmat loops": lambda: looped(rmat(8, edge_factor=2, seed=3).graph),
     "lfr": lambda: lfr(700, max_degree=200, min_community=20, max_community=200, seed=3).graph,
     "hubs": hubs,
