@@ -108,6 +108,9 @@ class Device:
     partitions: tuple[str, ...] = ("alone", "together", "pairs", "random", "hubs")
 
 
+GPU = Device(LARGE, lambda options, observer=ignore: GpuEngine(options, observer))
+
+
 @pytest.fixture(
     params=[
         pytest.param("emulated", marks=pytest.mark.deep),
@@ -117,7 +120,7 @@ class Device:
 def device(request, monkeypatch):
     if request.param == "gpu":
         request.getfixturevalue("gpu")
-        return Device(LARGE, lambda options, observer=ignore: GpuEngine(options, observer))
+        return GPU
     libraries = request.getfixturevalue("emulated")
     monkeypatch.setattr(emulated_engine, "BLOCKS", 3)
 
@@ -351,7 +354,7 @@ def test_parts_start_in_the_community_of_their_members(device, graph):
             assert np.array_equal(out.get(), coarse.start[expected.numbers]), name
 
 
-def test_a_heavy_arc_among_light_ones_keeps_its_weight(device):
+def test_a_heavy_arc_among_light_ones_keeps_its_weight(gpu):
     # Two halves of a clique-like graph joined by many edges, between a ring of pairs.
     rng = np.random.default_rng(4)
     n, m = 4_000, 200_000
@@ -363,9 +366,9 @@ def test_a_heavy_arc_among_light_ones_keeps_its_weight(device):
     level.labels = labels.astype(np.uint32)
     expected = cpu.aggregate(level)
     assert 0 < (np.asarray(expected.weights) >= 255).sum() < 10
-    with device.engine(Options()) as gpu:
-        mine = with_labels(gpu, graph, labels)
-        coarse = aggregate(gpu.memory, mine, CHUNKED)
+    with GPU.engine(Options()) as engine:
+        mine = with_labels(engine, graph, labels)
+        coarse = aggregate(engine.memory, mine, CHUNKED)
         assert coarse.weights.dtype == np.uint8
         for a, b in zip(arcs_of(coarse), rows_of(expected), strict=True):
             assert np.array_equal(a, b)
@@ -391,49 +394,49 @@ def with_labels(gpu, graph, labels):
 
 
 @pytest.mark.parametrize(("kind", "pieces", "kept"), CASES)
-def test_reading_in_ranges_changes_nothing(device, kind, pieces, kept):
-    graph = graph_of(device.graphs[kind])
+def test_reading_in_ranges_changes_nothing(gpu, kind, pieces, kept):
+    graph = graph_of(LARGE[kind])
     n = graph.n_vertices
     bounds = [n * i // pieces for i in range(pieces + 1)]
     limits = replace(CHUNKED, chunks=3, kept=KEPT[kept])
-    for name, labels in partitions(n, device).items():
+    for name, labels in partitions(n, GPU).items():
         cpu = CpuEngine(Options(threads=1), ignore)
         exact = cpu.load(graph)
         exact.labels = labels.astype(np.uint32)
         expected = cpu.aggregate(exact)
-        with device.engine(Options()) as gpu:
-            level = with_labels(gpu, graph, labels)
-            live = set(gpu.memory.live)
+        with GPU.engine(Options()) as engine:
+            level = with_labels(engine, graph, labels)
+            live = set(engine.memory.live)
             asked = list[int]()
             cache = SimpleNamespace(need=asked.append)
             blocks = VertexBlocks(cache, cache, None, bounds)
-            coarse = aggregate(gpu.memory, level, limits, blocks)
+            coarse = aggregate(engine.memory, level, limits, blocks)
             where = f"{name}, {pieces} blocks"
             assert asked == sorted(set(asked)), where
             assert_aggregated((level, coarse), (exact, expected, cpu.sums(expected)), where)
-            gpu.release(coarse)
-            assert set(gpu.memory.live) == live, where
+            engine.release(coarse)
+            assert set(engine.memory.live) == live, where
 
 
-def assert_same_run(device, graph, method):
+def assert_same_run(graph, method):
     """Compare labels and levels of a whole run with the CPU's."""
     options = Options(method=method)
     expected = detect(CpuEngine(options, ignore), graph, options, ignore)
-    with device.engine(options) as gpu:
+    with GPU.engine(options) as gpu:
         found = detect(gpu, graph, options, ignore)
     assert_equal(found, expected)
 
 
 @pytest.mark.parametrize("method", ["louvain", "leiden"])
 @pytest.mark.parametrize("kind", ["rmat", "lfr", "rmat u32", "rmat u64"])
-def test_labels_do_not_depend_on_how_levels_are_stored(device, kind, method, monkeypatch):
+def test_labels_do_not_depend_on_how_levels_are_stored(gpu, kind, method, monkeypatch):
     for limits in WAYS.values():
 
         def limited(memory, level, _, *where, limits=limits):
             return aggregate(memory, level, limits, *where)
 
         monkeypatch.setattr(engine, "aggregate", limited)
-        assert_same_run(device, graph_of(device.graphs[kind]), method)
+        assert_same_run(graph_of(LARGE[kind]), method)
 
 
 @pytest.fixture(params=[LIMITS, CHUNKED], ids=["chunk", "chunks"])
@@ -455,8 +458,9 @@ def state_of(level):
 
 
 @pytest.mark.usefixtures("always")
-def test_labels_are_the_same(device, graph):
-    assert_same_run(device, graph, "leiden")
+@pytest.mark.parametrize("kind", LARGE)
+def test_labels_are_the_same(gpu, kind):
+    assert_same_run(graph_of(LARGE[kind]), "leiden")
 
 
 @pytest.mark.usefixtures("always")
