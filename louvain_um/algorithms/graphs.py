@@ -26,12 +26,15 @@ def has_rows(graph: Any) -> bool:
     return hasattr(graph, "view") and hasattr(graph, "snapshot")
 
 
-def rows_of(graph: Any) -> RowView:
-    """Return the rows of a graph in host memory."""
+def rows_of(graph: Any, *, linked: bool = False) -> RowView:
+    """Return the rows of a graph in host memory, in linked blocks if they are."""
     graph = converted(graph)
     if isinstance(graph, DeviceGraph):
         graph = graph.to_host()
-    view: RowView = RowView.of(graph) if isinstance(graph, Graph) else graph.view()
+    if isinstance(graph, Graph):
+        return RowView.of(graph)
+    show = getattr(graph, "linked_view", graph.view) if linked else graph.view
+    view: RowView = show()
     return view
 
 

@@ -74,7 +74,7 @@ def running(
     with announced(observer):
         yield Run(
             graph=graph,
-            rows=rows_of(graph),
+            rows=rows_of(graph, linked=True),
             on_gpu=False,
             threads=options.threads or parallel.default_threads(),
             observer=observer,

@@ -40,7 +40,7 @@ STREAM_BATCH: Final = 1000
 TRIALS: Final = {
     "sorted": "batches that come sorted by row, and the same ones shuffled",
     "skew": "batches of which every edge has an end among a thousandth of the vertices",
-    "algorithms": "PageRank and triangles, on a copy of the rows where these are chained",
+    "algorithms": "PageRank and triangles, on rows where they lie",
     "vertices": "vertices added, and removed with all their edges",
 }
 """Trials by name; those that change a graph most come last."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from louvain_um.dynamic.stores import DEVICE_STORES, STORES, device_store, store_class
+from louvain_um.dynamic.stores import DEVICE_STORES, device_store, options_of, store_class
 from louvain_um.dynamic.stores.store import ROW_BYTES, RowLengths
 from louvain_um.errors import OptionError
 from louvain_um.gpu.dynamic.batch_arrays import MOST_LISTED, scratch_places
@@ -105,12 +105,10 @@ class DynamicSize:
             raise OptionError("batch", self.batch, f"must be at most {MOST_LISTED:,}")
         if not 1 <= self.growth < 1e6:
             raise OptionError("growth", self.growth, "must be a number of at least 1")
-        if self.store not in STORES:
-            known = ", ".join(map(repr, STORES))
-            raise OptionError("store", self.store, f"must be one of {known}")
+        store_class(self.store)  # refuses what is none
         if self.device not in ("cuda", "cpu", None):
             raise OptionError("device", self.device, "must be 'cuda' or 'cpu'")
-        if self.on_device and self.store not in DEVICE_STORES:
+        if self.on_device and not self._has_device:
             raise OptionError(remedy=f"no device has the store {self.store!r}; use device='cpu'")
         if self.follow and not (self.on_device and not device_store(self.store).chained):
             raise OptionError(
@@ -123,7 +121,11 @@ class DynamicSize:
     @property
     def on_device(self) -> bool:
         """Whether the graph is on a device."""
-        return (self.device or ("cuda" if self.store in DEVICE_STORES else "cpu")) == "cuda"
+        return (self.device or ("cuda" if self._has_device else "cpu")) == "cuda"
+
+    @property
+    def _has_device(self) -> bool:
+        return self.store.partition(":")[0] in DEVICE_STORES
 
     @property
     def item(self) -> int:
@@ -140,8 +142,9 @@ class DynamicSize:
     @property
     def store_bytes(self) -> tuple[int, int]:
         """Bytes of arcs and of what finds the rows, of a store just built at its largest."""
-        found = device_store(self.store) if self.on_device else store_class(self.store)
-        sizes: tuple[int, int] = found.sizes(self.largest, self.item)
+        options = options_of(self.store)
+        found = device_store(self.store) if self.on_device else store_class(self.store).kind
+        sizes: tuple[int, int] = found.sizes(self.largest, self.item, **options)
         return sizes
 
 

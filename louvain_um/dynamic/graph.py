@@ -17,6 +17,7 @@ from louvain_um.core.interrupts import uninterrupted
 from louvain_um.core.numbering import distinct
 from louvain_um.cpu.dynamic import net
 from louvain_um.cpu.dynamic.contiguous import Rows
+from louvain_um.cpu.walk import Blocks
 from louvain_um.dynamic.batches.batch import Limits, read_ids, whole_number
 from louvain_um.dynamic.batches.changes import EdgeError
 from louvain_um.dynamic.batches.edge_columns import edge_columns
@@ -419,13 +420,23 @@ class DynamicGraph:
         return found
 
     def view(self) -> RowView:
-        """Return the rows for engines and algorithms: where they lie, or as a compressed copy."""
-        rows = self._rows()
+        """Return contiguous rows for engines: where they lie, or as a compressed copy."""
+        return self._view_of(self._rows())
+
+    def linked_view(self) -> RowView:
+        """Return the rows where they lie, also those in linked blocks, for algorithms."""
+        if not hasattr(self._store, "walked"):
+            return self.view()
+        *rows, width, words, tree = self._store.walked()
+        return self._view_of(Rows(*rows), Blocks(width, words, tree))
+
+    def _view_of(self, rows: Rows, blocks: Blocks | None = None) -> RowView:
         return RowView(
             begins=rows.begins,
             ends=rows.ends,
             targets=rows.targets,
             weights=rows.weights if self.weighted else None,
+            blocks=blocks,
             loops=self._contents.host_loops(),
             degrees=self._contents.host_degrees(),
             n_arcs=self.n_arcs,

@@ -40,6 +40,9 @@ class RowView:
         As in `Graph`.
     names : array of length n, optional
         The vertices' names, None for vertices without one.
+    blocks : louvain_um.cpu.walk.Blocks, optional
+        How rows are cut into linked blocks; by default each is contiguous. Of a row in blocks,
+        ``ends - begins`` is the length.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class RowView:
     total_weight: int
     scale: float = 1.0
     names: NDArray[Any] | None = None
+    blocks: Any = None
 
     @classmethod
     def of(cls, graph: Graph) -> Self:

@@ -2,9 +2,8 @@
 #include "cuda.h"  // first: it stands in for CUDA
 
 #include "batches.cu"
-#include "chains.cu"  // before merge.cu, which defines CHUNK
+#include "linked.cu"  // before merge.cu, which defines CHUNK
 #include "merge.cu"
-#include "trees.cu"
 
 // kind: 0 unweighted, 1 weights of 32 bits, 2 of 64.
 template <class F>
@@ -80,24 +79,19 @@ extern "C" void rebuild_rows_as(int blocks, int kind, const Batch* b, i64 n, i64
   });
 }
 
-extern "C" void edit_chains_as(int blocks, int kind, const Batch* b, PageQueue* queue, i64 count,
-                               i64 front, i64 cut, i64 asked, i64 rows, u32* targets, void* weights,
-                               Row* spans) {
-  typed(kind, weights, [&](auto* w) {
-    fibres::launch(blocks, [=] {
-      edit_chains<Bare<decltype(w)>>(*b, queue, count, front, cut, asked, rows, targets, w, spans);
-    });
+extern "C" void count_blocks_as(int blocks, int kind, const Batch* b, i64 linked, i64 rows) {
+  typed(kind, nullptr, [&](auto* w) {
+    fibres::launch(blocks, [=] { count_blocks<Bare<decltype(w)>>(*b, linked, rows); });
   });
 }
 
-extern "C" void fill_linked_as(int blocks, int kind, i64 n, const i64* offsets,
-                               const u32* from_targets, const void* from_weights, const i64* firsts,
-                               i64 linked, u32* targets, void* weights, Row* spans, u32* live) {
+extern "C" void edit_linked_as(int blocks, int kind, const Batch* b, i64 linked, BlockQueue* queue,
+                               i64 count, i64 front, i64 cut, i64 asked, i64 rows, u32* targets,
+                               void* weights, Row* spans, u8* ascending) {
   typed(kind, weights, [&](auto* w) {
-    using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      fill_linked<W>(n, offsets, from_targets, (const W*)from_weights, firsts, linked, targets, w,
-                     spans, live);
+      edit_linked<Bare<decltype(w)>>(*b, linked, queue, count, front, cut, asked, rows, targets, w,
+                                     spans, ascending);
     });
   });
 }
@@ -113,17 +107,25 @@ extern "C" void gather_linked_as(int blocks, int kind, i64 count, const u32* ids
   });
 }
 
-extern "C" void count_blocks_as(int blocks, int kind, const Batch* b, i64 rows, i64 words) {
-  typed(kind, nullptr, [&](auto* w) {
-    fibres::launch(blocks, [=] { count_blocks<Bare<decltype(w)>>(*b, rows, words); });
+extern "C" void order_linked_as(int blocks, int kind, i64 count, const u32* ids, const i64* offsets,
+                                const Row* spans, i64 linked, const u64* keys,
+                                const void* from_weights, u32* targets, void* weights) {
+  typed(kind, weights, [&](auto* w) {
+    using W = Bare<decltype(w)>;
+    fibres::launch(blocks, [=] {
+      order_linked<W>(count, ids, offsets, spans, linked, keys, (const W*)from_weights, targets, w);
+    });
   });
 }
 
-extern "C" void edit_trees_as(int blocks, int kind, const Batch* b, i64 front, i64 words, i64 rows,
-                              u32* targets, void* weights, Row* spans) {
+extern "C" void fill_linked_as(int blocks, int kind, i64 n, const i64* offsets,
+                               const u32* from_targets, const void* from_weights, const i64* firsts,
+                               i64 linked, u32* targets, void* weights, Row* spans, u32* live) {
   typed(kind, weights, [&](auto* w) {
+    using W = Bare<decltype(w)>;
     fibres::launch(blocks, [=] {
-      edit_trees<Bare<decltype(w)>>(*b, front, words, rows, targets, w, spans);
+      fill_linked<W>(n, offsets, from_targets, (const W*)from_weights, firsts, linked, targets, w,
+                     spans, live);
     });
   });
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from louvain_um.dynamic.stores import device_store
+from louvain_um.dynamic.stores import device_store, options_of
 from louvain_um.gpu.dynamic.pool import Copied
 from louvain_um.gpu.runtime import kernel_list
 from louvain_um.gpu.runtime.structs import Struct
@@ -17,7 +17,7 @@ KINDS = {"": -1, "Unweighted": 0, "u32": 1, "u64": 2}
 KINDS |= {name: kind for kind, name in enumerate(kernel_list.HEAPS)}
 KINDS |= {f"Spans<{name}>, u64": kind for name, kind in KINDS.items()}
 
-IN = {"merge": "batches", "chains": "batches", "trees": "batches"}
+IN = {"merge": "batches", "linked": "batches"}
 """Libraries of sources that have none of their own."""
 
 
@@ -131,5 +131,5 @@ class Counting(Emulated):
 
 def on_device(g, device, store, budget=None, share=None):
     rows = g._store.compressed()
-    held = device_store(store)(rows, 1, budget, device, share=share)
+    held = device_store(store)(rows, 1, budget, device, share=share, **options_of(store))
     g._hold(held, g._contents.host_loops(), g._contents.host_degrees())

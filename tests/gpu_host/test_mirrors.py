@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from louvain_um.core import rules
+from louvain_um.cpu.dynamic import linked as cpu_linked
 from louvain_um.dynamic import ouroboros
-from louvain_um.dynamic.stores.on_device import pages
+from louvain_um.dynamic.stores.on_device import linked
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.gpu.aggregate import coarse_rows, limits
 from louvain_um.gpu.aggregate.kernel_arguments import ARGUMENTS, STATE
@@ -93,13 +94,14 @@ CONSTANTS = {
         "BLOCK_ARCS": waits.BLOCK_ARCS,
     },
     RELABELLING: {"THREADS": launch.THREADS},
-    ("chains",): {
-        "PAGE": pages.PAGE,
-        "CHAINED": pages.CHAINED,
-        "sizeof(PageQueue)": pages.QUEUE.itemsize,
-        "__builtin_offsetof(PageQueue, cut)": pages.QUEUE.fields["cut"][1],
+    ("linked",): {
+        "DENSE": cpu_linked.DENSE,
+        "REFILLED": cpu_linked.REFILLED,
+        "LAZY": cpu_linked.LAZY,
+        "sizeof(BlockQueue)": linked.QUEUE.itemsize,
+        "__builtin_offsetof(BlockQueue, cut)": linked.QUEUE.fields["cut"][1],
         **{
-            f"__builtin_offsetof(ouroboros::FreeChunks, {name})": pages.QUEUE.fields[name][1]
+            f"__builtin_offsetof(ouroboros::FreeChunks, {name})": linked.QUEUE.fields[name][1]
             for name in ("count", "front", "back", "ring", "mask")
         },
     },

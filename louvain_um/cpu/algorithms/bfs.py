@@ -11,14 +11,13 @@ from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
 from louvain_um.cpu.algorithms.operators import (
-    INLINE,
     SERIAL_ARCS,
     advance,
     arcs_before,
     arrays,
     claim_rows,
-    row,
 )
+from louvain_um.cpu.walk import INLINE, after, piece_of, row
 
 PULL_SHARE = 14
 """Pull where the frontier has more than this part of the arcs that are not visited (Beamer)."""
@@ -142,18 +141,20 @@ def push_serially(rows, queue, begin, end, distances, parents, level, arcs, unvi
         last = end
         for i in range(begin, last):
             u = queue[i]
-            first, stop = row(rows, u)
-            for arc in range(first, stop):
-                v = targets[arc]
-                if distances[v] == -1:
-                    distances[v] = level + 1
-                    parents[v] = u
-                    queue[end] = v
-                    end += 1
-                    low, high = row(rows, v)
-                    arcs += np.int64(high - low)
-                elif distances[v] == level + 1 and parents[v] > u:
-                    parents[v] = u
+            piece = piece_of(rows, u)
+            while piece.arc < piece.stop:
+                for arc in range(piece.arc, piece.stop):
+                    v = targets[arc]
+                    if distances[v] == -1:
+                        distances[v] = level + 1
+                        parents[v] = u
+                        queue[end] = v
+                        end += 1
+                        low, high = row(rows, v)
+                        arcs += np.int64(high - low)
+                    elif distances[v] == level + 1 and parents[v] > u:
+                        parents[v] = u
+                piece = after(rows, piece)
         begin, level = last, level + 1
     return begin, end, level, arcs, passed
 
@@ -170,16 +171,19 @@ def pull(t, threads, rows, counter, front, next_, found, distances, parents, lev
             for v in range(64 * word, min(64 * word + 64, n)):
                 if distances[v] != -1:
                     continue
-                begin, end = row(rows, v)
-                for arc in range(begin, end):
-                    u = targets[arc]
-                    if front[u >> np.uint32(6)] >> np.uint64(u & np.uint32(63)) & np.uint64(1):
-                        distances[v] = level + 1
-                        parents[v] = u
-                        bits |= np.uint64(1) << np.uint64(v & 63)
-                        reached += 1
-                        arcs += np.int64(end - begin)
-                        break
+                piece = piece_of(rows, v)
+                while piece.arc < piece.stop and distances[v] == -1:
+                    for arc in range(piece.arc, piece.stop):
+                        u = targets[arc]
+                        if front[u >> np.uint32(6)] >> np.uint64(u & np.uint32(63)) & np.uint64(1):
+                            distances[v] = level + 1
+                            parents[v] = u
+                            bits |= np.uint64(1) << np.uint64(v & 63)
+                            reached += 1
+                            begin, end = row(rows, v)
+                            arcs += np.int64(end - begin)
+                            break
+                    piece = after(rows, piece)
             next_[word] = bits
         low, high = claim_rows(counter, len(front), WORDS)
     atomic_add(found, 0, reached)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import compare_and_swap
-from louvain_um.cpu.algorithms.operators import INLINE, STRETCH, arrays, claim_rows, row
+from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows
+from louvain_um.cpu.walk import INLINE, after, piece_of
 
 FIRST_ARCS = 2
 """Arcs of each vertex that are joined before the largest component is guessed."""
@@ -51,8 +52,8 @@ def join_first(t, threads, rows, counter, parents):
     low, high = claim_rows(counter, n, STRETCH)
     while low < high:
         for v in range(low, high):
-            begin, end = row(rows, v)
-            for arc in range(begin, min(begin + np.uint64(FIRST_ARCS), end)):
+            piece = piece_of(rows, v)
+            for arc in range(piece.arc, min(piece.arc + np.uint64(FIRST_ARCS), piece.stop)):
                 join(parents, np.uint32(v), rows[2][arc])
         low, high = claim_rows(counter, n, STRETCH)
 
@@ -66,9 +67,13 @@ def join_rest(t, threads, rows, counter, parents, largest):
         for v in range(low, high):
             if parents[v] == largest:
                 continue
-            begin, end = row(rows, v)
-            for arc in range(min(begin + np.uint64(FIRST_ARCS), end), end):
-                join(parents, np.uint32(v), rows[2][arc])
+            piece = piece_of(rows, v)
+            arc = min(piece.arc + np.uint64(FIRST_ARCS), piece.stop)
+            while arc < piece.stop or piece.left:
+                for other in range(arc, piece.stop):
+                    join(parents, np.uint32(v), rows[2][other])
+                piece = after(rows, piece)
+                arc = piece.arc
         low, high = claim_rows(counter, n, STRETCH)
 
 

@@ -1,9 +1,8 @@
 """Three operators that the algorithms are written with: `filter`, `advance` and `intersect`.
 
 Each takes a compiled function and a tuple of arrays, its `state`, and is inlined into the kernel
-that calls it. Rows are a tuple (begins, ends, targets, weights): row `v` is
-``targets[begins[v]:ends[v]]``, ascending; no weights is an empty array. For compressed rows
-`begins` and `ends` are two views of the offsets; other stores have arrays of their own.
+that calls it. Rows are a tuple as `louvain_um.cpu.walk` has it; no weights is an empty array. For
+compressed rows `begins` and `ends` are two views of the offsets.
 
 Threads claim stretches of work from a shared counter. None of the operators orders its calls, so
 that their functions must commute: minima, integer sums, marks.
@@ -11,16 +10,13 @@ that their functions must commute: minima, integer sums, marks.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
-
-INLINE: Final = {"forceinline": True, "_nrt": False}
-"""Options of functions called per arc. Without `_nrt`, Numba would count references to the arrays
-of `state` in every call, with atomic operations: ten times the time of a walk."""
+from louvain_um.cpu.walk import INLINE, WHOLE, after, piece_from, piece_of, row
 
 STRETCH = 512
 """Rows, or items of a frontier, that a thread claims at a time."""
@@ -33,15 +29,9 @@ SERIAL_ARCS = 1 << 14
 
 
 def arrays(rows: Any) -> tuple[Any, ...]:
-    """Return begins, ends, targets and weights of a view of rows: what kernels take."""
+    """Return a view of rows as kernels take it."""
     weights = np.empty(0, np.uint32) if rows.weights is None else rows.weights
-    return rows.begins, rows.ends, rows.targets, weights
-
-
-@kernel(**INLINE)
-def row(rows, v):
-    """Return begin and end of a row, unsigned so that Numba omits checks for negative indices."""
-    return np.uint64(rows[0][np.uint64(v)]), np.uint64(rows[1][np.uint64(v)])
+    return rows.begins, rows.ends, rows.targets, weights, *(rows.blocks or WHOLE)
 
 
 @kernel(**INLINE)
@@ -78,11 +68,14 @@ def advance(rows, frontier, before, counter, visit, state):
         at = first
         while at < last:
             u = frontier[low]
-            begin = rows[0][u] + (at - before[low])
             stop = min(before[low + 1], last)
-            for arc in range(np.uint64(begin), np.uint64(begin + (stop - at))):
-                visit(state, u, arc)
-            at = stop
+            piece = piece_from(rows, u, at - before[low])
+            while at < stop:
+                here = min(stop - at, np.int64(piece.stop - piece.arc))
+                for arc in range(piece.arc, piece.arc + np.uint64(here)):
+                    visit(state, u, arc)
+                at += here
+                piece = after(rows, piece)
             low += 1
         first = atomic_add(counter, 0, ARCS)
 
@@ -97,14 +90,14 @@ def claim_rows(counter, n, step):
 @kernel(**INLINE)
 def intersect(rows, u, marked, visit, state):
     """Call visit(state, u, w) for every w of row `u` that is marked; return how many there are."""
-    targets = rows[2]
-    begin, end = row(rows, u)
-    found = 0
-    for arc in range(begin, end):
-        w = targets[arc]
-        if marked[w]:
-            visit(state, u, w)
-            found += 1
+    targets, found, piece = rows[2], 0, piece_of(rows, u)
+    while piece.arc < piece.stop:
+        for arc in range(piece.arc, piece.stop):
+            w = targets[arc]
+            if marked[w]:
+                visit(state, u, w)
+                found += 1
+        piece = after(rows, piece)
     return found
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
-from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows, row
+from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows
+from louvain_um.cpu.walk import after, piece_of, row
 
 
 def pagerank(
@@ -59,8 +60,11 @@ def weigh_rows(t, threads, rows, loops, ranks, outs, shares, sums):
         begin, end = row(rows, v)
         total = loops[v]
         if len(weights) > 0:
-            for arc in range(begin, end):
-                total += np.int64(weights[arc])
+            piece = piece_of(rows, v)
+            while piece.arc < piece.stop:
+                for arc in range(piece.arc, piece.stop):
+                    total += np.int64(weights[arc])
+                piece = after(rows, piece)
         else:
             total += np.int64(end - begin)
         outs[v] = np.float64(total)
@@ -79,14 +83,16 @@ def iterate(
     low, high = claim_rows(counter, n, STRETCH)
     while low < high:
         for v in range(low, high):
-            begin, end = row(rows, v)
             total = np.int64(shares[v] * np.float64(loops[v]))
-            if len(weights) > 0:
-                for arc in range(begin, end):
-                    total += np.int64(shares[targets[arc]] * np.float64(weights[arc]))
-            else:
-                for arc in range(begin, end):
-                    total += np.int64(shares[targets[arc]])
+            piece = piece_of(rows, v)
+            while piece.arc < piece.stop:
+                if len(weights) > 0:
+                    for arc in range(piece.arc, piece.stop):
+                        total += np.int64(shares[targets[arc]] * np.float64(weights[arc]))
+                else:
+                    for arc in range(piece.arc, piece.stop):
+                        total += np.int64(shares[targets[arc]])
+                piece = after(rows, piece)
             rank = base + np.int64(damping * np.float64(total))
             change += abs(rank - ranks[v])
             ranks[v] = rank

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_min
-from louvain_um.cpu.algorithms.operators import INLINE, STRETCH, arrays, claim_rows, filter, row
+from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows, filter
 from louvain_um.cpu.algorithms.sssp import weight_of
+from louvain_um.cpu.walk import INLINE, after, piece_of
 
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 """No arc, no pair, and more than any weight."""
@@ -59,13 +60,15 @@ def lightest(t, threads, rows, live, component, choice, weight, counter):
         for i in range(low, high):
             v = live[i]
             own = component[v]
-            begin, end = row(rows, v)
+            piece = piece_of(rows, v)
             best, best_weight = NONE, NONE
-            for arc in range(begin, end):
-                if weight_of(weights, arc) < best_weight and component[targets[arc]] != own:
-                    best, best_weight = arc, weight_of(weights, arc)
-                    if len(weights) == 0:
-                        break
+            while piece.arc < piece.stop and (len(weights) or best == NONE):
+                for arc in range(piece.arc, piece.stop):
+                    if weight_of(weights, arc) < best_weight and component[targets[arc]] != own:
+                        best, best_weight = arc, weight_of(weights, arc)
+                        if len(weights) == 0:
+                            break
+                piece = after(rows, piece)
             choice[v] = best
             if best_weight < weight[own]:
                 atomic_min(weight, own, best_weight)

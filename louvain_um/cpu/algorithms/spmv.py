@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
-from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows, row
+from louvain_um.cpu.algorithms.operators import STRETCH, arrays, claim_rows
+from louvain_um.cpu.walk import after, piece_of, row
 
 PARTS = 32
 """Partial sums of a row: arc k of the row adds to part k mod 32, as a warp's lanes do."""
@@ -39,13 +40,16 @@ def multiply(t, threads, rows, loops, counter, x, unit, y):
             while width < np.uint64(PARTS) and width < end - begin:
                 width <<= np.uint64(1)
             parts[:width] = 0.0
-            if len(weights) > 0:
-                for k in range(end - begin):
-                    arc = begin + np.uint64(k)
-                    parts[k & np.uint64(PARTS - 1)] += np.float64(weights[arc]) * x[targets[arc]]
-            else:
-                for k in range(end - begin):
-                    parts[k & np.uint64(PARTS - 1)] += x[targets[begin + np.uint64(k)]]
+            piece, before = piece_of(rows, v), np.uint64(0)
+            while piece.arc < piece.stop:
+                for k in range(piece.stop - piece.arc):
+                    arc, part = piece.arc + np.uint64(k), (before + np.uint64(k)) % np.uint64(PARTS)
+                    if len(weights) > 0:
+                        parts[part] += np.float64(weights[arc]) * x[targets[arc]]
+                    else:
+                        parts[part] += x[targets[arc]]
+                before += piece.stop - piece.arc
+                piece = after(rows, piece)
             half = width >> np.uint64(1)
             while half:
                 for k in range(half):

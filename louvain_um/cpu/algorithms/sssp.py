@@ -11,15 +11,14 @@ from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add, atomic_min, compare_and_swap
 from louvain_um.cpu.algorithms.operators import (
-    INLINE,
     SERIAL_ARCS,
     STRETCH,
     advance,
     arcs_before,
     arrays,
     claim_rows,
-    row,
 )
+from louvain_um.cpu.walk import INLINE, after, piece_of, row
 
 UNREACHED = np.uint64(0xFFFFFFFFFFFFFFFF)
 """−1 as an unsigned number: the largest, so that minima replace it."""
@@ -126,21 +125,23 @@ def settle(rows, near, next_, far, sizes, where, distances, limit, width, thread
         for i in range(count):
             u = near[i]
             where[u] &= ~NEAR
-            begin, end = row(rows, u)
-            for arc in range(begin, end):
-                v = rows[2][arc]
-                length = distances[u] + weight_of(rows[3], arc)
-                if length < distances[v]:
-                    distances[v] = length
-                    pile = NEAR if length < limit else FAR
-                    if not where[v] & pile:
-                        where[v] |= pile
-                        if pile == NEAR:
-                            next_[sizes[0]] = v
-                            sizes[0] += 1
-                        else:
-                            far[sizes[1]] = v
-                            sizes[1] += 1
+            piece = piece_of(rows, u)
+            while piece.arc < piece.stop:
+                for arc in range(piece.arc, piece.stop):
+                    v = rows[2][arc]
+                    length = distances[u] + weight_of(rows[3], arc)
+                    if length < distances[v]:
+                        distances[v] = length
+                        pile = NEAR if length < limit else FAR
+                        if not where[v] & pile:
+                            where[v] |= pile
+                            if pile == NEAR:
+                                next_[sizes[0]] = v
+                                sizes[0] += 1
+                            else:
+                                far[sizes[1]] = v
+                                sizes[1] += 1
+                piece = after(rows, piece)
         near, next_ = next_, near
 
 
@@ -179,12 +180,14 @@ def find_parents(t, threads, rows, counter, source, distances, parents):
         for v in range(low, high):
             if distances[v] == UNREACHED or v == source:
                 continue
-            begin, end = row(rows, v)
-            for arc in range(begin, end):
-                u = rows[2][arc]
-                if distances[u] + weight_of(rows[3], arc) == distances[v]:
-                    parents[v] = u
-                    break
+            piece = piece_of(rows, v)
+            while piece.arc < piece.stop and parents[v] < 0:
+                for arc in range(piece.arc, piece.stop):
+                    u = rows[2][arc]
+                    if distances[u] + weight_of(rows[3], arc) == distances[v]:
+                        parents[v] = u
+                        break
+                piece = after(rows, piece)
         low, high = claim_rows(counter, n, STRETCH)
     if t == 0:
         parents[source] = source

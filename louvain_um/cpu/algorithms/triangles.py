@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from louvain_um.core import parallel
 from louvain_um.core.compiled import kernel
 from louvain_um.core.intrinsics import atomic_add
-from louvain_um.cpu.algorithms.operators import INLINE, arrays, claim_rows, intersect, row
+from louvain_um.cpu.algorithms.operators import arrays, claim_rows, intersect
+from louvain_um.cpu.walk import INLINE, WHOLE, after, piece_of, row
 
 STEP = 64
 """Rows that a thread claims at a time: few, since the longest take 10^5 times the shortest's."""
@@ -33,7 +34,7 @@ def triangles(
     np.cumsum(begins, out=begins)
     targets = np.empty(int(begins[n]), np.uint32)
     parallel.run(keep_upward, threads, tuple_, np.zeros(1, np.int64), begins, targets)
-    upward = (begins[:-1], begins[1:], targets, np.empty(0, np.uint32))
+    upward = (begins[:-1], begins[1:], targets, np.empty(0, np.uint32), *WHOLE)
     counts = np.zeros(n, np.int64)
     marked = np.zeros((threads, n), np.bool_)
     counter = np.zeros(1, np.int64)
@@ -60,10 +61,11 @@ def count_upward(t, threads, rows, counter, begins):
     low, high = claim_rows(counter, n, STEP)
     while low < high:
         for v in range(low, high):
-            begin, end = row(rows, v)
-            count = 0
-            for arc in range(begin, end):
-                count += is_above(rows, v, rows[2][arc])
+            count, piece = 0, piece_of(rows, v)
+            while piece.arc < piece.stop:
+                for arc in range(piece.arc, piece.stop):
+                    count += is_above(rows, v, rows[2][arc])
+                piece = after(rows, piece)
             begins[v + 1] = count
         low, high = claim_rows(counter, n, STEP)
 
@@ -75,12 +77,13 @@ def keep_upward(t, threads, rows, counter, begins, targets):
     low, high = claim_rows(counter, n, STEP)
     while low < high:
         for v in range(low, high):
-            begin, end = row(rows, v)
-            at = begins[v]
-            for arc in range(begin, end):
-                if is_above(rows, v, rows[2][arc]):
-                    targets[at] = rows[2][arc]
-                    at += 1
+            at, piece = begins[v], piece_of(rows, v)
+            while piece.arc < piece.stop:
+                for arc in range(piece.arc, piece.stop):
+                    if is_above(rows, v, rows[2][arc]):
+                        targets[at] = rows[2][arc]
+                        at += 1
+                piece = after(rows, piece)
         low, high = claim_rows(counter, n, STEP)
 
 

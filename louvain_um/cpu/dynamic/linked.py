@@ -1,8 +1,6 @@
-"""Rows in linked blocks of targets: walking them, and merging changes in.
+"""Rows in linked blocks of targets (`louvain_um.cpu.walk`): searching them, and merging changes in.
 
-A row is a chain or a complete binary tree of blocks. ``links[b]`` leads on from block b: to the
-next one and back, or to both children: block k of a row (from 1) hangs from block k // 2. A walk
-lists a row's blocks first, so that entry i is ``targets[ids[i // width], i % width]``.
+What reaches any entry of a row lists the places of the row's blocks first.
 """
 
 from __future__ import annotations
@@ -13,6 +11,8 @@ import numpy as np
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
+from louvain_um.cpu.walk import after, piece_of, row
+from louvain_um.graph.merge import sort_row
 
 NONE = np.uint32(0xFFFFFFFF)
 """Target of an entry that was deleted, or never filled; also a link that leads nowhere."""
@@ -20,9 +20,6 @@ NONE = np.uint32(0xFFFFFFFF)
 DENSE, REFILLED, LAZY = 0, 1, 2
 """What a deletion leaves: nothing, as the last entry takes the place; a gap that a later insertion
 fills; a gap for good."""
-
-CHAIN, TREE = 0, 1
-"""How the blocks of a row are linked."""
 
 ROWS_AT_ONCE = 16
 """Touched rows a thread claims at a time."""
@@ -32,16 +29,18 @@ ALL_AT_ONCE = 4096
 
 
 class LinkedRows(NamedTuple):
-    """Rows of a store: by row the first block, blocks, entries and arcs; by block its contents."""
+    """Rows of a store: by row its first place, blocks, entries, arcs and order; then the pool."""
 
-    first: Any
+    begins: Any
     blocks: Any
     filled: Any
     live: Any
+    ascending: Any
     targets: Any
     weights: Any
-    links: Any
-    shape: int
+    width: int
+    words: int
+    tree: bool
     policy: int
 
 
@@ -55,98 +54,91 @@ class Taken(NamedTuple):
 
 
 @kernel()
-def list_blocks(rows, row, ids):
-    """List the blocks of a row; return how many there are."""
-    count, links = np.int64(rows.blocks[row]), rows.links
+def list_blocks(rows, v, places):
+    """List where the blocks of a row begin; return how many there are."""
+    count = np.int64(rows.blocks[v])
     if count > 0:
-        ids[0] = rows.first[row]
+        places[0] = rows.begins[v]
     for k in range(2, count + 1):
-        if rows.shape == CHAIN:
-            ids[k - 1] = links[ids[k - 2], 0]
-        else:
-            ids[k - 1] = links[ids[k // 2 - 1], k & 1]
+        above, side = (places[k // 2 - 1], k & 1) if rows.tree else (places[k - 2], 0)
+        places[k - 1] = np.int64(rows.targets[above + rows.width + side]) * rows.words
     return count
 
 
 @kernel()
-def link(links, shape, ids, k):
-    """Link block k of a row, from 1, to those before it."""
-    block = ids[k - 1]
-    links[block, 0] = links[block, 1] = NONE
-    if k == 1:
-        return
-    if shape == CHAIN:
-        links[ids[k - 2], 0] = block
-        links[block, 1] = ids[k - 2]
-    else:
-        links[ids[k // 2 - 1], k & 1] = block
+def link(rows, places, k):
+    """Link block k of a row, from 1, to those before it; it has no entries yet."""
+    block = places[k - 1]
+    rows.targets[block : block + rows.words] = NONE
+    if k > 1:
+        above, side = (places[k // 2 - 1], k & 1) if rows.tree else (places[k - 2], 0)
+        rows.targets[above + rows.width + side] = block // rows.words
+        if not rows.tree and rows.words > rows.width + 1:
+            rows.targets[block + rows.width + 1] = above // rows.words
 
 
 @kernel()
-def find(t, threads, rows, most, u, v, found):
+def find(t, threads, entries, u, v, found):
     """Write the weight of each edge, 0 where there is none; the shorter row is searched."""
-    filled, targets, weights = rows.filled, rows.targets, rows.weights
-    width = targets.shape[1]
-    ids = np.empty(most, np.uint32)
+    targets, weights = entries[2], entries[3]
     for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
-        row, other = u[i], v[i]
-        if filled[other] < filled[row]:
-            row, other = other, row
-        list_blocks(rows, row, ids)
+        source, other = u[i], v[i]
+        begin, end = row(entries, source)
+        low, high = row(entries, other)
+        if high - low < end - begin:
+            source, other = other, source
         found[i] = 0
-        for j in range(filled[row]):
-            if targets[ids[j // width], j % width] == other:
-                weight = np.int64(1)
-                if len(weights):
-                    weight = np.int64(weights[ids[j // width], j % width])
-                found[i] = weight
-                break
+        piece = piece_of(entries, source)
+        while piece.arc < piece.stop and found[i] == 0:
+            for arc in range(piece.arc, piece.stop):
+                if targets[arc] == other:
+                    found[i] = np.int64(weights[arc]) if len(weights) else np.int64(1)
+                    break
+            piece = after(entries, piece)
 
 
 @kernel()
 def count_blocks(rows, changes, needed, spare):
     """Write how many blocks each touched row needs, and how many it gives back."""
-    width = rows.targets.shape[1]
     for i in range(len(changes.rows)):
-        row = changes.rows[i]
+        v = changes.rows[i]
         fresh, gone = np.int64(0), np.int64(0)
         for k in range(changes.starts[i], changes.starts[i + 1]):
             fresh += changes.before[k] == 0
             gone += changes.after[k] == 0
-        entries = np.int64(rows.live[row]) + fresh - gone
+        entries = np.int64(rows.live[v]) + fresh - gone
         if rows.policy == LAZY:
-            entries = np.int64(rows.filled[row]) + fresh
-        after_batch = -(-entries // width)
-        needed[i] = max(after_batch - rows.blocks[row], 0)
-        spare[i] = max(rows.blocks[row] - after_batch, 0) if rows.policy == DENSE else 0
+            entries = np.int64(rows.filled[v]) + fresh
+        after_batch = -(-entries // rows.width)
+        needed[i] = max(after_batch - rows.blocks[v], 0)
+        spare[i] = max(rows.blocks[v] - after_batch, 0) if rows.policy == DENSE else 0
 
 
 @kernel()
-def change_entries(rows, row, ids, filled, keys, after):
+def change_entries(rows, v, places, filled, keys, after):
     """Delete and reweigh the entries of a row that `keys` name; return its entries."""
-    above = np.uint64(row) << np.uint64(32)
-    targets, weights, high = rows.targets, rows.weights, len(keys)
-    width = targets.shape[1]
+    above = np.uint64(v) << np.uint64(32)
+    targets, weights, width, high = rows.targets, rows.weights, rows.width, len(keys)
     i = 0
     while i < filled:
-        block, slot = ids[i // width], i % width
-        target = targets[block, slot]
+        at = places[i // width] + i % width
+        target = targets[at]
         key = above | np.uint64(target)
         k = np.searchsorted(keys, key)
         if target == NONE or k == high or keys[k] != key:
             i += 1
         elif after[k] > 0:
             if len(weights):
-                weights[block, slot] = after[k]
+                weights[at] = after[k]
             i += 1
         elif rows.policy == DENSE:
             filled -= 1
-            last, end = ids[filled // width], filled % width
-            targets[block, slot] = targets[last, end]
+            last = places[filled // width] + filled % width
+            targets[at] = targets[last]
             if len(weights):
-                weights[block, slot] = weights[last, end]
+                weights[at] = weights[last]
         else:
-            targets[block, slot] = NONE
+            targets[at] = NONE
             i += 1
     return filled
 
@@ -155,121 +147,150 @@ def change_entries(rows, row, ids, filled, keys, after):
 def edit(t, threads, claimed, rows, changes, taken, most, dirty):
     """Merge changes into the touched rows; `dirty` marks the blocks written to."""
     touched, starts, keys, before, after = changes
-    first, blocks, filled, live, targets, weights, links, shape, policy = rows
-    width = targets.shape[1]
-    ids = np.empty(most, np.uint32)
+    targets, weights, width, policy = rows.targets, rows.weights, rows.width, rows.policy
+    places = np.empty(most, np.int64)
     while True:
         begin = take(claimed, ROWS_AT_ONCE)
         if begin >= len(touched):
             break
         for i in range(begin, min(begin + ROWS_AT_ONCE, len(touched))):
-            row, low, high = touched[i], starts[i], starts[i + 1]
-            count = list_blocks(rows, row, ids)
-            entries, gaps, old = np.int64(filled[row]), live[row] < filled[row], False
+            v, low, high = touched[i], starts[i], starts[i + 1]
+            count = list_blocks(rows, v, places)
+            entries, old = np.int64(rows.filled[v]), False
+            gaps = rows.live[v] < rows.filled[v]
             for k in range(low, high):
                 old |= before[k] > 0
                 gaps |= after[k] == 0
+                if (before[k] == 0) != (after[k] == 0):
+                    rows.ascending[v] = 0
             if old:
-                entries = change_entries(rows, row, ids, entries, keys[low:high], after[low:high])
+                entries = change_entries(rows, v, places, entries, keys[low:high], after[low:high])
             given = taken.new_starts[i]
-            place = np.int64(0) if policy == REFILLED and gaps else entries
+            entry = np.int64(0) if policy == REFILLED and gaps else entries
             for k in range(low, high):
-                live[row] += np.uint32(before[k] == 0)
-                live[row] -= np.uint32(after[k] == 0)
+                rows.live[v] += np.uint32(before[k] == 0)
+                rows.live[v] -= np.uint32(after[k] == 0)
                 if before[k] > 0:
                     continue
-                while place < entries and targets[ids[place // width], place % width] != NONE:
-                    place += 1
-                if place // width == count:
-                    ids[count] = taken.new[given]
+                while entry < entries and targets[places[entry // width] + entry % width] != NONE:
+                    entry += 1
+                if entry // width == count:
+                    places[count] = np.int64(taken.new[given]) * rows.words
                     count += 1
                     given += 1
-                    link(links, shape, ids, count)
-                    targets[ids[count - 1], :] = NONE
-                targets[ids[place // width], place % width] = np.uint32(keys[k])
+                    link(rows, places, count)
+                at = places[entry // width] + entry % width
+                targets[at] = np.uint32(keys[k])
                 if len(weights):
-                    weights[ids[place // width], place % width] = after[k]
-                place += 1
-                entries = max(entries, place)
+                    weights[at] = after[k]
+                entry += 1
+                entries = max(entries, entry)
             kept = count - (taken.free_starts[i + 1] - taken.free_starts[i])
             for k in range(kept, count):
-                taken.freed[taken.free_starts[i] + k - kept] = ids[k]
+                taken.freed[taken.free_starts[i] + k - kept] = places[k] // rows.words
             if kept < count and kept > 0:
-                links[ids[kept - 1], 0] = NONE
+                targets[places[kept - 1] + width] = NONE
             if policy == DENSE and kept > 0:
                 for j in range(entries, kept * width):
-                    targets[ids[j // width], j % width] = NONE
-            first[row] = ids[0] if kept > 0 else NONE
-            blocks[row], filled[row] = kept, entries
+                    targets[places[j // width] + j % width] = NONE
+            rows.begins[v] = places[0] if kept > 0 else 0
+            rows.blocks[v], rows.filled[v] = kept, entries
             if len(dirty):
                 for k in range(kept):
-                    dirty[ids[k]] = 1
+                    dirty[places[k] // rows.words] = 1
 
 
 @kernel()
-def gather(rows, most, vertices, places, out, out_weights):
-    """Copy the entries of some rows, gaps left out, from `places` on."""
-    targets, weights = rows.targets, rows.weights
-    width = targets.shape[1]
-    ids = np.empty(most, np.uint32)
+def sort_rows(t, threads, claimed, rows, chosen, most, dirty):
+    """Sort the rows of some vertices by target where they lie, gaps last."""
+    width, weighted = rows.width, len(rows.weights) > 0
+    places, targets = np.empty(most, np.int64), np.empty(most * width, np.uint32)
+    weights = np.empty(len(targets) if weighted else 0, rows.weights.dtype)
+    while True:
+        begin = take(claimed, ROWS_AT_ONCE)
+        if begin >= len(chosen):
+            break
+        for i in range(begin, min(begin + ROWS_AT_ONCE, len(chosen))):
+            v = chosen[i]
+            count, kept = list_blocks(rows, v, places), np.int64(0)
+            filled = np.int64(rows.filled[v])
+            for j in range(filled):
+                at = places[j // width] + j % width
+                if rows.targets[at] != NONE:
+                    targets[kept] = rows.targets[at]
+                    if weighted:
+                        weights[kept] = rows.weights[at]
+                    kept += 1
+            sort_row(targets, weights, 0, kept)
+            targets[kept:filled] = NONE
+            for j in range(filled):
+                at = places[j // width] + j % width
+                rows.targets[at] = targets[j]
+                if weighted and j < kept:
+                    rows.weights[at] = weights[j]
+            rows.ascending[v] = 1
+            if len(dirty):
+                for k in range(count):
+                    dirty[places[k] // rows.words] = 1
+
+
+@kernel()
+def gather(entries, vertices, to, out, out_weights):
+    """Copy the entries of some rows, gaps left out, from `to` on."""
+    targets, weights = entries[2], entries[3]
     for i in range(len(vertices)):
-        row, at = vertices[i], places[i]
-        list_blocks(rows, row, ids)
-        for j in range(rows.filled[row]):
-            target = targets[ids[j // width], j % width]
-            if target != NONE:
-                out[at] = target
-                if len(out_weights):
-                    out_weights[at] = weights[ids[j // width], j % width]
-                at += 1
+        at, piece = to[i], piece_of(entries, vertices[i])
+        while piece.arc < piece.stop:
+            for arc in range(piece.arc, piece.stop):
+                if targets[arc] != NONE:
+                    out[at] = targets[arc]
+                    if len(out_weights):
+                        out_weights[at] = weights[arc]
+                    at += 1
+            piece = after(entries, piece)
 
 
 @kernel()
 def scatter(offsets, source, source_weights, rows):
     """Fill blocks 0, 1, … with compressed rows, in the order of the vertices."""
-    first, blocks, filled, live, targets, weights, links, shape, _ = rows
-    width = targets.shape[1]
-    next_block = np.int64(0)
+    width, next_block = rows.width, np.int64(0)
     for v in range(len(offsets) - 1):
         length = offsets[v + 1] - offsets[v]
         count = -(-length // width)
-        ids = np.arange(next_block, next_block + count).astype(np.uint32)
+        places = np.arange(next_block, next_block + count) * rows.words
         for k in range(1, count + 1):
-            link(links, shape, ids, k)
-            targets[ids[k - 1], :] = NONE
+            link(rows, places, k)
         for j in range(length):
-            targets[ids[j // width], j % width] = source[offsets[v] + j]
-            if len(weights):
-                weights[ids[j // width], j % width] = source_weights[offsets[v] + j]
-        first[v] = next_block if count else NONE
-        blocks[v], filled[v], live[v] = count, length, length
+            at = places[j // width] + j % width
+            rows.targets[at] = source[offsets[v] + j]
+            if len(rows.weights):
+                rows.weights[at] = source_weights[offsets[v] + j]
+        rows.begins[v] = places[0] if count else 0
+        rows.blocks[v], rows.filled[v], rows.live[v], rows.ascending[v] = count, length, length, 1
         next_block += count
 
 
 @kernel()
 def mark_used(rows, most, used):
     """Count in `used` how often each block belongs to a row."""
-    ids = np.empty(most, np.uint32)
-    for v in range(len(rows.first)):
-        for k in range(list_blocks(rows, v, ids)):
-            used[ids[k]] += 1
+    places = np.empty(most, np.int64)
+    for v in range(len(rows.begins)):
+        for k in range(list_blocks(rows, v, places)):
+            used[places[k] // rows.words] += 1
 
 
 @kernel()
-def sum_targets(t, threads, claimed, rows, most, sums):
-    """Add up all targets in ``sums[t]``, row by row, block by block."""
-    filled, targets = rows.filled, rows.targets
-    width = targets.shape[1]
-    ids = np.empty(most, np.uint32)
-    total, n = np.int64(0), len(filled)
+def sum_targets(t, threads, claimed, entries, sums):
+    """Add up all targets in ``sums[t]``, row by row, piece by piece."""
+    targets, total, n = entries[2], np.int64(0), len(entries[0])
     while True:
         low = take(claimed, ALL_AT_ONCE)
         if low >= n:
             break
         for v in range(low, min(low + ALL_AT_ONCE, n)):
-            for k in range(list_blocks(rows, v, ids)):
-                block = ids[k]
-                for j in range(min(width, np.int64(filled[v]) - k * width)):
-                    target = targets[block, j]
-                    total += np.int64(target) if target != NONE else np.int64(0)
+            piece = piece_of(entries, v)
+            while piece.arc < piece.stop:
+                for arc in range(piece.arc, piece.stop):
+                    total += np.int64(targets[arc]) if targets[arc] != NONE else np.int64(0)
+                piece = after(entries, piece)
     sums[t] = total

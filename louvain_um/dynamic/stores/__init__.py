@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from louvain_um.errors import OptionError
 
 if TYPE_CHECKING:
-    from louvain_um.dynamic.stores.store import Store
+    from louvain_um.dynamic.stores.store import RowLengths
 
 STORES: Final = {
     "rows": "contiguous rows in size classes: reads like CSR, updates in place",
@@ -24,21 +26,91 @@ STORES: Final = {
     "ouro-vl-p": "the same with queues of pages in virtualised lists",
     "ouro-vl-c": "the same with queues of chunks in virtualised lists",
 }
-"""Every store with what it is; the module is named like the store, up to a dash."""
+"""Every store with what it is."""
+
+MODULES: Final = dict.fromkeys(("bump", "pages", "vine", "bal"), "linked")
+"""Modules of stores that are not named like the store, up to a dash."""
 
 DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
 """The stores that a device has; `bal` is edited on the host, from where what changed is pushed."""
 
 
-def store_class(name: str, device: str = "cpu") -> type[Store]:
-    """Return the class of a store on a device."""
+OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
+    "bump": {"page": (32, 64, 128, 256)},
+    "pages": {"page": (32, 64, 128, 256), "order": ("any", "sorted")},
+    "vine": {"block": tuple(range(1, 129)), "ahead": tuple(range(1001))},
+    "bal": {"block": tuple(range(2, 129)), "order": ("any", "sorted")},
+}
+"""Options of stores, with their values; see `store_class`."""
+
+
+def options_of(store: str) -> dict[str, Any]:
+    """Return the options that a store's name ends with."""
+    name, *given = str(store).split(":")
+    known, options = OPTIONS.get(name, {}), dict[str, Any]()
+    for text in given:
+        option, _, value = text.partition("=")
+        if option not in known:
+            has = f"options {', '.join(known)}" if known else "no options"
+            raise OptionError("store", store, f"has {has}; leave out {text!r}")
+        values = {str(value): value for value in known[option]}
+        if value not in values:
+            listed = [*values] if len(values) < 9 else [f"{known[option][0]} … {known[option][-1]}"]
+            raise OptionError("store", store, f"must have {option}={' or '.join(listed)}")
+        options[option] = values[value]
+    return options
+
+
+def store_class(store: str, device: str = "cpu") -> Any:
+    """Return what builds a store on a device.
+
+    Parameters
+    ----------
+    store : str
+        A name of `STORES`, and options of it (`OPTIONS`) behind colons: ``"pages:page=128"``.
+        `page` is the bytes of a page or block, `block` the targets in one, `order` whether pages are
+        sorted after each batch, `ahead` the blocks in reserve at the beginning, in percent of those
+        in use.
+    device : str
+
+    Raises
+    ------
+    OptionError
+        There is no such store on the device, or it has no such option.
+    """
+    name = str(store).partition(":")[0]
     if name not in tuple(STORES):  # a list is no key
-        raise OptionError("store", name, f"must be one of {', '.join(map(repr, STORES))}")
-    if device.startswith("cuda"):
-        return _on_device(name, device)
-    module = import_module(f"louvain_um.dynamic.stores.{name.partition('-')[0]}")
-    found: type[Store] = module.STORES[name] if "-" in name else module.STORE
-    return found
+        raise OptionError("store", store, f"must be one of {', '.join(map(repr, STORES))}")
+    options = options_of(store)
+    found = _on_device(name, device) if device.startswith("cuda") else _on_host(name)
+    return Chosen(found, store, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A class of stores with options for it."""
+
+    kind: Any
+    store: str
+    options: dict[str, Any]
+
+    def __call__(self, *arguments: Any, **placed: Any) -> Any:
+        """Build a store."""
+        built = self.kind(*arguments, **placed, **self.options)
+        if self.options:
+            built.name = self.store
+        return built
+
+    def sizes(self, rows: RowLengths, item: int) -> tuple[int, int]:
+        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
+        found: tuple[int, int] = self.kind.sizes(rows, item, **self.options)
+        return found
+
+
+def _on_host(name: str) -> Any:
+    """Return a class of stores in host memory."""
+    where = MODULES.get(name, name.partition("-")[0])
+    return import_module(f"louvain_um.dynamic.stores.{where}").STORES[name]
 
 
 def share_of(memory: Any) -> float | None:
@@ -55,7 +127,7 @@ def share_of(memory: Any) -> float | None:
     return 0.0 if placement.kind in HOST else placement.fraction
 
 
-def _on_device(name: str, device: str) -> type[Store]:
+def _on_device(name: str, device: str) -> Any:
     """Return the class of a store on the current CUDA device."""
     from louvain_um.gpu.runtime.device import pick
 
@@ -67,11 +139,11 @@ def _on_device(name: str, device: str) -> type[Store]:
     if name not in DEVICE_STORES:
         there = ", ".join(map(repr, DEVICE_STORES))
         raise OptionError("store", name, f"must be one of {there} on a device")
-    found: type[Store] = device_store(name)
-    return found
+    return device_store(name)
 
 
 def device_store(name: str) -> Any:
     """Return the class of a store on devices; it takes `DeviceChanges`, not `ArcChanges`."""
-    where = {"csr": "rows"}.get(name, name.partition("-")[0])
+    name = name.partition(":")[0]
+    where = ({"csr": "rows"} | MODULES).get(name, name.partition("-")[0])
     return import_module(f"louvain_um.dynamic.stores.on_device.{where}").STORES[name]

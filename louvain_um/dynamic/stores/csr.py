@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -86,4 +86,4 @@ class CsrStore(ContiguousRows):
         return self.offsets.nbytes
 
 
-STORE = CsrStore
+STORES: Final = {"csr": CsrStore}

@@ -1,17 +1,20 @@
-"""What the stores of linked blocks share: `bump`, `pages`, `vine` and `bal`."""
+"""Stores of linked blocks in host memory: `bump`, `pages`, `vine` and `bal`."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import parallel
-from louvain_um.core.compiled import kernel
 from louvain_um.cpu.dynamic import linked as kernels
-from louvain_um.cpu.dynamic.linked import CHAIN, NONE, LinkedRows, Taken
+from louvain_um.cpu.dynamic.linked import NONE, LinkedRows, Taken
+from louvain_um.cpu.walk import blocks_of
+from louvain_um.dynamic.stores.blocks import Bal, Blocks, Bump, Pages, Vine
+from louvain_um.dynamic.stores.free_blocks import FreeBlocks
 from louvain_um.dynamic.stores.store import (
+    EMPTY_U32,
     I64,
     NARROW,
     U32,
@@ -23,135 +26,52 @@ from louvain_um.dynamic.stores.store import (
     offsets_of,
 )
 from louvain_um.errors import MemoryBudgetError
-from louvain_um.graph.merge import sort_row
 
 SMALL = 1 << 10
 """Rows below which a second thread costs more than it saves."""
 
 
-class FreeBlocks(Protocol):
-    """Which blocks of a pool are free."""
+class LinkedStore(Blocks):
+    """Rows in linked blocks of one size; targets within a row are in any order, until it is read."""
 
-    def held_with(self, count: int) -> int:
-        """Return the blocks that will be held once `count` more are in use."""
-
-    def first(self, count: int) -> U32:
-        """Return free blocks without taking them yet; the pool reaches beyond them."""
-
-    def exchange(self, taken: int, freed: U32) -> None:
-        """Take the blocks that `first` returned; give back those that a batch freed."""
-
-    def all(self) -> U32:
-        """Return all free blocks."""
-
-
-class Ring:
-    """A queue of blocks, first in, first out, before those that were never used."""
-
-    def __init__(self, used: int) -> None:
-        self._ring = np.zeros(1, np.uint32)
-        self._front = self._back = 0
-        self.frontier = used
-
-    def __len__(self) -> int:
-        return self._back - self._front
-
-    def held_with(self, count: int) -> int:
-        """Return the blocks up to the frontier once `count` more are in use."""
-        return self.frontier + max(0, count - len(self))
-
-    def first(self, count: int) -> U32:
-        """Return blocks from the queue's front, then new ones."""
-        again = self._items(min(count, len(self)))
-        fresh = self.frontier + np.arange(count - len(again))
-        return np.concatenate([again, fresh.astype(np.uint32)])
-
-    def exchange(self, taken: int, freed: U32) -> None:
-        """Drop the blocks taken from the queue; append those freed."""
-        again = min(taken, len(self))
-        self._front += again
-        self.frontier += taken - again
-        self.append(freed)
-
-    def append(self, blocks: U32) -> None:
-        """Append blocks at the back."""
-        if len(self) + len(blocks) > len(self._ring):
-            held = self.all()
-            self._ring = np.zeros(1 << (len(held) + len(blocks) - 1).bit_length(), np.uint32)
-            self._ring[: len(held)] = held
-            self._front, self._back = 0, len(held)
-        places = np.arange(self._back, self._back + len(blocks)) & (len(self._ring) - 1)
-        self._ring[places] = blocks
-        self._back += len(blocks)
-
-    def all(self) -> U32:
-        """Return the blocks in the queue."""
-        return self._items(len(self))
-
-    def _items(self, count: int) -> U32:
-        places = np.arange(self._front, self._front + count) & (len(self._ring) - 1)
-        items: U32 = self._ring[places]
-        return items
-
-
-class LinkedStore:
-    """Rows in linked blocks of one size; targets within a row are in no order."""
-
-    name: ClassVar[str]
+    linked: ClassVar[bool] = True
     width: int
     """Targets in a block."""
-    shape: ClassVar[int] = CHAIN
-    policy: ClassVar[int]
-    link_bytes: ClassVar[int]
-    """Bytes of links in a block, as published."""
-    vertex_bytes: ClassVar[int]
-    """Bytes of a vertex' record, as published."""
-    keeps_dirty: ClassVar[bool] = False
     free: FreeBlocks
     _weights: Any
     _longest: int
     """Blocks of the longest row that there has been."""
 
-    def __init__(self, rows: Compressed, threads: int, budget: int | None) -> None:
-        self.threads, self.budget = threads, budget
+    def __init__(
+        self, rows: Compressed, threads: int, budget: int | None, **options: Any
+    ) -> None:
+        self.threads, self.budget, self.options = threads, budget, options
         self.weighted = rows.weights is not None
         self.moved_bytes = 0
         held = int(np.count_nonzero(np.diff(rows.offsets)))
-        self.width = self.block_width(len(rows.targets), held)
+        self.width = self.block_width(len(rows.targets), held, options)
         self._fill(rows)
         self._afford(self.held_blocks)
 
     @classmethod
-    def block_width(cls, arcs: int, rows: int) -> int:
-        """Return the targets in a block, for so many arcs in rows that have some."""
-        return cls.width
-
-    @classmethod
-    def blocks_begun(cls, used: int) -> int:
-        """Return the blocks held at the beginning, with so many in use."""
-        return used
-
-    def free_after(self, used: int) -> FreeBlocks:
-        """Return the free blocks at the beginning, with so many in use."""
-        return Ring(used)
-
-    @classmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+    def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        width = cls.block_width(rows.arcs, rows.held)
-        blocks = cls.blocks_begun(rows.total(-(-rows.lengths // width)))
-        return (width * item + cls.link_bytes) * blocks, cls.vertex_bytes * rows.vertices
+        held = cls.block_bytes(rows, item, options)
+        return held, cls.vertex_bytes * cls.records(rows.vertices)
 
     def find(self, u: U32, v: U32) -> I64:
         """Return the weight of each arc u → v, int64[b]; 0 where there is none."""
         found = np.empty(len(u), np.int64)
-        parallel.run(
-            kernels.find, self._threads_for(len(u)), self._rows, self._longest, u, v, found
-        )
+        parallel.run(kernels.find, self._threads_for(len(u)), self._entries, u, v, found)
         return found
 
     def reserve(self, changes: ArcChanges) -> Taken:
         """Choose free blocks for the rows that grow."""
+        if self.n_arcs == 0 and not self._blocks.items.any():
+            width = self.block_width(changes.arcs, len(changes.rows), self.options)
+            if width != self.width:  # as the first edges decide
+                self.width = width
+                self._fill(self.compressed())
         count = len(changes.rows)
         needed, spare = np.empty(count, np.int64), np.empty(count, np.int64)
         kernels.count_blocks(self._rows, changes.arrays, needed, spare)
@@ -175,13 +95,15 @@ class LinkedStore:
         blocks = self._blocks.items[changes.rows]
         self._longest = max(self._longest, int(blocks.max(initial=0)))
         self.n_arcs += changes.arcs
+        if self.options.get("order") == "sorted":
+            self._sort(changes.rows)
 
     def add_vertices(self, count: int) -> None:
         """Append rows without arcs."""
         for array in self._by_row:
             array.reserve(count)
-        for array, value in zip(self._by_row, (NONE, 0, 0, 0), strict=True):
-            array.extend(count, value)
+        for array in self._by_row:
+            array.extend(count, 0)
 
     def drop_vertices(self, count: int) -> None:
         """Remove the last rows, which have no arcs."""
@@ -193,31 +115,31 @@ class LinkedStore:
         lengths = self._live.items[ids].astype(np.int64)
         offsets = offsets_of(lengths)
         targets = np.empty(int(offsets[-1]), np.uint32)
-        kernels.gather(self._rows, self._longest, ids, offsets, targets, given(None))
+        kernels.gather(self._entries, ids, offsets, targets, given(None))
         return np.repeat(ids, lengths), targets
 
     def traverse(self) -> int:
         """Return the sum of all targets, read where they lie."""
         threads = self._threads_for(self.n_arcs)
         sums = np.zeros(threads, np.int64)
-        parallel.run(
-            kernels.sum_targets, threads, np.zeros(1, np.int64), self._rows, self._longest, sums
-        )
+        parallel.run(kernels.sum_targets, threads, np.zeros(1, np.int64), self._entries, sums)
         return int(sums.sum())
 
     def rows(self) -> None:
         """Return None: rows are not contiguous."""
 
+    def walked(self) -> tuple[Any, ...]:
+        """Return rows for `louvain_um.cpu.walk`, ascending: the touched ones are sorted first."""
+        self._sort(np.flatnonzero(self._ascending.items == 0).astype(np.uint32))
+        return self._pieces(self._live.items)
+
     def compressed(self) -> Compressed:
         """Return a copy as compressed rows, sorted."""
         offsets = offsets_of(self._live.items)
         targets = np.empty(self.n_arcs, np.uint32)
-        weights = None
-        if self._weights is not None:
-            weights = np.empty(self.n_arcs, self._weights.dtype)
+        weights = None if self._weights is None else np.empty(self.n_arcs, self._weights.dtype)
         every = np.arange(len(self._live.items), dtype=np.uint32)
-        kernels.gather(self._rows, self._longest, every, offsets, targets, given(weights))
-        parallel.run(_sort_rows, self._threads_for(len(every)), offsets, targets, given(weights))
+        kernels.gather(self.walked(), every, offsets, targets, given(weights))
         return Compressed(offsets=offsets, targets=targets, weights=weights)
 
     def compact(self) -> None:
@@ -231,7 +153,6 @@ class LinkedStore:
         assert int(live.sum()) == self.n_arcs, "the rows do not add up to the arcs"
         assert (live <= rows.filled).all(), "a row has more arcs than entries"
         assert (rows.filled <= blocks.astype(np.int64) * self.width).all(), "a row is too long"
-        assert ((rows.first == NONE) == (blocks == 0)).all(), "a row without blocks has one"
         assert int(blocks.max(initial=0)) <= self._longest, "a row has more blocks than the most"
         used = np.zeros(self.held_blocks, np.int64)
         kernels.mark_used(rows, self._longest, used)
@@ -240,6 +161,11 @@ class LinkedStore:
         arcs = self.arcs_of(np.arange(len(live), dtype=np.uint32))[1]
         assert len(arcs) == self.n_arcs, "entries are missing"
         assert not (arcs == NONE).any(), "a gap is listed as an arc"
+
+    @property
+    def words(self) -> int:
+        """Words of a block."""
+        return self.width + self.links
 
     @property
     def held_blocks(self) -> int:
@@ -254,25 +180,43 @@ class LinkedStore:
     @property
     def held_bytes(self) -> int:
         """Bytes of all blocks, their links included."""
-        return self._block_bytes() * self.held_blocks
+        return self._item_bytes() * self.words * self.held_blocks
 
     @property
     def row_bytes(self) -> int:
         """Bytes of the vertices' records."""
-        return self.vertex_bytes * len(self._live.items)
+        return self.vertex_bytes * self.records(len(self._live.items))
 
     @property
-    def _by_row(self) -> tuple[Growing[np.uint32], ...]:
-        return self._first, self._blocks, self._filled, self._live
+    def _by_row(self) -> tuple[Growing[Any], ...]:
+        return self._begins, self._blocks, self._filled, self._live, self._ascending
 
     @property
     def _rows(self) -> LinkedRows:
-        weights = np.empty((0, self.width), np.uint32) if self._weights is None else self._weights
+        arrays = (array.items for array in self._by_row)
+        weights = EMPTY_U32 if self._weights is None else self._weights
         return LinkedRows(
-            first=self._first.items, blocks=self._blocks.items, filled=self._filled.items,
-            live=self._live.items, targets=self._targets, weights=weights, links=self._links,
-            shape=self.shape, policy=self.policy,
-        )  # fmt: skip
+            *arrays, self._targets, weights, self.width, self.words, self.tree, self.policy
+        )
+
+    @property
+    def _entries(self) -> tuple[Any, ...]:
+        """Rows with their gaps, as pieces."""
+        return self._pieces(self._filled.items)
+
+    def _pieces(self, lengths: U32) -> tuple[Any, ...]:
+        begins = self._begins.items
+        weights = EMPTY_U32 if self._weights is None else self._weights
+        shape = blocks_of(self.width, self.words, tree=self.tree)
+        return begins, begins + lengths, self._targets, weights, *shape
+
+    def _sort(self, chosen: U32) -> None:
+        """Sort some rows where they lie."""
+        if len(chosen):
+            parallel.run(
+                kernels.sort_rows, self._threads_for(len(chosen)), np.zeros(1, np.int64),
+                self._rows, chosen, self._longest, self.dirty,
+            )  # fmt: skip
 
     def _threads_for(self, items: int) -> int:
         return self.threads if items > SMALL else 1
@@ -282,12 +226,9 @@ class LinkedStore:
             return 4
         return 12 if wide else 4 + int(self._weights.dtype.itemsize)
 
-    def _block_bytes(self, *, wide: bool = False) -> int:
-        return self.width * self._item_bytes(wide=wide) + self.link_bytes
-
     def _afford(self, blocks: int, *, wide: bool = False) -> None:
         """Raise a MemoryBudgetError if so many blocks are beyond the budget."""
-        needed = blocks * self._block_bytes(wide=wide)
+        needed = blocks * self.words * self._item_bytes(wide=wide)
         if self.budget is not None and needed + self.row_bytes > self.budget:
             raise MemoryBudgetError(
                 needed + self.row_bytes,
@@ -300,43 +241,62 @@ class LinkedStore:
         """Begin anew with compressed rows."""
         lengths = np.diff(rows.offsets)
         blocks = -(-lengths // self.width)
-        self._first, self._blocks, self._filled, self._live = (
-            Growing(np.zeros(len(lengths), np.uint32)) for _ in range(4)
+        self._begins = Growing(np.zeros(len(lengths), np.int64))
+        self._blocks, self._filled, self._live = (
+            Growing(np.zeros(len(lengths), np.uint32)) for _ in range(3)
         )
-        self._targets = np.empty((0, self.width), np.uint32)
-        self._links = np.empty((0, 2), np.uint32)
-        self._weights = None
-        if self.weighted and rows.weights is not None:
-            self._weights = np.empty((0, self.width), rows.weights.dtype)
+        self._ascending = Growing(np.zeros(len(lengths), np.uint8))
+        self._targets, self._weights = EMPTY_U32, None
+        if rows.weights is not None:
+            self._weights = np.empty(0, rows.weights.dtype)
         self.dirty = np.zeros(0, np.uint8)
         self.n_arcs = len(rows.targets)
         self._longest = int(blocks.max(initial=0))
-        self.free = self.free_after(int(blocks.sum()))
+        self.free = self.free_after(int(blocks.sum()), self.options)
         self._grow_pool(self.held_blocks)
         kernels.scatter(rows.offsets, rows.targets, given(rows.weights), self._rows)
 
     def _grow_pool(self, count: int) -> None:
         """Make the pool hold `count` blocks."""
-        held = len(self._targets)
+        held = len(self._targets) // self.words
         if count <= held:
             return
         size = count + count // 4
 
         def longer(array: NDArray[Any]) -> NDArray[Any]:
-            grown = np.empty((size, *array.shape[1:]), array.dtype)
-            grown[:held] = array
+            grown = np.empty(size * self.words, array.dtype)
+            grown[: len(array)] = array
             return grown
 
-        self._targets, self._links = longer(self._targets), longer(self._links)
+        self._targets = longer(self._targets)
         if self._weights is not None:
             self._weights = longer(self._weights)
         if self.keeps_dirty:
             self.dirty = np.concatenate([self.dirty, np.ones(size - held, np.uint8)])
 
 
-@kernel()
-def _sort_rows(t, threads, offsets, targets, weights):  # type: ignore[no-untyped-def]
-    """Sort each row, with its weights."""
-    n = len(offsets) - 1
-    for v in range(n * t // threads, n * (t + 1) // threads):
-        sort_row(targets, weights, offsets[v], offsets[v + 1])
+class BumpStore(Bump, LinkedStore):
+    """Chained blocks in host memory, without reuse."""
+
+
+class PagesStore(Pages, LinkedStore):
+    """Chained pages in host memory, reused in the order in which they were freed."""
+
+
+class VineStore(Vine, LinkedStore):
+    """Trees of blocks in host memory."""
+
+
+class BalStore(Bal, LinkedStore):
+    """Blocks in host memory, chained both ways, each with a dirty bit."""
+
+    def push(self) -> U32:
+        """Return the blocks written to since the last call: what a device would be sent."""
+        dirty = np.flatnonzero(self.dirty[: self.held_blocks]).astype(np.uint32)
+        self.dirty[:] = 0
+        self.moved_bytes += len(dirty) * self.words * self._item_bytes()
+        return dirty
+
+
+STORES: Final = {kind.name: kind for kind in (BumpStore, PagesStore, VineStore, BalStore)}
+"""The stores by name."""

@@ -227,4 +227,4 @@ class RowsStore(PagedRows):
         return self.item_bytes(self.weights) * self.frontier
 
 
-STORE = RowsStore
+STORES: Final = {"rows": RowsStore}

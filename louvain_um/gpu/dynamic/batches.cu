@@ -293,14 +293,6 @@ __global__ void BOUNDS net_batch(const Batch b) {
   for (i64 r = grid_thread(); r < rows; r += grid_threads())
     longest = max(longest, (u64)length_after(b, r));
   raise_to(&counts->longest, longest);
-  if (b.linked == CHAINS) {
-    u64 taken = 0;
-    for (i64 r = grid_thread(); r < rows; r += grid_threads()) {
-      const i64 before = pages_for(b.spans[b.rows[r]].arcs()), after = pages_for(length_after(b, r));
-      taken += max(after - before, 0ll);
-    }
-    add_counted(&counts->taken, taken);
-  }
   if (b.classes == nullptr || *(volatile i64*)&counts->arcs > b.in_place) return;
   Pages pages;
   // As above: these threads also sum.

@@ -141,9 +141,9 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             **dict.fromkeys(("find_arcs", "merge_rows", "rebuild_rows"), ANY_WEIGHTS),
             "lay_out_rows": NO_TEMPLATE,
         },
-        "chains": dict.fromkeys(("edit_chains", "fill_linked", "gather_linked"), ANY_WEIGHTS),
-        "trees": dict.fromkeys(
-            ("count_blocks", "edit_trees", "fill_linked", "gather_linked"), ANY_WEIGHTS
+        "linked": dict.fromkeys(
+            ("count_blocks", "edit_linked", "gather_linked", "order_linked", "fill_linked"),
+            ANY_WEIGHTS,
         ),
         "queued": dict.fromkeys(("take_pages", "free_pages", "place_rows"), HEAPS),
         "follow": {

@@ -1,57 +1,99 @@
-"""What the stores of linked blocks on a device share: `pages`, `bump` and `vine`."""
+"""Stores of linked blocks on a device: `bump`, `pages` and `vine`.
+
+A batch's changes are found by the kernels that `rows` has; a warp then edits each touched row where
+it lies, takes blocks from a concurrent queue as the row grows, and gives back those that empty. All
+blocks are alike, so that the host knows beforehand how many a batch may need: it is whole, or refused
+before it begins.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from louvain_um.cpu.dynamic.linked import DENSE
+from louvain_um.dynamic.stores.blocks import Blocks, Bump, Pages, Vine
+from louvain_um.dynamic.stores.free_blocks import held_for
 from louvain_um.dynamic.stores.on_device.store import DeviceStore, Rebuilt
-from louvain_um.dynamic.stores.store import ROW_BYTES, U32, RowLengths
+from louvain_um.dynamic.stores.store import NARROW, ROW_BYTES, U32, Compressed, RowLengths
 
 if TYPE_CHECKING:
     from louvain_um.dynamic.batches.device_batch import DeviceChanges
 
+NONE: Final = 0xFFFFFFFF
+"""No block, and no target."""
 
-class DeviceLinked(DeviceStore):
-    """Rows in linked blocks on a device; targets within a row are in no order.
+QUEUE: Final = np.dtype(
+    {
+        "names": ["count", "front", "back", "ring", "mask", "cut", "asked"],
+        "formats": [np.uint64] * 7,
+        "offsets": [0, 8, 16, 24, 32, 128, 136],
+        "itemsize": 256,
+    }
+)
+"""`BlockQueue` of linked.cu."""
 
-    What is in the store depends on its batches alone. Algorithms read a compressed copy.
+
+class DeviceLinked(Blocks, DeviceStore):
+    """Rows in linked blocks on a device; where these lie depends on how threads met at the queue.
+
+    What is in the store depends on its batches alone. Targets within a row are in any order, until
+    they are read by an algorithm.
+
+    Attributes
+    ----------
+    width : int
+        Targets in a block.
+    ring, queue : array
+        Numbers of free blocks, and the counters of the queue.
     """
 
     paged: ClassVar[bool] = False
     chained: ClassVar[bool] = True
     on_device_alone: ClassVar[bool] = True
-    holes: ClassVar[bool] = False
-    """Whether deletions leave holes, so that rows have fewer arcs than entries."""
-    source: ClassVar[str]
-    """Where the kernels are that edit rows."""
-    width: int
-    """Targets in a block."""
-    links: ClassVar[int]
-    """Words of a block behind its targets."""
+    ring: Any = np.zeros(0, np.uint32)
+    queue: Any
+
+    def __init__(self, rows: Compressed, *arguments: Any, **options: Any) -> None:
+        placed = {name: options.pop(name) for name in ("share", "device") if name in options}
+        self.options = options
+        held = int(np.count_nonzero(np.diff(rows.offsets)))
+        self.width = self.block_width(len(rows.targets), held, options)
+        super().__init__(rows, *arguments, **placed)
 
     @classmethod
-    def block_width(cls, arcs: int, rows: int) -> int:
-        """Return the targets in a block, for so many arcs in rows that have some."""
-        return cls.width
-
-    @classmethod
-    def blocks_begun(cls, used: int) -> int:
-        """Return the blocks held at the beginning, with so many in use."""
-        return used
-
-    @classmethod
-    def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
+    def sizes(cls, rows: RowLengths, item: int, **options: Any) -> tuple[int, int]:
         """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        width = cls.block_width(rows.arcs, rows.held)
-        blocks = cls.blocks_begun(rows.total(-(-rows.lengths // width)))
-        return item * (width + cls.links) * blocks, (ROW_BYTES + 4 * cls.holes) * rows.vertices
+        width = cls.block_width(rows.arcs, rows.held, options)
+        used = rows.total(-(-rows.lengths // width))
+        row_bytes = cls._bytes_of_rows(rows.vertices) + 4 * cls._queued(used)
+        return cls.block_bytes(rows, item, options), row_bytes
+
+    @classmethod
+    def _bytes_of_rows(cls, vertices: int) -> int:
+        """Bytes of what finds the rows, of their order, and of how many arcs each has."""
+        return (ROW_BYTES + 4 * cls._holes()) * vertices
+
+    @classmethod
+    def _holes(cls) -> bool:
+        """Whether deletions leave holes, so that rows have fewer arcs than entries."""
+        return cls.policy != DENSE
+
+    @classmethod
+    def _queued(cls, blocks: int) -> int:
+        """Return the places of a queue for so many blocks: none where rows keep theirs."""
+        return 1 if cls._holes() else 1 << max(blocks - 1, 0).bit_length()
 
     @property
     def words(self) -> int:
         """Words of a block."""
         return self.width + self.links
+
+    @property
+    def linked(self) -> int:
+        """How rows are linked, as `Blocks` of linked.cuh unpacks it."""
+        return self.words | self.links << 16 | self.policy << 20 | self.tree << 24
 
     @property
     def held_blocks(self) -> int:
@@ -60,8 +102,36 @@ class DeviceLinked(DeviceStore):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of what finds the rows, and of how many arcs each has."""
-        return (ROW_BYTES + 4 * self.holes) * len(self.alive)
+        """Bytes of what finds the rows, and of the queue."""
+        return self._bytes_of_rows(len(self.alive)) + int(self.ring.nbytes)
+
+    def reserve(self, changes: DeviceChanges) -> Rebuilt | None:
+        """Have as many blocks, free or at the end of the pool, as rows may take."""
+        counts, batch = changes.counts, changes.batch
+        if batch is None:
+            return None
+        if self.weights is not None and counts["heaviest"] >= NARROW:
+            self._widen(batch)
+        state, width = self._state(), self.width
+        held, growing = self.held_blocks, self._count_blocks(changes)
+        if int(state["cut"]) == 0:  # the first edges decide how wide blocks are
+            self.width = self.block_width(counts["gained"], growing, self.options)
+            self._count_blocks(changes)
+        used = int(state["cut"]) + max(0, counts["taken"] - int(state["count"]))
+        held = self._held_for(held, used) if counts["taken"] else held
+        try:
+            self._have(state, used, held)
+        except BaseException:
+            self.width = width
+            raise
+        self.frontier = held * self.words
+        return None
+
+    def device_rows_walked(self) -> tuple[Any, Any, Any, Any, int]:
+        """Return begins, ends, targets, weights and linking of ascending rows where they lie."""
+        self._sort()
+        begins = self.xp.ascontiguousarray(self.spans[0::2])
+        return begins, begins + self._lengths(), self.targets, self.weights, self.linked
 
     def arcs_of(self, ids: U32) -> tuple[U32, U32]:
         """Return source and target of all arcs of some vertices."""
@@ -79,6 +149,110 @@ class DeviceLinked(DeviceStore):
         offsets, targets, weights = self.device_rows()
         return offsets[:-1], offsets[1:], targets, weights
 
+    def check(self) -> None:
+        """Raise AssertionError unless rows are whole, and every block is in one place."""
+        begins, ends = self.device.get(self.spans).reshape(-1, 2).T
+        entries, live = ends - begins, self.device.get(self._lengths())
+        assert int(live.sum()) == self.n_arcs, "the rows do not add up to the arcs"
+        state = self._state()
+        cut, count, front = (int(state[name]) for name in ("cut", "count", "front"))
+        assert cut <= self.held_blocks, "rows have more blocks than there are"
+        words = self.device.get(self.targets[: self.frontier]).reshape(-1, self.words)
+        places = (front + np.arange(count)) & (len(self.ring) - 1)
+        seen = [self.device.get(self.ring)[places].astype(np.int64)]
+        held, arcs = -(-entries // self.width), np.zeros_like(entries)
+        rows = np.flatnonzero(entries)
+        number, block = np.ones_like(rows), begins[rows] // self.words
+        while len(rows):
+            seen.append(block)
+            filled = words[block, : self.width] != NONE
+            left = entries[rows] - (number - 1) * self.width
+            np.add.at(arcs, rows, (filled & (np.arange(self.width) < left[:, None])).sum(axis=1))
+            sides = np.arange(2 if self.tree else 1)
+            following = words[block][:, self.width + sides].astype(np.int64)
+            if not self.tree:
+                assert (following[number == held[rows], 0] == NONE).all(), "a chain does not end"
+            number = ((2 * number if self.tree else number + 1)[:, None] + sides).ravel()
+            rows, block = np.repeat(rows, len(sides)), following.ravel()
+            there = number <= held[rows]
+            rows, number, block = rows[there], number[there], block[there]
+        assert np.array_equal(arcs, live), "a row has another number of arcs"
+        blocks = np.sort(np.concatenate(seen))
+        assert np.array_equal(blocks, np.arange(cut)), "blocks are lost, or in two rows"
+        rest = np.delete(self.device.get(self.ring), places)
+        assert (rest == NONE).all(), "the queue has a number too many"
+
+    def _held_for(self, held: int, used: int) -> int:
+        """Return the blocks to hold with so many in use."""
+        return held_for(held, used) if self.blocks_begun(0, self.options) else max(held, used)
+
+    def _have(self, state: Any, used: int, held: int) -> None:
+        """Have room for so many blocks, and for numbers of those that are freed."""
+        short = self._queued(used) > len(self.ring)
+        ring = 4 * self._queued(used) * short  # beside the one in use
+        self._afford(held * self.words + -(-ring // self._bytes(1)), self.weights)
+        self.free_spare()
+        assert self.pool is not None
+        self.pool.grow(held * self.words, self._here())
+        self.targets, self.weights = self._arrays(self.pool)
+        if short:
+            count, front = int(state["count"]), int(state["front"])
+            places = (front + self.xp.arange(count)) & (len(self.ring) - 1)
+            self._begin_queue(int(state["cut"]), used, self.ring[places])
+
+    def _count_blocks(self, changes: DeviceChanges) -> int:
+        """Count the blocks that rows need; return how many rows get longer."""
+        rows = changes.counts["rows"]
+        before = self.read_counts()
+        self.device.launch(
+            "linked", "count_blocks", self.types, 32 * rows, changes.batch, np.int64(self.linked),
+            np.int64(rows),
+        )  # fmt: skip
+        counted = self.read_counts()
+        changes.counts["taken"] = counted["taken"] - before["taken"]
+        return counted["given"] - before["given"]
+
+    def _merge(self, batch: Any, counts: dict[str, int]) -> None:
+        """Edit the touched rows."""
+        rows, state = counts["rows"], self._state()
+        begun = (np.int64(state[name]) for name in ("count", "front", "cut", "asked"))
+        self.device.launch(
+            "linked", "edit_linked", self.types, 32 * rows, batch, np.int64(self.linked),
+            self.queue, *begun, np.int64(rows), self.targets, self.weights, self.spans,
+            self.ascending,
+        )  # fmt: skip
+        self.n_arcs += counts["gained"]
+        self.frontier = self._held_for(self.held_blocks, int(self._state()["cut"])) * self.words
+        if self.options.get("order") == "sorted":
+            self._sort()
+
+    def _sort(self) -> None:
+        """Sort the rows that batches changed where they lie, holes last."""
+        ids = self.xp.flatnonzero(self.ascending == 0).astype(np.uint32)
+        if not len(ids):
+            return
+        offsets, keys, weights = self._gathered(ids)
+        keys, weights = self._sorted(keys, weights)
+        self.device.launch(
+            "linked", "order_linked", self.types, 32 * len(ids), np.int64(len(ids)), ids, offsets,
+            self.spans, np.int64(self.linked), keys, weights, self.targets, self.weights,
+        )  # fmt: skip
+        self.ascending[ids] = 1
+
+    def _sorted(self, keys: Any, weights: Any) -> tuple[Any, Any]:
+        """Return keys of arcs, ascending, and their weights."""
+        if weights is None:
+            keys.sort()
+            return keys, None
+        order = self.xp.argsort(keys)
+        return keys[order], weights[order]
+
+    def _lengths(self) -> Any:
+        """Return the arcs of all rows, int64[n]."""
+        if self.live is not None:
+            return self.live.astype(np.int64)
+        return self.spans[1::2] - self.spans[0::2]
+
     def _rebuilt(
         self, changes: DeviceChanges | None, *, compressed: bool = False, aside: bool = False
     ) -> Rebuilt:
@@ -88,7 +262,9 @@ class DeviceLinked(DeviceStore):
             offsets[1:] = self.spans[1::2]
             targets, weights = self.targets, self.weights
         else:
-            offsets, targets, weights = self._compressed_there()
+            offsets, keys, weights = self._gathered(None)
+            keys, weights = self._sorted(keys, weights)
+            targets = keys.astype(np.uint32)
         if not compressed:
             return self._filled(offsets, targets, weights)
         return Rebuilt(
@@ -100,14 +276,14 @@ class DeviceLinked(DeviceStore):
         """Return the store with the arcs of compressed rows, in the order of the vertices."""
         xp, n = self.xp, len(offsets) - 1
         firsts = self._prefix(-(-(offsets[1:] - offsets[:-1]) // self.width))
-        places = self.blocks_begun(int(firsts[-1])) * self.words
+        places = self.blocks_begun(int(firsts[-1]), self.options) * self.words
         self._afford(places + (self.frontier if self.pool else 0), self.weights)
         pool = self._new_pool(places, None if weights is None else weights.dtype)
         new_targets, new_weights = self._arrays(pool)
-        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32) if self.holes else None
+        spans, live = xp.empty(2 * n, np.int64), xp.empty(n, np.uint32) if self._holes() else None
         if n:
             self.device.launch(
-                self.source, "fill_linked", self.types, 32 * n, np.int64(n), offsets, targets,
+                "linked", "fill_linked", self.types, 32 * n, np.int64(n), offsets, targets,
                 weights, firsts, np.int64(self.linked), new_targets, new_weights, spans, live,
             )  # fmt: skip
         return Rebuilt(
@@ -115,30 +291,57 @@ class DeviceLinked(DeviceStore):
             pool=pool, frontier=places, live=live,
         )  # fmt: skip
 
-    def _compressed_there(self) -> tuple[Any, Any, Any]:
-        """Return offsets, targets and weights of compressed rows, on the device."""
-        offsets, keys, weights = self._gathered(None)
-        if weights is None:
-            keys.sort()
-        else:
-            order = self.xp.argsort(keys)
-            keys, weights = keys[order], weights[order]
-        return offsets, keys.astype(np.uint32), weights
-
     def _gathered(self, ids: Any) -> tuple[Any, Any, Any]:
         """Return offsets, keys and weights of some rows, or of all, as they lie."""
-        xp = self.xp
-        lengths = self.spans[1::2] - self.spans[0::2]
-        if self.live is not None:
-            lengths = self.live.astype(np.int64)
+        xp, lengths = self.xp, self._lengths()
         offsets = self._prefix(lengths if ids is None else lengths[ids])
         keys = xp.empty(int(offsets[-1]), np.uint64)
         weights = None if self.weights is None else xp.empty(len(keys), self.weights.dtype)
         count = len(offsets) - 1
         if count:
             self.device.launch(
-                self.source, "gather_linked", self.types, 32 * count, np.int64(count), ids,
+                "linked", "gather_linked", self.types, 32 * count, np.int64(count), ids,
                 offsets, self.spans, np.int64(self.linked), self.targets, self.weights, keys,
                 weights,
             )  # fmt: skip
         return offsets, keys, weights
+
+    def _take(self, built: Rebuilt, gained: int) -> None:
+        """Replace the store's arrays; no block is in the queue then."""
+        arcs = built.spans[1::2] - built.spans[0::2] if built.live is None else built.live
+        used = int((-(-arcs.astype(np.int64) // self.width)).sum())
+        ascending = self.xp.ones(len(arcs), np.uint8)  # for these memory may lack
+        self._begin_queue(used, used, self.xp.zeros(0, np.uint32))
+        super()._take(built, gained)
+        self.ascending = ascending
+
+    def _state(self) -> Any:
+        """Return a copy of the queue's counters; waits for kernels."""
+        return self.device.read(self.queue).view(QUEUE)[0].copy()
+
+    def _begin_queue(self, cut: int, blocks: int, free: Any) -> None:
+        """Make a queue with room for so many blocks, of which some are free."""
+        xp = self.xp
+        ring = xp.full(self._queued(blocks), NONE, np.uint32)
+        ring[: len(free)] = free
+        state = np.zeros(1, QUEUE)
+        state["count"] = state["back"] = len(free)
+        state["ring"], state["mask"] = self.device.address(ring), len(ring) - 1
+        state["cut"] = cut
+        self.ring, self.queue = ring, xp.asarray(state.view(np.uint8))
+
+
+class DeviceBump(Bump, DeviceLinked):
+    """aimGraph on a device."""
+
+
+class DevicePages(Pages, DeviceLinked):
+    """faimGraph on a device."""
+
+
+class DeviceVine(Vine, DeviceLinked):
+    """GraphVine on a device."""
+
+
+STORES: Final = {kind.name: kind for kind in (DeviceBump, DevicePages, DeviceVine)}
+"""The stores by name."""

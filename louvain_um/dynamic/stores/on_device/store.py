@@ -40,6 +40,7 @@ OF_VERTICES: Final = {
     "spans": (2, 0),
     "live": (1, 0),
     "classes": (1, int(NO_PAGE)),
+    "ascending": (1, 1),
     "loops": (1, 0),
     "degrees": (1, 0),
     "alive": (1, 1),
@@ -80,6 +81,8 @@ class DeviceStore(DevicePools, ABC):
     live: Any
     """Arcs of each row, if its span tells holes, too; else None."""
     classes: Any
+    ascending: Any = None
+    """Whether each row in linked blocks is in order; else None."""
     longest: int
     """Arcs of the longest row that there has been, or more."""
 

@@ -1,0 +1,157 @@
+"""The free blocks of a pool, in the order in which a store uses them again."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import numpy as np
+
+from louvain_um.dynamic.stores.store import EMPTY_U32, U32, Growing
+
+LEAST: Final = 64
+"""Blocks in the queue of an empty graph, if it is filled in advance."""
+
+
+class FreeBlocks(Protocol):
+    """Which blocks of a pool are free."""
+
+    def held_with(self, count: int) -> int:
+        """Return the blocks that will be held once `count` more are in use."""
+
+    def first(self, count: int) -> U32:
+        """Return free blocks without taking them yet; the pool reaches beyond them."""
+
+    def exchange(self, taken: int, freed: U32) -> None:
+        """Take the blocks that `first` returned; give back those that a batch freed."""
+
+    def all(self) -> U32:
+        """Return all free blocks."""
+
+
+class Ring:
+    """A queue of blocks, first in, first out, before those that were never used."""
+
+    def __init__(self, used: int) -> None:
+        self._ring = np.zeros(1, np.uint32)
+        self._front = self._back = 0
+        self.frontier = used
+
+    def __len__(self) -> int:
+        return self._back - self._front
+
+    def held_with(self, count: int) -> int:
+        """Return the blocks up to the frontier once `count` more are in use."""
+        return self.frontier + max(0, count - len(self))
+
+    def first(self, count: int) -> U32:
+        """Return blocks from the queue's front, then new ones."""
+        again = self._items(min(count, len(self)))
+        fresh = self.frontier + np.arange(count - len(again))
+        return np.concatenate([again, fresh.astype(np.uint32)])
+
+    def exchange(self, taken: int, freed: U32) -> None:
+        """Drop the blocks taken from the queue; append those freed."""
+        again = min(taken, len(self))
+        self._front += again
+        self.frontier += taken - again
+        self.append(freed)
+
+    def append(self, blocks: U32) -> None:
+        """Append blocks at the back."""
+        if len(self) + len(blocks) > len(self._ring):
+            held = self.all()
+            self._ring = np.zeros(1 << (len(held) + len(blocks) - 1).bit_length(), np.uint32)
+            self._ring[: len(held)] = held
+            self._front, self._back = 0, len(held)
+        places = np.arange(self._back, self._back + len(blocks)) & (len(self._ring) - 1)
+        self._ring[places] = blocks
+        self._back += len(blocks)
+
+    def all(self) -> U32:
+        """Return the blocks in the queue."""
+        return self._items(len(self))
+
+    def _items(self, count: int) -> U32:
+        places = np.arange(self._front, self._front + count) & (len(self._ring) - 1)
+        items: U32 = self._ring[places]
+        return items
+
+
+class Pointer:
+    """The block behind those that were ever used; freed ones stay with their rows."""
+
+    def __init__(self, used: int) -> None:
+        self.next = used
+
+    def held_with(self, count: int) -> int:
+        """Return the blocks below the pointer once it has advanced."""
+        return self.next + count
+
+    def first(self, count: int) -> U32:
+        """Return the blocks behind the pointer."""
+        return np.arange(self.next, self.next + count).astype(np.uint32)
+
+    def exchange(self, taken: int, freed: U32) -> None:
+        """Advance the pointer."""
+        self.next += taken
+
+    def all(self) -> U32:
+        """Return none."""
+        return EMPTY_U32
+
+
+class Stack:
+    """Blocks that were freed, last in, first out, before those that were never used."""
+
+    def __init__(self, used: int) -> None:
+        self._free, self.frontier = Growing(EMPTY_U32), used
+
+    def held_with(self, count: int) -> int:
+        """Return the blocks up to the frontier once `count` more are in use."""
+        return self.frontier + max(0, count - len(self._free.items))
+
+    def first(self, count: int) -> U32:
+        """Return the blocks freed last, then new ones."""
+        again = self._free.items[::-1][:count]
+        fresh = self.frontier + np.arange(count - len(again))
+        return np.concatenate([again, fresh.astype(np.uint32)])
+
+    def exchange(self, taken: int, freed: U32) -> None:
+        """Drop the blocks taken from the stack; put those freed on top."""
+        again = min(taken, len(self._free.items))
+        self._free.drop(again)
+        self.frontier += taken - again
+        self._free.extend(len(freed), freed)
+
+    def all(self) -> U32:
+        """Return the blocks on the stack."""
+        return self._free.items
+
+
+def held_for(held: int, used: int) -> int:
+    """Return the blocks to hold: a quarter more while more than four fifths are in use."""
+    while 5 * used > 4 * held:
+        held += max(LEAST, held // 4)
+    return held
+
+
+class Preallocated(Ring):
+    """A queue of blocks that is filled in advance, and again before it runs out."""
+
+    def __init__(self, used: int, held: int) -> None:
+        super().__init__(used)
+        self._hold(held)
+
+    def held_with(self, count: int) -> int:
+        """Return all blocks, once `count` more are in use."""
+        return held_for(self.frontier, self.frontier - len(self) + count) if count else self.frontier
+
+    def first(self, count: int) -> U32:
+        """Return the blocks at the queue's front, which is extended if need be."""
+        self._hold(self.held_with(count))
+        return super().first(count)
+
+    def _hold(self, held: int) -> None:
+        """Queue new blocks until so many are held."""
+        self.append(np.arange(self.frontier, held).astype(np.uint32))
+        self.frontier = held

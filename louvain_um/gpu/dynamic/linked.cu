@@ -1,0 +1,343 @@
+// Batches on rows in linked blocks, which rows take from a queue as they grow.
+//
+// (aimGraph: Winter, Zayer, Steinberger, HPEC 2017. faimGraph: Winter, Mlakar, Zayer, Seidel,
+// Steinberger, SC 2018. GraphVine, 2023.) Entries of a row are in no order. A deletion leaves a hole.
+// In dense rows another entry fills it, and blocks that empty go back to the queue; else rows keep
+// their blocks. A warp edits a row; hubs take as long as their chains are.
+#include "batch.cuh"
+#include "chunks.cuh"
+
+// Free blocks, how many have ever been in use, and how many have been asked for.
+struct BlockQueue {
+  ouroboros::FreeChunks free;
+  u64 cut, asked;
+};
+static_assert(sizeof(BlockQueue) == 256, "mirrored by QUEUE in dynamic/stores/on_device/linked.py");
+
+// Where rows take blocks from, during a batch: the queue, and what it held before.
+struct Supply {
+  BlockQueue* queue;
+  i64 count, front, cut, asked;
+
+  // Returns a block that was free before the batch; once these are gone, one that was never in use.
+  // One addition says which, so that no thread tries in vain while thousands come.
+  __device__ __forceinline__ u32 take() const {
+    const i64 turn = (i64)atomicAdd(&queue->asked, 1ull) - asked;
+    if (turn >= count) {
+      atomicAdd(&queue->cut, 1ull);
+      return u32(cut + turn - count);
+    }
+    atomicAdd(&queue->free.front, 1ull);
+    atomicAdd(&queue->free.count, ~0ull);  // less 1
+    return atomicExch(&queue->free.ring[(front + turn) & queue->free.mask], ouroboros::NONE);
+  }
+};
+
+// A row and its changes; lengths are of entries, holes included.
+struct Edited {
+  i64 begin;
+  u32 length, after, first, last;
+};
+
+template <class W>
+__device__ __forceinline__ bool is_new(const Batch& b, u32 k) {
+  return ((const Amount<W>*)b.old)[k] <= 0 && ((const Amount<W>*)b.fresh)[k] > 0;
+}
+
+// Returns row r with its length after the batch. Whole warps call.
+template <class W>
+__device__ __forceinline__ Edited edited_row(const Batch& b, const Blocks& blocks, i64 r) {
+  const Row row = b.spans[b.rows[r]];
+  const u32 first = b.starts[r], last = b.starts[r + 1], length = row.arcs();
+  const u32 gained = b.gained[last] - b.gained[first];
+  u32 after = length + gained, fresh = 0;
+  if (blocks.policy == REFILLED)
+    after = max(length, blocks.width * blocks.needed(b.live[b.rows[r]] + gained));
+  if (blocks.policy == LAZY) {
+    for (u32 k = first + lane_index(); k < last; k += WARP) fresh += is_new<W>(b, k);
+    after = length + warp_sum(fresh);
+  }
+  return {row.low, length, after, first, last};
+}
+
+// Counts the blocks that `rows` touched rows need beyond theirs in `taken`, and in `given` the rows that
+// get longer.
+template <class W>
+__global__ void BOUNDS count_blocks(const Batch b, i64 linked, i64 rows) {
+  const Blocks blocks(linked);
+  u64 taken = 0, growing = 0;
+  for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
+    const Edited row = edited_row<W>(b, blocks, r);
+    if (lane_index()) continue;
+    const u32 held = blocks.needed(row.length), wanted = blocks.needed(row.after);
+    taken += wanted > held ? wanted - held : 0;
+    growing += row.after > row.length;
+  }
+  add_counted(&b.counts->taken, taken);
+  add_counted(&b.counts->given, growing);
+}
+
+// Returns the place of a target's change; `last` if it has none.
+__device__ __forceinline__ u32 change_of(const Batch& b, const Edited& row, u32 target) {
+  const u32 k = lower_bound(b.keys, row.first, row.last, target);
+  return k < row.last && u32(b.keys[k]) == target ? k : row.last;
+}
+
+// What fills holes: entries of a row behind its new end, then arcs that are new. Whole warps call.
+template <class W>
+struct Filling {
+  const Batch& b;
+  const Edited& row;
+  const W* weights;
+  u32* ready;  // entries that wait, of this warp
+  u64* weighing;
+  Walk walk;  // to entry `at`, and further by lane
+  u32 at, change, count = 0, used = 0;
+
+  __device__ Filling(const Batch& b, const Edited& row, const Walk& begin, const W* weights,
+                     u32* ready, u64* weighing)
+      : b(b), row(row), weights(weights), ready(ready), weighing(weighing), walk(begin),
+        at(min(row.after, row.length)), change(row.first) {
+    if (at + lane_index() < row.length) walk.forward(at + lane_index());
+  }
+
+  // Has at least one entry wait, unless none is left.
+  __device__ void more() {
+    const auto* fresh = (const Amount<W>*)b.fresh;
+    const u32 lane = lane_index();
+    while (used == count && (at < row.length || change < row.last)) {
+      bool mine = false;
+      u32 target = 0;
+      u64 weight = 0;
+      if (at < row.length) {
+        if (at + lane < row.length) {
+          target = walk.targets[walk.entry()];
+          const u32 k = change_of(b, row, target);
+          mine = k == row.last || fresh[k] != 0;
+          weight = k == row.last ? u64(weight_at(weights, walk.entry())) : u64(fresh[k]);
+        }
+        at += WARP;
+        if (at + lane < row.length) walk.forward(WARP);
+      } else {
+        const u32 k = change + lane;
+        mine = k < row.last && is_new<W>(b, k);
+        if (mine) target = u32(b.keys[k]), weight = fresh[k];
+        change += WARP;
+      }
+      const u32 found = __ballot_sync(FULL, mine);
+      if (mine) {
+        const u32 rank = __popc(found & lanes_below());
+        ready[rank] = target;
+        weighing[rank] = weight;
+      }
+      count = __popc(found);
+      used = 0;
+      __syncwarp();
+    }
+  }
+};
+
+// The blocks of a row, of which some are new: the `reached`-th is at `block`. Whole warps call.
+struct Chain {
+  const Supply& supply;
+  u32* targets;
+  Walk walk;
+  u32 held, reached;
+
+  __device__ Chain(const Supply& supply, u32* targets, const Blocks& blocks, const Edited& row)
+      : supply(supply), targets(targets), walk(targets, blocks, row.begin),
+        held(blocks.needed(row.length)), reached(blocks.tree ? held : min(held, 1u)) {}
+
+  // Goes to block `number`; blocks that the row lacks are taken and linked.
+  __device__ void reach(u32 number) {
+    while (reached < number) {
+      if (++reached <= held) {
+        walk.next();
+        continue;
+      }
+      const Blocks& blocks = walk.blocks;
+      u32 taken = 0;
+      if (lane_index() == 0) {
+        taken = supply.take();
+        const i64 above = blocks.tree && reached > 1 ? walk.tree_block(reached / 2) : walk.block;
+        if (reached > 1) targets[above + blocks.width + (blocks.tree ? reached & 1 : 0)] = taken;
+      }
+      walk.block = (i64)__shfl_sync(FULL, taken, 0) * blocks.words;
+      if (reached == 1) walk.root = walk.block;
+      __syncwarp();
+    }
+  }
+
+  // Ends the row at the block reached; gives those behind it back. One lane calls.
+  __device__ void cut() const {
+    const Blocks& blocks = walk.blocks;
+    if (blocks.tree) return;
+    i64 block = walk.block;
+    if (reached) {
+      const u32 next = targets[block + blocks.width];
+      targets[block + blocks.width] = NO_NEXT;
+      block = (i64)next * blocks.words;
+    }
+    for (u32 left = reached; left < held; ++left) {
+      const u32 next = targets[block + blocks.width];
+      supply.queue->free.give(block / blocks.words);
+      block = (i64)next * blocks.words;
+    }
+  }
+};
+
+// Marks or weighs anew the entries of a row that change and keep their places. Whole warps call.
+template <class W>
+__device__ __forceinline__ void change_entries(const Batch& b, const Edited& row, i64 linked,
+                                               u32* targets, W* weights) {
+  const auto* fresh = (const Amount<W>*)b.fresh;
+  visit_entries(targets, {row.begin, row.begin + row.length}, linked, [&](i64 place) {
+    const u32 k = place < 0 ? row.last : change_of(b, row, targets[place]);
+    if (k == row.last) return;
+    if (fresh[k] == 0)
+      targets[place] = HOLE;
+    else
+      put_weight(weights, place, u64(fresh[k]));
+  });
+  __syncwarp();
+}
+
+// Edits a row; returns where it begins. Whole warps call.
+template <class W>
+__device__ __forceinline__ i64 edit_row(const Batch& b, const Edited& row, i64 linked,
+                                        const Supply& supply, u32* targets, W* weights, u32* ready,
+                                        u64* weighing) {
+  const auto* fresh = (const Amount<W>*)b.fresh;
+  const u32 lane = lane_index();
+  const Blocks blocks(linked);
+  const bool lazy = blocks.policy == LAZY;
+  if (lazy) change_entries(b, row, linked, targets, weights);
+  Chain chain(supply, targets, blocks, row);
+  Filling<W> filling(b, row, chain.walk, weights, ready, weighing);
+  Walk walk = chain.walk;
+  const u32 begin = lazy ? row.length : 0;
+  for (u32 low = begin; low < row.after; low += WARP) {
+    chain.reach(blocks.needed(min(low + WARP, row.after)));
+    const u32 i = low + lane;
+    bool hole = i < row.after;
+    if (low == begin) walk.root = walk.block = chain.walk.root;
+    if (hole) walk.forward(low == begin ? i : WARP);
+    const i64 place = walk.entry();
+    if (hole && i < row.length) {
+      const u32 target = targets[place], k = change_of(b, row, target);
+      hole = target == HOLE || (k < row.last && fresh[k] == 0);
+      if (k < row.last && !hole) put_weight(weights, place, u64(fresh[k]));
+    }
+    const u32 holes = __ballot_sync(FULL, hole), rank = __popc(holes & lanes_below());
+    for (u32 done = 0; done < __popc(holes);) {
+      filling.more();
+      const u32 now = min(filling.count - filling.used, __popc(holes) - done);
+      const bool waits = hole && rank >= done;
+      if (waits && rank < done + now) {
+        targets[place] = ready[filling.used + rank - done];
+        put_weight(weights, place, weighing[filling.used + rank - done]);
+      } else if (waits && now == 0) {
+        targets[place] = HOLE;
+      }
+      if (now == 0) break;
+      filling.used += now;
+      done += now;
+      __syncwarp();
+    }
+  }
+  __syncwarp();
+  if (row.after == 0) chain.reached = 0;
+  if (lane == 0) chain.cut();
+  return chain.walk.root;
+}
+
+// Carries a batch out: `rows` touched rows, a warp each. `count` to `asked` are the queue's before it.
+// Rows that change are marked as not ascending.
+template <class W>
+__global__ void BOUNDS edit_linked(const Batch b, i64 linked, BlockQueue* queue, i64 count,
+                                   i64 front, i64 cut, i64 asked, i64 rows, u32* targets,
+                                   W* weights, Row* spans, u8* ascending) {
+  const Supply supply = {queue, count, front, cut, asked};
+  const Blocks blocks(linked);
+  __shared__ u32 ready[THREADS / WARP][WARP];
+  __shared__ u64 weighing[THREADS / WARP][WARP];
+  const u32 warp = warp_index();
+  for (i64 r = grid_thread() / WARP; r < rows; r += grid_threads() / WARP) {
+    const u32 v = b.rows[r];
+    const Edited row = edited_row<W>(b, blocks, r);
+    if (b.changed[row.first] == b.changed[row.last]) continue;
+    const i64 begin =
+        edit_row(b, row, linked, supply, targets, weights, ready[warp], weighing[warp]);
+    __syncwarp();
+    if (lane_index()) continue;
+    spans[v] = {begin, begin + row.after};
+    ascending[v] = 0;
+    if (b.live) b.live[v] += b.gained[row.last] - b.gained[row.first];
+  }
+}
+
+// Lists the arcs of `count` rows, all of them or those of `ids`, as keys; row k's from offsets[k] on.
+template <class W>
+__global__ void BOUNDS gather_linked(i64 count, const u32* ids, const i64* offsets,
+                                     const Row* spans, i64 linked, const u32* targets,
+                                     const W* weights, u64* keys, W* to_weights) {
+  for (i64 k = grid_thread() / WARP; k < count; k += grid_threads() / WARP) {
+    const u64 v = ids ? ids[k] : k;
+    i64 to = offsets[k];
+    visit_entries(targets, spans[v], linked, [&](i64 place) {
+      const u32 target = place < 0 ? HOLE : targets[place];
+      const u32 there = __ballot_sync(FULL, target != HOLE);
+      if (target != HOLE) {
+        const i64 at = to + __popc(there & lanes_below());
+        keys[at] = v << 32 | target;
+        put_weight(to_weights, at, u64(weight_at(weights, place)));
+      }
+      to += __popc(there);
+    });
+  }
+}
+
+// Writes the arcs of `count` rows back into their entries in another order, holes last.
+template <class W>
+__global__ void BOUNDS order_linked(i64 count, const u32* ids, const i64* offsets, const Row* spans,
+                                    i64 linked, const u64* keys, const W* from_weights,
+                                    u32* targets, W* weights) {
+  for (i64 k = grid_thread() / WARP; k < count; k += grid_threads() / WARP) {
+    i64 from = offsets[k] + lane_index();
+    visit_entries(targets, spans[ids[k]], linked, [&](i64 place) {
+      const bool arc = from < offsets[k + 1];
+      if (place >= 0) targets[place] = arc ? u32(keys[from]) : HOLE;
+      if (place >= 0 && arc) put_weight(weights, place, u64(weight_at(from_weights, from)));
+      from += WARP;
+    });
+  }
+}
+
+// Writes compressed rows in blocks side by side, row v from block firsts[v] on, which is also where the
+// next row's begin. Rows whose holes are refilled have spans as long as their blocks; `live` has the
+// arcs.
+template <class W>
+__global__ void BOUNDS fill_linked(i64 n, const i64* offsets, const u32* from_targets,
+                                   const W* from_weights, const i64* firsts, i64 linked,
+                                   u32* targets, W* weights, Row* spans, u32* live) {
+  const Blocks blocks(linked);
+  const u32 lane = lane_index(), words = blocks.words, width = blocks.width;
+  for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
+    const i64 low = offsets[v], first = firsts[v], begin = first * words;
+    const u32 length = offsets[v + 1] - low, held = firsts[v + 1] - first, room = held * width;
+    for (u32 i = lane; i < room; i += WARP) {
+      const i64 to = begin + i64(i / width) * words + i % width;
+      targets[to] = i < length ? from_targets[low + i] : HOLE;
+      if (i < length) put_weight(weights, to, u64(weight_at(from_weights, low + i)));
+    }
+    for (u32 k = 1 + lane; k <= held; k += WARP) {
+      if (!blocks.tree)
+        targets[begin + i64(k - 1) * words + width] = k < held ? first + k : NO_NEXT;
+      else if (k > 1)
+        targets[begin + i64(k / 2 - 1) * words + width + (k & 1)] = first + k - 1;
+    }
+    if (lane) continue;
+    spans[v] = {begin, begin + (blocks.policy == REFILLED ? room : length)};
+    if (live) live[v] = length;
+  }
+}

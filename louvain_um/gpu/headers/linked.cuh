@@ -1,0 +1,97 @@
+// Rows of a changing graph in linked blocks: chains, or complete binary trees.
+//
+// A row's span begins at its first block and is as long as the row, holes included. `linked` of a store
+// says how: 0 for contiguous rows, or what `Blocks` unpacks. The row protocol is `Walk`: begin at the
+// first entry, go forward, and ask where the entry is.
+#pragma once
+#include "search.cuh"
+#include "walk_arcs.cuh"
+
+#define HOLE 0xFFFFFFFFu     // target of an entry without an arc
+#define NO_NEXT 0xFFFFFFFFu  // behind a chain's last block
+
+// What a deletion leaves, as in cpu/dynamic/linked.py: nothing, as other entries fill the hole; one
+// that a later insertion fills; one for good.
+#define DENSE 0
+#define REFILLED 1
+#define LAZY 2
+
+// A block has `width` entries and the numbers of blocks that follow: of the next one, or, in trees,
+// of two children. Block k of a row, from 1, hangs from block k / 2.
+struct Blocks {
+  u32 words, width, policy;
+  bool tree;
+
+  __device__ __forceinline__ explicit Blocks(i64 linked)
+      : words(linked & 0xFFFF), width(words - (linked >> 16 & 0xF)), policy(linked >> 20 & 0xF),
+        tree(linked >> 24 & 1) {}
+  __device__ __forceinline__ u32 needed(u32 entries) const {
+    return entries / width + (entries % width != 0);
+  }
+};
+
+// An entry of a row: begins at the first; nothing is read of blocks that it does not go to.
+struct Walk {
+  const u32* targets;
+  Blocks blocks;
+  i64 root, block;
+  u32 number = 1, slot = 0;
+
+  __device__ __forceinline__ Walk(const u32* targets, const Blocks& blocks, i64 root)
+      : targets(targets), blocks(blocks), root(root), block(root) {}
+  // Returns where block k of a tree is.
+  __device__ __forceinline__ i64 tree_block(u32 k) const {
+    i64 at = root;
+    for (int bit = 30 - __clz(k); bit >= 0; --bit)
+      at = (i64)targets[at + blocks.width + (k >> bit & 1)] * blocks.words;
+    return at;
+  }
+  __device__ __forceinline__ void next() {
+    ++number;
+    block = blocks.tree ? tree_block(number) : (i64)targets[block + blocks.width] * blocks.words;
+  }
+  __device__ __forceinline__ void forward(u32 by) {
+    slot += by;
+    if (blocks.tree && slot >= blocks.width) {
+      number += slot / blocks.width;
+      slot %= blocks.width;
+      block = tree_block(number);
+    }
+    for (; slot >= blocks.width; slot -= blocks.width) next();
+  }
+  __device__ __forceinline__ i64 entry() const { return block + slot; }
+};
+
+// Returns where a target is in a row; -1 where it is not.
+__device__ __forceinline__ i64 find_linked(const u32* targets, const Row& row, i64 linked,
+                                           u32 target) {
+  Walk walk(targets, Blocks(linked), row.low);
+  const i64 width = walk.blocks.width;
+  for (i64 left = row.arcs(); left > 0; left -= width) {
+    for (u32 k = 0; k < width && k < left; ++k)
+      if (targets[walk.block + k] == target) return walk.block + k;
+    if (left > width) walk.next();
+  }
+  return -1;
+}
+
+// Calls visit(place) for the entries of a row, one per lane, -1 for lanes that have none. Whole warps
+// call.
+template <class F>
+__device__ __forceinline__ void visit_entries(const u32* targets, const Row& row, i64 linked,
+                                              F visit) {
+  const i64 length = row.arcs(), lane = lane_index();
+  Walk walk(targets, Blocks(linked), row.low);
+  if (lane < length) walk.forward(lane);
+  for (i64 i = lane; i - lane < length; i += WARP) {
+    visit(i < length ? walk.entry() : -1);
+    if (i + WARP < length) walk.forward(WARP);
+  }
+}
+
+// Writes the weight of an arc; unweighted graphs have none.
+__device__ __forceinline__ void put_weight(Unweighted*, i64, u64) {}
+template <class W>
+__device__ __forceinline__ void put_weight(W* weights, i64 at, u64 weight) {
+  weights[at] = W(weight);
+}
