@@ -38,8 +38,10 @@ def rows_of(graph: Any, *, linked: bool = False) -> RowView:
     return view
 
 
-def rows_there(graph: Any) -> Any:
+def rows_there(graph: Any, *, linked: bool = False) -> Any:
     """Return the rows of a graph where they lie in a device's memory; None if they do not."""
+    if linked and hasattr(graph, "linked_device_view"):
+        return graph.linked_device_view()
     if isinstance(graph, DeviceGraph):
         from louvain_um.gpu.algorithms.launch import DeviceRows
 

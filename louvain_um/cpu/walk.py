@@ -1,11 +1,11 @@
 """The row protocol of algorithms on the CPU: a row is its first piece, and those that follow.
 
 Rows are a tuple (begins, ends, targets, weights, width, words, tree). Row `v` has ``ends[v] -
-begins[v]`` arcs. A piece is up to `width` of them at consecutive places, from ``begins[v]`` on. Pieces
-are in blocks of `words` places; behind a block's arcs are the numbers of the blocks that follow: the
-next one of a chain, or both children in a tree, where block k, from 1, hangs from block k // 2.
-Contiguous rows are a single piece; they have None for these three, for which Numba compiles loops that
-end after one piece.
+begins[v]`` arcs. A piece is up to `width` of them at consecutive places, from ``begins[v]`` on.
+Pieces are in blocks of `words` places; behind a block's arcs are the numbers of the blocks that
+follow: the next one of a chain, or both children in a tree, where block k, from 1, hangs from block
+k // 2. Contiguous rows are a single piece; they have None for these three, for which Numba compiles
+loops that end after one piece.
 """
 
 # Numba functions carry no annotations: Numba infers their types.
@@ -22,6 +22,7 @@ from louvain_um.core.compiled import kernel
 INLINE: Final = {"forceinline": True, "_nrt": False}
 """Options of functions called per arc. Without `_nrt`, Numba would count references to the arrays
 of `state` in every call, with atomic operations: ten times the time of a walk."""
+
 
 class Blocks(NamedTuple):
     """Arcs of a block, its words, and whether blocks of a row are a tree."""
@@ -63,6 +64,12 @@ def row(rows, v):
 def piece_of(rows, v):
     """Return the first piece of a row; it is empty if the row is."""
     begin, end = row(rows, v)
+    return piece_at(rows, begin, end)
+
+
+@kernel(**INLINE)
+def piece_at(rows, begin, end):
+    """Return the first piece of a row that begins at a place and has ``end - begin`` arcs."""
     stop = _stop(begin, end, rows[4])
     return Piece(begin, stop, end - stop, begin, np.uint64(1))
 

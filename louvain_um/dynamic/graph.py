@@ -53,12 +53,12 @@ class DynamicGraph:
         Real weights are multiplied by it and rounded; a power of two. By default that of the
         given graph, or 1. It is fixed, whatever the total weight becomes.
     store : {"rows", "csr", …}
-        How arcs are kept: `louvain_um.dynamic.stores.STORES` says what each is. "rows" suits
-        everything; the others are for comparison.
+        How arcs are kept. "rows" suits everything; the others are for comparison. Options follow
+        a name: ``"pages:page=128:order=sorted"``. `louvain_um.dynamic.stores` has all of them.
     device : {"auto", "cpu", "cuda", "cuda:N"}
-        Where the arcs are; "auto" is the CPU. On a device there are all stores but "bal".
-        `snapshot` is a `DeviceGraph` then, and `louvain` finds its
-        communities there.
+        Where the arcs are; "auto" is the CPU. Of a graph on a device `snapshot` is a
+        `DeviceGraph`, and `louvain` finds its communities there. "bal" is edited on the host; a
+        device has a replica, to which algorithms there push changed blocks first.
     memory : str
         Memory policy of the arcs on a device: what it says of the group "graph". With "auto" arcs
         past the budget lie on the host, with "zero_copy" all do, with "device" none; those of
@@ -446,22 +446,34 @@ class DynamicGraph:
         )
 
     def device_view(self) -> Any:
-        """Return the rows where they lie in a device's memory, for its algorithms."""
+        """Return contiguous rows in a device's memory: where they lie, or as a compressed copy."""
         store = self.device_store
-        if store is None:
-            return None
+        return None if store is None else self._device_view(store.loops, store.contiguous_rows())
+
+    def linked_device_view(self) -> Any:
+        """Return the rows where they lie, also those in linked blocks, for algorithms."""
+        store = self.device_store
+        if store is None and getattr(self._store, "device", None) is not None:  # of the replica
+            replicated: Any = self._store
+            loops = replicated.device.xp.asarray(self._contents.host_loops().view(np.uint64))
+            return self._device_view(loops, replicated.walked_there())
+        if not hasattr(store, "walked"):
+            return self.device_view()
+        return self._device_view(store.loops, store.walked())
+
+    def _device_view(self, loops: Any, rows: tuple[Any, ...]) -> Any:
         from louvain_um.gpu.algorithms.launch import DeviceRows
 
-        loops = store.loops if bool(store.loops.any()) else None
-        begins, ends, targets, weights = store.contiguous_rows()
+        begins, ends, targets, weights, *linked = rows
         return DeviceRows(
             begins=begins,
             ends=ends,
             targets=targets,
             weights=weights,
-            loops=loops,
+            loops=loops if bool(loops.any()) else None,
             n_arcs=self.n_arcs,
             total_weight=self.total_weight,
+            linked=linked[0] if linked else 0,
         )
 
     def snapshot(self) -> Any:

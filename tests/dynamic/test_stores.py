@@ -4,10 +4,12 @@ import copy
 import itertools
 import pickle
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import louvain_um
 from louvain_um import DynamicGraph, Graph, plan
 from louvain_um.dynamic.declared import DynamicSize
 from louvain_um.dynamic.stores import STORES
@@ -63,10 +65,53 @@ def test_aimgraph_never_frees_and_fills_holes():
 def test_marrow_pushes_what_was_written():
     g = DynamicGraph(BASE, store="bal")
     store = g._store
-    assert len(store.push()) == g.memory.held_bytes // (8 * 4 + 8)
-    assert len(store.push()) == 0
+    store.device = SimpleNamespace(xp=np)
+    store.push()
+    moved = g.memory.moved_bytes
+    assert moved >= g.memory.held_bytes
+    store.push()
+    assert g.memory.moved_bytes == moved
     g.apply(delete=([0], BASE.targets[:1]))
-    assert 0 < len(store.push()) <= 2 * (2 + max(g.view().ends - g.view().begins) // 8)
+    store.push()
+    blocks = 2 * (2 + max(g.view().ends - g.view().begins) // 8)
+    assert 0 < g.memory.moved_bytes - moved <= blocks * (10 * 4 + 8) + 4 * (8 + 4)
+
+
+@pytest.mark.parametrize(
+    ("store", "told"),
+    [("pages:page=48", "page=32 or 64 or 128 or 256"), ("bal:block=1", "block=2 … 128"),
+     ("vine:page=64", "options block, ahead"), ("rows:page=64", "no options"),
+     ("ouro-x-p", "must be one of"), ("pages:order", "order=any or sorted")],
+)  # fmt: skip
+def test_options_that_a_store_lacks_end_in_a_line(store, told):
+    with pytest.raises(OptionError, match=told) as error:
+        DynamicGraph(3, store=store)
+    assert "\n" not in str(error.value)
+
+
+def test_algorithms_walk_linked_rows_where_they_lie():
+    rng = np.random.default_rng(1)
+    n, x = BASE.n_vertices, rng.standard_normal(BASE.n_vertices)
+    for store in ("bump", "pages:page=32", "vine:block=3", "bal:block=128:order=sorted"):
+        graph = DynamicGraph(BASE, store=store)
+        ends = rng.integers(0, n, (2, 3000))
+        graph.apply(insert=tuple(ends), delete=tuple(ends[:, ::3]))
+        assert graph.linked_view().blocks is not None
+        static = graph.snapshot()
+        for threads in (1, 3):
+            options = {"device": "cpu", "threads": threads}
+            one, two = (
+                [
+                    *louvain_um.bfs(g, 0, **options), *louvain_um.sssp(g, 0, **options),
+                    *louvain_um.minimum_spanning_forest(g, **options),
+                    louvain_um.connected_components(g, **options),
+                    louvain_um.pagerank(g, **options), louvain_um.spmv(g, x, **options),
+                    louvain_um.triangles(g, **options),
+                ]
+                for g in (graph, static)
+            )  # fmt: skip
+            for ours, theirs in zip(one, two, strict=True):
+                assert ours.tobytes() == theirs.tobytes()
 
 
 @pytest.mark.parametrize("queueing", ["s", "va", "vl"])

@@ -12,7 +12,13 @@ from tests.dynamic.model import Model, apply, batches, follow
 pytestmark = pytest.mark.deep
 
 
-@pytest.fixture(params=STORES, scope="module")
+OPTIONS = (
+    "bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=1", "vine:ahead=0",
+    "bal:block=2", "bal:block=128:order=sorted",
+)  # fmt: skip
+
+
+@pytest.fixture(params=[*STORES, *OPTIONS], scope="module")
 def store(request):
     return request.param
 

@@ -12,10 +12,10 @@
 // The kernels as launchers call them: the view is bytes of the size of its weights, of rows in host
 // memory or of any, and all arrays are the caller's.
 #define CALL(name, ...)    \
-  extern "C" void call_##name(int blocks, int bytes, bool hosted, const void* view, __VA_ARGS__)
+  extern "C" void call_##name(int blocks, int bytes, int kind, const void* view, __VA_ARGS__)
 #define RUN_BY_KIND(kernel, ...)     \
   typed(bytes, view, [&](auto rows) { \
-    by_kind(rows, hosted, view, [&](auto those) { \
+    by_kind(rows, kind, view, [&](auto those) { \
       fibres::launch(blocks, [&] { kernel(those, __VA_ARGS__); }); \
     }); \
   })
@@ -32,17 +32,15 @@ static void typed(int bytes, const void* view, F run) {
 }
 
 template <class W, class F>
-static void by_kind(RowView<W> rows, bool hosted, const void* view, F run) {
-  if (hosted) {
-    run(*(const HostRows<W>*)view);
-  } else {
-    run(rows);
-  }
+static void by_kind(RowView<W> rows, int kind, const void* view, F run) {
+  if (kind == 0) run(rows);
+  if (kind == 1) run(*(const HostRows<W>*)view);
+  if (kind == 2) run(*(const LinkedRows<W>*)view);
 }
 
 CALL(bfs, i64 arcs, u32 source, int* distances, u32* least, i64* parents, u32* queue, i64* before,
      i64* partials, u32* front, u32* next, SearchState* state) {
-  by_kind(*(const RowView<Unweighted>*)view, hosted, view, [&](auto rows) {
+  by_kind(*(const RowView<Unweighted>*)view, kind, view, [&](auto rows) {
     fibres::launch(blocks, [&] {
       bfs(rows, arcs, source, distances, least, parents, queue, before, partials, front, next,
           state);
@@ -74,5 +72,9 @@ CALL(pull_level, const u32* front, u32* next, u32 level, int* distances, u32* pa
   RUN_PLAIN(pull_level, front, next, level, distances, parents, out, state);
 }
 CALL(triangles, i64* begins, u32* upward, i64* partials, u64* counts, u64* state) {
-  RUN_PLAIN(triangles, begins, upward, partials, counts, state);
+  const auto run = [&](auto rows) {
+    fibres::launch(blocks, [&] { triangles(rows, begins, upward, partials, counts, state); });
+  };
+  if (kind == 2) return run(*(const LinkedRows<Unweighted>*)view);
+  run(*(const RowView<Unweighted>*)view);
 }

@@ -279,3 +279,32 @@ def test_arcs_of_small_batches_are_sorted_in_one_launch(library, count, ordered)
         order = orders[0][keys != none]
         assert np.array_equal(np.sort(order), np.flatnonzero(given != none))
         assert np.array_equal(given[order], keys[keys != none])
+
+
+@pytest.mark.parametrize("store", ["bal:block=2", "bal:block=16"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_replica_is_sent_what_changed(library, store, weighted):
+    n, rng = 2000, np.random.default_rng(6)
+    g = DynamicGraph(n, weighted=weighted, store=store)
+    held = g._store
+    held.device = Emulated(library, 1)
+    for count in (9000, 5, 400, 12_000, 1):
+        before = g.memory.moved_bytes
+        u, v = rng.integers(0, n, (2, count))
+        g.apply(insert=(u, v), delete=(v[::3], u[::3]))
+        there = g.linked_device_view()
+        here = g.linked_view()
+        moved = g.memory.moved_bytes - before
+        whole = sum(array.nbytes for array in held.replica.values())
+        assert 0 < moved <= whole or count > 1000
+        assert count > 5 or moved < 0.05 * whole
+        for vertex in rng.integers(0, n, 50):
+            rows = [[], []]
+            for row, view in zip(rows, (here, there), strict=True):
+                assert here.ends[vertex] == view.ends[vertex]
+                at, left = int(view.begins[vertex]), int(view.ends[vertex] - view.begins[vertex])
+                while left > 0:
+                    row += view.targets[at : at + min(left, held.width)].tolist()
+                    left -= held.width
+                    at = int(view.targets[at + held.width]) * held.words if left > 0 else 0
+            assert rows[0] == rows[1] == sorted(rows[0])

@@ -11,7 +11,7 @@ import numpy as np
 
 from louvain_um.core.compiled import kernel
 from louvain_um.core.parallel import take
-from louvain_um.cpu.walk import after, piece_of, row
+from louvain_um.cpu.walk import INLINE, after, piece_at
 from louvain_um.graph.merge import sort_row
 
 NONE = np.uint32(0xFFFFFFFF)
@@ -60,8 +60,11 @@ def list_blocks(rows, v, places):
     if count > 0:
         places[0] = rows.begins[v]
     for k in range(2, count + 1):
-        above, side = (places[k // 2 - 1], k & 1) if rows.tree else (places[k - 2], 0)
-        places[k - 1] = np.int64(rows.targets[above + rows.width + side]) * rows.words
+        if rows.tree:
+            to = places[k // 2 - 1] + rows.width + (k & 1)
+        else:
+            to = places[k - 2] + rows.width
+        places[k - 1] = np.int64(rows.targets[to]) * rows.words
     return count
 
 
@@ -77,18 +80,23 @@ def link(rows, places, k):
             rows.targets[block + rows.width + 1] = above // rows.words
 
 
+@kernel(**INLINE)
+def entries_of(entries, v):
+    """Return the first piece of a row, where `entries` has lengths instead of ends."""
+    begin = np.uint64(entries[0][v])
+    return piece_at(entries, begin, begin + np.uint64(entries[1][v]))
+
+
 @kernel()
 def find(t, threads, entries, u, v, found):
     """Write the weight of each edge, 0 where there is none; the shorter row is searched."""
     targets, weights = entries[2], entries[3]
     for i in range(len(u) * t // threads, len(u) * (t + 1) // threads):
         source, other = u[i], v[i]
-        begin, end = row(entries, source)
-        low, high = row(entries, other)
-        if high - low < end - begin:
+        if entries[1][other] < entries[1][source]:
             source, other = other, source
         found[i] = 0
-        piece = piece_of(entries, source)
+        piece = entries_of(entries, source)
         while piece.arc < piece.stop and found[i] == 0:
             for arc in range(piece.arc, piece.stop):
                 if targets[arc] == other:
@@ -239,7 +247,7 @@ def gather(entries, vertices, to, out, out_weights):
     """Copy the entries of some rows, gaps left out, from `to` on."""
     targets, weights = entries[2], entries[3]
     for i in range(len(vertices)):
-        at, piece = to[i], piece_of(entries, vertices[i])
+        at, piece = to[i], entries_of(entries, vertices[i])
         while piece.arc < piece.stop:
             for arc in range(piece.arc, piece.stop):
                 if targets[arc] != NONE:
@@ -288,7 +296,7 @@ def sum_targets(t, threads, claimed, entries, sums):
         if low >= n:
             break
         for v in range(low, min(low + ALL_AT_ONCE, n)):
-            piece = piece_of(entries, v)
+            piece = entries_of(entries, v)
             while piece.arc < piece.stop:
                 for arc in range(piece.arc, piece.stop):
                     total += np.int64(targets[arc]) if targets[arc] != NONE else np.int64(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +33,7 @@ MODULES: Final = dict.fromkeys(("bump", "pages", "vine", "bal"), "linked")
 """Modules of stores that are not named like the store, up to a dash."""
 
 DEVICE_STORES: Final = tuple(name for name in STORES if name != "bal")
-"""The stores that a device has; `bal` is edited on the host, from where what changed is pushed."""
+"""The stores that a device has; of `bal`, which the host edits, it has a replica."""
 
 
 OPTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
@@ -68,9 +69,9 @@ def store_class(store: str, device: str = "cpu") -> Any:
     ----------
     store : str
         A name of `STORES`, and options of it (`OPTIONS`) behind colons: ``"pages:page=128"``.
-        `page` is the bytes of a page or block, `block` the targets in one, `order` whether pages are
-        sorted after each batch, `ahead` the blocks in reserve at the beginning, in percent of those
-        in use.
+        `page` is the bytes of a page or block, `block` the targets in one, `order` whether pages
+        are sorted after each batch, `ahead` the blocks in reserve at the beginning, in percent of
+        those in use.
     device : str
 
     Raises
@@ -136,10 +137,12 @@ def _on_device(name: str, device: str) -> Any:
 
     if chosen.index != getDevice():
         raise OptionError("device", device, f"must be the current device, cuda:{getDevice()}")
-    if name not in DEVICE_STORES:
-        there = ", ".join(map(repr, DEVICE_STORES))
-        raise OptionError("store", name, f"must be one of {there} on a device")
-    return device_store(name)
+    if name in DEVICE_STORES:
+        return device_store(name)
+    from louvain_um.dynamic.stores.linked import BalStore
+    from louvain_um.gpu.dynamic.cuda import Cuda
+
+    return partial(BalStore, device=Cuda())
 
 
 def device_store(name: str) -> Any:

@@ -1,9 +1,9 @@
 """Rows in linked blocks as four papers have them: `bump`, `pages`, `vine` and `bal`.
 
-Targets of a row are in blocks of one size from one pool, each with the numbers of those that follow.
-They differ in how blocks are linked, what a deletion leaves, and which free block is used next. As
-published, a batch walks all blocks of each row that it touches: adding to a hub takes time in
-proportion to its row. The stores of the host and of a device are built from these.
+Targets of a row are in blocks of one size from one pool, each with the numbers of those that
+follow. They differ in how blocks are linked, what a deletion leaves, and which free block is used
+next. As published, a batch walks all blocks of each row that it touches: adding to a hub takes time
+in proportion to its row. The stores of the host and of a device are built from these.
 """
 
 from __future__ import annotations
@@ -40,6 +40,19 @@ class Blocks:
     """Bytes of a vertex' record, as published."""
     keeps_dirty: ClassVar[bool] = False
 
+    width: int
+    """Targets in a block."""
+
+    @property
+    def words(self) -> int:
+        """Words of a block."""
+        return self.width + self.links
+
+    @property
+    def linked(self) -> int:
+        """How rows are linked, as `Blocks` of linked.cuh unpacks it."""
+        return self.words | self.links << 16 | self.policy << 20 | self.tree << 24
+
     @classmethod
     def block_width(cls, arcs: int, rows: int, options: dict[str, Any]) -> int:
         """Return the targets in a block, for so many arcs in rows that have some."""
@@ -71,8 +84,8 @@ class Blocks:
 class Bump(Blocks):
     """aimGraph: chained blocks of 64 bytes from a pointer that only advances.
 
-    A deletion leaves a gap, which a later insertion into the row fills; blocks are never freed. Rows
-    are searched to their end, past gaps, so that no duplicate is missed. (Winter, Zayer,
+    A deletion leaves a gap, which a later insertion into the row fills; blocks are never freed.
+    Rows are searched to their end, past gaps, so that no duplicate is missed. (Winter, Zayer,
     Steinberger: Autonomous, independent management of dynamic graphs on GPUs, HPEC 2017.)
     """
 
@@ -90,8 +103,8 @@ class Pages(Blocks):
     """faimGraph: chained pages of 32 to 256 bytes; freed ones return through a ring queue.
 
     A deletion moves the row's last entry into the gap, so that rows stay dense and a page that
-    empties is free for any row. Batches arrive sorted by row, as in its vertex-centric update, which
-    may also keep pages sorted; a vertex is removed by deleting the arcs of its row and their
+    empties is free for any row. Batches arrive sorted by row, as in its vertex-centric update,
+    which may also keep pages sorted; a vertex is removed by deleting the arcs of its row and their
     reverses. (Winter, Mlakar, Zayer, Seidel, Steinberger: faimGraph, SC 2018.)
     """
 
@@ -156,5 +169,3 @@ class Bal(Blocks):
     def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
         """Return a stack without blocks."""
         return Stack(used)
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -28,53 +28,67 @@ class FreeBlocks(Protocol):
         """Return all free blocks."""
 
 
+class Queue:
+    """Numbers in a ring, first in, first out; positions count on, and the ring doubles if full."""
+
+    def __init__(self, places: int = 1) -> None:
+        self.ring = np.zeros(places, np.uint32)
+        self.front = self.back = 0
+
+    def __len__(self) -> int:
+        return self.back - self.front
+
+    def extend(self, items: U32) -> None:
+        """Append items."""
+        size = len(self.ring)
+        while len(self) + len(items) > size:
+            size *= 2
+        if size > len(self.ring):
+            held = self.peek(len(self))
+            self.ring = np.zeros(size, np.uint32)
+            self.ring[self._places(self.front, self.back)] = held
+        self.ring[self._places(self.back, self.back + len(items))] = items
+        self.back += len(items)
+
+    def peek(self, count: int) -> U32:
+        """Return the first items without taking them."""
+        items: U32 = self.ring[self._places(self.front, self.front + count)]
+        return items
+
+    def pop(self, count: int) -> U32:
+        """Take the first items."""
+        items = self.peek(count)
+        self.front += count
+        return items
+
+    def _places(self, begin: int, end: int) -> Any:
+        return np.arange(begin, end) & (len(self.ring) - 1)
+
+
 class Ring:
     """A queue of blocks, first in, first out, before those that were never used."""
 
     def __init__(self, used: int) -> None:
-        self._ring = np.zeros(1, np.uint32)
-        self._front = self._back = 0
-        self.frontier = used
-
-    def __len__(self) -> int:
-        return self._back - self._front
+        self.queue, self.frontier = Queue(), used
 
     def held_with(self, count: int) -> int:
         """Return the blocks up to the frontier once `count` more are in use."""
-        return self.frontier + max(0, count - len(self))
+        return self.frontier + max(0, count - len(self.queue))
 
     def first(self, count: int) -> U32:
         """Return blocks from the queue's front, then new ones."""
-        again = self._items(min(count, len(self)))
+        again = self.queue.peek(min(count, len(self.queue)))
         fresh = self.frontier + np.arange(count - len(again))
         return np.concatenate([again, fresh.astype(np.uint32)])
 
     def exchange(self, taken: int, freed: U32) -> None:
         """Drop the blocks taken from the queue; append those freed."""
-        again = min(taken, len(self))
-        self._front += again
-        self.frontier += taken - again
-        self.append(freed)
-
-    def append(self, blocks: U32) -> None:
-        """Append blocks at the back."""
-        if len(self) + len(blocks) > len(self._ring):
-            held = self.all()
-            self._ring = np.zeros(1 << (len(held) + len(blocks) - 1).bit_length(), np.uint32)
-            self._ring[: len(held)] = held
-            self._front, self._back = 0, len(held)
-        places = np.arange(self._back, self._back + len(blocks)) & (len(self._ring) - 1)
-        self._ring[places] = blocks
-        self._back += len(blocks)
+        self.frontier += taken - len(self.queue.pop(min(taken, len(self.queue))))
+        self.queue.extend(freed)
 
     def all(self) -> U32:
         """Return the blocks in the queue."""
-        return self._items(len(self))
-
-    def _items(self, count: int) -> U32:
-        places = np.arange(self._front, self._front + count) & (len(self._ring) - 1)
-        items: U32 = self._ring[places]
-        return items
+        return self.queue.peek(len(self.queue))
 
 
 class Pointer:
@@ -144,7 +158,8 @@ class Preallocated(Ring):
 
     def held_with(self, count: int) -> int:
         """Return all blocks, once `count` more are in use."""
-        return held_for(self.frontier, self.frontier - len(self) + count) if count else self.frontier
+        used = self.frontier - len(self.queue) + count
+        return held_for(self.frontier, used) if count else self.frontier
 
     def first(self, count: int) -> U32:
         """Return the blocks at the queue's front, which is extended if need be."""
@@ -153,5 +168,5 @@ class Preallocated(Ring):
 
     def _hold(self, held: int) -> None:
         """Queue new blocks until so many are held."""
-        self.append(np.arange(self.frontier, held).astype(np.uint32))
+        self.queue.extend(np.arange(self.frontier, held).astype(np.uint32))
         self.frontier = held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +32,14 @@ SMALL = 1 << 10
 
 
 class LinkedStore(Blocks):
-    """Rows in linked blocks of one size; targets within a row are in any order, until it is read."""
+    """Rows in linked blocks of one size; a row is sorted before an algorithm reads it."""
 
-    linked: ClassVar[bool] = True
-    width: int
-    """Targets in a block."""
     free: FreeBlocks
     _weights: Any
     _longest: int
     """Blocks of the longest row that there has been."""
 
-    def __init__(
-        self, rows: Compressed, threads: int, budget: int | None, **options: Any
-    ) -> None:
+    def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
         self.threads, self.budget, self.options = threads, budget, options
         self.weighted = rows.weights is not None
         self.moved_bytes = 0
@@ -131,7 +126,8 @@ class LinkedStore(Blocks):
     def walked(self) -> tuple[Any, ...]:
         """Return rows for `louvain_um.cpu.walk`, ascending: the touched ones are sorted first."""
         self._sort(np.flatnonzero(self._ascending.items == 0).astype(np.uint32))
-        return self._pieces(self._live.items)
+        begins, lengths, *pool = self._pieces(self._live.items)
+        return begins, begins + lengths, *pool
 
     def compressed(self) -> Compressed:
         """Return a copy as compressed rows, sorted."""
@@ -139,7 +135,8 @@ class LinkedStore(Blocks):
         targets = np.empty(self.n_arcs, np.uint32)
         weights = None if self._weights is None else np.empty(self.n_arcs, self._weights.dtype)
         every = np.arange(len(self._live.items), dtype=np.uint32)
-        kernels.gather(self.walked(), every, offsets, targets, given(weights))
+        self.walked()
+        kernels.gather(self._pieces(self._live.items), every, offsets, targets, given(weights))
         return Compressed(offsets=offsets, targets=targets, weights=weights)
 
     def compact(self) -> None:
@@ -161,11 +158,6 @@ class LinkedStore(Blocks):
         arcs = self.arcs_of(np.arange(len(live), dtype=np.uint32))[1]
         assert len(arcs) == self.n_arcs, "entries are missing"
         assert not (arcs == NONE).any(), "a gap is listed as an arc"
-
-    @property
-    def words(self) -> int:
-        """Words of a block."""
-        return self.width + self.links
 
     @property
     def held_blocks(self) -> int:
@@ -195,20 +187,18 @@ class LinkedStore(Blocks):
     def _rows(self) -> LinkedRows:
         arrays = (array.items for array in self._by_row)
         weights = EMPTY_U32 if self._weights is None else self._weights
-        return LinkedRows(
-            *arrays, self._targets, weights, self.width, self.words, self.tree, self.policy
-        )
+        pool = self._targets, weights, self.width, self.words, self.tree, self.policy
+        return LinkedRows._make((*arrays, *pool))
 
     @property
     def _entries(self) -> tuple[Any, ...]:
-        """Rows with their gaps, as pieces."""
+        """Rows with their gaps; lengths instead of ends."""
         return self._pieces(self._filled.items)
 
     def _pieces(self, lengths: U32) -> tuple[Any, ...]:
-        begins = self._begins.items
         weights = EMPTY_U32 if self._weights is None else self._weights
         shape = blocks_of(self.width, self.words, tree=self.tree)
-        return begins, begins + lengths, self._targets, weights, *shape
+        return self._begins.items, lengths, self._targets, weights, *shape
 
     def _sort(self, chosen: U32) -> None:
         """Sort some rows where they lie."""
@@ -288,14 +278,62 @@ class VineStore(Vine, LinkedStore):
 
 
 class BalStore(Bal, LinkedStore):
-    """Blocks in host memory, chained both ways, each with a dirty bit."""
+    """Blocks in host memory, chained both ways; those written to are pushed to a replica.
 
-    def push(self) -> U32:
-        """Return the blocks written to since the last call: what a device would be sent."""
-        dirty = np.flatnonzero(self.dirty[: self.held_blocks]).astype(np.uint32)
+    Parameters
+    ----------
+    device : louvain_um.dynamic.stores.on_device.pools.Device, optional
+        Where the replica is; it has the host's blocks at the same places.
+    """
+
+    def __init__(
+        self, rows: Compressed, threads: int, budget: int | None, device: Any = None,
+        share: float | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        self.device, self.replica = device, dict[str, Any]()
+        self.changed: list[U32] = []
+        super().__init__(rows, threads, budget, **options)
+
+    def commit(self, changes: ArcChanges, reserved: Taken) -> None:
+        """Merge the changes into the touched rows."""
+        super().commit(changes, reserved)
+        if self.device is not None:
+            self.changed.append(changes.rows)
+
+    def push(self) -> dict[str, Any]:
+        """Send the rows and blocks changed since the last call to the device; return all there.
+
+        `moved_bytes` counts what is sent. A replica that is too small is sent anew.
+        """
+        begins, ends, *pool = self.walked()[:4]
+        blocks = np.flatnonzero(self.dirty[: self.held_blocks])
+        rows = np.unique(np.concatenate([EMPTY_U32, *self.changed]))
+        host = {"begins": begins, "lengths": ends - begins}
+        host |= {"targets": pool[0].reshape(-1, self.words)}
+        if self._weights is not None:
+            host["weights"] = pool[1].reshape(-1, self.words)
+        for name, values in host.items():
+            held, changed = (
+                self.replica.get(name),
+                rows if name in ("begins", "lengths") else blocks,
+            )
+            if held is None or held.shape != values.shape or held.dtype != values.dtype:
+                self.replica[name] = self.device.xp.asarray(values).copy()
+                self.moved_bytes += values.nbytes
+            elif len(changed):
+                sent = values[changed]
+                held[self.device.xp.asarray(changed)] = self.device.xp.asarray(sent)
+                self.moved_bytes += sent.nbytes + changed.nbytes
         self.dirty[:] = 0
-        self.moved_bytes += len(dirty) * self.words * self._item_bytes()
-        return dirty
+        self.changed.clear()
+        return self.replica
+
+    def walked_there(self) -> tuple[Any, Any, Any, Any, int]:
+        """Return begins, ends, targets, weights and linking of the rows of the replica."""
+        there = self.push()
+        weights = there["weights"].ravel() if "weights" in there else None
+        begins = there["begins"]
+        return begins, begins + there["lengths"], there["targets"].ravel(), weights, self.linked
 
 
 STORES: Final = {kind.name: kind for kind in (BumpStore, PagesStore, VineStore, BalStore)}

@@ -16,6 +16,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from louvain_um.dynamic.stores.free_blocks import Queue
 from louvain_um.dynamic.stores.store import I64, U32
 
 CHUNK_WORDS: Final = 8192 // 4
@@ -37,7 +38,7 @@ CAPACITIES: Final = np.array(
 """Words that a page or a run of chunks of each class holds."""
 
 RING_ENTRIES: Final = 1 << 16
-"""Entries of a ring of fixed size; it is doubled when it is full, as at a new start."""
+"""Entries of a ring of fixed size."""
 
 Queueing = Literal["s", "va", "vl"]
 
@@ -73,35 +74,8 @@ class Heap:
         self.runs.setdefault(count, []).append(chunk)
 
 
-class RingQueue:
-    """A ring of fixed size, outside the heap; positions count on and are cut to its size."""
-
-    def __init__(self, heap: Heap) -> None:
-        self.ring: NDArray[np.uint32] = np.zeros(RING_ENTRIES, np.uint32)
-        self.front = self.back = 0
-
-    def __len__(self) -> int:
-        return self.back - self.front
-
-    def extend(self, items: NDArray[np.uint32]) -> None:
-        """Append items."""
-        while len(self) + len(items) > len(self.ring):
-            held = self.peek(len(self))
-            self.ring = np.concatenate([held, np.zeros(2 * len(self.ring) - len(held), np.uint32)])
-            self.front, self.back = 0, len(held)
-        self.ring[np.arange(self.back, self.back + len(items)) & (len(self.ring) - 1)] = items
-        self.back += len(items)
-
-    def peek(self, count: int) -> U32:
-        """Return the first items without taking them."""
-        items: U32 = self.ring[np.arange(self.front, self.front + count) & (len(self.ring) - 1)]
-        return items
-
-    def pop(self, count: int) -> U32:
-        """Take the first items."""
-        items = self.peek(count)
-        self.front += count
-        return items
+class RingQueue(Queue):
+    """A ring of fixed size, outside the heap; it is doubled when it is full, as at a new start."""
 
     def chunks(self) -> list[int]:
         """Return the chunks of the heap that hold the queue."""
@@ -113,66 +87,38 @@ class RingQueue:
         return self.ring.nbytes
 
 
-class ChunkedQueue:
+class ChunkedQueue(Queue):
     """A queue whose entries lie in chunks of the heap: taken as it grows, freed as it drains.
 
     ``linked`` chunks lead on from one to the next; otherwise an array of chunk numbers finds them.
     """
 
     def __init__(self, heap: Heap, *, linked: bool) -> None:
-        self.heap, self.linked = heap, linked
-        self.segments: deque[tuple[int, NDArray[np.uint32]]] = deque()
-        self.front = self.back = 0
+        super().__init__()
+        self.heap, self.linked, self.segments = heap, linked, deque[int]()
 
-    def __len__(self) -> int:
-        return self.back - self.front
-
-    def extend(self, items: NDArray[np.uint32]) -> None:
+    def extend(self, items: U32) -> None:
         """Append items."""
-        done = 0
-        while done < len(items):
-            place = self.back - self._base
-            if place == len(self.segments) * CHUNK_WORDS:
-                self.segments.append((self.heap.take(), np.zeros(CHUNK_WORDS, np.uint32)))
-            segment = self.segments[place // CHUNK_WORDS][1]
-            at = place % CHUNK_WORDS
-            count = min(len(items) - done, CHUNK_WORDS - at)
-            segment[at : at + count] = items[done : done + count]
-            done, self.back = done + count, self.back + count
-
-    def peek(self, count: int) -> U32:
-        """Return the first items without taking them."""
-        if count == 0:
-            return np.zeros(0, np.uint32)
-        begin = self.front - self._base
-        whole = np.concatenate([s for _, s in self._segments_of(begin + count)])
-        return whole[begin : begin + count]
+        super().extend(items)
+        begin = self.front // CHUNK_WORDS * CHUNK_WORDS
+        while len(self.segments) * CHUNK_WORDS < self.back - begin:
+            self.segments.append(self.heap.take())
 
     def pop(self, count: int) -> U32:
         """Take the first items; a segment that they leave is freed."""
-        items, base = self.peek(count), self._base
-        self.front += count
-        while self.segments and self.front - base >= CHUNK_WORDS:
-            self.heap.give(self.segments.popleft()[0])
-            base += CHUNK_WORDS
+        before, items = self.front // CHUNK_WORDS, super().pop(count)
+        for _ in range(self.front // CHUNK_WORDS - before):
+            self.heap.give(self.segments.popleft())
         return items
 
     def chunks(self) -> list[int]:
         """Return the chunks of the heap that hold the queue."""
-        return [chunk for chunk, _ in self.segments]
+        return list(self.segments)
 
     @property
     def nbytes(self) -> int:
         """Bytes outside the heap: the array of chunk numbers, or both ends of the chain."""
         return 8 if self.linked else 4 * max(1, len(self.segments))
-
-    @property
-    def _base(self) -> int:
-        """Position of the first segment's first entry."""
-        return self.front - self.front % CHUNK_WORDS
-
-    def _segments_of(self, places: int) -> list[tuple[int, NDArray[np.uint32]]]:
-        return [self.segments[k] for k in range(-(-places // CHUNK_WORDS))]
 
 
 class PageAllocator:
@@ -182,7 +128,7 @@ class PageAllocator:
         self.heap = Heap()
         self.by_chunk = by_chunk
         self.queues: list[RingQueue | ChunkedQueue] = [
-            RingQueue(self.heap)
+            RingQueue(RING_ENTRIES)
             if queueing == "s"
             else ChunkedQueue(self.heap, linked=queueing == "vl")
             for _ in range(PAGE_CLASSES)

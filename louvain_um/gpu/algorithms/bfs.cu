@@ -1,7 +1,7 @@
 // Breadth-first search (Beamer and others, 2012): pushed from narrow frontiers, pulled into wide
 // ones. Writes distances, −1 where not reached, and the smallest neighbour at the previous distance
 // as parent. Cooperative: one launch is the whole search.
-#include "host_rows.cuh"
+#include "linked_rows.cuh"
 
 #define PULL_SHARE 14  // pull where the frontier has more than this part of the arcs not visited
 #define PUSH_SHARE 24  // push again where it has less than this part of the vertices, and shrinks
@@ -45,23 +45,14 @@ __device__ void pull(const R& rows, const u32* front, u32* next, u32 level, int*
     if (open) {
       begin = rows.begins[v];
       end = rows.ends[v];
-      parent = first_target(rows, begin, min(end, begin + SHORT_ROW), in_front);
+      parent = first_target(rows, v, SHORT_ROW, in_front);
     }
     u32 left = __ballot_sync(FULL, open && parent == EMPTY && end - begin > SHORT_ROW);
     while (left) {
       const int owner = __ffs(left) - 1;
       left &= left - 1;
-      const i64 low = __shfl_sync(FULL, begin, owner) + SHORT_ROW;
-      const i64 high = __shfl_sync(FULL, end, owner);
-      for (i64 arc = low - low % R::ALIGN + lane; arc - lane < high; arc += WARP) {
-        const bool there = arc < high && (R::ALIGN == 1 || arc >= low);
-        const u32 u = there ? rows.targets[arc] : 0;
-        const u32 hits = __ballot_sync(FULL, there && is_marked(front, u));
-        if (!hits) continue;
-        const u32 first = __shfl_sync(FULL, u, __ffs(hits) - 1);
-        if (lane == owner) parent = first;
-        break;
-      }
+      const u32 first = first_by_warp(rows, v - lane + owner, SHORT_ROW, in_front);
+      if (lane == owner) parent = first;
     }
     const u32 found = __ballot_sync(FULL, parent != EMPTY);
     if (lane == 0) next[v / WARP] = found;

@@ -51,7 +51,8 @@ __device__ __forceinline__ DealtGroups deal(const HostRows<W>& rows) {
 
 // Reads what a request brings at once, and no request more than reading one by one.
 template <class W, class P>
-__device__ __forceinline__ u32 first_target(const HostRows<W>& rows, i64 begin, i64 end, P wanted) {
+__device__ __forceinline__ u32 first_target(const HostRows<W>& rows, i64 v, u32 most, P wanted) {
+  const i64 begin = rows.begins[v], end = min(begin + most, rows.ends[v]);
   for (i64 arc = begin; arc < end;) {
     const i64 next = min(end, (arc | (SECTOR_ARCS - 1)) + 1);
     u32 targets[SECTOR_ARCS], found = EMPTY;
@@ -63,6 +64,19 @@ __device__ __forceinline__ u32 first_target(const HostRows<W>& rows, i64 begin, 
       if (found == EMPTY && targets[k] != EMPTY && wanted(targets[k])) found = targets[k];
     if (found != EMPTY) return found;
     arc = next;
+  }
+  return EMPTY;
+}
+
+// Reads whole lines.
+template <class W, class P>
+__device__ __forceinline__ u32 first_by_warp(const HostRows<W>& rows, i64 v, u32 skipped, P wanted) {
+  const i64 low = rows.begins[v] + skipped, high = rows.ends[v];
+  for (i64 first = low - low % WARP; first < high; first += WARP) {
+    const i64 arc = first + lane_index();
+    const bool there = arc >= low && arc < high;
+    const u32 u = there ? rows.targets[arc] : 0, hits = __ballot_sync(FULL, there && wanted(u));
+    if (hits) return __shfl_sync(FULL, u, __ffs(hits) - 1);
   }
   return EMPTY;
 }

@@ -32,6 +32,9 @@ ROW_VIEW: Final = layout(**FIELDS)
 HOST_ROWS: Final = layout(**FIELDS, pages=np.uint32, group_bytes=np.uint32)
 """`HostRows` of host_rows.cuh."""
 
+LINKED_ROWS: Final = layout(**FIELDS, linked=np.int64)
+"""`LinkedRows` of linked_rows.cuh."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRows:
@@ -46,6 +49,8 @@ class DeviceRows:
     total_weight: int
     pages: int = 0
     on_demand: bool = False
+    linked: int = 0
+    """How rows are linked, for kernels that walk them; 0 for contiguous rows."""
     slices: tuple[Slice, ...] = ()
     bring: Callable[[Slice, tuple[str, ...]], int] | None = None
 
@@ -94,7 +99,7 @@ class DeviceRows:
     @property
     def kind(self) -> str:
         """Of rows, as kernels are named by it that are made for rows in host memory, too."""
-        return "HostRows" if self.pages else "RowView"
+        return "HostRows" if self.pages else "LinkedRows" if self.linked else "RowView"
 
     def argument(self, *, weighted: bool = True) -> Any:
         """Return the structure that kernels take of any rows."""
@@ -102,6 +107,8 @@ class DeviceRows:
 
     def argument_by_kind(self, *, weighted: bool = True) -> Any:
         """Return the structure that kernels take of rows of this kind."""
+        if self.linked:
+            return Struct(LINKED_ROWS, **self._fields(weighted), linked=self.linked).argument
         if not self.pages:
             return self.argument(weighted=weighted)
         mean = 4 * 32 * self.n_arcs // max(1, self.n_vertices)

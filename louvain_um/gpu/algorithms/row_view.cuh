@@ -29,6 +29,14 @@ struct RowView {
   __device__ __forceinline__ u64 weight(i64 arc) const { return weight_at(weights, arc); }
   // Arcs of a frontier that a warp takes at a time.
   __device__ __forceinline__ i64 stretch() const { return STRETCH_ARCS; }
+
+  // The row protocol: begin at a row's first arc, go forward, and ask where the arc is.
+  struct Row {
+    i64 arc;
+    __device__ __forceinline__ void forward(u32 by) { arc += by; }
+    __device__ __forceinline__ i64 entry() const { return arc; }
+  };
+  __device__ __forceinline__ Row walk(i64 v) const { return {begins[v]}; }
 };
 
 // Calls visit(u, arc) for all arcs of a frontier, cut into stretches of equal arcs, so that rows of
@@ -90,12 +98,30 @@ __device__ __forceinline__ DealtRows deal(const RowView<W>& rows) {
   return {rows.n};
 }
 
-// The first target of arcs begin..end - 1 that is wanted, by one lane; EMPTY if there is none.
-template <class W, class P>
-__device__ __forceinline__ u32 first_target(const RowView<W>& rows, i64 begin, i64 end, P wanted) {
-  for (i64 arc = begin; arc < end; ++arc) {
-    const u32 u = rows.targets[arc];
+// The first of a row's `most` first targets that is wanted, by one lane; EMPTY if there is none.
+template <class R, class P>
+__device__ __forceinline__ u32 first_target(const R& rows, i64 v, u32 most, P wanted) {
+  const i64 length = rows.length(v);
+  auto row = rows.walk(v);
+  for (u32 k = 0; k < most && k < length; ++k) {
+    if (k) row.forward(1);
+    const u32 u = rows.targets[row.entry()];
     if (wanted(u)) return u;
+  }
+  return EMPTY;
+}
+
+// The same of all but the `skipped` first, by a warp.
+template <class R, class P>
+__device__ __forceinline__ u32 first_by_warp(const R& rows, i64 v, u32 skipped, P wanted) {
+  const i64 length = rows.length(v), first = skipped + lane_index();
+  auto row = rows.walk(v);
+  if (first < length) row.forward(first);
+  for (i64 k = first; k - lane_index() < length; k += WARP) {
+    const u32 u = k < length ? rows.targets[row.entry()] : 0;
+    const u32 hits = __ballot_sync(FULL, k < length && wanted(u));
+    if (hits) return __shfl_sync(FULL, u, __ffs(hits) - 1);
+    if (k + WARP < length) row.forward(WARP);
   }
   return EMPTY;
 }

@@ -1,6 +1,6 @@
 // Product of the adjacency matrix and a vector; additions in the order of `fold_rows`, each
 // operation rounded on its own. own: x from the first of these rows on.
-#include "host_rows.cuh"
+#include "linked_rows.cuh"
 
 template <class W, template <class> class Rows>
 __global__ void BOUNDS multiply(Rows<W> rows, const u64* loops, const double* x,

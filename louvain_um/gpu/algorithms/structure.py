@@ -50,10 +50,12 @@ def triangles(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
     n, (state, partials) = rows.n_vertices, space.control()
     counts = space.empty("counts", n, np.uint64)
     counts.fill(0)
-    launch = Launch("triangles", "triangles")
+    walked = bool(rows.linked)
+    launch = Launch("triangles", "triangles", "LinkedRows" if walked else "RowView")
+    view = rows.argument_by_kind(weighted=False) if walked else rows.argument(weighted=False)
     with space.phase("run"):
         launch(
-            rows.argument(weighted=False), space.empty("begins", n + 1, np.int64),
+            view, space.empty("begins", n + 1, np.int64),
             space.empty("upward", rows.n_arcs // 2 + 1, np.uint32), partials, counts, state,
         )  # fmt: skip
     return counts.view(np.int64)

@@ -1,9 +1,10 @@
 // Triangles of each vertex (Schank, Wagner, 2005): arcs lead to the end of higher degree, and each
 // triangle is found where the rows of two neighbours intersect. Cooperative.
-#include "row_view.cuh"
+#include "linked_rows.cuh"
 
 // Whether u comes after v in the order of degrees, ties by number.
-__device__ __forceinline__ bool is_above(const RowView<Unweighted>& rows, i64 v, i64 u) {
+template <class R>
+__device__ __forceinline__ bool is_above(const R& rows, i64 v, i64 u) {
   const i64 own = rows.length(v), other = rows.length(u);
   return other > own || (other == own && u > v);
 }
@@ -22,7 +23,8 @@ __device__ __forceinline__ bool contains(const u32* entries, i64 low, i64 high, 
 
 // begins: n + 1 entries. upward: one entry per edge, and one more. counts: n entries, 0 before, as
 // are the barrier and the claimed rows in `state`.
-__global__ void BOUNDS triangles(RowView<Unweighted> rows, i64* begins, u32* upward, i64* partials,
+template <template <class> class Rows>
+__global__ void BOUNDS triangles(Rows<Unweighted> rows, i64* begins, u32* upward, i64* partials,
                                  u64* counts, u64* state) {
   const i64 n = rows.n;
   const u32 lane = lane_index();
@@ -36,10 +38,13 @@ __global__ void BOUNDS triangles(RowView<Unweighted> rows, i64* begins, u32* upw
   grid_sync(barrier);
   for (i64 v = grid_thread() / WARP; v < n; v += grid_threads() / WARP) {
     i64 at = begins[v];
-    const i64 end = rows.ends[v];
-    for (i64 arc = rows.begins[v] + lane; arc - lane < end; arc += WARP) {
-      const u32 u = arc < end ? rows.targets[arc] : 0;
-      const bool kept = arc < end && is_above(rows, v, u);
+    const i64 length = rows.length(v);
+    auto row = rows.walk(v);
+    if (lane < length) row.forward(lane);
+    for (i64 i = lane; i - lane < length; i += WARP) {
+      const u32 u = i < length ? rows.targets[row.entry()] : 0;
+      const bool kept = i < length && is_above(rows, v, u);
+      if (i + WARP < length) row.forward(WARP);
       const u32 votes = __ballot_sync(FULL, kept);
       if (kept) upward[at + __popc(votes & lanes_below())] = u;
       at += __popc(votes);

@@ -36,8 +36,8 @@ EXTENDED: Final = tuple(f"{weights}, u64, Extended" for weights in ("Unweighted"
 ANY_WEIGHTS: Final = ("Unweighted", "u32", "u64")
 """Types of weights that algorithms take."""
 
-ROWS: Final = ("RowView", "HostRows")
-"""Rows that algorithms take: any, and those that lie in host memory (`host_rows.cuh`)."""
+ROWS: Final = ("RowView", "HostRows", "LinkedRows")
+"""Rows that algorithms take: any, those in host memory, and those in linked blocks."""
 
 WEIGHTS_AND_ROWS: Final = tuple(f"{weights}, {rows}" for weights in ANY_WEIGHTS for rows in ROWS)
 
@@ -129,7 +129,7 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "spanning_forest": {"spanning_forest": ANY_WEIGHTS},
         "spmv": {"multiply": WEIGHTS_AND_ROWS},
         "sssp": {"sssp": ANY_WEIGHTS},
-        "triangles": {"triangles": NO_TEMPLATE},
+        "triangles": {"triangles": ("RowView", "LinkedRows")},
         "along": {"combine_along": FOLLOWED},
         "keep": {"keep": NO_TEMPLATE},
         "common": {"count_common": NO_TEMPLATE},

@@ -13,6 +13,7 @@ from louvain_um.algorithms import running
 from louvain_um.gpu.algorithms import products, structure, traversal, workspace
 from louvain_um.gpu.algorithms.launch import DeviceRows
 from louvain_um.gpu.runtime import structs
+from louvain_um.gpu.runtime.kernel_list import ROWS
 from tests.algorithms.test_algorithms import Gapped
 
 
@@ -26,12 +27,13 @@ class Launches:
     def __call__(self, source, name, types=""):
         kernel = getattr(self.library, f"call_{name}")
         weight_bytes = 4 * types.startswith("u32") or 8 * types.startswith("u64")
-        hosted = types.endswith("HostRows")
+        rows = types.rpartition(" ")[2]
+        kind = ROWS.index(rows) if rows in ROWS else 0
 
         def launch(view, *arguments):
-            self.launched.append((name, hosted))
+            self.launched.append((name, rows == "HostRows"))
             blocks = int(self.random.choice((1, 3)))
-            kernel(blocks, weight_bytes, hosted, *map(passed, (view, *arguments)))
+            kernel(blocks, weight_bytes, kind, *map(passed, (view, *arguments)))
 
         return launch
 

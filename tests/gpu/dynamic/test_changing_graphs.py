@@ -25,7 +25,11 @@ from louvain_um.errors import (
 from louvain_um.generators import rmat
 from tests.dynamic.model import Model, follow
 from tests.dynamic.test_batches import REFUSED
+from tests.gpu.algorithms.emulated_algorithms import emulate
 from tests.gpu_emulated.emulated_device import Emulated, on_device
+
+OPTIONS = ("bump:page=32", "pages:page=32", "pages:page=256:order=sorted", "vine:block=3")
+LINKED = (*OPTIONS, "bump", "pages", "vine", "bal", "bal:block=2")
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ class Place:
             return DynamicGraph(
                 given, store=store, device="cuda", device_budget=budget, memory=memory, **options
             )
+        if store.startswith("bal"):  # a replica
+            graph = DynamicGraph(given, store=store, **options)
+            graph._store.device = Emulated(self.libraries, self.blocks)
+            return graph
         graph = DynamicGraph(given, **options)
         on_device(graph, Emulated(self.libraries, self.blocks), store, budget=budget)
         return graph
@@ -71,7 +79,7 @@ def place(request, monkeypatch):
     return Place(2500, (9000, 50, 3000, 1, 900, 12_000, 70, 10), libraries)
 
 
-@pytest.mark.parametrize("store", DEVICE_STORES)
+@pytest.mark.parametrize("store", [*DEVICE_STORES, *OPTIONS])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_device_store_holds_what_a_dict_does(place, store, weighted):
     @settings(max_examples=10 if place.libraries is None else 20, deadline=None)
@@ -168,9 +176,38 @@ def test_columns_of_any_type_and_removed_vertices(place):
     assert len(g.apply(insert=([0], [3]))) == 1
 
 
-def test_a_store_that_no_device_has_is_refused(gpu):
-    with pytest.raises(OptionError, match="rows"):
-        DynamicGraph(3, store="bal", device="cuda")
+def test_options_that_a_store_lacks_are_refused(gpu):
+    with pytest.raises(OptionError, match="page=32"):
+        DynamicGraph(3, store="pages:page=48", device="cuda")
+
+
+@pytest.mark.parametrize("store", LINKED)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_algorithms_walk_linked_rows(place, store, weighted, monkeypatch):
+    n, rng = place.n // 4, np.random.default_rng(5)
+    host = DynamicGraph(n, weighted=weighted)
+    there = place.graph(n, store, weighted=weighted)
+    if place.libraries is not None:
+        emulate(monkeypatch, place.libraries["algorithms"])
+    x = rng.standard_normal(n)
+    for count in (4000, 30, 600):
+        u, v = rng.integers(0, n, count), (n * rng.random(count) ** 3).astype(np.int64)
+        w = (rng.integers(1, 2**33, count),) if weighted else ()
+        for graph in (host, there):
+            graph.apply(insert=(u, v, *w), delete=(v[::2], u[::2]))
+        moved, options = there.memory.moved_bytes, {"tolerance": 1e-3}
+        expected, found = (
+            [
+                *lu.bfs(graph, 0, device=device), lu.pagerank(graph, device=device, **options),
+                lu.spmv(graph, x, device=device), lu.triangles(graph, device=device),
+            ]
+            for graph, device in ((host, "cpu"), (there, "cuda"))
+        )  # fmt: skip
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.tobytes() == theirs.tobytes()
+        assert (there.memory.moved_bytes > moved) == store.startswith("bal")
+        there.check()
+        assert there.digest() == host.digest()
 
 
 def test_scenarios_end_alike(gpu):

@@ -2,8 +2,8 @@
 
 A batch's changes are found by the kernels that `rows` has; a warp then edits each touched row where
 it lies, takes blocks from a concurrent queue as the row grows, and gives back those that empty. All
-blocks are alike, so that the host knows beforehand how many a batch may need: it is whole, or refused
-before it begins.
+blocks are alike, so that the host knows beforehand how many a batch may need: it is whole, or
+refused before it begins.
 """
 
 from __future__ import annotations
@@ -86,16 +86,6 @@ class DeviceLinked(Blocks, DeviceStore):
         return 1 if cls._holes() else 1 << max(blocks - 1, 0).bit_length()
 
     @property
-    def words(self) -> int:
-        """Words of a block."""
-        return self.width + self.links
-
-    @property
-    def linked(self) -> int:
-        """How rows are linked, as `Blocks` of linked.cuh unpacks it."""
-        return self.words | self.links << 16 | self.policy << 20 | self.tree << 24
-
-    @property
     def held_blocks(self) -> int:
         """Blocks up to the end of the pool."""
         return self.frontier // self.words
@@ -127,7 +117,7 @@ class DeviceLinked(Blocks, DeviceStore):
         self.frontier = held * self.words
         return None
 
-    def device_rows_walked(self) -> tuple[Any, Any, Any, Any, int]:
+    def walked(self) -> tuple[Any, Any, Any, Any, int]:
         """Return begins, ends, targets, weights and linking of ascending rows where they lie."""
         self._sort()
         begins = self.xp.ascontiguousarray(self.spans[0::2])

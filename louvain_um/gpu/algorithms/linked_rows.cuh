@@ -1,0 +1,63 @@
+// Rows in linked blocks, walked where they lie: short ones by a thread, others by a warp.
+#pragma once
+#include "host_rows.cuh"
+#include "linked.cuh"
+
+// ends[v] − begins[v] is the length of row v, whose arcs ascend; its first block is at begins[v]. The
+// counterpart of RowView, with the same answers.
+template <class W>
+struct LinkedRows : RowView<W> {
+  i64 linked;
+
+  __device__ __forceinline__ Walk walk(i64 v) const {
+    return Walk(this->targets, Blocks(linked), this->begins[v]);
+  }
+};
+
+// Calls visit(arc) for arcs lane, lane + 32, … of a row. Lanes may call at different times.
+template <class W, class F>
+__device__ __forceinline__ void walk_lane(const LinkedRows<W>& rows, i64 v, F visit) {
+  const i64 length = rows.length(v), lane = lane_index();
+  Walk walk = rows.walk(v);
+  if (lane < length) walk.forward(lane);
+  for (i64 i = lane; i < length; i += WARP) {
+    visit(walk.entry());
+    if (i + WARP < length) walk.forward(WARP);
+  }
+}
+
+// A warp takes the whole row of each item.
+template <class W, class F>
+__device__ __forceinline__ void advance(const LinkedRows<W>& rows, const u32* frontier, i64 items,
+                                        const i64*, F visit) {
+  for (i64 i = grid_thread() / WARP; i < items; i += grid_threads() / WARP) {
+    const u32 u = frontier[i];
+    walk_lane(rows, u, [&](i64 arc) { visit(u, arc); });
+  }
+}
+
+template <class W, class T, class P, class L, class J, class D>
+__device__ __forceinline__ void fold_rows(const LinkedRows<W>& rows, T none, P wants, L load,
+                                          J join, D done) {
+  for (DealtRows dealt = deal(rows); dealt.more(); dealt.next()) {
+    const i64 v = dealt.v;
+    const bool mine = v < rows.n && wants(v);
+    const i64 length = mine ? rows.length(v) : 0;
+    Walk walk = rows.walk(mine ? v : 0);
+    T fold = fold_short(v, 0, length, none, [&](i64, i64 i) {
+      if (i) walk.forward(1);
+      return load(v, walk.entry());
+    }, join);
+    u32 left = __ballot_sync(FULL, length > SHORT_ROW);
+    while (left) {
+      const int owner = __ffs(left) - 1;
+      left &= left - 1;
+      const i64 row = v - lane_index() + owner;
+      T part = none;
+      walk_lane(rows, row, [&](i64 arc) { part = join(part, load(row, arc)); });
+      part = join_lanes(part, WARP, join);
+      if (lane_index() == owner) fold = part;
+    }
+    if (mine) done(v, fold);
+  }
+}
