@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.algorithms.products import pagerank
+from louvain_um.algorithms.products import pagerank, spmv
 from louvain_um.algorithms.structure import triangles
 from louvain_um.core.atomic_files import OwnFolder, is_empty, replacing
 from louvain_um.core.plain_data import build, parse
@@ -40,7 +40,7 @@ STREAM_BATCH: Final = 1000
 TRIALS: Final = {
     "sorted": "batches that come sorted by row, and the same ones shuffled",
     "skew": "batches of which every edge has an end among a thousandth of the vertices",
-    "algorithms": "PageRank and triangles, on rows where they lie",
+    "algorithms": "PageRank, matrix-vector products and triangles, on rows where they lie",
     "vertices": "vertices added, and removed with all their edges",
 }
 """Trials by name; those that change a graph most come last."""
@@ -129,6 +129,7 @@ class Record:
     skewed_insert_ms: float | None = None
     skewed_delete_ms: float | None = None
     pagerank_ms: float | None = None
+    spmv_ms: float | None = None
     triangles_ms: float | None = None
     triangles: int | None = None
     add_vertices_ms: float | None = None
@@ -376,11 +377,14 @@ class Trials:
             self.timed.of("skewed_delete", delete, counts=run > 0)
 
     def _algorithms(self) -> dict[str, int]:
-        """Rank the vertices and count triangles."""
+        """Rank the vertices, multiply with a vector, and count triangles."""
         counts: Any = ()
+        x = np.ones(self.graph.n_vertices)
         for run in range(self.runs + 1):
             rank = partial(pagerank, self.graph, tolerance=1e-4, device=self.device)
             self.timed.of("pagerank", rank, counts=run > 0)
+            multiply = partial(spmv, self.graph, x, device=self.device)
+            self.timed.of("spmv", multiply, counts=run > 0)
             count = partial(triangles, self.graph, device=self.device)
             counts = self.timed.of("triangles", count, counts=run > 0)
         return {"triangles": int(np.asarray(counts).sum()) // 3}

@@ -200,6 +200,7 @@ TRIALS: Final = (
     ("shuffled\nms", "shuffled_insert_ms", 1.0),
     ("skewed\nms", "skewed_insert_ms", 1.0),
     ("PageRank\nms", "pagerank_ms", 1.0),
+    ("SpMV\nms", "spmv_ms", 1.0),
     ("triangles\nms", "triangles_ms", 1.0),
     ("add\nms", "add_vertices_ms", 1.0),
     ("remove\nms", "remove_vertices_ms", 1.0),

@@ -60,10 +60,8 @@ def list_blocks(rows, v, places):
     if count > 0:
         places[0] = rows.begins[v]
     for k in range(2, count + 1):
-        if rows.tree:
-            to = places[k // 2 - 1] + rows.width + (k & 1)
-        else:
-            to = places[k - 2] + rows.width
+        above, side = k // 2 if rows.tree else k - 1, k & 1 if rows.tree else 0
+        to = places[above - 1] + rows.width + side
         places[k - 1] = np.int64(rows.targets[to]) * rows.words
     return count
 

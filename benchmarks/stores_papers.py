@@ -1,19 +1,19 @@
 """Which store of a changing graph is fastest, on stand-ins for the graphs of their papers?
 
-    python benchmarks/stores.py [--graphs luxembourg_osm,delaunay_n20] [--device cpu|cuda]
-                                [--batches 10000,100000,1000000,10000000] [--runs 2]
-                                [--trials 100000] [--missing] [--seconds 240] [--slow 10]
+    python benchmarks/stores_papers.py [--graphs luxembourg_osm,delaunay_n20] [--device cpu|cuda]
+        [--stores pages:page=128,bal] [--batches 10000,1000000] [--runs 2] [--trials 100000]
+        [--missing] [--seconds 240] [--slow 10] [--show]
 
 Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
 `bulk`: all edges, in a random order, in one batch on a graph without any. `build`: the whole graph
 from host memory. Batches, the smallest first, of at most half the edges: random edges are deleted,
 and as many inserted and asked for; medians after one that warms up. Then all that `louvain-um
-stores --also all` measures. The stores must hold the same in the end.
+stores --also all` measures. The stores must hold the same in the end. `--show` prints the record as
+one table, with what the papers published.
 
 What takes more than `--slow` seconds is the last of its kind: a batch is not repeated, and larger
 ones are left out; a store built in bulk is not built again, and is left out of graphs with more
-vertices. Graphs come by their arcs, and what a store took on one is saved before the next begins:
-`--missing` goes on where a call was cut off, or stopped itself after `--seconds`.
+vertices. `--missing` goes on where a call was cut off, or stopped itself after `--seconds`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,21 @@ BATCHES = "10000,100000,1000000,10000000"
 MANY = 5_000_000
 """Vertices of graphs on which trials run once after one that warms up."""
 
+PUBLISHED = {
+    "bump": "20–100 M inserted/s, 50–150 M deleted/s (GTX 780)",
+    "pages": "≤ 200 M updated/s, > 300 M asked/s, 1–50 M vertices/s (Titan Xp)",
+    "vine": "1 M edges inserted in 2.3–12 ms, deleted in 6.6–152 ms (RTX 2060)",
+    "bal": "0.4–8.9 M edges/s (RTX 3060)",
+    "ouro": "PageRank 1.5, triangles 1.8 times as fast as `pages` (Titan V)",
+}
+"""What papers say of each store, and the machine."""
+
+SHOWN = (
+    "bulk_ms", "build_ms", "insert_ms", "delete_ms", "query_ms", "skewed_insert_ms",
+    "skewed_delete_ms", "add_vertices_ms", "remove_vertices_ms", "pagerank_ms", "spmv_ms",
+    "triangles_ms", "bytes_per_arc",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -55,11 +70,6 @@ class Case:
     batches: dict[int, list[tuple[Ends, Ends]]]
     contents: dict[int, tuple[int, int]] = field(default_factory=dict)
     """What the first store held after so many batches."""
-
-    @property
-    def about(self) -> dict[str, int]:
-        """Vertices and arcs."""
-        return {"vertices": self.graph.n_vertices, "arcs": self.graph.n_arcs}
 
 
 def case_of(paper: PaperGraph, sizes: list[int], runs: int, device: str) -> Case:
@@ -175,6 +185,19 @@ def measured(
     return points, {"batch": batch, "runs": runs, **found, **trials}
 
 
+def show(record: dict[str, Any]) -> None:
+    """Print a table of a record: each store on each graph, with its largest batch."""
+    print("| graph | store | batch |", *(f"{name} |" for name in SHOWN), "published |")
+    print("|---" * (len(SHOWN) + 4) + "|")
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(record["results"], key=lambda r: r["batch"]) + record.get("trials", []):
+        found.setdefault((row["graph"], row["store"]), {"batch": row["batch"]}).update(row)
+    for (graph, store), row in found.items():
+        cells = (f"{row[name]:.3g}" if row.get(name) is not None else "–" for name in SHOWN)
+        published = PUBLISHED.get(store.replace("-", ":").partition(":")[0], "–")
+        print("|", " | ".join([graph, store, f"{row['batch']:,}", *cells, published]), "|")
+
+
 def main() -> None:
     """Measure what is asked for, and add it to the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -188,7 +211,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--slow", type=float, default=10)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--show", action="store_true", help="print the record")
     args = parser.parse_args()
+    if args.show:
+        return show(json.loads(saved("stores", args.device, args.out).read_text()))
     begun = time.perf_counter()
     chosen = [GRAPHS[name] for name in (args.graphs.split(",") if args.graphs != "all" else GRAPHS)]
     every_store = STORES if args.device == "cpu" else DEVICE_STORES
@@ -212,8 +238,9 @@ def main() -> None:
         if not left or time.perf_counter() - begun > args.seconds:
             continue
         case = case_of(paper, sizes, args.runs, args.device)
-        record["graphs"][case.name] = case.about
-        print(case.name, case.about, f"made after {time.perf_counter() - begun:.1f} s", flush=True)
+        about = {"vertices": case.graph.n_vertices, "arcs": case.graph.n_arcs}
+        record["graphs"][case.name] = about
+        print(case.name, about, f"made after {time.perf_counter() - begun:.1f} s", flush=True)
         for store in left:
             if time.perf_counter() - begun > args.seconds:
                 break
