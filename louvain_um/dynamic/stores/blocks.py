@@ -16,7 +16,6 @@ from louvain_um.dynamic.stores.free_blocks import (
     FreeBlocks,
     Pointer,
     Preallocated,
-    Ring,
     Stack,
 )
 from louvain_um.dynamic.stores.store import RowLengths
@@ -66,7 +65,7 @@ class Blocks:
     @classmethod
     def free_after(cls, used: int, options: dict[str, Any]) -> FreeBlocks:
         """Return the free blocks at the beginning, with so many in use."""
-        return Ring(used)
+        return FreeBlocks(used)
 
     @classmethod
     def records(cls, vertices: int) -> int:

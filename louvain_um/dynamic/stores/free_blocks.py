@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
-from louvain_um.dynamic.stores.store import EMPTY_U32, U32, Growing
+from louvain_um.dynamic.stores.store import U32
 
 LEAST: Final = 64
 """Blocks in the queue of an empty graph, if it is filled in advance."""
-
-
-class FreeBlocks(Protocol):
-    """Which blocks of a pool are free."""
-
-    def held_with(self, count: int) -> int:
-        """Return the blocks that will be held once `count` more are in use."""
-
-    def first(self, count: int) -> U32:
-        """Return free blocks without taking them yet; the pool reaches beyond them."""
-
-    def exchange(self, taken: int, freed: U32) -> None:
-        """Take the blocks that `first` returned; give back those that a batch freed."""
-
-    def all(self) -> U32:
-        """Return all free blocks."""
 
 
 class Queue:
@@ -55,6 +39,11 @@ class Queue:
         items: U32 = self.ring[self._places(self.front, self.front + count)]
         return items
 
+    def last(self, count: int) -> U32:
+        """Return the last items without taking them."""
+        items: U32 = self.ring[self._places(self.back - count, self.back)]
+        return items
+
     def pop(self, count: int) -> U32:
         """Take the first items."""
         items = self.peek(count)
@@ -65,81 +54,60 @@ class Queue:
         return np.arange(begin, end) & (len(self.ring) - 1)
 
 
-class Ring:
-    """A queue of blocks, first in, first out, before those that were never used."""
+class FreeBlocks:
+    """Blocks that were freed, first in, first out, before those that were never used."""
 
     def __init__(self, used: int) -> None:
         self.queue, self.frontier = Queue(), used
 
     def held_with(self, count: int) -> int:
-        """Return the blocks up to the frontier once `count` more are in use."""
+        """Return the blocks that will be held once `count` more are in use."""
         return self.frontier + max(0, count - len(self.queue))
 
     def first(self, count: int) -> U32:
-        """Return blocks from the queue's front, then new ones."""
-        again = self.queue.peek(min(count, len(self.queue)))
+        """Return free blocks without taking them yet; the pool reaches beyond them."""
+        again = self.again(min(count, len(self.queue)))
         fresh = self.frontier + np.arange(count - len(again))
         return np.concatenate([again, fresh.astype(np.uint32)])
 
     def exchange(self, taken: int, freed: U32) -> None:
-        """Drop the blocks taken from the queue; append those freed."""
-        self.frontier += taken - len(self.queue.pop(min(taken, len(self.queue))))
+        """Take the blocks that `first` returned; give back those that a batch freed."""
+        again = min(taken, len(self.queue))
+        self.frontier += taken - again
+        self.drop(again)
         self.queue.extend(freed)
 
     def all(self) -> U32:
-        """Return the blocks in the queue."""
+        """Return all free blocks."""
         return self.queue.peek(len(self.queue))
 
+    def again(self, count: int) -> U32:
+        """Return the freed blocks that come next."""
+        return self.queue.peek(count)
 
-class Pointer:
+    def drop(self, count: int) -> None:
+        """Take them."""
+        self.queue.pop(count)
+
+
+class Pointer(FreeBlocks):
     """The block behind those that were ever used; freed ones stay with their rows."""
-
-    def __init__(self, used: int) -> None:
-        self.next = used
-
-    def held_with(self, count: int) -> int:
-        """Return the blocks below the pointer once it has advanced."""
-        return self.next + count
-
-    def first(self, count: int) -> U32:
-        """Return the blocks behind the pointer."""
-        return np.arange(self.next, self.next + count).astype(np.uint32)
 
     def exchange(self, taken: int, freed: U32) -> None:
         """Advance the pointer."""
-        self.next += taken
-
-    def all(self) -> U32:
-        """Return none."""
-        return EMPTY_U32
+        self.frontier += taken
 
 
-class Stack:
+class Stack(FreeBlocks):
     """Blocks that were freed, last in, first out, before those that were never used."""
 
-    def __init__(self, used: int) -> None:
-        self._free, self.frontier = Growing(EMPTY_U32), used
+    def again(self, count: int) -> U32:
+        """Return the freed blocks that come next."""
+        return self.queue.last(count)[::-1]
 
-    def held_with(self, count: int) -> int:
-        """Return the blocks up to the frontier once `count` more are in use."""
-        return self.frontier + max(0, count - len(self._free.items))
-
-    def first(self, count: int) -> U32:
-        """Return the blocks freed last, then new ones."""
-        again = self._free.items[::-1][:count]
-        fresh = self.frontier + np.arange(count - len(again))
-        return np.concatenate([again, fresh.astype(np.uint32)])
-
-    def exchange(self, taken: int, freed: U32) -> None:
-        """Drop the blocks taken from the stack; put those freed on top."""
-        again = min(taken, len(self._free.items))
-        self._free.drop(again)
-        self.frontier += taken - again
-        self._free.extend(len(freed), freed)
-
-    def all(self) -> U32:
-        """Return the blocks on the stack."""
-        return self._free.items
+    def drop(self, count: int) -> None:
+        """Take them."""
+        self.queue.back -= count
 
 
 def held_for(held: int, used: int) -> int:
@@ -149,7 +117,7 @@ def held_for(held: int, used: int) -> int:
     return held
 
 
-class Preallocated(Ring):
+class Preallocated(FreeBlocks):
     """A queue of blocks that is filled in advance, and again before it runs out."""
 
     def __init__(self, used: int, held: int) -> None:

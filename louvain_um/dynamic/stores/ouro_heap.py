@@ -44,33 +44,26 @@ Queueing = Literal["s", "va", "vl"]
 
 
 class Heap:
-    """Chunks by number: those freed are used first, last freed first."""
+    """Chunks by number, and runs of neighbouring ones: those freed last are used first."""
 
     def __init__(self) -> None:
         self.chunks = 0
-        self.free: list[int] = []
-        self.runs: dict[int, list[int]] = {}
+        self.runs: dict[int, list[int]] = {1: []}
 
-    def take(self) -> int:
-        """Return a chunk."""
-        if self.free:
-            return self.free.pop()
-        self.chunks += 1
-        return self.chunks - 1
+    @property
+    def free(self) -> list[int]:
+        """Free single chunks."""
+        return self.runs[1]
 
-    def take_run(self, count: int) -> int:
-        """Return the first of `count` neighbouring chunks."""
+    def take(self, count: int = 1) -> int:
+        """Return a chunk, or the first of `count` neighbouring ones."""
         if self.runs.get(count):
             return self.runs[count].pop()
         self.chunks += count
         return self.chunks - count
 
-    def give(self, chunk: int) -> None:
-        """Free a chunk."""
-        self.free.append(chunk)
-
-    def give_run(self, chunk: int, count: int) -> None:
-        """Free neighbouring chunks, for a run of the same length."""
+    def give(self, chunk: int, count: int = 1) -> None:
+        """Free a chunk, or neighbouring ones, for a run of the same length."""
         self.runs.setdefault(count, []).append(chunk)
 
 
@@ -141,7 +134,7 @@ class PageAllocator:
         """Return the first word of each of `count` pages."""
         if size_class >= PAGE_CLASSES:
             run = 1 << (size_class - PAGE_CLASSES + 1)
-            chunks = np.array([self.heap.take_run(run) for _ in range(count)], np.int64)
+            chunks = np.array([self.heap.take(run) for _ in range(count)], np.int64)
             return chunks * STRIDE + HEADER_WORDS
         take = self._take_of_chunks if self.by_chunk else self._take_pages
         pages = take(size_class, count).astype(np.int64)
@@ -154,7 +147,7 @@ class PageAllocator:
         if size_class >= PAGE_CLASSES:
             run = 1 << (size_class - PAGE_CLASSES + 1)
             for chunk in (begins // STRIDE).tolist():
-                self.heap.give_run(chunk, run)
+                self.heap.give(chunk, run)
             return
         chunks = begins // STRIDE
         places = (begins - chunks * STRIDE - HEADER_WORDS) // int(CAPACITIES[size_class])
