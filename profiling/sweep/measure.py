@@ -73,6 +73,7 @@ def measure(
         "feasible": True,
         "reason": None,
         "seconds": seconds_of(best),
+        "load_seconds": best.timings.get("load", 0.0),
         "bytes_remote": None if reads is None else sum(read["bytes"] for read in reads),
         "evictions": None,
         "faults": None,

@@ -25,10 +25,12 @@ def figures(row: Row) -> dict[str, float | None]:
     moved = [row.get("bytes_to_device"), row.get("bytes_to_host")]
     known = None not in moved
     seconds, groups = row.get("seconds"), row.get("fault_groups")
+    # Seconds of measured runs leave loading out.
+    loading = 0.0 if row.get("evidence") == "measured" else row.get("load_seconds") or 0.0
     return {
         "bytes": sum(moved) - (row.get("bytes_loaded") or 0) if known else None,  # type: ignore[arg-type]
         "fault_groups": groups,
-        "seconds": None if seconds is None else seconds - (row.get("load_seconds") or 0.0),
+        "seconds": None if seconds is None else seconds - loading,
     }
 
 

@@ -41,6 +41,15 @@ def test_gains_are_means_over_graphs():
     assert gains(Sweep.of(rows).results)["adv2"][30.0] == pytest.approx((8 + 24) / 2)
 
 
+def test_loading_counts_in_gains_of_measured_runs():
+    rows = [row | {"evidence": "measured", "load_seconds": 1.0} for row in sweep_rows()]
+    assert gains(row for row in rows if row["graph"] != "karate") == {
+        "adv2": {0: 2 / 3, 30: 9 / 2}, "auto": {0: 1.0, 30: 9 / 1.5},
+    }  # fmt: skip
+    modelled = [row | {"load_seconds": 0.25} for row in sweep_rows()]
+    assert gains(modelled)["auto"][30] == 16.0
+
+
 def test_measured_and_modelled_are_never_mixed():
     rows = sweep_rows()
     measured = [{**row, "evidence": "measured", "seconds": row["seconds"] and row["seconds"] / 2,
