@@ -143,3 +143,43 @@ def follow(data, g, model):
             g.compact()
         g.check()
         same_contents(g, model)
+
+
+def operate(rng, g, model, steps, size):
+    """Carry out steps of `size` operations of every kind; compare contents after every fifth."""
+    for step in range(steps):
+        living = np.setdiff1d(np.arange(model.n), list(model.dead))
+        u, v = living[(len(living) * rng.random((2, size)) ** 2).astype(np.int64)]  # hubs, loops
+        w = (
+            rng.integers(0, 2**33 if step == 7 else 9, size)
+            if model.weighted
+            else np.ones(size, int)
+        )
+        parts = int(0.6 * size), int(0.9 * size)
+        present = list(model.edges)
+        known = (
+            [present[k] for k in rng.integers(0, len(present), size - parts[0])] if present else []
+        )
+        decreased = dict.fromkeys(known[parts[1] - parts[0] :] if model.weighted else [])
+        batch = {
+            "insert": list(zip(u.tolist(), v.tolist(), w.tolist(), strict=True))[: parts[0]],
+            "delete": [*known[: parts[1] - parts[0]], (int(u[-1]), int(v[-1]))],
+            "decrease": [(*e, int(rng.integers(0, model.edges[e] + 1))) for e in decreased],
+            "duplicates": None,
+        }
+        expected, missing = model.apply(**batch)
+        change = apply(g, batch)
+        assert (len(change), change.missing) == (len(expected), missing)
+        if step % 10 == 3:
+            gone = rng.choice(living, 3, replace=False)
+            g.remove_vertices(gone)
+            model.edges = {e: w for e, w in model.edges.items() if not set(e) & set(gone.tolist())}
+            model.dead |= set(gone.tolist())
+            again = sorted(model.dead)[:2]
+            assert list(g.add_vertices(2, reuse=True)) == again
+            model.dead -= set(again)
+            g.add_vertices(5)
+            model.n += 5
+        if step % 5 == 4:
+            g.check()
+            same_contents(g, model)

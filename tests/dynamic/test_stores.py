@@ -16,6 +16,7 @@ from louvain_um.dynamic.stores import STORES
 from louvain_um.dynamic.stores.ouro_heap import CAPACITIES, HEADER_WORDS, STRIDE, PageAllocator
 from louvain_um.errors import OptionError
 from louvain_um.generators import planted
+from tests.dynamic.model import Model, operate
 
 BASE = planted(800, blocks=8, seed=1).graph
 
@@ -87,6 +88,12 @@ def test_options_that_a_store_lacks_end_in_a_line(store, told):
     with pytest.raises(OptionError, match=told) as error:
         DynamicGraph(3, store=store)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("store", [*STORES, "pages:page=32:order=sorted", "bal:block=2"])
+def test_operations_of_every_kind(store):
+    model, g = Model(60, True), DynamicGraph(60, weighted=True, store=store)
+    operate(np.random.default_rng(3), g, model, 10, 100)
 
 
 def test_algorithms_walk_linked_rows_where_they_lie():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from louvain_um import DynamicGraph, louvain
 from louvain_um.dynamic.stores import STORES
-from tests.dynamic.model import Model, apply, batches, follow
+from tests.dynamic.model import Model, apply, batches, follow, operate
 
 pytestmark = pytest.mark.deep
 
@@ -49,6 +49,13 @@ def test_the_order_of_a_batch_does_not_matter(data, seed, weighted):
         for k, g in enumerate(graphs):
             apply(g, batch, rng if k else None)
     assert len({g.digest() for g in graphs}) == 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_hundred_thousand_operations(store, weighted):
+    model = Model(150, weighted)
+    g = DynamicGraph(150, weighted=weighted, store=store, threads=2)
+    operate(np.random.default_rng(2), g, model, 100, 1000)
 
 
 def random_edges(rng, n, count):

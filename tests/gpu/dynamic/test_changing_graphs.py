@@ -23,7 +23,7 @@ from louvain_um.errors import (
     OptionError,
 )
 from louvain_um.generators import rmat
-from tests.dynamic.model import Model, follow
+from tests.dynamic.model import Model, follow, operate
 from tests.dynamic.test_batches import REFUSED
 from tests.gpu.algorithms.emulated_algorithms import emulate
 from tests.gpu_emulated.emulated_device import Emulated, on_device
@@ -179,6 +179,16 @@ def test_columns_of_any_type_and_removed_vertices(place):
 def test_options_that_a_store_lacks_are_refused(gpu):
     with pytest.raises(OptionError, match="page=32"):
         DynamicGraph(3, store="pages:page=48", device="cuda")
+
+
+@pytest.mark.parametrize("store", [*DEVICE_STORES, *OPTIONS])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_hundred_thousand_operations(place, store, weighted):
+    model = Model(150, weighted)
+    steps = 100 if place.libraries is None else 10
+    operate(
+        np.random.default_rng(2), place.graph(150, store, weighted=weighted), model, steps, 1000
+    )
 
 
 @pytest.mark.parametrize("store", LINKED)
