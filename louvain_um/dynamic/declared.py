@@ -143,7 +143,7 @@ class DynamicSize:
     def store_bytes(self) -> tuple[int, int]:
         """Bytes of arcs and of what finds the rows, of a store just built at its largest."""
         options = options_of(self.store)
-        found = device_store(self.store) if self.on_device else store_class(self.store).kind
+        found = device_store(self.store) if self.on_device else store_class(self.store).func
         sizes: tuple[int, int] = found.sizes(self.largest, self.item, **options)
         return sizes
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from louvain_um.errors import OptionError
-
-if TYPE_CHECKING:
-    from louvain_um.dynamic.stores.store import RowLengths
 
 STORES: Final = {
     "rows": "contiguous rows in size classes: reads like CSR, updates in place",
@@ -84,28 +80,7 @@ def store_class(store: str, device: str = "cpu") -> Any:
         raise OptionError("store", store, f"must be one of {', '.join(map(repr, STORES))}")
     options = options_of(store)
     found = _on_device(name, device) if device.startswith("cuda") else _on_host(name)
-    return Chosen(found, store, options)
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A class of stores with options for it."""
-
-    kind: Any
-    store: str
-    options: dict[str, Any]
-
-    def __call__(self, *arguments: Any, **placed: Any) -> Any:
-        """Build a store."""
-        built = self.kind(*arguments, **placed, **self.options)
-        if self.options:
-            built.name = self.store
-        return built
-
-    def sizes(self, rows: RowLengths, item: int) -> tuple[int, int]:
-        """Return `held_bytes` and `row_bytes` of a store just built, of `item` bytes an arc."""
-        found: tuple[int, int] = self.kind.sizes(rows, item, **self.options)
-        return found
+    return partial(found, **options)
 
 
 def _on_host(name: str) -> Any:

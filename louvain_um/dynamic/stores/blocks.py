@@ -30,7 +30,7 @@ class Blocks:
         Of the store; see `louvain_um.dynamic.stores.OPTIONS`.
     """
 
-    name: ClassVar[str]
+    name: str
     links: ClassVar[int] = 1
     """Words of a block behind its targets."""
     tree: ClassVar[bool] = False
@@ -41,6 +41,11 @@ class Blocks:
 
     width: int
     """Targets in a block."""
+
+    def _begin(self, arcs: int, rows: int, options: dict[str, Any]) -> None:
+        """Take options; so many arcs are in rows that have some."""
+        self.options, self.width = options, self.block_width(arcs, rows, options)
+        self.name = ":".join([self.name, *(f"{name}={value}" for name, value in options.items())])
 
     @property
     def words(self) -> int:
@@ -88,7 +93,7 @@ class Bump(Blocks):
     Steinberger: Autonomous, independent management of dynamic graphs on GPUs, HPEC 2017.)
     """
 
-    name: ClassVar[str] = "bump"
+    name = "bump"
     policy: ClassVar[int] = REFILLED
     vertex_bytes: ClassVar[int] = 16
 
@@ -107,7 +112,7 @@ class Pages(Blocks):
     reverses. (Winter, Mlakar, Zayer, Seidel, Steinberger: faimGraph, SC 2018.)
     """
 
-    name: ClassVar[str] = "pages"
+    name = "pages"
     vertex_bytes: ClassVar[int] = 20
 
 
@@ -120,7 +125,7 @@ class Vine(Blocks):
     gaps included, not by its arcs. (GraphVine, 2023.)
     """
 
-    name: ClassVar[str] = "vine"
+    name = "vine"
     links: ClassVar[int] = 2
     tree: ClassVar[bool] = True
     policy: ClassVar[int] = LAZY
@@ -154,7 +159,7 @@ class Bal(Blocks):
     into the gap, and an emptied block is used again, last freed first. (Marrow-Graph, BAL.)
     """
 
-    name: ClassVar[str] = "bal"
+    name = "bal"
     links: ClassVar[int] = 2
     vertex_bytes: ClassVar[int] = 16
     keeps_dirty: ClassVar[bool] = True

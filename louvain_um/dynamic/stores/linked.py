@@ -40,11 +40,11 @@ class LinkedStore(Blocks):
     """Blocks of the longest row that there has been."""
 
     def __init__(self, rows: Compressed, threads: int, budget: int | None, **options: Any) -> None:
-        self.threads, self.budget, self.options = threads, budget, options
+        self.threads, self.budget = threads, budget
         self.weighted = rows.weights is not None
         self.moved_bytes = 0
         held = int(np.count_nonzero(np.diff(rows.offsets)))
-        self.width = self.block_width(len(rows.targets), held, options)
+        self._begin(len(rows.targets), held, options)
         self._fill(rows)
         self._afford(self.held_blocks)
 

@@ -128,7 +128,6 @@ class PageAllocator:
         ]
         self.masks: dict[int, NDArray[np.bool_]] = {}
         """Free pages of each chunk that is cut into pages: the mask in its header."""
-        self.class_of: dict[int, int] = {}
 
     def take(self, size_class: int, count: int) -> I64:
         """Return the first word of each of `count` pages."""
@@ -168,7 +167,6 @@ class PageAllocator:
         per_chunk = CHUNK_WORDS // LEAST_WORDS
         while len(queue) < count:
             chunk = self.heap.take()
-            self.class_of[chunk] = size_class
             queue.extend((chunk * per_chunk + np.arange(pages)).astype(np.uint32))
         return queue.pop(count)
 
@@ -181,7 +179,6 @@ class PageAllocator:
             if not len(queue):
                 chunk = self.heap.take()
                 self.masks[chunk] = np.ones(pages, np.bool_)
-                self.class_of[chunk] = size_class
                 queue.extend(np.array([chunk], np.uint32))
             chunk = int(queue.peek(1)[0])
             mask = self.masks[chunk]
@@ -198,7 +195,7 @@ class PageAllocator:
         queue = self.queues[size_class]
         while len(queue) > 1 and self.masks[chunk := int(queue.peek(1)[0])].all():
             queue.pop(1)
-            del self.masks[chunk], self.class_of[chunk]
+            del self.masks[chunk]
             self.heap.give(chunk)
 
     def free_begins(self, size_class: int) -> I64:

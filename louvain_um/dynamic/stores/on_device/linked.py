@@ -57,9 +57,8 @@ class DeviceLinked(Blocks, DeviceStore):
 
     def __init__(self, rows: Compressed, *arguments: Any, **options: Any) -> None:
         placed = {name: options.pop(name) for name in ("share", "device") if name in options}
-        self.options = options
         held = int(np.count_nonzero(np.diff(rows.offsets)))
-        self.width = self.block_width(len(rows.targets), held, options)
+        self._begin(len(rows.targets), held, options)
         super().__init__(rows, *arguments, **placed)
 
     @classmethod
