@@ -70,6 +70,8 @@ def change(scale: int, stores: str) -> None:
                 for graph in (host, there):
                     graph.apply(insert=(u, v), delete=gone)
                 assert there.digest() == host.digest(), (store, weighted, count)
+                closed = (lu.triangles(g, device="cuda").sum() for g in (host, there))
+                assert len(set(closed)) == 1, (store, weighted, count)
                 gone = u, v
             there.compact()
             there.check()

@@ -302,18 +302,3 @@ def first_disorder(rows, n):
             if j > begins[v] and targets[j - 1] >= targets[j]:
                 return v
     return -1
-
-
-@kernel()
-def sum_targets(t, threads, claimed, rows, sums):
-    """Add up all targets in ``sums[t]``: the least that reading every arc takes."""
-    begins, ends, targets = rows.begins, rows.ends, rows.targets
-    total, n = np.int64(0), len(begins)
-    while True:
-        low = take(claimed, ALL_AT_ONCE)
-        if low >= n:
-            break
-        for v in range(low, min(low + ALL_AT_ONCE, n)):
-            for j in range(begins[v], ends[v]):
-                total += np.int64(targets[j])
-    sums[t] = total

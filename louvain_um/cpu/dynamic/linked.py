@@ -24,9 +24,6 @@ fills; a gap for good."""
 ROWS_AT_ONCE = 16
 """Touched rows a thread claims at a time."""
 
-ALL_AT_ONCE = 4096
-"""Rows a thread claims at a time where all are read."""
-
 
 class LinkedRows(NamedTuple):
     """Rows of a store: by row its first place, blocks, entries, arcs and order; then the pool."""
@@ -283,20 +280,3 @@ def mark_used(rows, most, used):
     for v in range(len(rows.begins)):
         for k in range(list_blocks(rows, v, places)):
             used[places[k] // rows.words] += 1
-
-
-@kernel()
-def sum_targets(t, threads, claimed, entries, sums):
-    """Add up all targets in ``sums[t]``, row by row, piece by piece."""
-    targets, total, n = entries[2], np.int64(0), len(entries[0])
-    while True:
-        low = take(claimed, ALL_AT_ONCE)
-        if low >= n:
-            break
-        for v in range(low, min(low + ALL_AT_ONCE, n)):
-            piece = entries_of(entries, v)
-            while piece.arc < piece.stop:
-                for arc in range(piece.arc, piece.stop):
-                    total += np.int64(targets[arc]) if targets[arc] != NONE else np.int64(0)
-                piece = after(entries, piece)
-    sums[t] = total

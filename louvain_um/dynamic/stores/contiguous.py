@@ -59,13 +59,6 @@ class ContiguousRows:
         kernels.gather(self.rows(), ids, u, v)
         return u, v
 
-    def traverse(self) -> int:
-        """Return the sum of all targets, read where they lie."""
-        threads = self.threads_for(self.n_arcs)
-        sums = np.zeros(threads, np.int64)
-        parallel.run(kernels.sum_targets, threads, np.zeros(1, np.int64), self.rows(), sums)
-        return int(sums.sum())
-
     def compressed(self) -> Compressed:
         """Return a copy as compressed rows."""
         return self.copied(NO_CHANGES, offsets_of(self.ends - self.begins), None, self.weights)

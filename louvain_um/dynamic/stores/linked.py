@@ -113,13 +113,6 @@ class LinkedStore(Blocks):
         kernels.gather(self._entries, ids, offsets, targets, given(None))
         return np.repeat(ids, lengths), targets
 
-    def traverse(self) -> int:
-        """Return the sum of all targets, read where they lie."""
-        threads = self._threads_for(self.n_arcs)
-        sums = np.zeros(threads, np.int64)
-        parallel.run(kernels.sum_targets, threads, np.zeros(1, np.int64), self._entries, sums)
-        return int(sums.sum())
-
     def rows(self) -> None:
         """Return None: rows are not contiguous."""
 

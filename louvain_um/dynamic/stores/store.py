@@ -233,9 +233,6 @@ class Store(Protocol):
     def compressed(self) -> Compressed:
         """Return a copy as compressed rows."""
 
-    def traverse(self) -> int:
-        """Return the sum of all targets, read where they lie."""
-
     def compact(self) -> None:
         """Drop unused places."""
 

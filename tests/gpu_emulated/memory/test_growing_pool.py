@@ -98,7 +98,6 @@ def test_what_is_past_the_budget_lies_on_the_host(runtime, emulated, weighted, s
         seen.append(memory.host_bytes)
     assert seen[-1] > 0
     assert isinstance(there.snapshot(), Graph)
-    assert there._store.traverse() == here._store.traverse()
     for batch in window[1:]:
         for graph in (here, there):
             graph.apply(delete=batch)

@@ -128,11 +128,6 @@ class DeviceLinked(Blocks, DeviceStore):
         found = self.device.get(keys)
         return (found >> np.uint64(32)).astype(np.uint32), found.astype(np.uint32)
 
-    def traverse(self) -> int:
-        """Return the sum of all targets, read where they lie."""
-        _, keys, _ = self._gathered(None)
-        return int((keys & np.uint64(0xFFFFFFFF)).sum())
-
     def contiguous_rows(self) -> tuple[Any, Any, Any, Any]:
         """Return begins, ends, targets and weights of a compressed copy on the device."""
         offsets, targets, weights = self.device_rows()

@@ -125,12 +125,6 @@ class DeviceRows(DeviceStore):
         targets = self.targets[places + xp.arange(len(places))]
         return np.repeat(ids, self.device.get(lengths)), self.device.get(targets)
 
-    def traverse(self) -> int:
-        """Return the sum of all targets."""
-        if self.host_bytes:
-            return int(self.compressed().targets.sum(dtype=np.int64))
-        return int(self.device_rows()[1].astype(np.int64).sum())
-
     def contiguous_rows(self) -> tuple[Any, Any, Any, Any]:
         """Return begins, ends, targets and weights, where they lie on the device."""
         self.free_spare()
