@@ -135,7 +135,12 @@ EXTENDED: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
     "size": (KINDS["weighted"], {"max_size": 7}),
     "start": (KINDS["lfr"], {"initial": BLOCKS_OF_20}),
     "fixed": (KINDS["lfr"], {"initial": BLOCKS_OF_20, "fixed": list(range(0, 900, 7))}),
-}
+    "all": (
+        KINDS["lfr"],
+        {"objective": "cpm", "resolution": 0.1, "initial": BLOCKS_OF_20, "max_size": 22,
+         "fixed": list(range(0, 900, 50))},
+    ),
+}  # fmt: skip
 """Other objectives, and constraints."""
 
 
