@@ -1,0 +1,1 @@
+"""Record and place CUDA programs that nobody changed: `louvain-um attach`."""

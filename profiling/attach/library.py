@@ -1,0 +1,82 @@
+"""The library that the driver loads into a program: compiled once by the system's compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from louvain_um.core import private_files
+from louvain_um.errors import DeviceUnavailableError, LouvainUmError
+from louvain_um.gpu.runtime.compile_cache import cache_folder
+from louvain_um.profiling.sources.cupti import Library
+
+SOURCE: Final = Path(__file__).with_name("inject.c")
+OPTIONS: Final = ("-O2", "-shared", "-fPIC", "-pthread")
+
+
+def compiled() -> Path:
+    """Return the library's file, compiled if this user's cache does not have it."""
+    compiler = _compiler()
+    parts = (SOURCE.read_bytes(), *map(str.encode, (*OPTIONS, platform.machine(), compiler)))
+    name = hashlib.sha256(b"\0".join(parts)).hexdigest()[:40]
+    file = cache_folder() / f"{name}.so"
+    if private_files.read(file) is None:
+        with private_files.made_once(file):
+            if private_files.read(file) is None:
+                private_files.write(file, _compile(compiler))
+    if private_files.read(file) is None:
+        raise LouvainUmError(
+            f"{file.parent}: others can write there; set LOUVAIN_UM_CACHE to a folder of your own"
+        )
+    return file
+
+
+def _compiler() -> str:
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        path = shutil.which(name) if name else None
+        if path:
+            return path
+    raise LouvainUmError(
+        "attach needs a C compiler, once, and found none; install gcc, or name one in CC"
+    )
+
+
+def _compile(compiler: str) -> bytes:
+    with TemporaryDirectory() as folder:
+        made = Path(folder, "inject.so")
+        command = [compiler, *OPTIONS, str(SOURCE), "-o", str(made), "-ldl"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not made.is_file():
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise LouvainUmError(
+                f"{compiler} could not compile the library of attach: {reason}; name another "
+                "compiler in CC"
+            )
+        return made.read_bytes()
+
+
+def environment(folder: Path, *, policy: Path | None, guarded: bool) -> dict[str, str]:
+    """Return the variables with which a program loads the library and records into a folder."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        raise DeviceUnavailableError(
+            "no NVIDIA driver was found (libcuda.so.1); attach where nvidia-smi works"
+        ) from None
+    found = {
+        "CUDA_INJECTION64_PATH": str(compiled()),
+        "LOUVAIN_UM_ATTACH": str(folder),
+        "LOUVAIN_UM_ATTACH_CUPTI": Library().path,
+    }
+    if policy is not None:
+        found["LOUVAIN_UM_ATTACH_POLICY"] = str(policy)
+    if not guarded:
+        found["LOUVAIN_UM_ATTACH_UNGUARDED"] = "1"
+    return os.environ | found

@@ -1,0 +1,53 @@
+/* Programs for the stand-in driver; the first argument names one. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+typedef uint64_t u64;
+int cuInit(unsigned); int cuMemAllocManaged(u64 *, size_t, unsigned); int cuMemAlloc_v2(u64 *, size_t); int cuMemFree_v2(u64);
+int cuMemHostAlloc(void **, size_t, unsigned); int cuMemcpyHtoD_v2(u64, const void *, size_t); int cuMemsetD8_v2(u64, unsigned char, size_t);
+int cuMemAllocAsync(u64 *, size_t, void *); int cuMemFreeAsync(u64, void *); int cuStreamCreate(void **, unsigned); int cuCtxSynchronize(void);
+int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+#define MB (1ul << 20)
+static int three(void) {
+  u64 read, table, out, n = 1 << 24, plain, pool; void *pinned, *stream;
+  cuMemAllocManaged(&read, 64 * MB, 1); /* read */
+  cuMemAllocManaged(&table, 128 * MB, 1); /* table */
+  cuMemAllocManaged(&out, 64 * MB, 1); /* out */
+  cuMemAlloc_v2(&plain, 4 * MB);
+  cuMemHostAlloc(&pinned, 2 * MB, 0);
+  cuStreamCreate(&stream, 0);
+  cuMemAllocAsync(&pool, 1 * MB, stream);
+  cuMemcpyHtoD_v2(plain, pinned, MB);
+  cuMemsetD8_v2(plain, 0, MB);
+  for (int k = 0; k < 5; k++) {
+    void *values[] = {&table, &read, &out, &n};
+    cuLaunchKernel("_Z6gatherPKfPKjPfm gswn", 65536, 1, 1, 256, 1, 1, 0, stream, values, NULL);
+  }
+  cuCtxSynchronize();
+  cuMemFreeAsync(pool, stream);
+  cuMemFree_v2(read);
+  printf("checksum 42\n");
+  return 3;
+}
+static void *work(void *number) { u64 a; for (int k = 0; k < 100; k++) { cuMemAllocManaged(&a, 4096, 1); if (k % 2) cuMemFree_v2(a); } return number; }
+int main(int argc, char **argv) {
+  const char *what = argc > 1 ? argv[1] : "three";
+  u64 a;
+  if (!strcmp(what, "none")) return 7;
+  cuInit(0);
+  if (!strcmp(what, "three")) return three();
+  if (!strcmp(what, "many")) { for (long k = atol(argv[2]); k--;) cuMemAlloc_v2(&a, 4096); return 0; }
+  if (!strcmp(what, "loop")) { for (long k = atol(argv[2]); k--;) { cuMemAllocManaged(&a, 4 * MB, 1); cuMemFree_v2(a); } return 0; }
+  if (!strcmp(what, "several")) { for (int k = 0; k < 3; k++) cuMemAllocManaged(&a, 4 * MB, 1); return 0; }
+  if (!strcmp(what, "kill")) { cuMemAllocManaged(&a, 4 * MB, 1); fflush(stdout); raise(atoi(argv[2])); }
+  if (!strcmp(what, "large")) { cuMemAllocManaged(&a, 5000 * MB, 1); printf("half\n"); cuMemAllocManaged(&a, 5000 * MB, 1); printf("whole\n"); return 0; }
+  if (!strcmp(what, "threads")) { pthread_t t[8]; for (int k = 0; k < 8; k++) pthread_create(t + k, NULL, work, NULL); for (int k = 0; k < 8; k++) pthread_join(t[k], NULL); return 0; }
+  if (!strcmp(what, "fork")) { cuMemAllocManaged(&a, 4 * MB, 1); pid_t child = fork(); if (!child) { for (int k = 0; k < 50; k++) cuMemAllocManaged(&a, 8 * MB, 1); _exit(0); } waitpid(child, NULL, 0); cuMemFree_v2(a); return 0; }
+  if (!strcmp(what, "wait")) { cuMemAllocManaged(&a, 4 * MB, 1); printf("ready\n"); fflush(stdout); for (;;) pause(); }
+  return 9;
+}
