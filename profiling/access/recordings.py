@@ -90,7 +90,8 @@ def of_session(session: SessionData) -> Trace:
         )
         for page in maps
     ]  # fmt: skip
-    ways = [_way(page, counted.get(page.array)) for page in maps]
+    gathered = _about(session).get("gathered", ())
+    ways = [_way(page, counted.get(page.array), page.array in gathered) for page in maps]
     edges = np.unique(np.concatenate([page.edges for page in maps]))
     spans = session.phases
     steps = []
@@ -118,9 +119,15 @@ def _group(lives: dict[str, Any], page: PageMap) -> str:
     return lives[page.array].group if page.array in lives else "scratch"
 
 
+def _about(session: SessionData) -> Mapping[str, Any]:
+    """Return what a tracer reports of a session, or what launches of a program declare."""
+    about = session.metadata.get("about_sources", {})
+    return about.get("tracer") or about.get("launches") or {}
+
+
 def _counted(session: SessionData) -> dict[str, Counted]:
     """Return what a tracer counted of each array: reads, writes, atomics, and by page."""
-    about = session.metadata.get("about_sources", {}).get("tracer", {})
+    about = _about(session)
     sums: dict[str, NDArray[np.float64]] = {}
     for page in session.maps:
         if page.kind == "access":
@@ -141,14 +148,14 @@ def _is_input(name: str, group: str, counted: Mapping[str, Counted]) -> bool:
     return uses is not None and uses.reads > 0 and not uses.writes and not uses.atomics
 
 
-def _way(page: PageMap, uses: Counted | None) -> Access:
+def _way(page: PageMap, uses: Counted | None, gathered: bool) -> Access:
     """Return the way in which an array was accessed most."""
     if uses is None or role_of(page.array) != "other":
         # A map counts the accesses of a page, but not in which way they were made.
         return Access.READ if role_of(page.array) in STREAMED else Access.GATHER
     if uses.atomics > max(uses.reads, uses.writes):
         return Access.ATOMIC
-    if uses.even:
+    if uses.even and not gathered:
         return Access.WRITE if uses.writes > uses.reads else Access.READ
     return Access.SCATTER if uses.writes > uses.reads else Access.GATHER
 

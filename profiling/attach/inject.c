@@ -239,7 +239,11 @@ static void native_frames(void **pcs, int depth, char *to, size_t room) {
     const char *name = strrchr(info.dli_fname, '/');
     name = name ? name + 1 : info.dli_fname;
     if (!strncmp(name, "libcu", 5) || !strncmp(name, "libc.so", 7)) continue;
-    int wrote = snprintf(to + n, room - n, "%s+0x%lx %s\n", info.dli_fname,
+    char whole[4096]; /* the program itself may be known by a relative name */
+    ssize_t length = 0;
+    if (!realpath(info.dli_fname, whole) && (length = readlink("/proc/self/exe", whole, sizeof whole - 1)) > 0)
+      whole[length] = 0;
+    int wrote = snprintf(to + n, room - n, "%s+0x%lx %s\n", length < 0 ? info.dli_fname : whole,
                          (unsigned long)((char *)pcs[i] - (char *)info.dli_fbase - 1), info.dli_sname ? info.dli_sname : "");
     if (wrote <= 0 || n + wrote >= room) break;
     n += wrote;

@@ -208,7 +208,7 @@ def decode(
             continue
         part: dict[str, Any] = {"time": start, "duration": duration}
         if kind == UNIFIED_MEMORY:
-            part |= _counters(rows, duration)
+            part |= counter_columns(rows, duration)
         elif kind == CONCURRENT_KERNEL:
             pointers, part["kernel"] = np.unique(rows["name"], return_inverse=True)
             names = tuple(kernel_name(int(pointer)) for pointer in pointers)
@@ -228,7 +228,7 @@ def decode(
     return EventTable(joined, names), overhead
 
 
-def _counters(rows: NDArray[Any], duration: NDArray[np.int64]) -> dict[str, Any]:
+def counter_columns(rows: NDArray[Any], duration: NDArray[np.int64]) -> dict[str, Any]:
     """Return the columns of unified-memory counters; what a value means depends on the kind."""
     kind, value = rows["counter"], rows["value"].astype(np.int64)
     return {

@@ -39,7 +39,7 @@ Matter = Literal["time", "memory", "access", "in_place", "energy", "kernel"]
 SOURCES: dict[Matter, tuple[str, ...]] = {
     "time": ("engine", "cupti", "nsys", "simulator"),
     "memory": ("uvm", "cupti", "nsys", "simulator"),
-    "access": ("tracer", "recorder", "simulator"),
+    "access": ("tracer", "recorder", "launches", "simulator"),
     "in_place": ("in_place", "simulator"),
     "energy": ("nvml",),
     "kernel": ("cupti", "nsys", "simulator"),

@@ -1,0 +1,129 @@
+"""What launches access of each array, declared from their arguments: nothing was traced.
+
+An argument that a kernel's C++ name declares const counts as read, any other as written: once,
+whole, in order. An array whose pages came to the device out of order counts as gathered, with an
+access for each thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.access.maps import BINS, shift_of
+from louvain_um.profiling.session import Lifetime, PageMap, PhaseSpan
+from louvain_um.profiling.session.events import EventTable, Kind
+
+ITEM: Final = 4
+"""Bytes of an element, where nothing says more."""
+
+LEAST_ARRIVALS: Final = 16
+"""Migrations and faults of an array from which their order says how it was accessed."""
+
+IN_ORDER: Final = 0.5
+"""Rank correlation of time and address from which pages came in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel's launch: times, threads, and of each array whether it is written."""
+
+    kernel: str
+    start_ns: int
+    end_ns: int
+    threads: int
+    arrays: Mapping[str, bool]
+
+
+@dataclass(slots=True)
+class Declared:
+    """Maps of accesses, spans of kernels, and reads and writes by array."""
+
+    maps: tuple[PageMap, ...] = ()
+    phases: tuple[PhaseSpan, ...] = ()
+    accesses: dict[str, list[float]] = field(default_factory=dict)
+    gathered: list[str] = field(default_factory=list)
+
+
+def constant_arguments(kernel: str) -> list[bool] | None:
+    """Return which arguments of a demangled kernel point to constants; None for C names."""
+    _, found, rest = kernel.partition("(")
+    if not found:
+        return None
+    parts, depth, begin = list[str](), 0, 0
+    text = rest.rpartition(")")[0]
+    for at, letter in enumerate(text):
+        depth += (letter in "<([") - (letter in ">)]")
+        if letter == "," and depth == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return [_to_constant(part) for part in [*parts, text[begin:]]]
+
+
+def _to_constant(parameter: str) -> bool:
+    """Return whether a parameter is a pointer to constants, as demanglers write it."""
+    pointed = parameter.replace("__restrict__", "").strip()
+    return pointed.endswith("const*") or (pointed.startswith("const ") and pointed.endswith("*"))
+
+
+def gathered(events: EventTable, owners: NDArray[np.int32], number: int) -> bool:
+    """Return whether the pages of an array came to the device out of order."""
+    mine = (owners == number) & np.isin(events["kind"], (Kind.HTOD, Kind.GPU_FAULT_GROUP))
+    addresses = events["address"][mine].astype(np.float64)
+    if len(addresses) < LEAST_ARRIVALS or addresses.min() == addresses.max():
+        return False
+    ranks = np.unique(addresses, return_inverse=True)[1]
+    return bool(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1] < IN_ORDER)
+
+
+def declare(launches: Sequence[Launch], arrays: Sequence[Lifetime], random: set[str]) -> Declared:
+    """Return what launches access, in bins of some launches each."""
+    if not launches:
+        return Declared()
+    each = -(-len(launches) // BINS)
+    firsts = launches[::each]
+    edges = np.array([*(one.start_ns for one in firsts), launches[-1].end_ns + 1], np.int64)
+    edges = np.maximum.accumulate(edges - np.arange(len(edges))) + np.arange(len(edges))
+    sizes: dict[str, int] = {}
+    for life in arrays:
+        sizes[life.name] = max(life.nbytes, sizes.get(life.name, 0))
+    sums = {name: np.zeros(len(firsts)) for name in sizes}
+    found = Declared()
+    for at, launch in enumerate(launches):
+        for name, written in launch.arrays.items():
+            elements = sizes[name] / ITEM
+            count = max(float(launch.threads), elements) if name in random else elements
+            sums[name][at // each] += count
+            found.accesses.setdefault(name, [0.0, 0.0, 0.0])[written] += count
+    found.maps = tuple(
+        _map(name, sizes[name], edges, sums[name]) for name in sizes if name in found.accesses
+    )
+    found.gathered = [name for name in found.accesses if name in random]
+    found.phases = _phases([launch.kernel for launch in firsts], edges)
+    return found
+
+
+def _map(name: str, nbytes: int, edges: NDArray[np.int64], counts: NDArray[np.float64]) -> PageMap:
+    """Return a map in which the rows of an array have their shares of the counts."""
+    shift = shift_of(nbytes)
+    bounds = np.minimum(np.arange(0, nbytes + (1 << shift), 1 << shift), nbytes)
+    shares = np.diff(bounds) / nbytes
+    rows = np.minimum(np.rint(np.outer(shares[shares > 0], counts)), np.iinfo(np.uint32).max)
+    return PageMap(array=name, page_bytes=1 << shift, edges=edges, counts=rows.astype(np.uint32))
+
+
+def _phases(kernels: Sequence[str], edges: NDArray[np.int64]) -> tuple[PhaseSpan, ...]:
+    """Return a span for bins of one kernel that follow each other."""
+    cuts = [0, *(n for n in range(1, len(kernels)) if kernels[n] != kernels[n - 1]), len(kernels)]
+    return tuple(
+        PhaseSpan(
+            phase=kernels[first], level=-1, iteration=-1,
+            start_ns=int(edges[first]), end_ns=int(edges[end]),
+        )
+        for first, end in pairwise(cuts)
+    )  # fmt: skip

@@ -1,0 +1,205 @@
+"""Policies for any program: served to the library by call site, decided from a recorded run."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from louvain_um.core.atomic_files import replacing
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.options import Budget
+from louvain_um.placement.machine.machine import Machine
+from louvain_um.placement.policy.policy import Kind, Placement, Policy
+from louvain_um.placement.program.cost import ProgramCost
+from louvain_um.placement.program.solver import solve
+from louvain_um.profiling.access.plans import program_of
+from louvain_um.profiling.access.recordings import of_session
+from louvain_um.profiling.attach.sites import Sites
+from louvain_um.profiling.session import SessionData
+
+CODES: Final[Mapping[Kind, int]] = {
+    "managed": 0, "prefetched": 1, "device": 1, "host_mapped": 2, "read_mostly": 3, "split": 4,
+}  # fmt: skip
+"""Placements of managed memory, as `inject.c` numbers them."""
+
+MOST_TEXT: Final = 1 << 16
+"""Bytes of a call stack that the library may send."""
+
+
+def check(policy: Policy) -> None:
+    """Raise OptionError for a policy that names what managed memory cannot be."""
+    placed = [policy.others, *policy.groups.values(), *policy.arrays.values()]
+    wrong = next((where for where in placed if where.kind not in CODES), None)
+    if wrong is not None:
+        raise OptionError(
+            "policy", str(wrong), f"the memory of another program can be {', '.join(CODES)}"
+        )
+
+
+def answer(policy: Policy, site: str) -> str:
+    """Return where arrays of a call site go: by number, and −1 for all others."""
+    numbered = re.compile(re.escape(site) + r" \((\d+)\)")
+    found = [(-1, policy.placement_in("", site))]
+    for name, where in policy.arrays.items():
+        match = numbered.fullmatch(name)
+        if name == site or match:
+            found.append((int(match[1]) - 1 if match else 0, where))
+    return "".join(f"{slot} {CODES[to.kind]} {to.fraction:.6f}\n" for slot, to in found)
+
+
+@contextmanager
+def served(policy: Policy, path: Path) -> Iterator[None]:
+    """Answer the library's questions on a socket while the block runs."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def accept() -> None:
+            with suppress(OSError):  # the listener was closed
+                while True:
+                    connection, _ = listener.accept()
+                    threading.Thread(target=_serve, args=(connection, policy), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+
+
+def _serve(connection: socket.socket, policy: Policy) -> None:
+    sites = Sites()
+    with connection, suppress(OSError, EOFError):
+        while True:
+            number, size = struct.unpack("<II", _read(connection, 8))
+            if size > MOST_TEXT:
+                return
+            text = _read(connection, size).decode(errors="replace")
+            reply = answer(policy, sites.name(number, text)).encode()
+            connection.sendall(struct.pack("<I", len(reply)) + reply)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        part = connection.recv(size - len(found))
+        if not part:
+            raise EOFError
+        found += part
+    return found
+
+
+def decide(session: SessionData, machine: Machine, budget: str | None, name: str) -> Policy:
+    """Return the policy that the cost model decides for the managed arrays of a recorded run."""
+    kinds: Mapping[str, str] = session.metadata.get("memory_kinds", {})
+    if "managed" not in kinds.values():
+        raise LouvainUmError(
+            "the recorded run has no managed memory to place; allocate with cudaMallocManaged"
+        )
+    program = program_of(of_session(session))
+    arrays = [
+        replace(array, on_device=kinds.get(array.name) != "managed") for array in program.arrays
+    ]
+    program = replace(program, arrays=arrays)
+    free = session.metadata.get("free_bytes") or machine.bytes_for_runs
+    allowed = Budget.parse(budget).resolve(program.peak_bytes)
+    limit = min(free, machine.bytes_for_runs, *(() if allowed is None else (allowed,)))
+    found = solve(ProgramCost(program=program, machine=machine), limit)
+    # Managed memory stays managed: its advice brings it to the same side.
+    managed: Mapping[str, Kind] = {"device": "prefetched", "pinned": "host_mapped"}
+    placements = {
+        array: Placement(managed[where.kind]) if where.kind in managed else where
+        for array, where in found.items()
+        if kinds.get(array) == "managed"
+    }
+    by_site: dict[str, dict[str, Placement]] = {}
+    for life in session.lifetimes:
+        if life.name in placements:
+            by_site.setdefault(life.group, {})[life.name] = placements[life.name]
+    alike = {site: set(where.values()) for site, where in by_site.items()}
+    return Policy(
+        name=name,
+        about=f"decided for {machine.name} from a recorded run",
+        others="managed",  # type: ignore[arg-type]  # parsed there
+        groups={site: where.pop() for site, where in alike.items() if len(where) == 1},
+        arrays={
+            array: where
+            for site in by_site
+            if len(set(by_site[site].values())) > 1
+            for array, where in by_site[site].items()
+        },
+    )
+
+
+def policy_name(path: Path) -> str:
+    """Return a name for a policy that a file holds."""
+    plain = re.sub(r"[^\w-]", "_", path.stem)
+    return plain if re.match(r"[A-Za-z]", plain) else f"p{plain}"
+
+
+def write_toml(policy: Policy, path: Path, *, force: bool) -> None:
+    """Write a policy as a person can read and edit it."""
+    lines = [
+        f"name = {json.dumps(policy.name)}",
+        f"about = {json.dumps(policy.about)}",
+        f"others = {json.dumps(str(policy.others))}",
+    ]
+    for table in ("groups", "arrays"):
+        rows = getattr(policy, table).items()
+        lines += ["", f"[{table}]"] if rows else []
+        lines += [f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(str(to))}"
+                  for name, to in rows]  # fmt: skip
+    with replacing(path, force=force) as part:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+ADVICE: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "managed": (),
+    "prefetched": (
+        "cudaMemAdvise({p}, {n}, cudaMemAdviseSetPreferredLocation, gpu);",
+        "/* before the first kernel: */ cudaMemPrefetchAsync({p}, {n}, gpu, 0, stream);",
+    ),
+    "host_mapped": (
+        "cudaMemAdvise({p}, {n}, cudaMemAdviseSetPreferredLocation, host);",
+        "cudaMemAdvise({p}, {n}, cudaMemAdviseSetAccessedBy, gpu);",
+    ),
+    "read_mostly": ("cudaMemAdvise({p}, {n}, cudaMemAdviseSetReadMostly, gpu);",),
+}
+
+
+def snippet(policy: Policy, session: SessionData) -> str:
+    """Return the calls of a policy as C, for the program's own source."""
+    kinds = session.metadata.get("memory_kinds", {})
+    lines = [
+        f"/* {policy.about}; after each allocation, before it is touched (CUDA 13) */",
+        "const struct cudaMemLocation gpu = {cudaMemLocationTypeDevice, 0};",
+        "const struct cudaMemLocation host = {cudaMemLocationTypeHost, 0};",
+    ]
+    names = dict.fromkeys(
+        (life.name, life.group, life.nbytes)
+        for life in session.lifetimes
+        if kinds.get(life.name) == "managed"
+    )
+    for name, group, nbytes in names:
+        to = policy.placement_in(name, group)
+        lines += ["", f"/* {name.replace('*/', '* /')}: {to} */"]
+        if to.kind == "split":
+            block = 2 << 20
+            here = int(nbytes * to.fraction) // block * block
+            for kind, at, size in (
+                ("prefetched", "p", f"{here}"),
+                ("host_mapped", f"(char *)p + {here}", f"bytes - {here}"),
+            ):
+                lines += [call.format(p=at, n=size) for call in ADVICE[kind]]  # type: ignore[index]
+        else:
+            lines += [call.format(p="p", n="bytes") for call in ADVICE[to.kind]]
+    return "\n".join(lines) + "\n"

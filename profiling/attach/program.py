@@ -1,0 +1,136 @@
+"""Run a program that loads the library; its streams, exit code and signals pass through."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Final
+
+from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.placement.memory.guard import WARNING
+from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.units import size
+from louvain_um.profiling.attach.library import environment
+from louvain_um.profiling.attach.policy import served
+from louvain_um.profiling.attach.records import Record, Records
+from louvain_um.profiling.attach.to_session import session_of
+from louvain_um.profiling.facade import Session
+
+PASSED_ON: Final = ("SIGTERM", "SIGHUP")
+"""Signals that the program gets from this one; a terminal sends Ctrl-C to both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a program ended: its code, or minus its signal; its session, None without CUDA."""
+
+    code: int
+    session: Session | None
+    refused: str = ""
+
+
+def find(program: str) -> str:
+    """Return the path of a program."""
+    path = shutil.which(program)
+    if path is not None:
+        return path
+    if Path(program).is_file():
+        raise OptionError("program", program, "make it executable: chmod +x",
+                          problem=f"{program} is not executable")  # fmt: skip
+    raise OptionError("program", program, "name an executable file, or a command in PATH",
+                      problem=f"there is no program {program!r}")  # fmt: skip
+
+
+def run(
+    command: Sequence[str], policy: Policy | None = None, *, allow_driver_eviction: bool = False
+) -> Ended:
+    """Run a command and return how it ended, with what was recorded."""
+    path = find(command[0])
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="louvain-um-")))
+        socket = folder / "policy" if policy is not None else None
+        variables = environment(folder, policy=socket, guarded=not allow_driver_eviction)
+        if policy is not None and socket is not None:
+            stack.enter_context(served(policy, socket))
+        try:
+            with passing_on() as children:
+                child = subprocess.Popen(list(command), executable=path, env=variables)
+                children.append(child)
+                code = child.wait()
+        except OSError as error:
+            raise LouvainUmError(
+                f"{command[0]}: cannot be run ({(error.strerror or str(error)).lower()}); check "
+                "that it is a program for this machine"
+            ) from None
+        return _ended(folder, code, child.pid, command, policy)
+
+
+def _ended(
+    folder: Path, code: int, process: int, command: Sequence[str], policy: Policy | None
+) -> Ended:
+    found = []
+    for file in sorted(folder.glob("*.record")):
+        with suppress(LouvainUmError):
+            found.append(Records(file))
+    if not found:
+        return Ended(code=code, session=None)
+    # A launcher starts the program that uses CUDA: of several, what allocates most counts.
+    chosen = max(found, key=lambda one: (one.process == process, int(one[Record.ALLOC]["b"].sum())))
+    session = session_of(
+        chosen,
+        program=Path(command[0]).name,
+        policy=policy.name if policy is not None else None,
+        exit_code=code,
+        graph={"name": Path(command[0]).name},
+    )
+    if len(found) > 1:
+        others = f"{len(found) - 1} other processes used CUDA and are not in this session"
+        session = Session.of(_with_note(session, others))
+    refused = [row for one in found for row in one[Record.REFUSED]]
+    return Ended(code=code, session=session, refused=_refusal(refused[0]) if refused else "")
+
+
+def _with_note(session: Session, text: str) -> Session:
+    from dataclasses import replace
+
+    return replace(session, notes=(*session.notes, text))
+
+
+def _refusal(row: object) -> str:
+    nbytes, free, need = (int(row[name]) for name in ("a", "b", "c"))  # type: ignore[index]
+    return (
+        f"the program was ended before an allocation of {size(nbytes)}: with it, managed and "
+        f"device memory would need {size(need)} of the {size(free)} that the device has free, and "
+        f"the driver would evict; make the program's input smaller, or pass "
+        f"--allow-driver-eviction if you must: {WARNING}"
+    )
+
+
+@contextmanager
+def passing_on() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Pass signals on to the children listed while the block runs."""
+    children = list[subprocess.Popen[bytes]]()
+
+    def to_children(number: int, _: FrameType | None) -> None:
+        for child in children:
+            child.send_signal(number)
+
+    before = {}
+    for name in (*PASSED_ON, "SIGINT"):
+        number = getattr(signal, name)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(
+                number, to_children if name in PASSED_ON else lambda *_: None
+            )
+    try:
+        yield children
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

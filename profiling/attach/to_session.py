@@ -1,0 +1,238 @@
+"""Records of a process as a session: arrays by call site, events, what launches access."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from louvain_um.profiling.attach.accesses import Launch, constant_arguments, declare, gathered
+from louvain_um.profiling.attach.records import ADDRESS, MEMORY, Record, Records
+from louvain_um.profiling.attach.sites import MOST_NAME, Sites, array_name
+from louvain_um.profiling.facade import Session
+from louvain_um.profiling.session import Lifetime
+from louvain_um.profiling.session.attribution import event_arrays, with_phases
+from louvain_um.profiling.session.events import EventTable, Kind, Source, concatenate
+from louvain_um.profiling.sources.cupti_records import counter_columns, demangle, short_name
+from louvain_um.version import __version__
+
+MOST_ARRAYS: Final = 1024
+"""Arrays of a session; of more, the largest are kept."""
+
+COPIES: Final = (Kind.COPY, Kind.COPY_TO_DEVICE, Kind.COPY_TO_HOST, Kind.COPY)
+"""Kinds of copies, as `inject.c` numbers them."""
+
+NOT_TRACED: Final = "not available: kernels of other programs are not traced"
+NO_NAME: Final = "kernel"
+
+
+def session_of(records: Records, **metadata: Any) -> Session:
+    """Return the session of a process; `metadata` is kept in it."""
+    heads = records.slots["time"][records.slots["kind"] != Record.MORE]
+    origin, end = int(heads[0]), int(heads.max())
+    sites = Sites()
+    for number, text in records.texts(Record.STACK).items():
+        sites.name(number, text)
+    lifetimes, kinds, left = _lifetimes(records, sites, origin, end)
+    full = {number: demangle(name.encode()) for number, name in _kernels(records).items()}
+    events = _events(records, full, origin)
+    owners = event_arrays(events, lifetimes)
+    random = {
+        life.name for number, life in enumerate(lifetimes) if gathered(events, owners, number)
+    }
+    launches = _launches(records, full, lifetimes, kinds, origin)
+    placeable = [life for life in lifetimes if kinds[life.name] != "pinned"]
+    declared = declare(launches, placeable, random)
+    about, notes = _notes(records, left, declared.gathered)
+    memory = about.pop("memory")
+    return Session(
+        metadata={
+            "version": __version__,
+            "created": time.strftime("%Y-%m-%dT%H:%M:%S"),
+            "seconds": max(0, end - origin) / 1e9,
+            "complete": records.complete,
+            "sources": {"cupti": memory, "launches": "modelled", "tracer": NOT_TRACED},
+            "inputs": sorted(_inputs(events, owners, lifetimes)),
+            "memory_kinds": kinds,
+            "about_sources": {
+                "cupti": {"events": len(events), "dropped": records.dropped},
+                "launches": {
+                    "events": len(launches), "launches": len(launches),
+                    "accesses": declared.accesses, "gathered": declared.gathered,
+                },
+            },
+            **about,
+            **metadata,
+        },
+        lifetimes=lifetimes,
+        phases=declared.phases,
+        events=with_phases(events, declared.phases),
+        maps=declared.maps,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _kernels(records: Records) -> dict[int, str]:
+    return records.texts(Record.NAME)
+
+
+def _lifetimes(
+    records: Records, sites: Sites, origin: int, end: int
+) -> tuple[tuple[Lifetime, ...], dict[str, str], int]:
+    """Return arrays, the kind of memory of each, and how many were left out."""
+    made, freed = records[Record.ALLOC], records[Record.FREE]
+    address = np.concatenate([made["a"], freed["a"]])
+    when = np.concatenate([made["time"], freed["time"]]).astype(np.int64)
+    order = np.lexsort((np.arange(len(when)), when, address))
+    ends = np.full(len(when), end, np.int64)
+    same = address[order][1:] == address[order][:-1]
+    ends[order[:-1][same]] = when[order[1:][same]]
+    keys = np.stack(
+        [made["d"], made["e"], made["f"], made["a"].view(np.int64), made["b"].view(np.int64)], 1
+    )
+    # What is allocated again with the same name at the same address is one array.
+    rows, which = np.unique(keys.astype(np.int64), axis=0, return_inverse=True)
+    begin, last = np.full(len(rows), end, np.int64), np.full(len(rows), origin, np.int64)
+    np.minimum.at(begin, which.ravel(), when[: len(made)])
+    np.maximum.at(last, which.ravel(), ends[: len(made)])
+    kept = np.argsort(-rows[:, 4], kind="stable")[:MOST_ARRAYS].tolist()
+    found, kinds = [], dict[str, str]()
+    for at in kept:
+        stack, slot, kind, where, nbytes = rows[at].tolist()
+        site = sites.names.get(stack, "unknown")
+        name = array_name(site, slot)
+        kinds[name] = MEMORY[kind]
+        found.append(
+            Lifetime(
+                name=name, group=site, address=where, nbytes=nbytes,
+                start_ns=int(begin[at]) - origin, end_ns=int(last[at]) - origin,
+            )
+        )  # fmt: skip
+    found.sort(key=lambda life: life.start_ns)
+    return tuple(found), kinds, len(rows) - len(found)
+
+
+def _events(records: Records, names: Mapping[int, str], origin: int) -> EventTable:
+    """Return migrations, faults, kernels and copies."""
+    counters, kernels = records[Record.COUNTER], records[Record.KERNEL]
+    copies, sets = records[Record.COPY], records[Record.SET]
+    launches = records[Record.LAUNCH] if not len(kernels) else records.slots[:0]
+    rows = np.zeros(
+        len(counters), [("counter", "i8"), ("value", "u8"), ("address", "u8"), ("flags", "i8")]
+    )
+    for ours, theirs in (("counter", "d"), ("value", "c"), ("address", "b"), ("flags", "e")):
+        rows[ours] = counters[theirs]
+    spent = np.maximum(counters["a"].astype(np.int64) - counters["time"].astype(np.int64), 0)
+    labels = tuple(dict.fromkeys(short_name(name)[:MOST_NAME] for name in names.values()))
+    labels = (*labels, NO_NAME)
+    number = {key: labels.index(short_name(name)[:MOST_NAME]) for key, name in names.items()}
+
+    def kernel_numbers(found: NDArray[Any]) -> list[int]:
+        return [number.get(key, len(labels) - 1) for key in found["d"].tolist()]
+
+    def table(found: NDArray[Any], **columns: Any) -> EventTable:
+        whole = {
+            "time": found["time"].astype(np.int64) - origin,
+            "source": np.full(len(found), Source.CUPTI),
+            **{name: np.broadcast_to(value, len(found)) for name, value in columns.items()},
+        }
+        return EventTable(whole, labels)
+
+    took = kernels["a"].astype(np.int64) - kernels["time"].astype(np.int64)
+    directions = np.array(COPIES)[np.clip(copies["d"], 0, 3)]
+    up = directions == Kind.COPY_TO_HOST
+    return concatenate(
+        [
+            table(counters, **counter_columns(rows, spent)),
+            table(kernels, kind=Kind.KERNEL, duration=np.maximum(took, 0),
+                  kernel=kernel_numbers(kernels)),
+            table(launches, kind=Kind.KERNEL, kernel=kernel_numbers(launches)),
+            table(copies, kind=directions, bytes=copies["b"],
+                  address=np.where(up, copies["c"], copies["a"])),
+            table(sets, kind=Kind.COPY, bytes=sets["b"], address=sets["a"]),
+        ]
+    )  # fmt: skip
+
+
+def _launches(
+    records: Records,
+    names: Mapping[int, str],
+    lifetimes: tuple[Lifetime, ...],
+    kinds: Mapping[str, str],
+    origin: int,
+) -> list[Launch]:
+    """Return launches in order, with the arrays among their arguments."""
+    at_address: dict[int, list[Lifetime]] = {}
+    for life in lifetimes:
+        if kinds[life.name] != "pinned":
+            at_address.setdefault(life.address, []).append(life)
+    kernels = records[Record.KERNEL]
+    times = {
+        int(key): (int(begin), int(end))
+        for key, begin, end in zip(kernels["e"], kernels["time"], kernels["a"], strict=True)
+    }
+    constant = {number: constant_arguments(name) for number, name in names.items()}
+    found = []
+    rows = records[Record.LAUNCH]
+    for row, arguments in zip(rows, records.arguments, strict=True):
+        start, end = times.get(int(row["e"]), (int(row["time"]),) * 2)
+        arrays = dict[str, bool]()
+        for address, argument in zip(
+            (arguments & ADDRESS).tolist(), (arguments >> np.uint64(56)).tolist(), strict=True
+        ):
+            alive = int(row["time"]) - origin
+            lives = [
+                life
+                for life in at_address.get(address, ())
+                if life.start_ns <= alive <= life.end_ns
+            ]
+            known = constant.get(int(row["d"])) or []
+            written = not (argument < len(known) and known[argument])
+            for life in lives[-1:]:
+                arrays[life.name] = arrays.get(life.name, False) or written
+        name = short_name(names.get(int(row["d"]), NO_NAME))[:MOST_NAME]
+        threads = min(int(row["a"]) * int(row["b"]), 1 << 50)
+        found.append(Launch(name, start - origin, max(start, end) - origin, threads, arrays))
+    return sorted(found, key=lambda launch: launch.start_ns)
+
+
+def _inputs(
+    events: EventTable, owners: NDArray[np.int32], lifetimes: tuple[Lifetime, ...]
+) -> set[str]:
+    """Return arrays that the host wrote: bytes of them migrated or were copied to the device."""
+    came = np.isin(events["kind"], (Kind.HTOD, Kind.CPU_FAULT, Kind.COPY_TO_DEVICE))
+    return {lifetimes[number].name for number in np.unique(owners[came & (owners >= 0)]).tolist()}
+
+
+def _notes(records: Records, left: int, random: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return what the process's notes say of the device and of CUPTI, and sentences."""
+    about: dict[str, Any] = {"device": "", "memory": "not available: no context was created"}
+    texts = records.texts(Record.NOTE)
+    notes = [
+        "accesses are declared, not traced: each launch reads or writes the arrays among its "
+        "arguments once"
+    ]
+    for row in records[Record.NOTE]:
+        number = int(row["d"])
+        if number == 100:
+            status = int(row["f"])
+            about["memory"] = f"not available: CUPTI's status {status}" if status else "measured"
+        elif number == 101 and row["f"]:
+            notes.append(f"CUPTI gave no callbacks (status {int(row['f'])}); no call was recorded")
+        elif number == 0:
+            notes.append(texts[0])
+        elif number < 100 and not about["device"]:
+            about |= {"device": texts[number], "free_bytes": int(row["a"])}
+    placed = records[Record.PLACED]
+    failed = int(np.count_nonzero(placed["e"]))
+    sentences = {
+        f"order of page faults: {', '.join(random)} gathered, all others in order": random,
+        f"{left:,} smaller allocations were left out": left,
+        f"{records.dropped:,} records found no room or were lost": records.dropped,
+        f"the driver refused the advice for {failed} of {len(placed)} allocations": failed,
+        "the program ended early; what was recorded until then is here": not records.complete,
+    }
+    return about, [*notes, *(text for text, holds in sentences.items() if holds)]

@@ -1,0 +1,280 @@
+"""`louvain-um attach` against a stand-in driver: names, endings, replay, policies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.profiling import load
+from louvain_um.profiling.attach.accesses import constant_arguments
+from louvain_um.profiling.attach.policy import answer
+from louvain_um.profiling.attach.sites import Sites
+from tests.profiling.attach.conftest import HERE
+
+MB = 1 << 20
+
+
+def line_of(comment):
+    """Return the name of the allocation that a comment of the program marks."""
+    lines = (HERE / "app.c").read_text().splitlines()
+    return next(f"app.c:{at}" for at, line in enumerate(lines, 1) if f"/* {comment} */" in line)
+
+
+READ, TABLE, OUT = map(line_of, ("read", "table", "out"))
+
+
+@pytest.fixture(scope="module")
+def three(stand_in, tmp_path_factory):
+    """Record the program with three managed arrays, once."""
+    path = tmp_path_factory.mktemp("three") / "s.npz"
+    done = stand_in.attach("-o", path, "--", stand_in.program, "three")
+    return path, done
+
+
+def test_the_session_names_arrays_by_call_site(three):
+    path, done = three
+    assert (done.returncode, done.stdout) == (3, "checksum 42\n")
+    session = load(path)
+    lives = {life.name: life for life in session.lifetimes}
+    assert {name: life.nbytes // MB for name, life in lives.items()} | {"": 0} == {
+        READ: 64, TABLE: 128, OUT: 64, "": 0,
+        **{name: lives[name].nbytes // MB for name in lives if name not in (READ, TABLE, OUT)},
+    }  # fmt: skip
+    kinds = session.metadata["memory_kinds"]
+    assert sorted(kinds.values()) == ["device", "managed", "managed", "managed", "pinned", "pool"]
+    groups = session.summary()["by_group"]
+    assert groups[TABLE]["bytes_to_device"] == 128 * MB
+    assert groups[OUT]["bytes_to_device"] == 0
+    assert groups[READ]["gpu_faults"] == 320
+    assert session.metadata["sources"]["cupti"] == "measured"
+    assert session.metadata["complete"]
+    assert lives[READ].end_ns < lives[TABLE].end_ns  # the program frees it
+
+
+def test_accesses_are_declared_from_arguments_and_the_order_of_faults(three):
+    about = load(three[0]).metadata["about_sources"]["launches"]
+    assert about["launches"] == 5
+    assert about["gathered"] == [TABLE]
+    reads, writes, _ = about["accesses"][READ]
+    assert (reads, writes) == (5 * 16 * MB, 0)
+    assert about["accesses"][OUT][:2] == [0, 5 * 16 * MB]
+
+
+@pytest.mark.system
+def test_views_and_replay_take_the_session(three, stand_in, tmp_path):
+    path, _ = three
+    policy = tmp_path / "mine.toml"
+    policy.write_text(f'others = "managed"\n[groups]\n"{TABLE}" = "host_mapped"\n')
+    run = [sys.executable, "-m", "louvain_um"]
+    options = {"env": stand_in.variables, "check": True, "capture_output": True, "text": True}
+    report = subprocess.run([*run, "report", str(path), "--json"], **options)
+    assert READ in report.stdout
+    done = subprocess.run(
+        [*run, "simulate", str(path), "--policies", f"base,{policy},auto", "--oversubscription",
+         "0,30", "--json"], **options,
+    )  # fmt: skip
+    rows = json.loads(done.stdout)["results"]
+    by_policy = {(row["policy"], row["oversubscription"]): row for row in rows}
+    assert by_policy["mine", 0]["bytes_remote"] > by_policy["base", 0]["bytes_remote"] == 0
+    assert by_policy["auto", 30]["seconds"] <= by_policy["base", 30]["seconds"]
+
+
+def test_a_policy_is_applied_before_the_first_launch(stand_in, tmp_path):
+    policy, log = tmp_path / "mine.toml", tmp_path / "log"
+    policy.write_text(
+        f'others = "managed"\n[groups]\n"{TABLE}" = "host_mapped"\n"{READ}" = "prefetched"\n'
+        f'[arrays]\n"{OUT}" = "split(0.5)"\n'
+    )
+    variables = stand_in.variables | {"STAND_IN_LOG": str(log)}
+    done = stand_in._replace(variables=variables).attach(
+        "--policy", policy, "-o", tmp_path / "s.npz", "--", stand_in.program, "three"
+    )
+    assert (done.returncode, done.stdout) == (3, "checksum 42\n")
+    # Blocks of 2 MiB from the first array on: preferred 3, accessed by 5, the host −1.
+    assert log.read_text().splitlines() == [
+        "advise 0 3 0", "advise 32 3 -1", "advise 32 5 0", "advise 96 3 0", "advise 112 3 -1",
+        "advise 112 5 0", "prefetch 0 64 0", "prefetch 96 32 0",
+    ]  # fmt: skip
+    assert load(tmp_path / "s.npz").metadata["policy"] == "mine"
+
+
+@pytest.mark.system
+def test_auto_writes_a_policy_that_reads_back(three, stand_in, tmp_path):
+    output = tmp_path / "t.npz"
+    arguments = ("--policy", "auto", "--from", three[0], "-o", output, "--device-budget", "50%")
+    done = stand_in.attach(*arguments, "--", stand_in.program, "three")
+    assert done.returncode == 3, done.stderr
+    file = output.with_suffix(".toml")
+    groups = tomllib.loads(file.read_text())["groups"]
+    assert set(groups) == {READ, TABLE, OUT}
+    assert groups[TABLE] != "host_mapped"  # gathers over the bus cost most
+    assert {"host_mapped"} & set(groups.values())
+    assert find_policy(str(file)).groups.keys() == groups.keys()
+    assert "cudaMemAdviseSetAccessedBy, gpu" in output.with_suffix(".c").read_text()
+    again = stand_in.attach(*arguments, "--", stand_in.program, "three")
+    assert again.returncode == 1
+    assert "--force" in again.stderr
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_a_killed_program_leaves_a_session_and_its_signal(stand_in, tmp_path, number):
+    path = tmp_path / "s.npz"
+    done = stand_in.attach("-o", path, "--", stand_in.program, "kill", int(number))
+    assert done.returncode == -number
+    session = load(path)
+    assert not session.metadata["complete"]
+    assert [life.nbytes for life in session.lifetimes] == [4 * MB]
+
+
+@pytest.mark.system
+def test_a_signal_reaches_the_program(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    command = [sys.executable, "-m", "louvain_um", "attach", "-q", "-o", str(path), "--"]
+    with subprocess.Popen(
+        [*command, str(stand_in.program), "wait"],
+        env=stand_in.variables | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout.readline() == b"ready\n"
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == -signal.SIGTERM
+    assert load(path).lifetimes
+    assert os.listdir(tmp_path) == ["s.npz"]
+
+
+@pytest.mark.system
+def test_managed_memory_beyond_the_device_ends_the_program(stand_in, tmp_path):
+    arguments = ("-o", tmp_path / "s.npz", "--", stand_in.program, "large")
+    done = stand_in.attach("-q", *arguments)
+    assert (done.returncode, done.stdout) == (1, "half\n")
+    assert done.stderr.count("\n") == 1
+    assert "--allow-driver-eviction" in done.stderr
+    done = stand_in.attach("--force", "--allow-driver-eviction", *arguments)
+    assert (done.returncode, done.stdout) == (0, "half\nwhole\n")
+
+
+@pytest.mark.system
+def test_several_arrays_of_a_site_are_numbered_and_a_loop_reuses_its_name(stand_in, tmp_path):
+    names = {}
+    for what in ("several", "loop"):
+        path = tmp_path / f"{what}.npz"
+        assert not stand_in.attach("-o", path, "--", stand_in.program, what, 3).returncode
+        names[what] = [life.name for life in load(path).lifetimes]
+    site = names["several"][0]
+    assert names["several"] == [site, f"{site} (2)", f"{site} (3)"]
+    assert len(set(names["loop"])) == 1
+
+
+@pytest.mark.system
+def test_a_forked_child_does_not_write_into_the_session(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    assert not stand_in.attach("-o", path, "--", stand_in.program, "fork").returncode
+    assert [life.nbytes for life in load(path).lifetimes] == [4 * MB]
+
+
+@pytest.mark.system
+def test_threads_lose_no_allocation(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    assert not stand_in.attach("-o", path, "--", stand_in.program, "threads").returncode
+    lives = load(path).lifetimes
+    assert len({life.address for life in lives}) == 800
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("program", "code", "words"),
+    [
+        ("{app} none -o x", 7, "used no CUDA"),
+        ("{folder}/absent", 2, "there is no program"),
+        ("{folder}/plain", 2, "is not executable"),
+    ],
+)
+def test_bad_programs_are_one_line(stand_in, tmp_path, program, code, words):
+    (tmp_path / "plain").write_text("text")
+    command = program.format(app=stand_in.program, folder=tmp_path).split()
+    done = stand_in.attach("-o", tmp_path / "s.npz", "--", *command)
+    assert done.returncode == code
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+    assert not (tmp_path / "s.npz").exists()
+
+
+@pytest.mark.system
+def test_without_driver_or_compiler_a_line_says_so(stand_in, tmp_path):
+    arguments = ("-o", tmp_path / "s.npz", "--", stand_in.program)
+    empty = {"PATH": str(tmp_path), "LOUVAIN_UM_CACHE": str(tmp_path), "CC": ""}
+    done = stand_in._replace(variables=stand_in.variables | empty).attach(*arguments)
+    assert done.returncode == 1
+    assert "install gcc" in done.stderr
+    away = {"LD_LIBRARY_PATH": ""}
+    done = stand_in._replace(variables=stand_in.variables | away).attach(*arguments)
+    assert done.returncode == 3
+    assert "no NVIDIA driver" in done.stderr
+
+
+@pytest.mark.system
+def test_the_library_is_not_loaded_from_a_shared_folder(stand_in, tmp_path):
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels").chmod(0o777)
+    variables = stand_in.variables | {"LOUVAIN_UM_CACHE": str(tmp_path)}
+    arguments = ("-q", "-o", tmp_path / "s.npz", "--", stand_in.program)
+    done = stand_in._replace(variables=variables).attach(*arguments)
+    assert done.returncode == 1
+    assert "others can write there" in done.stderr
+
+
+@pytest.mark.system
+def test_python_frames_name_allocations(stand_in, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import ctypes\ncuda = ctypes.CDLL('libcuda.so.1')\ncuda.cuInit(0)\n"
+        "def make():\n    at = ctypes.c_uint64()\n"
+        "    cuda.cuMemAllocManaged(ctypes.byref(at), ctypes.c_size_t(1 << 22), 1)\n"
+        "make()\nmake()\n"
+    )
+    path = tmp_path / "s.npz"
+    done = stand_in.attach("-o", path, "--", sys.executable, script)
+    assert done.returncode == 0, done.stderr
+    names = [life.name for life in load(path).lifetimes]
+    assert names == ["script.py:6", "script.py:6 < script.py:8"]
+
+
+@pytest.mark.system
+def test_a_million_allocations_stay_within_bounds(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    done = stand_in.attach("-o", path, "--", stand_in.program, "many", 1_000_000)
+    assert done.returncode == 0, done.stderr
+    session = load(path)
+    assert len(session.lifetimes) == 1024
+    assert any("998,976 smaller allocations" in note for note in session.notes)
+    assert path.stat().st_size < MB
+
+
+def test_demanglers_say_which_arguments_are_constant():
+    assert constant_arguments("f(float const*, unsigned int*, unsigned long)") == [
+        True, False, False,
+    ]  # fmt: skip
+    assert constant_arguments("void f<g<int, 2>>(pair<int, int> const*, char*)") == [True, False]
+    assert constant_arguments("plain") is None
+
+
+def test_sites_without_debug_information_keep_symbol_or_offset(monkeypatch):
+    monkeypatch.setattr(Sites, "_addr2line", None)
+    sites = Sites()
+    runtime = "/x/app+0x90 cudaMallocManaged\n"
+    assert sites.name(1, f"{runtime}/x/app+0x10 main\n") == "app:main+0x10"
+    assert sites.name(2, "/x/app+0x20 \n") == "app+0x20"
+    assert sites.name(3, "") == "allocation 3"
+
+
+def test_answers_place_numbered_arrays_by_name(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('others = "managed"\n[arrays]\n"a.cu:1 (2)" = "read_mostly"\n')
+    assert answer(find_policy(str(file)), "a.cu:1") == "-1 0 1.000000\n1 3 1.000000\n"
