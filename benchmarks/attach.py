@@ -25,7 +25,7 @@ from common import HERE, machine, save
 
 from louvain_um.profiling import load
 
-PROGRAMS = ("stencil", "hash_join", "bfs")
+PROGRAMS = ("stencil", "hash_join", "frontier")
 ATTACH = (sys.executable, "-m", "louvain_um", "attach", "-q", "--force")
 RATES = "30,50,70"
 
