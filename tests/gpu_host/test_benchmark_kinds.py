@@ -5,9 +5,11 @@ import importlib
 import numpy as np
 import pytest
 
+import louvain_um as lu
 from louvain_um.generators import stencil
 from louvain_um.gpu.memory.graph_stats import sampled_clustering
 from louvain_um.graph.graph import Graph
+from louvain_um.placement.policy import policy
 from tests.paths import BENCHMARKS
 
 
@@ -55,3 +57,24 @@ def test_triangles_are_sampled_alike_each_time(kinds):
 def test_graphs_without_arcs_have_no_triangles():
     nothing = np.zeros(4, np.int64), np.zeros(0, np.uint32)
     assert sampled_clustering(*nothing) == 0.0
+
+
+def test_pages_of_a_search_are_those_of_its_rows_in_the_order_of_blocking(kinds):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        patch.setattr(policy, "_KNOWN", dict(policy.known_policies()))  # the script adds some
+        figures = importlib.import_module("paper_figures")
+    assert figures.blocked(np.arange(7), 2, 2).tolist() == [0, 2, 1, 3, 4, 6, 5]
+    assert figures.blocked(np.arange(7), 0, 2).tolist() == list(range(7))
+    begins, ends = np.array([0, 3000, 5000]), np.array([10, 3000, 9000])
+    assert figures.pages_of(begins, ends, 4).tolist() == [0, 4, 5, 6, 7, 8]
+    graph = kinds.made(np, "road", 1 << 12)
+    offsets, targets = figures.one_way(graph)
+    assert 2 * len(targets) == graph.n_arcs
+    sources = np.repeat(np.arange(graph.n_vertices), np.diff(offsets))
+    pairs = {frozenset(pair) for pair in zip(sources.tolist(), targets.tolist(), strict=True)}
+    assert len(pairs) == len(targets)
+    found = figures.distances(graph.offsets, graph.targets, 0)
+    assert found.tolist() == lu.bfs(graph, 0, device="cpu").distances.tolist()
+    row = figures.traffic("road", graph)
+    assert row["saved"] <= row["saved_one_way"] < 1

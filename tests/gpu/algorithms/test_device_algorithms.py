@@ -204,6 +204,18 @@ def test_what_exceeds_the_device_runs_in_several_launches(device, name, graph):
         assert calls.count(SLICED[name]) % len(parts) == 0
 
 
+def test_a_session_holds_the_launches_of_copies_and_of_the_plan(gpu):
+    graph = LARGE["weighted"]()
+    program = program_for("pagerank", graph)
+    cut = sum(array.held for array in program.arrays if array.by_rows)
+    budget = program.peak_bytes - cut * 5 // 8
+    for memory, after in (("device", 3), ("auto", 1)):
+        session = lu.profile(
+            graph, program="pagerank", device="cuda", memory=memory, device_budget=budget
+        )
+        assert session.metadata["launches"] == {"before": 3, "after": after}
+
+
 def test_a_row_that_exceeds_a_slice_is_refused(device):
     star = lu.Graph.from_edges(np.zeros(5000, int), np.arange(5000) + 1)
     program = program_for("spmv", star)

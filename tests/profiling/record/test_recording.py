@@ -15,8 +15,10 @@ from louvain_um.errors import OptionError
 from louvain_um.events import Event
 from louvain_um.generators import rmat
 from louvain_um.placement.policy.policy import Policy
+from louvain_um.placement.program import Program, ProgramArray, Stream
 from louvain_um.profiling import Session, load
 from louvain_um.profiling.record.capture import Recording
+from louvain_um.profiling.record.jobs import noting_launches
 from louvain_um.profiling.record.profiler import check, profile, recording
 from louvain_um.profiling.record.timeline import Timeline
 from louvain_um.profiling.session.events import EventTable, Kind, Source
@@ -372,3 +374,18 @@ sys.exit(7)
 def test_the_thread_of_an_abandoned_recording_ends_before_the_interpreter():
     ran = subprocess.run([sys.executable, "-c", ABANDONED], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (7, "False\n", "")
+
+
+def test_launches_of_plans_are_noted():
+    data = ProgramArray(name="data", shape=1 << 20, reads=Stream(), by_rows=3)
+    program = Program(name="scan", arrays=[data])
+    plans = {
+        (3, 3): lu.plan(program, memory="device", device_budget="45%", machine="h200"),
+        (3, 1): lu.plan(program, device_budget="45%", machine="h200"),
+        (1, 1): lu.plan(n_vertices=10**6, n_arcs=10**7, machine="h200"),
+    }
+    for (before, after), plan in plans.items():
+        found, seen = {}, []
+        noting_launches(found, seen.append)(Event(kind="plan", plan=plan))
+        assert found == {"launches": {"before": before, "after": after}}
+        assert len(seen) == 1
