@@ -102,10 +102,11 @@ class DeviceLinked(Blocks, DeviceStore):
         if self.weights is not None and counts["heaviest"] >= NARROW:
             self._widen(batch)
         state, width = self._state(), self.width
-        held, growing = self.held_blocks, self._count_blocks(changes)
+        held, counted = self.held_blocks, self._count_blocks(changes)
+        counts["taken"] = counted["taken"]
         if int(state["cut"]) == 0:  # the first edges decide how wide blocks are
-            self.width = self.block_width(counts["gained"], growing, self.options)
-            self._count_blocks(changes)
+            self.width = self.block_width(counts["gained"], counted["given"], self.options)
+            counts["taken"] = self._count_blocks(changes)["taken"] - counted["taken"]
         used = int(state["cut"]) + max(0, counts["taken"] - int(state["count"]))
         held = self._held_for(held, used) if counts["taken"] else held
         try:
@@ -184,17 +185,14 @@ class DeviceLinked(Blocks, DeviceStore):
             places = (front + self.xp.arange(count)) & (len(self.ring) - 1)
             self._begin_queue(int(state["cut"]), used, self.ring[places])
 
-    def _count_blocks(self, changes: DeviceChanges) -> int:
-        """Count the blocks that rows need; return how many rows get longer."""
+    def _count_blocks(self, changes: DeviceChanges) -> dict[str, int]:
+        """Add the blocks that rows need to `taken`, and the rows that get longer to `given`."""
         rows = changes.counts["rows"]
-        before = self.read_counts()
         self.device.launch(
             "linked", "count_blocks", self.types, 32 * rows, changes.batch, np.int64(self.linked),
             np.int64(rows),
         )  # fmt: skip
-        counted = self.read_counts()
-        changes.counts["taken"] = counted["taken"] - before["taken"]
-        return counted["given"] - before["given"]
+        return self.read_counts()
 
     def _merge(self, batch: Any, counts: dict[str, int]) -> None:
         """Edit the touched rows."""
