@@ -49,7 +49,7 @@ def stores(
     ] = None,
     chosen: Annotated[
         str,
-        typer.Option("--stores", metavar="LIST", help="Stores, separated by commas, or all."),
+        typer.Option("--stores", metavar="LIST", help="Stores, as pages:page=128,rows, or all."),
     ] = DEFAULT,
     batch: Annotated[
         str,
