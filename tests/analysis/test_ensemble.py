@@ -11,6 +11,7 @@ import louvain_um as lu
 from louvain_um.analysis.consensus import arc_counts, certainty, find_consensus
 from louvain_um.core.numbering import number_by_size
 from louvain_um.results.agreement import adjusted_rand, contingency
+from tests import oracle
 from tests.analysis.test_resolution import cliques
 from tests.graphs import graphs
 
@@ -70,6 +71,48 @@ def test_any_graph_has_a_consensus(graph):
     assert found.consensus.n_vertices == graph.n_vertices
     assert ((found.certainty >= 0) & (found.certainty <= 1)).all()
     assert np.array_equal(found.consensus.labels, again.consensus.labels)
+
+
+def consensus_of(graph, runs):
+    """Return the consensus and its rounds, with runs and graphs of agreement in plain Python."""
+    n = graph.n_vertices
+    rows = np.repeat(np.arange(n), np.diff(graph.offsets)).tolist()
+    arcs = [*zip(rows, graph.targets.tolist(), strict=True)]
+    for rounds in range(20):
+        found = [oracle.detect(graph, "louvain", seed=seed)[0] for seed in range(runs)]
+        counts = {(u, v): sum(labels[u] == labels[v] for labels in found) for u, v in arcs}
+        kept = {arc for arc, count in counts.items() if count >= 0.2 * runs}
+        for v in range(n):
+            own = [arc for arc in arcs if arc[0] == v]
+            best = max(own, key=lambda arc: counts[arc], default=None)
+            if own and not kept & {*own} and counts[best]:
+                kept |= {best, best[::-1]}
+        undecided = sum(counts[arc] < runs for arc in kept)
+        if not undecided:
+            joined = nx.Graph([*kept])
+            joined.add_nodes_from(range(n))
+            parts = nx.connected_components(joined)
+            return {frozenset(part) for part in parts}, rounds
+        if undecided <= 0.02 * len(kept):
+            break
+        arcs = sorted(kept)
+        edges = [(u, v) for u, v in arcs if u < v]
+        weights = [counts[edge] for edge in edges]
+        graph = lu.Graph.from_edges(*zip(*edges, strict=True), weights, n_vertices=n)
+    else:
+        rounds = 20
+    sets = {label: frozenset(v for v in range(n) if found[0][v] == label) for label in found[0]}
+    return {*sets.values()}, rounds
+
+
+@settings(deadline=None, max_examples=12)
+@given(graphs(), st.integers(2, 6))
+def test_the_consensus_is_that_of_a_slow_one(graph, runs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lu.GraphWarning)
+        found = lu.ensemble(graph, runs=runs, device="cpu")
+    parts = {frozenset(part.tolist()) for part in found.consensus.communities()}
+    assert (parts, found.rounds) == consensus_of(graph, runs)
 
 
 def test_planted_cliques_are_found_by_every_run():

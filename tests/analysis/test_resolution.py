@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -14,6 +14,8 @@ from louvain_um.analysis.profile import Line, envelope
 from louvain_um.analysis.profile_folder import ProfileStore, summary
 from louvain_um.analysis.resolution import PRECISION, ResolutionPoint
 from louvain_um.cli import app
+from tests import oracle
+from tests.graphs import graphs
 from tests.paths import ROOT
 
 FOOTBALL = ROOT.parent / "shared/data/football.gml"
@@ -269,3 +271,20 @@ def test_conferences_of_american_football_are_the_widest_plateau():
     profile = lu.resolution_profile(lu.read_graph(FOOTBALL), device="cpu")
     widest = max(profile.plateaus, key=lambda plateau: plateau.octaves)
     assert (widest.communities, widest.stability) == (12, 1.0)
+
+
+@settings(max_examples=6, deadline=None)
+@given(graph=graphs(), method=st.sampled_from(["louvain", "leiden"]), seed=st.integers(0, 99))
+def test_profiles_are_those_of_the_oracles_partitions(graph, method, seed):
+    profile = lu.resolution_profile(graph, device="cpu", method=method, points=6, runs=2, seed=seed)
+    partitions = [
+        oracle.detect(graph, method, resolution=point.resolution, seed=seed + run)[0]
+        for point in profile.points
+        for run in range(2)
+    ]
+    lines = [line for point in profile.points for line in point.lines]
+    assert [line.communities for line in lines] == [len(set(labels)) for labels in partitions]
+    for piece in profile.pieces:
+        middle = math.sqrt(piece.low * piece.high)
+        best = max(lu.modularity(graph, labels, middle) for labels in partitions)
+        assert piece.line.value(middle) == pytest.approx(best, abs=1e-9)

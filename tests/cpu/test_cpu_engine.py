@@ -167,3 +167,46 @@ def test_labels_do_not_depend_on_where_rows_lie(method, graph, seed, threads):
     assert [level.arcs for level in results[0].levels] == [
         level.arcs for level in results[1].levels
     ]
+
+
+def is_well_connected(between, degrees, rate):
+    """Return whether parts join to one, each pair by at least the weight expected at random.
+
+    That is γ-connectedness of Traag, Waltman and van Eck (2019); tries every way to join.
+    """
+    many = len(degrees)
+    subsets = [[i for i in range(many) if chosen >> i & 1] for chosen in range(1 << many)]
+    inside = [between[np.ix_(own, own)].sum() / 2 for own in subsets]
+    masses = [degrees[own].sum() for own in subsets]
+    joins = {1 << i for i in range(many)}
+    for chosen in range(1, 1 << many):
+        part = chosen & (chosen - 1)
+        while part and chosen not in joins:
+            rest = chosen ^ part
+            weight = inside[chosen] - inside[part] - inside[rest]
+            if {part, rest} <= joins and weight >= 0.999999 * rate * masses[part] * masses[rest]:
+                joins.add(chosen)
+            part = (part - 1) & chosen
+    return (1 << many) - 1 in joins
+
+
+@settings(max_examples=80, deadline=None)
+@given(graph=graphs(), resolution=st.sampled_from([0.3, 1.0, 3.0]), seed=st.integers(0, 99))
+def test_sub_communities_are_well_connected(graph, resolution, seed):
+    found = lu.leiden(graph, device="cpu", resolution=resolution, seed=seed)
+    arcs = np.zeros((graph.n_vertices, graph.n_vertices))
+    rows = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    arcs[rows, graph.targets] = 1 if graph.weights is None else graph.weights
+    degrees = graph.degrees.astype(float)
+    finer = np.arange(graph.n_vertices)
+    for labels in found.hierarchy()[:-1]:  # the last are communities
+        joined = np.zeros((graph.n_vertices, max(finer, default=-1) + 1))
+        joined[np.arange(graph.n_vertices), finer] = 1
+        between, masses = joined.T @ arcs @ joined, degrees @ joined
+        np.fill_diagonal(between, 0)
+        for community in set(labels.tolist()):
+            parts = np.unique(finer[labels == community])
+            if 1 < len(parts) < 9:
+                rate = resolution / degrees.sum()
+                assert is_well_connected(between[np.ix_(parts, parts)], masses[parts], rate)
+        finer = labels
