@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final
 
 from louvain_um.analysis.profile import (
     PLATEAU_FIELDS,
@@ -17,7 +17,7 @@ from louvain_um.analysis.profile import (
     ResolutionPoint,
     ResolutionProfile,
 )
-from louvain_um.core.atomic_files import OwnFolder, check_links, is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, is_empty, open_resolved, replacing
 from louvain_um.core.plain_data import parse
 from louvain_um.errors import LouvainUmError
 
@@ -33,7 +33,6 @@ class ProfileStore:
         path = folder / POINTS
         setup = json.loads(json.dumps(setup))
         check_folder(folder, force=force)
-        check_links(path)
         self._own = OwnFolder(folder)
         try:
             self._open(path, setup, force=force)
@@ -44,7 +43,7 @@ class ProfileStore:
     def _open(self, path: Path, setup: Any, *, force: bool) -> None:
         """Read the points that are there, and cut off what a kill left of another."""
         try:
-            self.file: BinaryIO = path.open("a+b")
+            self.file: IO[bytes] = open_resolved(path, "a+b")
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
             raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None

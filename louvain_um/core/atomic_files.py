@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
 from louvain_um.errors import LouvainUmError, check_switch
 
@@ -25,6 +25,9 @@ NOT_SUPPORTED: Final = (
 EXISTS: Final = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 """Answers if the name of a new file or folder is taken."""
 
+MOST_LINKS: Final = 40
+"""Links on the way to one file, as Linux has it."""
+
 _temporary_files: dict[Path, int] = {}
 """Files and folders that must not outlive the process, with its number."""
 
@@ -32,8 +35,7 @@ _temporary_files: dict[Path, int] = {}
 def check_output(path: str | Path, *, force: bool = False) -> Path:
     """Return where a file will be written, links followed, or raise if it cannot be written."""
     check_switch("force", force)
-    check_links(path)
-    real = Path(os.path.realpath(path))
+    real = resolved(path)
     if real.is_dir():
         raise LouvainUmError(f"{path}: is a folder; name a file in it")
     if real.exists():
@@ -50,30 +52,61 @@ def check_output(path: str | Path, *, force: bool = False) -> Path:
     return real
 
 
-def check_links(path: str | Path) -> None:
-    """Raise if a path to be written leads over a link that another user may have planted.
+def resolved(path: str | Path) -> Path:
+    """Return where a path to be written leads, or raise if it is by a link that may be planted.
 
     As Linux with `protected_symlinks`, this trusts links of the user and of the folder's owner in
-    folders where everybody can write, which resolving a path beforehand would bypass.
+    folders where everybody can write. Each link is opened once, so that none can take its place.
     """
     if not hasattr(os, "geteuid"):  # Windows
-        return
-    for link in _links(Path(path), set()):
-        folder, owner = link.parent.stat(), link.lstat().st_uid
+        return Path(os.path.realpath(path))
+    left = list(reversed(Path(path).absolute().parts))
+    here, followed = Path(left.pop()), 0
+    while left:
+        name = left.pop()
+        here = here.parent if name == ".." else here / name
+        link = None if name == ".." else _link(here)
+        if link is None:
+            continue
+        target, owner = link
+        folder = here.parent.stat()
         if folder.st_mode & stat.S_IWOTH and owner not in (os.geteuid(), folder.st_uid):
             raise LouvainUmError(
-                f"{path}: {link} is a link of another user in a folder where everybody can write; "
+                f"{path}: {here} is a link of another user in a folder where everybody can write; "
                 "choose another name"
             )
+        followed += 1
+        if followed > MOST_LINKS:
+            raise LouvainUmError(f"{path}: its links lead in a circle; choose another name")
+        left += reversed(target.parts)
+        here = Path(left.pop()) if target.is_absolute() else here.parent
+    return here
 
 
-def _links(path: Path, seen: set[Path]) -> Iterator[Path]:
-    """Yield every link that the system follows on the way to a path."""
-    for each in (*reversed(path.parents), path):
-        if each not in seen and each.is_symlink():
-            seen.add(each)
-            yield each
-            yield from _links(each.parent / os.readlink(each), seen)
+def _link(path: Path) -> tuple[Path, int] | None:
+    """Return where a link leads and its owner; None for what is no link, or not there."""
+    with suppress(OSError):
+        if not hasattr(os, "O_PATH"):  # macOS
+            return Path(os.readlink(path)), path.lstat().st_uid
+        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+        try:
+            found = os.fstat(descriptor)
+            if stat.S_ISLNK(found.st_mode):
+                return Path(os.readlink("", dir_fd=descriptor)), found.st_uid
+        finally:
+            os.close(descriptor)
+    return None
+
+
+def open_resolved(path: str | Path, mode: str, encoding: str | None = None) -> IO[Any]:
+    """Open a file to be changed where its path leads; links that come later are not followed."""
+    flag = getattr(os, "O_NOFOLLOW", 0)
+    return open(
+        resolved(path),
+        mode,
+        encoding=encoding,
+        opener=lambda name, flags: os.open(name, flags | flag, 0o666),
+    )
 
 
 @contextmanager
@@ -100,8 +133,7 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 @contextmanager
 def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty temporary folder, and give it the name `path` on success; see `replacing`."""
-    check_links(path)
-    real = Path(os.path.realpath(path))
+    real = resolved(path)
     with _temporary(path, real) as part:
         part.mkdir()
         yield part
@@ -264,15 +296,15 @@ class OwnFolder:
 
     def __init__(self, path: str | Path) -> None:
         self._descriptor: int | None = None
-        self._path, self._made = Path(path), not os.path.lexists(path)
-        check_links(path)
+        self._path = resolved(path)
+        self._made = not os.path.lexists(self._path)
         try:
             self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
             raise LouvainUmError(f"{path}: {reason}; name another folder") from None
         with suppress(OSError):  # Windows opens no folders
-            self._descriptor = os.open(path, os.O_RDONLY)
+            self._descriptor = os.open(self._path, os.O_RDONLY)
             if not lock(self._descriptor):
                 self.close()
                 raise LouvainUmError(

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import IO, Any, Final
 
-from louvain_um.core.atomic_files import appending, check_links, is_empty, lock, replacing
+from louvain_um.core.atomic_files import appending, is_empty, lock, open_resolved, replacing
 from louvain_um.errors import LouvainUmError
 
 POINTS: Final = "points.jsonl"
@@ -37,12 +37,11 @@ class Store:
     def __init__(self, folder: str | Path, *, force: bool = False) -> None:
         self.folder = Path(folder)
         path = self.folder / POINTS
-        check_links(path)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not force:
                 refuse_other(self.folder)
-            self.file: TextIO = path.open("a+", encoding="utf-8")
+            self.file: IO[str] = open_resolved(path, "a+", "utf-8")
         except OSError as error:
             reason = (error.strerror or "cannot be written").lower()
             raise LouvainUmError(f"{self.folder}: {reason}; name another folder") from None

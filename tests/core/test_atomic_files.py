@@ -3,13 +3,15 @@
 import errno
 import os
 import stat
+import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
 from louvain_um.core import atomic_files, private_files
-from louvain_um.core.atomic_files import OwnFolder, replacing, replacing_folder
+from louvain_um.core.atomic_files import OwnFolder, open_resolved, replacing, replacing_folder
 from louvain_um.errors import GraphWarning, LouvainUmError, OptionError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="permissions and links of POSIX")
@@ -86,6 +88,46 @@ def test_links_that_others_planted_are_not_followed(tmp_path, mode):
     with replacing(shared / "new.csv") as part:
         part.write_text("new")
     assert names(mine) == ["kept.csv", "over", "x"]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="macOS cannot look at a link once")
+def test_links_that_come_and_go_are_not_followed(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make links of others")
+    kept, shared = tmp_path / "kept", tmp_path / "shared"
+    kept.write_text("before")
+    shared.mkdir(mode=0o700)
+    shared.chmod(0o1777)
+    (shared / "link").symlink_to(kept)
+    os.chown(shared / "link", 12345, 12345, follow_symlinks=False)
+    stopped, interval = threading.Event(), sys.getswitchinterval()
+
+    def plant():
+        while not stopped.is_set():
+            with suppress(OSError):
+                os.link(shared / "link", shared / "out", follow_symlinks=False)
+            (shared / "out").unlink(missing_ok=True)
+
+    planting = threading.Thread(target=plant)
+    sys.setswitchinterval(1e-5)
+    planting.start()
+    seen = set()
+    try:
+        for _ in range(400):
+            try:
+                with replacing(shared / "out", force=True) as part:
+                    part.write_text("after")
+                seen.add("written")
+            except LouvainUmError as error:
+                seen.add(str(error).rpartition("; ")[2])
+            with suppress(OSError, LouvainUmError), open_resolved(shared / "out", "a") as file:
+                file.write("after")
+    finally:
+        stopped.set()
+        planting.join()
+        sys.setswitchinterval(interval)
+    assert seen <= {"written", "choose another name"}
+    assert kept.read_text() == "before"
 
 
 def test_links_in_a_circle_end(tmp_path):

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final
+from typing import IO, Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.archives import read_archive
-from louvain_um.core.atomic_files import OwnFolder, appending, check_links, is_empty, replacing
+from louvain_um.core.atomic_files import OwnFolder, appending, is_empty, open_resolved, replacing
 from louvain_um.core.plain_data import Within, build, parse
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.tracking.identity import EVENT
@@ -69,7 +69,7 @@ class StreamFolder:
     ) -> None:
         self.folder, self.names = Path(folder), names
         self.safe_csv = bool(settings.get("safe_csv"))
-        self.tables: dict[str, BinaryIO] = {}
+        self.tables: dict[str, IO[bytes]] = {}
         self._lengths: dict[str, dict[str, int]] = {}
         self._own = OwnFolder(folder)
         try:
@@ -128,8 +128,7 @@ class StreamFolder:
             lengths = asdict(found)
         for name, length in lengths.items():
             path = self.table(name)
-            check_links(path)
-            file = path.open("r+b" if path.exists() else "w+b")
+            file = open_resolved(path, "r+b" if path.exists() else "w+b")
             self.tables[name] = file
             if file.seek(0, os.SEEK_END) < length:
                 raise LouvainUmError(f"{path}: has lost rows; pass --force to start again")
@@ -218,7 +217,7 @@ class StreamFolder:
 class _Encoded:
     """What `csv` writes to: text, kept as bytes so that lengths are those of the file."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self.file = file
 
     def write(self, text: str) -> int:
