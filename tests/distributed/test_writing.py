@@ -322,3 +322,20 @@ def test_vertices_keep_their_names(tmp_path, names):
     assert [str(name) for block in blocks for name in block.own_names] == [
         str(name) for name in names
     ]
+
+
+@pytest.mark.parametrize(
+    "text", [b"99999999999 0123456789ab\n", b"2 ../../../tmp/x\n", b"\xff\n", b"9" * 5000 + b"\n"]
+)
+def test_what_others_put_in_a_folder_leads_nowhere(tmp_path, text):
+    (tmp_path / "kept").write_text("before")
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    (folder / part_folder.NAMING).write_bytes(text)
+    (folder / f"part-00000.parquet.0{UNFINISHED}").symlink_to(tmp_path / "kept")
+    result = lu.louvain(graph_named("lfr"), device="cpu")
+    write_labels_partitioned(result, folder, parts=2)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "part-00000.parquet", "part-00001.parquet"
+    ]  # fmt: skip
+    assert (tmp_path / "kept").read_text() == "before"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from louvain_um.core.atomic_files import OwnFolder, flush, flush_folder
+from louvain_um.core.atomic_files import OwnFolder, flush, flush_folder, resolved
 from louvain_um.errors import LouvainUmError
 from louvain_um.formats.file_types import require
 
@@ -19,6 +20,10 @@ UNFINISHED: Final = ".unfinished"
 
 NAMING: Final = f"naming{UNFINISHED}"
 """Says how many files are whole while they get their names, and of which run."""
+
+SAID: Final = re.compile(rb"(\d{1,5})(?: ([0-9a-f]{12}))?\n")
+
+MOST_PARTS: Final = 1 << 16
 
 LOCAL: Final = "file://"
 """Begins the address of a local folder."""
@@ -68,13 +73,13 @@ class PartFolder:
         """Write a file under a name that readers skip."""
         arrow, parquet = require("pyarrow", self.path), require("pyarrow.parquet", self.path)
         name = unfinished(part, self.run)
-        with self._failures(), self.system.open_output_stream(self._path(name)) as file:
+        with self._failures(), self._opened(name) as file:
             parquet.write_table(arrow.table(columns), file)
         self._settle(name)
 
     def publish(self, parts: int) -> None:
         """Give all files their names, once those of an earlier result are gone."""
-        with self._failures(), self.system.open_output_stream(self._path(NAMING)) as file:
+        with self._failures(), self._opened(NAMING) as file:
             file.write(f"{parts} {self.run}\n".encode())
         self._settle(NAMING)
         with self._failures():
@@ -104,11 +109,12 @@ class PartFolder:
         if NAMING not in names:
             return False
         with self.system.open_input_stream(self._path(NAMING)) as file:
-            text = file.read()
-        if not text.endswith(b"\n"):  # stopped while it was written
+            text = file.read(64)
+        whole = SAID.fullmatch(text)
+        if whole is None or int(whole[1]) > MOST_PARTS:  # stopped while it was written
             return False
-        parts, _, run = text.decode().strip().partition(" ")
-        new = {unfinished(part, run): part_name(part) for part in range(int(parts))}
+        run = (whole[2] or b"").decode()
+        new = {unfinished(part, run): part_name(part) for part in range(int(whole[1]))}
         waiting = {held: name for held, name in new.items() if held in names}
         named = set(new.values()).difference(waiting.values())
         if not named <= names:
@@ -140,6 +146,10 @@ class PartFolder:
 
     def _path(self, name: str) -> str:
         return posixpath.join(self.root, name)
+
+    def _opened(self, name: str) -> Any:
+        path = self._path(name)
+        return self.system.open_output_stream(str(resolved(path)) if self.local else path)
 
     def _delete(self, name: str) -> None:
         self.system.delete_file(self._path(name))

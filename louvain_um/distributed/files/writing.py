@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.distributed.communicator import Communicator
-from louvain_um.distributed.files.part_folder import PartFolder
+from louvain_um.distributed.files.part_folder import MOST_PARTS, PartFolder
 from louvain_um.distributed.partition import RowBlock
 from louvain_um.errors import OptionError
 from louvain_um.options import ObjectiveName
@@ -168,7 +168,7 @@ def write_labels_partitioned(
     """
     n = result.n_vertices
     parts = max(1, -(-n // PART_VERTICES)) if parts is None else parts
-    if not 1 <= parts <= 1 << 16:
+    if not 1 <= parts <= MOST_PARTS:
         raise OptionError("parts", parts, "must lie in 1 … 65,536")
     target = PartFolder(folder)
     try:
