@@ -9,8 +9,9 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -116,8 +117,9 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     with _temporary(path, real) as part:
         mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
         # Never more readable than the file that it replaces.
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _writable(mode)))
-        yield part
+        make = partial(os.open, part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _writable(mode))
+        with _held(make):
+            yield part
         if mode is not None:
             os.chmod(part, _writable(mode))
         flush(part)
@@ -135,8 +137,17 @@ def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]
     """Yield an empty temporary folder, and give it the name `path` on success; see `replacing`."""
     real = resolved(path)
     with _temporary(path, real) as part:
-        part.mkdir()
-        yield part
+
+        def make() -> int:
+            part.mkdir()
+            return os.open(part, os.O_RDONLY)
+
+        if os.name == "nt":  # opens no folders
+            part.mkdir()
+            yield part
+        else:
+            with _held(make):
+                yield part
         for file in part.iterdir():
             flush(file)
         flush_folder(part)
@@ -218,7 +229,9 @@ def _reason(error: OSError, remedy: str = "choose another folder") -> tuple[str,
 @contextmanager
 def _temporary(path: str | Path, real: Path) -> Iterator[Path]:
     """Yield a name in the folder of `real`; remove what has it in the end; errors name `path`."""
-    part = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}.part")
+    begin = f".{real.name[:100]}."
+    _remove_abandoned(real.parent, begin)
+    part = real.with_name(f"{begin}{secrets.token_hex(4)}.part")
     _temporary_files[part] = os.getpid()
     try:
         yield part
@@ -232,6 +245,38 @@ def _temporary(path: str | Path, real: Path) -> Iterator[Path]:
         raise LouvainUmError(f"{path}: {problem}; nothing was written; {remedy}") from error
     finally:
         _remove(part)
+
+
+@contextmanager
+def _held(make: Callable[[], int]) -> Iterator[None]:
+    """Keep what `make` makes and opens locked, which shows others that its process lives."""
+    while not (lock(descriptor := make()) and os.fstat(descriptor).st_nlink):
+        os.close(descriptor)  # another process removed it before it was locked
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_abandoned(folder: Path, begin: str) -> None:
+    """Remove temporary files of a name whose process was killed."""
+    if os.name == "nt":  # locks nothing
+        return
+    with suppress(OSError):
+        for old in os.listdir(folder):
+            if old.startswith(begin) and old.endswith(".part"):
+                with suppress(OSError), _opened(folder / old) as descriptor:
+                    if lock(descriptor):
+                        _remove(folder / old)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _remove(part: Path) -> None:
@@ -282,13 +327,10 @@ def lock(descriptor: int) -> bool:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other processes of this program from naming files in a folder, where that works."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
+    with _opened(folder) as descriptor:
         while not lock(descriptor):
             time.sleep(0.01)
         yield
-    finally:
-        os.close(descriptor)
 
 
 class OwnFolder:

@@ -161,6 +161,21 @@ def test_with_force_every_writer_succeeds(tmp_path, write):
     assert names(tmp_path) == ["a"]
 
 
+@pytest.mark.parametrize("write", [replacing, replacing_folder])
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path, write):
+    target = tmp_path / "out"
+    for name in (".out.0a1b2c3d.part", ".out.txt.0a1b2c3d.part", ".other.0a1b2c3d.part"):
+        (tmp_path / name).mkdir() if write is replacing_folder else (tmp_path / name).touch()
+    (tmp_path / ".out.11111111.part").symlink_to(tmp_path / "nowhere")
+    with suppress(LouvainUmError), write(target) as first:
+        kept = {".other.0a1b2c3d.part", ".out.11111111.part", first.name}
+        assert kept <= {*names(tmp_path)}
+        assert ".out.0a1b2c3d.part" not in names(tmp_path)
+        with write(target):  # another writer of the name lives
+            assert kept <= {*names(tmp_path)}
+    assert names(tmp_path) == [".other.0a1b2c3d.part", ".out.11111111.part", "out"]
+
+
 def test_only_true_replaces(tmp_path):
     (tmp_path / "a").write_text("old")
     with (

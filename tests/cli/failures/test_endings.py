@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -301,3 +302,18 @@ def test_formulas_in_names(run, tmp_path):
     done = run("detect", graph, "--safe-csv")
     assert done.code == 2
     assert "add -o labels.csv" in done.complaint()
+
+
+@pytest.mark.system
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="hides a file system")
+@pytest.mark.parametrize("options", [["--threads", "2"], ["--cluster", "local:2"]])
+def test_shared_memory_of_the_system_is_not_needed(two_triangles, options):
+    hide = "mount -t tmpfs -o size=4k,mode=000 none /dev/shm"
+    if subprocess.run(["unshare", "-m", "sh", "-c", hide], capture_output=True).returncode:
+        pytest.skip("only root can hide /dev/shm")
+    words = shlex.join([*COMMAND, "detect", str(two_triangles), "--json", *options])
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"{hide} && exec {words}"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["communities"]
