@@ -7,8 +7,8 @@ end. `--fresh` of the moments are in a separate process, most of which imports m
 are in a child forked from a process that has run the command: its signals are reset, it runs the
 command line's entry point, and its moments are those of the command's work. Its output must be
 absent, that of before, or whole. After the three signals that a program can handle nothing else may
-be left, no traceback may be shown, and the exit code must be that of the signal, or 0 if the
-command had ended. What goes on in a folder must finish when it is repeated.
+be left, after SIGKILL nothing once the command has been repeated. No traceback may be shown, no
+process may be left, and the exit code must be that of the signal, or 0 if the command had ended.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 from common import HERE, machine, save
 
@@ -55,6 +56,13 @@ COMMANDS = {
     "stream": "stream TIMED --every 400 -o OUT",
     "resolution": "resolution GRAPH --points 4 --runs 1 -o OUT",
     "stores": "stores GRAPH --batch 100 --steps 1 -o OUT",
+    "trace": "report SESSION --trace OUT.json",
+    "charts": "report SESSION --charts OUT",
+    "replay": "simulate GRAPH --policies base --oversubscription 30 -o OUT.npz",
+    "picture": "draw GRAPH -o OUT.svg",
+    "sssp": "run sssp GRAPH --source 0 -o OUT.csv",
+    "forest": "run mst GRAPH -o OUT.parquet",
+    "cluster": "detect GRAPH --cluster local:2 -o OUT.csv",
 }
 """Words in capitals stand for files; OUT… is what the command writes."""
 
@@ -68,6 +76,9 @@ START_SECONDS = 0.25
 
 FORK_SECONDS = 0.005
 """A forked child's start, before it runs the command."""
+
+MARK = "LOUVAIN_UM_KILLED_IN"
+"""A variable of the environment that shows which processes belong to a command."""
 
 Start = Callable[[list[str], Path, float | None, int], tuple[int, str]]
 """Starts a command; see `run`."""
@@ -99,6 +110,7 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
             "PYTHONPATH": str(HERE.parent),
             "LOUVAIN_UM_THREADS": "2",
             "PYTHONFAULTHANDLER": "1",
+            MARK: str(folder),
         },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -116,7 +128,20 @@ def run(words: list[str], folder: Path, when: float | None, number: int) -> tupl
         process.kill()
         process.communicate()
         return 999, "hangs"
-    return process.returncode, err
+    end = time.monotonic() + 20
+    while (left := living(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return process.returncode, f"{err}Traceback: process {left} is left" if left else err
+
+
+def living(folder: Path) -> list[str]:
+    """Return the processes of a command that have not ended, or that nobody has waited for."""
+    mark, found = f"{MARK}={folder}".encode(), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(process.name)
+    return found
 
 
 def command_line(words: list[str]) -> int:
@@ -172,6 +197,7 @@ def whole(path: Path) -> bool:
     import louvain_um as lu
     from louvain_um.formats.labels import read_labels
     from louvain_um.profiling import load
+    from louvain_um.profiling.access.recordings import recording_in
 
     readers: dict[str, Callable[[Path], object]] = {
         ".csv": read_labels,
@@ -180,10 +206,14 @@ def whole(path: Path) -> bool:
         ".parquet": lu.read_graph,
         ".html": lambda p: p.read_text().index("</html>"),
         ".json": lambda p: json.loads(p.read_text()),
+        ".svg": ElementTree.parse,
+        "": lambda p: [file.read_bytes().rindex(b"%%EOF") for file in p.glob("*.pdf")],
     }
     try:
         if path.suffix != ".npz":
             readers[path.suffix](path)
+        elif b"steps" in path.read_bytes():
+            recording_in(path)
         elif b"header" in path.read_bytes():
             load(path)
         else:
@@ -218,9 +248,13 @@ def judge(
 
 def resumed(name: str, words: list[str], folder: Path, out: Path, start: Start) -> str:
     """Repeat a command that was killed; return what is wrong, "" if it finishes."""
-    code, err = start(words, folder, None, 0)
+    force = [] if name in FOLDERS else ["--force"]
+    code, err = start([*words, *force], folder, None, 0)
     if code:
         return f"cannot be repeated: {err[-500:]}"
+    left = [path.name for path in out.parent.rglob(".*") if path.name.endswith(".part")]
+    if left:
+        return f"still left {left}"
     if name != "sweep":
         return ""
     rows = (out / "results.csv").read_text().count("\n")
@@ -263,7 +297,8 @@ def kill(
             code, err = start(words, folder, when, number)
             early = when < (START_SECONDS if start is run else FORK_SECONDS)
             problem = judge(name, code, err, number, early, out, old)
-            if not problem and name in FOLDERS and moment % 8 < 4:
+            again = name in FOLDERS or ("OUT" in COMMANDS[name] and number == signal.SIGKILL)
+            if not problem and again and moment % 8 < 4:
                 problem = resumed(name, words, folder, out, start)
             outcome.moments += 1
             outcome.endings["ended before" if code == 0 else number.name] += 1
