@@ -7,7 +7,8 @@
 Each store takes the same edges, which are made where the graph is (`paper_graphs.py`, seed 0).
 `bulk`: all edges, in a random order, in one batch on a graph without any. `build`: the whole graph
 from host memory. Batches, the smallest first, of at most half the edges: random edges are deleted,
-and as many inserted and asked for; medians after one that warms up. Then all that `louvain-um
+and as many inserted and asked for, and the matrix is multiplied with a vector; of `bal` on a GPU,
+what changed is pushed before. Medians after one that warms up. Then all that `louvain-um
 stores --also all` measures. The stores must hold the same in the end. `--show` prints the record as
 one table, with what the papers published.
 
@@ -32,10 +33,11 @@ import numpy as np
 from common import machine, save, saved
 from paper_graphs import GRAPHS, PaperGraph, sources_of
 
+from louvain_um.algorithms.products import spmv
 from louvain_um.analysis.store_comparison import TRIALS, Trials, wait
 from louvain_um.dynamic.graph import DynamicGraph
 from louvain_um.dynamic.scenarios import Ends
-from louvain_um.dynamic.stores import DEVICE_STORES, STORES
+from louvain_um.dynamic.stores import STORES
 from louvain_um.graph.graph import Graph
 
 WARMING = PaperGraph("small", "", 20_000, 200_000, None, 200)
@@ -54,9 +56,9 @@ PUBLISHED = {
 """What papers say of each store, and the machine."""
 
 SHOWN = (
-    "bulk_ms", "build_ms", "insert_ms", "delete_ms", "query_ms", "skewed_insert_ms",
-    "skewed_delete_ms", "add_vertices_ms", "remove_vertices_ms", "pagerank_ms", "spmv_ms",
-    "triangles_ms", "bytes_per_arc",
+    "bulk_ms", "build_ms", "insert_ms", "delete_ms", "query_ms", "product_ms", "moved_bytes",
+    "skewed_insert_ms", "skewed_delete_ms", "add_vertices_ms", "remove_vertices_ms",
+    "pagerank_ms", "spmv_ms", "triangles_ms", "bytes_per_arc",
 )  # fmt: skip
 
 
@@ -118,17 +120,21 @@ def seconds(there: Any, call: Callable[..., Any], *args: Any, **options: Any) ->
     return time.perf_counter() - since
 
 
-def batches_on(graph: DynamicGraph, case: Case, slow: float) -> Iterator[dict[str, Any]]:
-    """Apply the batches; yield the milliseconds of each size."""
+def batches_on(
+    graph: DynamicGraph, case: Case, slow: float, device: str
+) -> Iterator[dict[str, Any]]:
+    """Apply the batches; yield the milliseconds of each size, and of a product after each."""
+    x = np.ones(graph.n_vertices)
     there = graph.device_store
     find: Callable[..., Any] = graph.has_edges if there is None else there.find_there
     for size, steps in case.batches.items():
-        times = []
+        times, moved = [], graph.memory.moved_bytes
         for delete, insert in steps:
             taken = {
                 "delete_ms": 1e3 * seconds(there, graph.apply, delete=delete),
                 "insert_ms": 1e3 * seconds(there, graph.apply, insert=insert),
                 "query_ms": 1e3 * seconds(there, find, *insert),
+                "product_ms": 1e3 * seconds(there, spmv, graph, x, device=device),
             }
             times.append(taken)
             if max(taken.values()) > 1e3 * slow:
@@ -139,6 +145,7 @@ def batches_on(graph: DynamicGraph, case: Case, slow: float) -> Iterator[dict[st
             "runs": len(kept),
             **{what: median(taken[what] for taken in kept) for what in kept[0]},
             "bytes_per_arc": graph.memory.bytes_per_arc,
+            "moved_bytes": (graph.memory.moved_bytes - moved) / len(times),
         }
         if max(times[-1].values()) > 1e3 * slow:
             return
@@ -176,7 +183,7 @@ def measured(
         found["build_ms"] = 1e3 * (time.perf_counter() - since)
     found["bytes_per_arc"] = graph.memory.bytes_per_arc
     before = graph.epoch
-    points = list(batches_on(graph, case, args.slow))
+    points = list(batches_on(graph, case, args.slow, args.device))
     held, applied = contents(graph), graph.epoch - before
     assert case.contents.setdefault(applied, held) == held, f"{store} holds something else"
     batch = min(args.trials, graph.n_arcs // 4)
@@ -217,8 +224,7 @@ def main() -> None:
         return show(json.loads(saved("stores", args.device, args.out).read_text()))
     begun = time.perf_counter()
     chosen = [GRAPHS[name] for name in (args.graphs.split(",") if args.graphs != "all" else GRAPHS)]
-    every_store = STORES if args.device == "cpu" else DEVICE_STORES
-    stores = args.stores.split(",") if args.stores else list(every_store)
+    stores = args.stores.split(",") if args.stores else list(STORES)
     sizes = sorted(map(int, args.batches.split(",")))
     file = saved("stores", args.device, args.out)
     record = json.loads(file.read_text()) if file.exists() else {"graphs": {}, "results": []}
