@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -235,16 +236,17 @@ static void native_frames(void **pcs, int depth, char *to, size_t room) {
   size_t n = 0;
   dladdr((void *)native_frames, &mine);
   for (int i = 0; i < depth; i++) {
-    if (!dladdr(pcs[i], &info) || !info.dli_fname || info.dli_fbase == mine.dli_fbase) continue;
+    struct link_map *map = NULL;
+    if (!dladdr1(pcs[i], &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !info.dli_fname || info.dli_fbase == mine.dli_fbase) continue;
     const char *name = strrchr(info.dli_fname, '/');
     name = name ? name + 1 : info.dli_fname;
-    if (!strncmp(name, "libcu", 5) || !strncmp(name, "libc.so", 7)) continue;
+    if (!strncmp(name, "libcuda", 7) || !strncmp(name, "libcupti", 8) || !strncmp(name, "libc.so", 7)) continue;
     char whole[4096]; /* the program itself may be known by a relative name */
     ssize_t length = 0;
     if (!realpath(info.dli_fname, whole) && (length = readlink("/proc/self/exe", whole, sizeof whole - 1)) > 0)
       whole[length] = 0;
     int wrote = snprintf(to + n, room - n, "%s+0x%lx %s\n", length < 0 ? info.dli_fname : whole,
-                         (unsigned long)((char *)pcs[i] - (char *)info.dli_fbase - 1), info.dli_sname ? info.dli_sname : "");
+                         (unsigned long)pcs[i] - map->l_addr - 1, info.dli_sname ? info.dli_sname : "");
     if (wrote <= 0 || n + wrote >= room) break;
     n += wrote;
   }

@@ -9,7 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-RUNTIME: Final = re.compile(r"^(?:cuda[A-Z]|cu[A-Z][a-z]\w+$|__cudart|libcudart)")
+RUNTIME: Final = re.compile(
+    r"^(?:cudaError )?(?:cuda(?!Error )[A-Z]|cu[A-Z][a-z]\w+$|__cudart|libcudart)"
+)
 """Functions of CUDA's runtime, which a binary may contain."""
 
 HEADERS: Final = ("cuda_runtime.h", "cuda_runtime_api.h")

@@ -40,6 +40,15 @@ def stand_in(tmp_path_factory):
     for command in (
         [*shared, str(HERE / "stand_in.c"), "-o", str(driver), "-ldl"],
         ["-g", str(HERE / "app.c"), str(driver), "-o", str(program), "-pthread"],
+        [
+            "-g",
+            "-no-pie",
+            str(HERE / "app.c"),
+            str(driver),
+            "-o",
+            str(folder / "fixed"),
+            "-pthread",
+        ],
     ):
         subprocess.run([compiler, *command], check=True, capture_output=True)
     variables = os.environ | {

@@ -1,19 +1,23 @@
 """`louvain-um attach` against a stand-in driver: names, endings, replay, policies."""
 
+import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
 from louvain_um.profiling.attach.accesses import constant_arguments
+from louvain_um.profiling.attach.library import SOURCE
 from louvain_um.profiling.attach.policy import answer
-from louvain_um.profiling.attach.sites import Sites
+from louvain_um.profiling.attach.sites import RUNTIME, Sites
 from tests.profiling.attach.conftest import HERE
 
 MB = 1 << 20
@@ -84,6 +88,7 @@ def test_views_and_replay_take_the_session(three, stand_in, tmp_path):
     assert by_policy["auto", 30]["seconds"] <= by_policy["base", 30]["seconds"]
 
 
+@pytest.mark.system
 def test_a_policy_is_applied_before_the_first_launch(stand_in, tmp_path):
     policy, log = tmp_path / "mine.toml", tmp_path / "log"
     policy.write_text(
@@ -228,6 +233,46 @@ def test_the_library_is_not_loaded_from_a_shared_folder(stand_in, tmp_path):
     done = stand_in._replace(variables=variables).attach(*arguments)
     assert done.returncode == 1
     assert "others can write there" in done.stderr
+
+
+@pytest.mark.system
+def test_a_program_at_a_fixed_address_has_the_same_names(three, stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    assert stand_in.attach("-o", path, "--", stand_in.folder / "fixed", "three").returncode == 3
+    names = [[life.name for life in load(each).lifetimes] for each in (three[0], path)]
+    assert names[0] == names[1]
+
+
+def test_cupti_knows_every_call_that_the_library_records():
+    found = [
+        Path("/usr/local/cuda/lib64/libcupti.so"),
+        *Path("/usr/local").glob("cuda*/lib64/libcupti.so*"),
+    ]
+    library = next((file for file in found if file.exists()), None)
+    if library is None:
+        pytest.skip("needs CUPTI")
+    name, known = ctypes.c_char_p(), set()
+    get = ctypes.CDLL(str(library)).cuptiGetCallbackName
+    for number in range(1, 2000):
+        if get(1, number, ctypes.byref(name)) == 0 and name.value:
+            known.add(name.value.decode())
+    wanted = set(re.findall(r'\{"(cu\w+)", DO_', SOURCE.read_text()))
+    assert len(wanted) > 40
+    assert wanted <= known
+
+
+@pytest.mark.parametrize(
+    ("function", "skipped"),
+    [
+        ("cudaMallocManaged", True),
+        ("cudaError cudaMallocManaged<float>(float**, unsigned long)", True),
+        ("__cudart516", True),
+        ("cudaError allocate<float>(float**)", False),
+        ("main", False),
+    ],
+)
+def test_functions_of_the_runtime_are_skipped(function, skipped):
+    assert bool(RUNTIME.match(function)) is skipped
 
 
 @pytest.mark.system
