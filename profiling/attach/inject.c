@@ -4,7 +4,8 @@
    interface, which runtimes linked statically call as well, and appends records to one file per process. A record is a
    slot of 64 bytes, followed by slots of 56 bytes of data each. Its kind is written last: a program that is killed
    leaves whole records. A forked child records nothing. Whatever fails here, the program goes on; it is ended in one
-   case alone: managed memory beyond what the device has free.
+   case alone: managed memory beyond what the device has free. The lock is never held while the driver or CUPTI is
+   called, whose own locks may be held by a thread that waits for ours.
 
    Declarations of the driver and of CUPTI are those that this file needs; arguments of a driver call are read as
    words of eight bytes, which is how CUPTI lays them out. */
@@ -100,6 +101,12 @@ static void append(slot head, const void *data, size_t bytes) {
   }
   *to = head;
   __atomic_store_n(&to->kind, (uint16_t)kind, __ATOMIC_RELEASE);
+}
+
+static void record(slot head) {
+  pthread_mutex_lock(&lock);
+  append(head, NULL, 0);
+  pthread_mutex_unlock(&lock);
 }
 
 static void append_text(int kind, u32 number, const char *text) {
@@ -290,7 +297,7 @@ static node **alive; /* by hash of the address */
 static u64 alive_room, many_alive;
 static node *ranges[ENTRIES]; /* large ones, by address */
 static u32 many_ranges;
-static struct { u64 free, managed, plain; } devices[DEVICES];
+static struct { u64 free, managed, plain, coming; } devices[DEVICES]; /* `coming`: calls that have not returned */
 static int guarded;
 static u64 pending; /* allocations that are to be prefetched by the next launch that gets them */
 
@@ -373,7 +380,10 @@ static int device_now(void) {
 static void refuse_beyond(int kind, u64 bytes) {
   int device = device_now();
   size_t there = 0, total = 0;
-  if (!devices[device].free && memory_info && memory_info(&there, &total) == 0) {
+  pthread_mutex_lock(&lock);
+  int is_known = devices[device].free > 0;
+  pthread_mutex_unlock(&lock);
+  if (!is_known && memory_info && memory_info(&there, &total) == 0) {
     char name[256] = "";
     if (device_name) device_name(name, sizeof name, device);
     pthread_mutex_lock(&lock);
@@ -382,9 +392,13 @@ static void refuse_beyond(int kind, u64 bytes) {
     append(head, name, strlen(name));
     pthread_mutex_unlock(&lock);
   }
+  pthread_mutex_lock(&lock);
+  devices[device].coming += bytes;
   u64 managed = devices[device].managed + (kind == MANAGED ? bytes : 0);
-  u64 need = managed + devices[device].plain + (kind == MANAGED ? 0 : bytes) + MARGIN;
-  if (!guarded || !managed || !devices[device].free || need <= devices[device].free) return;
+  u64 need = devices[device].managed + devices[device].plain + devices[device].coming + MARGIN;
+  int allowed = !guarded || !managed || !devices[device].free || need <= devices[device].free;
+  pthread_mutex_unlock(&lock);
+  if (allowed) return;
   stack *s = locked_stack();
   slot head = {.kind = REFUSED, .a = bytes, .b = devices[device].free, .c = need, .d = s->number};
   append(head, NULL, 0);
@@ -405,36 +419,44 @@ static int on_host(u64 address, u64 bytes, int device) {
   return status || !bytes ? status : advise(address, bytes, SET_ACCESSED_BY, device);
 }
 
-/* Advise the driver about a new managed allocation, before it is touched. The lock is held. */
+/* Advise the driver about a new managed allocation, before it is touched. */
 static void place(node *n) {
   const rule *chosen = NULL;
+  pthread_mutex_lock(&lock);
   for (int i = 0; i < n->stack->many_rules; i++) {
     const rule *r = n->stack->rules + i;
     if (r->slot == (int)n->slot || (r->slot < 0 && !chosen)) chosen = r;
   }
-  if (!chosen || chosen->kind == LEAVE || !advise) return;
-  int status = 0;
+  int kind = chosen && advise ? chosen->kind : LEAVE, status = 0;
   u64 here = 0;
-  if (chosen->kind == READ_MOSTLY) status = advise(n->address, n->bytes, SET_READ_MOSTLY, n->device);
-  if (chosen->kind == TO_DEVICE) here = n->bytes;
-  if (chosen->kind == SPLIT) n->share = chosen->share, here = cut(n);
-  if (here) status = advise(n->address, here, SET_PREFERRED, n->device), n->pending = 1, pending++;
-  if (!status && (chosen->kind == ON_HOST || chosen->kind == SPLIT))
-    status = on_host(n->address + here, n->bytes - here, n->device);
-  slot head = {.kind = PLACED, .a = n->address, .b = n->bytes, .d = chosen->kind, .e = status};
-  append(head, NULL, 0);
+  if (kind == SPLIT) n->share = chosen->share, here = cut(n);
+  if (kind == TO_DEVICE) here = n->bytes;
+  if (here && n->bytes >= LARGE) n->pending = 1, pending++; /* launches know no smaller ones */
+  pthread_mutex_unlock(&lock);
+  if (kind == LEAVE) return;
+  if (kind == READ_MOSTLY) status = advise(n->address, n->bytes, SET_READ_MOSTLY, n->device);
+  if (here) status = advise(n->address, here, SET_PREFERRED, n->device);
+  if (!status && (kind == ON_HOST || kind == SPLIT)) status = on_host(n->address + here, n->bytes - here, n->device);
+  record((slot){.kind = PLACED, .a = n->address, .b = n->bytes, .d = kind, .e = status});
 }
 
-/* Prefetch what a launch needs and what was to come to the device. The lock is held. */
-static void bring(node *n, void *stream) {
-  if (!n->pending || !prefetch) return;
+/* Prefetch the arrays at some addresses that were to come to the device; all of them, if there is no list. */
+static void bring(const u64 *addresses, int many, void *stream) {
   int capturing = 0;
-  if (is_capturing && (is_capturing(stream, &capturing) || capturing)) return;
-  u64 bytes = n->share < 1 ? cut(n) : n->bytes;
-  n->pending = 0, pending--;
-  int status = prefetch(n->address, bytes, n->device, stream);
-  slot head = {.kind = PREFETCH, .a = n->address, .b = bytes, .d = n->device, .e = 1, .f = status, .h = (u64)stream};
-  append(head, NULL, 0);
+  if (!pending || !prefetch || (is_capturing && (is_capturing(stream, &capturing) || capturing))) return;
+  for (u32 i = 0; addresses ? i < (u32)many : i < many_ranges; i++) {
+    slot head = {.kind = PREFETCH, .e = 1, .h = (u64)stream};
+    pthread_mutex_lock(&lock);
+    node *n = addresses ? range_of(addresses[i] & ~(255ull << 56)) : i < many_ranges ? ranges[i] : NULL;
+    if (n && n->pending) {
+      n->pending = 0, pending--;
+      head.a = n->address, head.b = n->share < 1 ? cut(n) : n->bytes, head.d = n->device;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!head.b) continue;
+    head.f = prefetch(head.a, head.b, head.d, stream);
+    record(head);
+  }
 }
 
 /* ---- names of kernels ---- */
@@ -471,10 +493,11 @@ static void take(void *context, u32 stream, char *buffer, size_t bytes, size_t v
   size_t lost = 0;
   int was_inside = inside;
   inside = 1;
-  pthread_mutex_lock(&lock);
+  int failed = dropped_records ? dropped_records(context, stream, &lost) : 1;
   while (buffer && next_record(buffer, valid, &r) == 0) {
     const u64 *w = (const u64 *)r;
     const u32 *v = (const u32 *)r;
+    pthread_mutex_lock(&lock);
     if (v[0] == ACTIVITY_COUNTER) {
       slot head = {.kind = COUNTER, .time = w[2], .a = w[3], .b = w[4], .c = w[1], .d = v[1], .e = v[14], .f = v[10], .g = v[11]};
       append(head, NULL, 0);
@@ -482,8 +505,10 @@ static void take(void *context, u32 stream, char *buffer, size_t bytes, size_t v
       slot head = {.kind = KERNEL, .time = w[2], .a = w[3], .d = name_number((const char *)w[13]), .e = v[23], .f = v[12]};
       append(head, NULL, 0);
     }
+    pthread_mutex_unlock(&lock);
   }
-  if (dropped_records && dropped_records(context, stream, &lost) == 0 && lost && first) ((slot *)first)->h += lost;
+  pthread_mutex_lock(&lock);
+  if (!failed && lost && first && !stopped) ((slot *)first)->h += lost;
   pthread_mutex_unlock(&lock);
   inside = was_inside;
   free(buffer);
@@ -554,39 +579,38 @@ static void launched(const u64 *p, int extended, const call_data *call) {
   void *function = (void *)p[extended ? 1 : 0], *stream = extended ? *(void **)(grid + 8) : (void *)p[5];
   void **values = (void **)p[extended ? 2 : 6];
   const u64 *extra = (const u64 *)p[extended ? 3 : 7];
-  u64 found[ARGUMENTS];
-  int many = 0, seen = 0;
-  pthread_mutex_lock(&lock);
+  u64 words[4 * ARGUMENTS], found[ARGUMENTS];
+  uint8_t numbers[4 * ARGUMENTS];
+  int read = 0, many = 0, seen = 0;
   size_t offset, bytes;
   for (size_t i = 0; values && i < 64; i++) {
     if (!(parameter && parameter(function, i, &offset, &bytes) == 0) &&
         !(kernel_parameter && kernel_parameter(function, i, &offset, &bytes) == 0)) break;
     seen = 1;
-    for (size_t at = 0; values[i] && at + 8 <= bytes && many < ARGUMENTS; at += 8) {
-      u64 word;
-      memcpy(&word, (char *)values[i] + at, 8);
-      node *n = range_of(word);
-      if (n) found[many++] = n->address | (u64)i << 56;
+    for (size_t at = 0; values[i] && at + 8 <= bytes && read < 4 * ARGUMENTS; at += 8) {
+      memcpy(words + read, (char *)values[i] + at, 8);
+      numbers[read++] = i;
     }
   }
   if (extra && extra[0] == 1) { /* arguments in one buffer: pointer, size */
     const char *buffer = (const char *)extra[1];
     size_t whole = extra[2] == 2 && extra[3] ? *(const size_t *)extra[3] : 0;
     seen = whole > 0;
-    for (size_t at = 0; at + 8 <= whole && many < ARGUMENTS; at += 8) {
-      u64 word;
-      memcpy(&word, buffer + at, 8);
-      node *n = range_of(word);
-      if (n) found[many++] = n->address | 255ull << 56;
+    for (size_t at = 0; at + 8 <= whole && read < 4 * ARGUMENTS; at += 8) {
+      memcpy(words + read, buffer + at, 8);
+      numbers[read++] = 255;
     }
   }
-  if (pending && !seen)
-    for (u32 i = 0; i < many_ranges; i++) bring(ranges[i], stream);
-  for (int i = 0; pending && i < many; i++) bring(range_of(found[i] & ~(255ull << 56)), stream);
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < read && many < ARGUMENTS; i++) {
+    node *n = range_of(words[i]);
+    if (n) found[many++] = n->address | (u64)numbers[i] << 56;
+  }
   slot head = {.kind = LAUNCH, .a = (u64)grid[0] * grid[1] * grid[2], .b = (u64)grid[3] * grid[4] * grid[5],
                .d = name_number(call->symbol), .e = call->correlation, .f = many, .g = seen, .h = (u64)stream};
   append(head, found, many * 8);
   pthread_mutex_unlock(&lock);
+  bring(seen ? found : NULL, many, stream);
 }
 
 static void allocated(int action, int kind, const u64 *p) {
@@ -597,14 +621,8 @@ static void allocated(int action, int kind, const u64 *p) {
   node *n = remember(s, kind, address, bytes, device);
   slot head = {.kind = ALLOC, .a = address, .b = bytes, .d = s->number, .e = n ? n->slot : 0, .f = kind, .g = device};
   append(head, NULL, 0);
-  if (n && kind == MANAGED) place(n);
   pthread_mutex_unlock(&lock);
-}
-
-static void record(slot head) {
-  pthread_mutex_lock(&lock);
-  append(head, NULL, 0);
-  pthread_mutex_unlock(&lock);
+  if (n && kind == MANAGED && n->stack->many_rules) place(n);
 }
 
 static void called(void *user, int domain, u32 number, const call_data *call) {
@@ -624,8 +642,15 @@ static void called(void *user, int domain, u32 number, const call_data *call) {
   const u64 *p = call->arguments;
   const int *words = (const int *)p;
   int done = call->site == EXIT, failed = done && call->result && *(const int *)call->result;
-  if (failed || !p) return;
+  if (!p) return;
   inside = 1;
+  if (done && action <= DO_GIVEN && detail != PINNED) {
+    int device = device_now();
+    pthread_mutex_lock(&lock);
+    devices[device].coming -= action == DO_PITCH ? p[2] * p[3] : p[1];
+    pthread_mutex_unlock(&lock);
+  }
+  if (failed) action = 0;
   switch (action) {
     case DO_ALLOC: case DO_PITCH: case DO_GIVEN:
       if (done) allocated(action, detail, p);
@@ -661,10 +686,7 @@ static void called(void *user, int domain, u32 number, const call_data *call) {
       if (!done) launched(p, action == DO_LAUNCH_EX, call);
       break;
     case DO_GRAPH:
-      if (done) break;
-      pthread_mutex_lock(&lock);
-      for (u32 i = 0; pending && i < many_ranges; i++) bring(ranges[i], (void *)p[1]);
-      pthread_mutex_unlock(&lock);
+      if (!done) bring(NULL, 0, (void *)p[1]);
       break;
     case DO_STREAM:
       if (done && !detail) record((slot){.kind = STREAM, .a = *(const u64 *)p[0], .d = 1});
