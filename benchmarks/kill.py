@@ -58,9 +58,9 @@ COMMANDS = {
     "stores": "stores GRAPH --batch 100 --steps 1 -o OUT",
     "trace": "report SESSION --trace OUT.json",
     "charts": "report SESSION --charts OUT",
-    "replay": "simulate GRAPH --policies base --oversubscription 30 -o OUT.npz",
+    "replay": "simulate GRAPH --policies base --oversubscription 30 -o OUT.json",
     "picture": "draw GRAPH -o OUT.svg",
-    "sssp": "run sssp GRAPH --source 0 -o OUT.csv",
+    "sssp": "run sssp GRAPH --source 0 -o OUT.json",
     "forest": "run mst GRAPH -o OUT.parquet",
     "cluster": "detect GRAPH --cluster local:2 -o OUT.csv",
 }
@@ -197,7 +197,6 @@ def whole(path: Path) -> bool:
     import louvain_um as lu
     from louvain_um.formats.labels import read_labels
     from louvain_um.profiling import load
-    from louvain_um.profiling.access.recordings import recording_in
 
     readers: dict[str, Callable[[Path], object]] = {
         ".csv": read_labels,
@@ -212,8 +211,6 @@ def whole(path: Path) -> bool:
     try:
         if path.suffix != ".npz":
             readers[path.suffix](path)
-        elif b"steps" in path.read_bytes():
-            recording_in(path)
         elif b"header" in path.read_bytes():
             load(path)
         else:

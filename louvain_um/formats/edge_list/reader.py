@@ -202,6 +202,11 @@ def _number_and_build(
         base = None if options.one_based is None else int(options.one_based)
         claimed = announced or 0
         if base is not None and len(edges.u):
+            if (lowest := min(int(edges.u.min()), int(edges.v.min()))) < base:
+                raise file.error(
+                    f"id {lowest} is below {base}, the first id; correct it, or pass "
+                    "one_based=False (--zero-based)"
+                )
             claimed = max(claimed, int(edges.u.max()), int(edges.v.max()))
         file.check_vertices(claimed, len(edges.u))
         edges.u, edges.v, n, names = number_vertices(

@@ -93,6 +93,9 @@ def test_a_base_makes_every_id_a_vertex(tmp_path):
     assert read(tmp_path, "1 4\n", one_based=False).n_vertices == 5
     with pytest.raises(GraphFormatError, match=r"g\.txt:2: id 0 .*one_based"):
         read(tmp_path, "1 4\n0 1\n", one_based=True)
+    for text in ("1 4\n0 1\n", "% bip unweighted\n1 4\n0 1\n"):
+        with pytest.raises(GraphFormatError, match="id 0 is below 1, the first id"):
+            read(tmp_path, text, one_based=True, ids="text")
 
 
 @pytest.mark.parametrize("base", [True, False])
