@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from louvain_um.errors import Doubt
+from louvain_um.errors import Doubt, GraphFormatError
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
 from louvain_um.formats.read_options import ReadOptions
@@ -35,6 +35,8 @@ def parsed_json(file: GraphFile) -> Network:
 def _parsed(file: GraphFile) -> Any:
     try:
         return json.loads(file.read())
+    except GraphFormatError:
+        raise  # of what it is unpacked from
     except RecursionError:
         raise file.error("is not valid JSON (nested too deeply); write it again") from None
     except ValueError as error:

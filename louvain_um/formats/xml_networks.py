@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from louvain_um.errors import Doubt
+from louvain_um.errors import Doubt, GraphFormatError
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
 from louvain_um.formats.read_options import ReadOptions
@@ -34,6 +34,8 @@ def _root(file: GraphFile, title: str) -> Any:
     parser = ElementTree.XMLParser()
     try:
         root = ElementTree.parse(io.BytesIO(file.read()), parser).getroot()
+    except GraphFormatError:
+        raise  # of what it is unpacked from
     except ElementTree.ParseError as error:
         raise file.error(f"is not valid {title} ({error}); write it again") from None
     except (ValueError, LookupError) as error:  # an encoding that Python lacks

@@ -66,14 +66,32 @@ def test_line_length(tmp_path, monkeypatch):
     refused(path, "a line is longer than 1 MiB")
 
 
-@pytest.mark.parametrize("name", ["g.txt.gz", "g.npz"])
+PACKED = {
+    "g.txt": ("1 2\n", "\n"), "g.csv": ("source,target\n1,2\n", "\n"),
+    "g.mtx": ("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n", "\n"),
+    "g.graph": ("2 1\n2\n1\n", "%\n"), "g.net": ("*Vertices 2\n*Edges\n1 2\n", "\n"),
+    "g.gml": ("graph [ node [ id 1 ] node [ id 2 ] edge [ source 1 target 2 ] ]", " "),
+    "g.graphml": (
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="undirected">'
+        '<node id="a"/><node id="b"/><edge source="a" target="b"/></graph></graphml>', " "
+    ),
+    "g.json": ('{"nodes": [{"id": 1}, {"id": 2}], "links": [{"source": 1, "target": 2}]}', " "),
+    "g.dl": ("dl n=2\nformat=edgelist1\ndata:\n1 2\n", "\n"),
+    "g.gr": ("p sp 2 2\na 1 2 1\na 2 1 1\n", "c\n"), "g.lgl": ("# a\nb\n", "\n"),
+    "g.sif": ("a x b\n", "\n"), "g.adjlist": ("a b\n", "\n"),
+    "g.jsonl": ('{"source": 1, "target": 2}\n', "\n"), "g.npz": ("", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PACKED)
 def test_unpacked_bytes(tmp_path, monkeypatch, name):
     monkeypatch.setattr(graph_file, "FREE_BYTES", 1 << 20)
-    path = tmp_path / name
+    path = tmp_path / (name if name == "g.npz" else f"{name}.gz")
+    text, filling = PACKED[name]
     if name == "g.npz":
         np.savez_compressed(path, u=[0], v=[1], filling=np.zeros(1 << 20))
     else:
-        path.write_bytes(gzip.compress(b"1 2\n" + b"\n" * (4 << 20)))
+        path.write_bytes(gzip.compress(f"{text}{filling * (4 << 20)}".encode()))
     refused(path, "unpacks to more than 200 times its size")
 
 
