@@ -40,7 +40,7 @@ def check(policy: Policy) -> None:
     wrong = next((where for where in placed if where.kind not in CODES), None)
     if wrong is not None:
         raise OptionError(
-            "policy", str(wrong), f"the memory of another program can be {', '.join(CODES)}"
+            "policy", str(wrong), f"can place memory of other programs as {', '.join(CODES)}"
         )
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -22,6 +22,7 @@ from louvain_um.profiling.attach.policy import served
 from louvain_um.profiling.attach.records import Record, Records
 from louvain_um.profiling.attach.to_session import session_of
 from louvain_um.profiling.facade import Session
+from louvain_um.results.display import count
 
 PASSED_ON: Final = ("SIGTERM", "SIGHUP")
 """Signals that the program gets from this one; a terminal sends Ctrl-C to both."""
@@ -91,16 +92,11 @@ def _ended(
         graph={"name": Path(command[0]).name},
     )
     if len(found) > 1:
-        others = f"{len(found) - 1} other processes used CUDA and are not in this session"
-        session = Session.of(_with_note(session, others))
+        many = count(len(found) - 1, "other process", "other processes")
+        others = f"{many} used CUDA; the session is that of one process"
+        session = replace(session, notes=(*session.notes, others))
     refused = [row for one in found for row in one[Record.REFUSED]]
     return Ended(code=code, session=session, refused=_refusal(refused[0]) if refused else "")
-
-
-def _with_note(session: Session, text: str) -> Session:
-    from dataclasses import replace
-
-    return replace(session, notes=(*session.notes, text))
 
 
 def _refusal(row: object) -> str:

@@ -212,6 +212,26 @@ def test_bad_programs_are_one_line(stand_in, tmp_path, program, code, words):
 
 
 @pytest.mark.system
+def test_of_several_processes_the_largest_is_the_session(stand_in, tmp_path):
+    path, app = tmp_path / "s.npz", stand_in.program
+    done = stand_in.attach("-o", path, "--", "sh", "-c", f"{app} several; {app} three; exit 4")
+    assert (done.returncode, done.stdout) == (4, "checksum 42\n")
+    assert TABLE in {life.name for life in load(path).lifetimes}
+    assert any(note.startswith("1 other process") for note in load(path).notes)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("place", "words"), [("pinned", "can place"), ("nowhere", "must be one")])
+def test_policies_that_managed_memory_cannot_follow_are_refused(stand_in, tmp_path, place, words):
+    policy = tmp_path / "mine.toml"
+    policy.write_text(f'others = "{place}"\n')
+    done = stand_in.attach("--policy", policy, "--", stand_in.program, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+@pytest.mark.system
 def test_without_driver_or_compiler_a_line_says_so(stand_in, tmp_path):
     arguments = ("-o", tmp_path / "s.npz", "--", stand_in.program)
     empty = {"PATH": str(tmp_path), "LOUVAIN_UM_CACHE": str(tmp_path), "CC": ""}
