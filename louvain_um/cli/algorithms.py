@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note
 from louvain_um.cli.reading import Reading, source_column
 from louvain_um.errors import LouvainUmError, OptionError, Vanished
@@ -101,12 +100,7 @@ class Running:
 
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="TABLE",
-            help="File for the result: .csv, .tsv, .parquet, .npz or .json.",
-        ),
+        option("--output -o TABLE", "File for the result: .csv, .tsv, .parquet, .npz or .json."),
     ] = None
     device: common.Device = "auto"
     memory: common.Memory = "auto"

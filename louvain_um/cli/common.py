@@ -23,96 +23,80 @@ SEARCH = "Search and constraints"
 WRITING = "Writing"
 """Panels of ``--help``, after the options that most users need."""
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print the result as one JSON object on stdout.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+
+def option(names: str, about: str, panel: str | None = None, **how: Any) -> Any:
+    """Return an option as its help shows it: its names, unless Typer makes it, and its value."""
+    decls = [name for name in names.split() if name.startswith("-")]
+    metavar = next((name for name in names.split() if not name.startswith("-")), None)
+    shown = "[default: " not in about and "[required]" not in about
+    return typer.Option(
+        *decls, metavar=metavar, help=about, rich_help_panel=panel, show_default=shown, **how
+    )
+
+
+Json = Annotated[bool, option("--json", "Print the result as one JSON object on stdout.")]
+Force = Annotated[bool, option("--force", "Overwrite existing files.")]
 SafeCsv = Annotated[
     bool,
-    typer.Option(
+    option(
         "--safe-csv",
-        help="In .csv and .tsv files, write ' before names that a spreadsheet would run as "
-        "formulas.",
-        rich_help_panel=WRITING,
+        "In .csv and .tsv files, write ' before names that a spreadsheet would run as formulas.",
+        WRITING,
     ),
 ]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print only the result: no progress, no notes.")
-]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Print more detail, and tracebacks on errors.")
-]
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="File to write.")]
-Seed = Annotated[
-    int, typer.Option(metavar="N", help="Seed, 0 to 2^32 - 1. The same seed gives the same result.")
-]
+Quiet = Annotated[bool, option("--quiet -q", "Print only the result: no progress, no notes.")]
+Verbose = Annotated[bool, option("--verbose -v", "Print more detail, and tracebacks on errors.")]
+Output = Annotated[Path, option("--output -o OUT", "File to write.")]
+Seed = Annotated[int, option("N", "Seed, 0 to 2^32 - 1. The same seed gives the same result.")]
 Resolution = Annotated[
     float,
-    typer.Option(
-        metavar="X", help="Resolution parameter; above 1 gives more, smaller communities."
-    ),
+    option("X", "Resolution parameter; above 1 gives more, smaller communities."),
 ]
 Window = Annotated[
     str | None,
-    typer.Option(
-        metavar="N|TIME",
-        help="Edges or time that stay, of timed edges: 100000, or 30d.  [default: all]",
-        show_default=False,
+    option(
+        "N|TIME",
+        "Edges or time that stay, of timed edges: 100000, or 30d.  [default: all]",
         callback=lambda window: None if window == "all" else window,
     ),
 ]
 DateFormat = Annotated[
     str | None,
-    typer.Option(
-        "--date-format",
-        metavar="FORMAT",
-        help="How dates of timed edges are written: %d.%m.%Y.  [default: numbers or ISO 8601]",
-        show_default=False,
+    option(
+        "--date-format FORMAT",
+        "How dates of timed edges are written: %d.%m.%Y.  [default: numbers or ISO 8601]",
     ),
 ]
 Threshold = Annotated[
     float,
-    typer.Option(
-        metavar="X",
-        help="Stop when a level gains no more modularity than this.",
-        rich_help_panel=SEARCH,
-    ),
+    option("X", "Stop when a level gains no more modularity than this.", SEARCH),
 ]
 MaxLevel = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Maximum number of levels.  [default: no limit]",
-        show_default=False,
-        rich_help_panel=SEARCH,
-    ),
+    option("N", "Maximum number of levels.  [default: no limit]", SEARCH),
 ]
 Device = Annotated[
     str,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        help="auto (a GPU if one is available), cpu, cuda or cuda:N; detect also takes several "
+    option(
+        "--device DEVICE",
+        "auto (a GPU if one is available), cpu, cuda or cuda:N; detect also takes several "
         "GPUs of this host, such as cuda:0,1 or cuda:all.",
-        rich_help_panel=GPU,
+        GPU,
     ),
 ]
 Memory = Annotated[
     str,
-    typer.Option(
-        metavar="POLICY",
-        help=f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.",
-        rich_help_panel=GPU,
+    option(
+        "POLICY", f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.", GPU
     ),
 ]
 Budget = Annotated[
     str | None,
-    typer.Option(
-        metavar="SIZE|N%",
-        help="Device memory for the run: a size (8GiB), or a share of what it needs with "
+    option(
+        "SIZE|N%",
+        "Device memory for the run: a size (8GiB), or a share of what it needs with "
         "everything on the GPU (70%).  [default: all free memory]",
-        show_default=False,
-        rich_help_panel=GPU,
+        GPU,
     ),
 ]
 Ballast = Annotated[
@@ -137,22 +121,19 @@ AllowEviction = Annotated[
 ]
 Peer = Annotated[
     str | None,
-    typer.Option(
-        "--peer-memory",
-        metavar="cuda:N",
-        help="Another GPU of this host, whose memory takes what does not fit on the first, before "
+    option(
+        "--peer-memory cuda:N",
+        "Another GPU of this host, whose memory takes what does not fit on the first, before "
         "the host's.  [default: none]",
-        show_default=False,
-        rich_help_panel=GPU,
+        GPU,
     ),
 ]
 Program = Annotated[
     str | None,
-    typer.Option(
-        metavar="ALGORITHM",
-        help="Another algorithm than community detection: bfs, sssp, components, mst, pagerank, "
+    option(
+        "ALGORITHM",
+        "Another algorithm than community detection: bfs, sssp, components, mst, pagerank, "
         "triangles or spmv.",
-        show_default=False,
     ),
 ]
 
@@ -168,12 +149,7 @@ def use_threads(context: typer.Context, threads: int | None) -> int | None:
 
 Threads = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="CPU threads.  [default: all cores]",
-        show_default=False,
-        callback=use_threads,
-    ),
+    option("N", "CPU threads.  [default: all cores]", callback=use_threads),
 ]
 
 
@@ -194,32 +170,25 @@ class Effort(StrEnum):
 
 EffortOption = Annotated[
     Effort,
-    typer.Option(
+    option(
         "--effort",
-        help="How long to search: fast ends every level earlier; best combines several runs, "
+        "How long to search: fast ends every level earlier; best combines several runs, "
         "which takes about fifteen times as long.",
-        rich_help_panel=SEARCH,
+        SEARCH,
     ),
 ]
 Iterations = Annotated[
     int | None,
-    typer.Option(
-        "--n-iterations",
-        metavar="N",
-        help="Cycles, each from the communities of the one before; -1: until nothing improves.  "
+    option(
+        "--n-iterations N",
+        "Cycles, each from the communities of the one before; -1: until nothing improves.  "
         "[default: by --threshold]",
-        show_default=False,
-        rich_help_panel=SEARCH,
+        SEARCH,
     ),
 ]
 BestOf = Annotated[
     int,
-    typer.Option(
-        "--best-of",
-        metavar="K",
-        help="Number of seeds, of which the best result is kept.",
-        rich_help_panel=SEARCH,
-    ),
+    option("--best-of K", "Number of seeds, of which the best result is kept.", SEARCH),
 ]
 
 
@@ -249,9 +218,9 @@ class Objective(StrEnum):
 
 ObjectiveOption = Annotated[
     Objective,
-    typer.Option(
+    option(
         "--objective",
-        help="What to maximise: modularity, the constant Potts model (cpm, whose --resolution "
+        "What to maximise: modularity, the constant Potts model (cpm, whose --resolution "
         "is a density), or modularity of directed, bipartite or signed graphs.",
     ),
 ]
@@ -339,26 +308,21 @@ RATES = "0,10,30,50,70"
 
 Policies = Annotated[
     str,
-    typer.Option(metavar="LIST", help="Comma-separated policies; names or TOML files."),
+    option("LIST", "Comma-separated policies; names or TOML files."),
 ]
 Rates = Annotated[
     str | None,
-    typer.Option(
-        "--oversubscription",
-        metavar="LIST",
-        help="Comma-separated percentages of the in-core footprint withheld; at 70 the run gets "
+    option(
+        "--oversubscription LIST",
+        "Comma-separated percentages of the in-core footprint withheld; at 70 the run gets "
         f"30 % of what it needs with everything on the GPU.  [default: {RATES}]",
-        show_default=False,
     ),
 ]
 Budgets = Annotated[
     str | None,
-    typer.Option(
-        "--device-budget",
-        metavar="LIST",
-        help="Instead of --oversubscription: the memory that is left, such as 70%, or 8GiB in "
-        "simulate.",
-        show_default=False,
+    option(
+        "--device-budget LIST",
+        "Instead of --oversubscription: the memory that is left, such as 70%, or 8GiB in simulate.",
     ),
 ]
 

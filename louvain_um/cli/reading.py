@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from louvain_um.cli.common import with_options
+from louvain_um.cli.common import option, with_options
 from louvain_um.errors import GraphFormatError, LouvainUmError, OptionError
 from louvain_um.formats import READERS
 
@@ -53,96 +53,102 @@ GraphArgument = Annotated[
 ]
 
 
-def _option(name: str, about: str, column: str | None = None, **how: Any) -> Any:
-    """Return an option of reading."""
-    return typer.Option(name, metavar=column, help=about, rich_help_panel=READING, **how)
-
-
-def _detected(name: str, about: str, column: str | None = None) -> Any:
-    """Return an option of reading whose default is none of its values."""
-    return _option(name, about, column, show_default=False)
-
-
 Format = Annotated[
     str | None,
-    _detected(
-        "--format", f"Format of the input: {', '.join(READERS)}.  [default: by suffix]", "NAME"
+    option(
+        "--format NAME",
+        f"Format of the input: {', '.join(READERS)}.  [default: by suffix]",
+        READING,
     ),
 ]
 FIRST_END = "Column of an edge's first end: its name, or its number from 1.  [default: detected]"
-Source = Annotated[str | None, _detected("--source", FIRST_END, "COLUMN")]
+Source = Annotated[str | None, option("--source COLUMN", FIRST_END, READING)]
 Target = Annotated[
     str | None,
-    _detected("--target", "Column of an edge's second end.  [default: detected]", "COLUMN"),
+    option("--target COLUMN", "Column of an edge's second end.  [default: detected]", READING),
 ]
 Weight = Annotated[
     str | None,
-    _detected(
-        "--weight",
+    option(
+        "--weight COLUMN",
         "Column of the weights, or edge attribute in GML and GraphML.  [default: detected]",
-        "COLUMN",
+        READING,
     ),
 ]
 Time = Annotated[
     str | None,
-    _detected("--time", "Column of times, which is then not taken for a weight.", "COLUMN"),
+    option("--time COLUMN", "Column of times, which is then not taken for a weight.", READING),
 ]
 Bipartite = Annotated[
     bool | None,
-    _detected(
+    option(
         "--bipartite/--one-mode",
         "Whether equal ids in both columns are two vertices, such as user 5 and item 5.  "
         "[default: if the columns' names say so]",
+        READING,
     ),
 ]
 Weighted = Annotated[
     bool | None,
-    _detected(
-        "--weighted/--unweighted", "Whether the third column is a weight.  [default: detected]"
+    option(
+        "--weighted/--unweighted",
+        "Whether the third column is a weight.  [default: detected]",
+        READING,
     ),
 ]
 Repeats = Annotated[
     Duplicates | None,
-    _detected(
+    option(
         "--duplicates",
         "Count an edge listed twice once, or sum its weights.  "
         "[default: once if unweighted, sum if weighted]",
+        READING,
     ),
 ]
-Symmetrize = Annotated[bool, _option("--symmetrize", "Treat a directed graph as undirected.")]
-Directed = Annotated[bool, _option("--directed", "Keep directions, for --objective directed.")]
-Signed = Annotated[bool, _option("--signed", "Accept negative weights, for --objective signed.")]
+Symmetrize = Annotated[
+    bool, option("--symmetrize", "Treat a directed graph as undirected.", READING)
+]
+Directed = Annotated[
+    bool, option("--directed", "Keep directions, for --objective directed.", READING)
+]
+Signed = Annotated[
+    bool, option("--signed", "Accept negative weights, for --objective signed.", READING)
+]
 OneBased = Annotated[
     bool | None,
-    _detected(
+    option(
         "--one-based/--zero-based",
         "Number the vertices of an edge list from 1 or 0 to the largest id.  "
         "[default: only ids that occur]",
+        READING,
     ),
 ]
 Header = Annotated[
     bool | None,
-    _detected(
+    option(
         "--header/--no-header",
         "Whether the first line of an edge list is a header.  [default: detected]",
+        READING,
     ),
 ]
 Separator = Annotated[
     str | None,
-    _detected(
-        "--separator",
+    option(
+        "--separator CHAR",
         "Field separator of an edge list; \\t for a tab.  [default: detected]",
-        "CHAR",
+        READING,
     ),
 ]
-Ids = Annotated[IdKind, _option("--ids", "Read ids of an edge list as numbers or names.")]
+Ids = Annotated[IdKind, option("--ids", "Read ids of an edge list as numbers or names.", READING)]
 Trusted = Annotated[
     bool,
-    _option("--trusted", "Lift the limits on line length, unpacked size and vertices per edge."),
+    option(
+        "--trusted", "Lift the limits on line length, unpacked size and vertices per edge.", READING
+    ),
 ]
-Loops = Annotated[LoopKind, _option("--loops", "Keep or drop edges of a vertex to itself.")]
+Loops = Annotated[LoopKind, option("--loops", "Keep or drop edges of a vertex to itself.", READING)]
 Rounding = Annotated[
-    bool, _option("--allow-rounding", "Round integer weights whose total exceeds 2^52.")
+    bool, option("--allow-rounding", "Round integer weights whose total exceeds 2^52.", READING)
 ]
 
 
@@ -226,7 +232,7 @@ DEFAULT_READING = Reading()
 class ColumnReading(Reading):
     """The same for commands whose ``--source`` is a vertex."""
 
-    source: Annotated[str | None, _detected("--source-column", FIRST_END, "COLUMN")] = None
+    source: Annotated[str | None, option("--source-column COLUMN", FIRST_END, READING)] = None
 
     def read(self, name: str) -> Graph:
         """Read a graph; errors name the option as it is called here."""

@@ -7,9 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from louvain_um.cli import common
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal import print_line
 
@@ -18,15 +17,12 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="OUT",
-        help="Profile to write, .json or .toml.  [default: where plans look for this GPU]",
-        show_default=False,
+    option(
+        "--output -o OUT",
+        "Profile to write, .json or .toml.  [default: where plans look for this GPU]",
     ),
 ]
-Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cuda or cuda:N.")]
+Device = Annotated[str, option("--device DEVICE", "cuda or cuda:N.")]
 
 UNITS = {
     "bandwidth": "GB/s",

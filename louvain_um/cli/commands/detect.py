@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from louvain_um.cli import common
+from louvain_um.cli.common import option
 from louvain_um.cli.detection import (
     check_output,
     connection_notes,
@@ -37,31 +36,25 @@ def detect(
     graph: GraphArgument,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="LABELS",
-            help="File for the community of each vertex: .csv, .tsv, .parquet, .npz or .json; or "
+        option(
+            "--output -o LABELS",
+            "File for the community of each vertex: .csv, .tsv, .parquet, .npz or .json; or "
             "for the graph with its communities: .gexf (Gephi), .graphml or .cyjs (Cytoscape).",
         ),
     ] = None,
     safe_csv: common.SafeCsv = False,
     hierarchy: Annotated[
         bool,
-        typer.Option(
-            "--hierarchy",
-            "--levels",
-            help="Also write the nested partitions, finest first, as columns hierarchy_0, "
-            "hierarchy_1 …",
-            rich_help_panel=common.WRITING,
+        option(
+            "--hierarchy --levels",
+            "Also write the nested partitions, finest first, as columns hierarchy_0, hierarchy_1 …",
+            common.WRITING,
         ),
     ] = False,
-    top: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of communities to print.")
-    ] = TOP,
+    top: Annotated[int, option("N", "Number of communities to print.", min=0)] = TOP,
     method: Annotated[
         common.Method,
-        typer.Option(help="leiden takes longer and guarantees connected communities."),
+        option("", "leiden takes longer and guarantees connected communities."),
     ] = common.Method.louvain,
     resolution: common.Resolution = 1.0,
     threshold: common.Threshold = 1e-7,
@@ -72,49 +65,41 @@ def detect(
     objective: common.ObjectiveOption = common.Objective.modularity,
     nodes: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TABLE",
-            help="CSV, TSV or Parquet file with a row for each vertex; prints what sets each "
+        option(
+            "TABLE",
+            "CSV, TSV or Parquet file with a row for each vertex; prints what sets each "
             "community apart.",
-            show_default=False,
         ),
     ] = None,
     random_graphs: Annotated[
         int,
-        typer.Option(
-            "--significance",
-            metavar="N",
-            min=0,
-            help="Compare the modularity with that of N random graphs of the same degrees.  "
+        option(
+            "--significance N",
+            "Compare the modularity with that of N random graphs of the same degrees.  "
             "[default: 0]",
-            show_default=False,
+            min=0,
         ),
     ] = 0,
     initial: Annotated[
         Path | None,
-        typer.Option(
-            metavar="LABELS",
-            help="Label file of communities to start from.  [default: single vertices]",
-            show_default=False,
-            rich_help_panel=common.SEARCH,
+        option(
+            "LABELS",
+            "Label file of communities to start from.  [default: single vertices]",
+            common.SEARCH,
         ),
     ] = None,
     fixed: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Text file of vertices that stay in their initial communities, one per line.",
-            show_default=False,
-            rich_help_panel=common.SEARCH,
+        option(
+            "FILE",
+            "Text file of vertices that stay in their initial communities, one per line.",
+            common.SEARCH,
         ),
     ] = None,
     max_size: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Maximum number of vertices of a community.  [default: no limit]",
-            show_default=False,
-            rich_help_panel=common.SEARCH,
+        option(
+            "N", "Maximum number of vertices of a community.  [default: no limit]", common.SEARCH
         ),
     ] = None,
     seed: common.Seed = 0,
@@ -127,47 +112,42 @@ def detect(
     threads: common.Threads = None,
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHERE",
-            help="Run on several processes or machines: local:N, the address of a Dask scheduler "
+        option(
+            "WHERE",
+            "Run on several processes or machines: local:N, the address of a Dask scheduler "
             "such as tcp://head:8786, or mpi (under mpiexec).  [default: this process]",
-            show_default=False,
-            rich_help_panel=common.CLUSTER,
+            common.CLUSTER,
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder shared by the workers of --cluster, from which an interrupted run is "
+        option(
+            "FOLDER",
+            "Folder shared by the workers of --cluster, from which an interrupted run is "
             "resumed.  [default: none]",
-            show_default=False,
-            rich_help_panel=common.CLUSTER,
+            common.CLUSTER,
         ),
     ] = None,
     on_loss: Annotated[
         common.OnLoss,
-        typer.Option(
-            help="What to do when a worker of --cluster is lost.",
-            rich_help_panel=common.CLUSTER,
-        ),
+        option("", "What to do when a worker of --cluster is lost.", panel=common.CLUSTER),
     ] = common.OnLoss.fail,
     exchange: Annotated[
         common.Exchange,
-        typer.Option(
-            help="How ranks of --cluster with --device cuda exchange what is on their GPUs: by way "
+        option(
+            "",
+            "How ranks of --cluster with --device cuda exchange what is on their GPUs: by way "
             "of the hosts, or through NCCL, which needs a GPU for each.",
-            rich_help_panel=common.CLUSTER,
+            panel=common.CLUSTER,
         ),
     ] = common.Exchange.host,
     labels_folder: Annotated[
         str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Instead of -o: folder, local or remote, to which each rank of --cluster writes "
+        option(
+            "FOLDER",
+            "Instead of -o: folder, local or remote, to which each rank of --cluster writes "
             "the communities of its own vertices as Parquet.  [default: none]",
-            show_default=False,
-            rich_help_panel=common.CLUSTER,
+            common.CLUSTER,
         ),
     ] = None,
     json: common.Json = False,

@@ -6,10 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
@@ -39,32 +38,26 @@ def draw(
     graph: GraphArgument,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="PICTURE",
-            help="File to write: .png, .svg, .pdf, or .html for a page to explore offline.",
+        option(
+            "--output -o PICTURE",
+            "File to write: .png, .svg, .pdf, or .html for a page to explore offline.",
         ),
     ],
     kind: Annotated[
         Kind,
-        typer.Option(
-            help="What a picture shows: each vertex (graph), each community, a histogram of sizes, "
+        option(
+            "",
+            "What a picture shows: each vertex (graph), each community, a histogram of sizes, "
             "or the hierarchy. auto is graph up to 1,500 vertices, else communities. A page shows "
-            "both."
+            "both.",
         ),
     ] = Kind.auto,
     labels: Annotated[
         str | None,
-        typer.Option(
-            "--labels",
-            metavar="LABELS",
-            help="Label file with the communities to draw.  [default: detected]",
-            show_default=False,
-        ),
+        option("--labels LABELS", "Label file with the communities to draw.  [default: detected]"),
     ] = None,
     method: Annotated[
-        common.Method, typer.Option(help="Method that detects communities.")
+        common.Method, option("", "Method that detects communities.")
     ] = common.Method.louvain,
     resolution: common.Resolution = 1.0,
     objective: common.ObjectiveOption = common.Objective.modularity,

@@ -6,9 +6,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from louvain_um.cli import common
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import with_flags
@@ -23,19 +22,15 @@ def ensemble(
     graph: GraphArgument,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="LABELS",
-            help="File for the consensus community of each vertex and how sure it is of it: .csv, "
+        option(
+            "--output -o LABELS",
+            "File for the consensus community of each vertex and how sure it is of it: .csv, "
             ".tsv, .parquet, .npz or .json; or the graph with both: .gexf, .graphml or .cyjs.",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(metavar="N", help="Runs with different seeds.")] = 20,
-    top: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Number of communities to print.")
-    ] = 10,
-    method: Annotated[common.Method, typer.Option(help="Method to run.")] = common.Method.louvain,
+    runs: Annotated[int, option("N", "Runs with different seeds.")] = 20,
+    top: Annotated[int, option("N", "Number of communities to print.", min=0)] = 10,
+    method: Annotated[common.Method, option("", "Method to run.")] = common.Method.louvain,
     resolution: common.Resolution = 1.0,
     objective: common.ObjectiveOption = common.Objective.modularity,
     threshold: common.Threshold = 1e-7,

@@ -14,6 +14,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.terminal import echo, flag
@@ -22,11 +23,7 @@ from louvain_um.options import parse_count
 
 Planted = Annotated[
     Path | None,
-    typer.Option(
-        "--planted",
-        metavar="LABELS",
-        help="Also write the planted communities, to compare with those found.",
-    ),
+    option("--planted LABELS", "Also write the planted communities, to compare with those found."),
 ]
 
 METAVARS = {int: "N", float: "X", int | None: "N", float | None: "X"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from louvain_um.cli import common
-from louvain_um.cli.common import Method
+from louvain_um.cli.common import Method, option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import DEFAULT_READING, READING, Reading
@@ -63,33 +63,26 @@ PlannedGraph = Annotated[
 ]
 Vertices = Annotated[
     str | None,
-    typer.Option(
-        metavar="N",
-        help="Number of vertices, such as 1000000, 1e6 or 1M.",
-        show_default=False,
-        rich_help_panel=SIZE,
-    ),
+    option("N", "Number of vertices, such as 1000000, 1e6 or 1M.", SIZE),
 ]
 Arcs = Annotated[
     str | None,
-    typer.Option(
-        metavar="M",
-        help="Number of arcs: twice the number of edges. k, M and G are thousands, millions "
+    option(
+        "M",
+        "Number of arcs: twice the number of edges. k, M and G are thousands, millions "
         "and thousands of millions.",
-        show_default=False,
-        rich_help_panel=SIZE,
+        SIZE,
     ),
 ]
 Kind = Annotated[
     str | None,
-    typer.Option(
-        metavar="mesh|community_structured|power_law",
-        help="Mesh, community-structured or power-law graph.  "
+    option(
+        "mesh|community_structured|power_law",
+        "Mesh, community-structured or power-law graph.  "
         "[default: by its degrees, if the whole graph is read]",
-        show_default=False,
     ),
 ]
-Weighted = Annotated[bool, typer.Option("--weighted", help="Plan a graph with weights.")]
+Weighted = Annotated[bool, option("--weighted", "Plan a graph with weights.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +93,10 @@ class Placing:
     device_budget: common.Budget = None
     machine: Annotated[
         str | None,
-        typer.Option(
-            metavar="PROFILE",
-            help="h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate.  "
+        option(
+            "PROFILE",
+            "h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate.  "
             "[default: the GPU of this machine, or h200]",
-            show_default=False,
         ),
     ] = None
 
@@ -177,15 +169,11 @@ def detect(
     vertices: Vertices = None,
     arcs: Arcs = None,
     kind: Kind = None,
-    method: Annotated[Method, typer.Option(help="Method to plan for.")] = Method.louvain,
+    method: Annotated[Method, option("", "Method to plan for.")] = Method.louvain,
     peer_memory: common.Peer = None,
     whole: Annotated[
         bool,
-        typer.Option(
-            "--read",
-            help="Read the whole graph, even if its header gives the size.",
-            rich_help_panel=READING,
-        ),
+        option("--read", "Read the whole graph, even if its header gives the size.", READING),
     ] = False,
     placing: Placing = Placing(),
     printing: Printing = Printing(),
@@ -300,20 +288,15 @@ def store(
     arcs: Arcs = None,
     batch: Annotated[
         str | None,
-        typer.Option(
-            metavar="N", help="Edges of a batch at most.  [default: 10k]", show_default=False
-        ),
+        option("N", "Edges of a batch at most.  [default: 10k]"),
     ] = None,
     growth: Annotated[
         float,
-        typer.Option(metavar="X", help="Largest number of arcs, relative to the number at first."),
+        option("X", "Largest number of arcs, relative to the number at first."),
     ] = 1.0,
     on_cpu: Annotated[
         bool,
-        typer.Option(
-            "--on-cpu",
-            help="Hold the graph in host memory; always so for stores that no GPU has.",
-        ),
+        option("--on-cpu", "Hold the graph in host memory; always so for stores that no GPU has."),
     ] = False,
     placing: Placing = Placing(),
     printing: Printing = Printing(),
@@ -364,19 +347,12 @@ def ranks(
     kind: Kind = None,
     link: Annotated[
         str,
-        typer.Option(
-            metavar="RATE",
-            help="Network rate into a rank: bits (100Gb) or bytes (10GB) per second.",
-        ),
+        option("RATE", "Network rate into a rank: bits (100Gb) or bytes (10GB) per second."),
     ] = "10Gb",
-    cores: Annotated[int, typer.Option(metavar="N", min=1, help="Cores of a rank.")] = 16,
+    cores: Annotated[int, option("N", "Cores of a rank.", min=1)] = 16,
     rank_memory: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Memory of a rank, such as 256GiB.  [default: any]",
-            show_default=False,
-        ),
+        option("SIZE", "Memory of a rank, such as 256GiB.  [default: any]"),
     ] = None,
     printing: Printing = Printing(),
 ) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import Method
+from louvain_um.cli.common import Method, option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
@@ -24,23 +22,15 @@ def profile(
     graph: GraphArgument,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="SESSION",
-            help="Session to write: .npz, or .parquet (a folder).",
-        ),
+        option("--output -o SESSION", "Session to write: .npz, or .parquet (a folder)."),
     ],
-    method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
+    method: Annotated[Method, option("", "Method to run.")] = Method.louvain,
     program: common.Program = None,
     start: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="VERTEX",
-            help="Where bfs and sssp begin, as the file names it.  "
-            "[default: the vertex of most edges]",
-            show_default=False,
+        option(
+            "--from VERTEX",
+            "Where bfs and sssp begin, as the file names it.  [default: the vertex of most edges]",
         ),
     ] = None,
     resolution: common.Resolution = 1.0,
@@ -50,9 +40,9 @@ def profile(
     device: common.Device = "auto",
     memory: Annotated[
         str,
-        typer.Option(
-            metavar="POLICY",
-            help="Memory policy of a GPU run. The default leaves placement to the driver, to show "
+        option(
+            "POLICY",
+            "Memory policy of a GPU run. The default leaves placement to the driver, to show "
             "its page faults and migrations; detect uses auto.",
         ),
     ] = "base",
@@ -62,15 +52,11 @@ def profile(
     threads: common.Threads = None,
     tracer: Annotated[
         bool,
-        typer.Option(
-            "--tracer", help="Count every memory access of every kernel, by page; slower."
-        ),
+        option("--tracer", "Count every memory access of every kernel, by page; slower."),
     ] = False,
     light: Annotated[
         bool,
-        typer.Option(
-            "--light", help="Record only totals of migrated bytes; less overhead on page faults."
-        ),
+        option("--light", "Record only totals of migrated bytes; less overhead on page faults."),
     ] = False,
     json: common.Json = False,
     force: common.Force = False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.core.atomic_files import check_output
 from louvain_um.errors import OptionError
@@ -36,30 +37,17 @@ def report(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="REPORT",
-            help="HTML page to write; self-contained.  [default: tables on stdout]",
-            show_default=False,
+        option(
+            "--output -o REPORT", "HTML page to write; self-contained.  [default: tables on stdout]"
         ),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(
-            "--trace",
-            metavar="TRACE",
-            help="Also write a timeline for Perfetto: .json or .json.gz.",
-            show_default=False,
-        ),
+        option("--trace TRACE", "Also write a timeline for Perfetto: .json or .json.gz."),
     ] = None,
     charts: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Also write charts as PDF into this folder; needs matplotlib.",
-            show_default=False,
-        ),
+        option("FOLDER", "Also write charts as PDF into this folder; needs matplotlib."),
     ] = None,
     json: common.Json = False,
     force: common.Force = False,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import with_flags
@@ -27,44 +26,30 @@ def resolution(
     graph: GraphArgument,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for tables, JSON and a picture; an interrupted search continues there.",
+        option(
+            "--output -o DIR",
+            "Folder for tables, JSON and a picture; an interrupted search continues there.",
         ),
     ] = None,
     low: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="Lowest resolution.  [default: 0.1; with cpm by the graph's density]",
-            show_default=False,
-        ),
+        option("X", "Lowest resolution.  [default: 0.1; with cpm by the graph's density]"),
     ] = None,
     high: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="Highest resolution.  [default: 10; with cpm by the weights]",
-            show_default=False,
-        ),
+        option("X", "Highest resolution.  [default: 10; with cpm by the weights]"),
     ] = None,
-    points: Annotated[
-        int, typer.Option(metavar="N", help="Maximum number of resolutions to try.")
-    ] = 40,
-    runs: Annotated[
-        int, typer.Option(metavar="N", help="Runs with different seeds at each resolution.")
-    ] = 3,
+    points: Annotated[int, option("N", "Maximum number of resolutions to try.")] = 40,
+    runs: Annotated[int, option("N", "Runs with different seeds at each resolution.")] = 3,
     warm_starts: Annotated[
         bool,
-        typer.Option(
+        option(
             "--warm-starts",
-            help="At each resolution, also start from the best communities of others, on the CPU.",
+            "At each resolution, also start from the best communities of others, on the CPU.",
         ),
     ] = False,
-    top: Annotated[int, typer.Option(metavar="N", min=0, help="Plateaus to print.")] = 10,
-    method: Annotated[common.Method, typer.Option(help="Method to run.")] = common.Method.louvain,
+    top: Annotated[int, option("N", "Plateaus to print.", min=0)] = 10,
+    method: Annotated[common.Method, option("", "Method to run.")] = common.Method.louvain,
     objective: common.ObjectiveOption = common.Objective.modularity,
     seed: common.Seed = 0,
     device: common.Device = "auto",

@@ -11,6 +11,7 @@ import typer
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.algorithms import Answer, Running, execute, paths, per_vertex, vertices_of
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.help import Command, Group
 from louvain_um.cli.reading import ColumnReading, GraphArgument
@@ -25,9 +26,7 @@ app = typer.Typer(
     help="Run a graph algorithm: `louvain-um run bfs friends.csv --source ann -o distances.csv`.",
 )
 
-Source = Annotated[
-    str, typer.Option("--source", metavar="VERTEX", help="Where paths begin, as the file names it.")
-]
+Source = Annotated[str, option("--source VERTEX", "Where paths begin, as the file names it.")]
 
 
 def registered(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -122,15 +121,9 @@ def pagerank(
     graph: GraphArgument,
     running: Running,
     reading: ColumnReading,
-    damping: Annotated[
-        float, typer.Option(metavar="X", help="Probability of following an edge.")
-    ] = 0.85,
-    tolerance: Annotated[
-        float, typer.Option(metavar="X", help="Stop when all ranks together change by less.")
-    ] = 1e-8,
-    max_iterations: Annotated[
-        int, typer.Option(metavar="N", help="Give up after so many iterations.")
-    ] = 500,
+    damping: Annotated[float, option("X", "Probability of following an edge.")] = 0.85,
+    tolerance: Annotated[float, option("X", "Stop when all ranks together change by less.")] = 1e-8,
+    max_iterations: Annotated[int, option("N", "Give up after so many iterations.")] = 500,
 ) -> None:
     """Rank vertices by how often a random walk visits them."""
 
@@ -169,11 +162,10 @@ def spmv(
     reading: ColumnReading,
     vector: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The vector: .npy, or text with one number per line, in the order of vertices.  "
+        option(
+            "FILE",
+            "The vector: .npy, or text with one number per line, in the order of vertices.  "
             "[default: all 1]",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

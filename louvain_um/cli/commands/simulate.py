@@ -17,6 +17,7 @@ from louvain_um.cli.common import (
     Method,
     Policies,
     Rates,
+    option,
     refuse_given,
     results_table,
 )
@@ -48,9 +49,8 @@ def simulate(
     ],
     machine: Annotated[
         str,
-        typer.Option(
-            metavar="PROFILE",
-            help="h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate.",
+        option(
+            "PROFILE", "h200, p4000, rtx3060ti, p100, p100-nvlink, or a file written by calibrate."
         ),
     ] = "h200",
     policies: Policies = POLICIES,
@@ -59,79 +59,68 @@ def simulate(
     peer_memory: common.Peer = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Also write the results (.json, .csv), or the recording (.npz).",
-            show_default=False,
+        option(
+            "--output -o FILE", "Also write the results (.json, .csv), or the recording (.npz)."
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="Method to record for a graph.")] = Method.louvain,
+    method: Annotated[Method, option("", "Method to record for a graph.")] = Method.louvain,
     program: common.Program = None,
     seed: common.Seed = 0,
     eviction: Annotated[
         str,
-        typer.Option(
-            metavar="ORDER",
-            help="Eviction by the driver: driver (NVIDIA's order), lru, lfu, second_chance or "
+        option(
+            "ORDER",
+            "Eviction by the driver: driver (NVIDIA's order), lru, lfu, second_chance or "
             "tree_pre (sparse regions early). Or program: louvain-um itself moves vertex blocks "
             "off the GPU, so that the driver never evicts. Or FILE.py:NAME, a function of your "
             "own.",
-            rich_help_panel=DRIVER,
+            DRIVER,
         ),
     ] = "driver",
     hold: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Groups to evict only if nothing else is left, such as community,hash.",
-            show_default=False,
-            rich_help_panel=DRIVER,
+        option(
+            "LIST", "Groups to evict only if nothing else is left, such as community,hash.", DRIVER
         ),
     ] = None,
     prefetcher: Annotated[
         bool,
-        typer.Option(
+        option(
             "--prefetcher/--no-prefetcher",
-            help="Whether the driver also migrates neighbours of faulting pages.",
-            rich_help_panel=DRIVER,
+            "Whether the driver also migrates neighbours of faulting pages.",
+            DRIVER,
         ),
     ] = True,
     prefetch: Annotated[
         str,
-        typer.Option(
-            metavar="RULE",
-            help="Which neighbours: density (NVIDIA's rule), or FILE.py:NAME, a function of your "
-            "own.",
-            rich_help_panel=DRIVER,
+        option(
+            "RULE",
+            "Which neighbours: density (NVIDIA's rule), or FILE.py:NAME, a function of your own.",
+            DRIVER,
         ),
     ] = "density",
     access_counters: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Accesses over the bus to 2 MiB after which regions of 64 KiB migrate to the GPU; "
+        option(
+            "N",
+            "Accesses over the bus to 2 MiB after which regions of 64 KiB migrate to the GPU; "
             "0: never.  [default: 256 if the host is coherent, else 0]",
-            show_default=False,
-            rich_help_panel=DRIVER,
+            DRIVER,
         ),
     ] = None,
     coherent: Annotated[
         bool,
-        typer.Option(
+        option(
             "--coherent",
-            help="The CPU can access device memory without migration, as on Grace Hopper.",
-            rich_help_panel=DRIVER,
+            "The CPU can access device memory without migration, as on Grace Hopper.",
+            DRIVER,
         ),
     ] = False,
     session: Annotated[
         Path | None,
-        typer.Option(
-            "--session",
-            metavar="SESSION",
-            help="Also write a session (.npz) for louvain-um report; needs a single run.",
-            show_default=False,
+        option(
+            "--session SESSION",
+            "Also write a session (.npz) for louvain-um report; needs a single run.",
         ),
     ] = None,
     json: common.Json = False,

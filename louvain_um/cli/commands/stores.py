@@ -11,7 +11,7 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import refuse_given
+from louvain_um.cli.common import option, refuse_given
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, IdKind, Reading, expanded, plain, with_reading
 from louvain_um.errors import OptionError
@@ -39,49 +39,35 @@ def stores(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for the results; an interrupted comparison continues there.  [required]",
-            show_default=False,
+        option(
+            "--output -o DIR",
+            "Folder for the results; an interrupted comparison continues there.  [required]",
         ),
     ] = None,
     chosen: Annotated[
         str,
-        typer.Option("--stores", metavar="LIST", help="Stores, as pages:page=128,rows, or all."),
+        option("--stores LIST", "Stores, as pages:page=128,rows, or all."),
     ] = DEFAULT,
     batch: Annotated[
         str,
-        typer.Option(
-            metavar="LIST", help="Edges inserted, and as many deleted, in a step: 1000,100000."
-        ),
+        option("LIST", "Edges inserted, and as many deleted, in a step: 1000,100000."),
     ] = BATCH,
-    steps: Annotated[
-        int, typer.Option(metavar="N", help="Steps of each batch size; medians are shown.")
-    ] = STEPS,
+    steps: Annotated[int, option("N", "Steps of each batch size; medians are shown.")] = STEPS,
     every: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|TIME",
-            help="Replay timed streams: edges (10000) or time (1d) of a step.",
-            show_default=False,
-        ),
+        option("N|TIME", "Replay timed streams: edges (10000) or time (1d) of a step."),
     ] = None,
     window: common.Window = None,
-    sort: Annotated[bool, typer.Option("--sort", help="Sort timed streams by time.")] = False,
+    sort: Annotated[bool, option("--sort", "Sort timed streams by time.")] = False,
     date_format: common.DateFormat = None,
     also: Annotated[
         str,
-        typer.Option(
-            metavar="LIST",
-            help="Measure these, too: sorted, skew, algorithms, vertices, or all.",
-        ),
+        option("LIST", "Measure these, too: sorted, skew, algorithms, vertices, or all."),
     ] = "",
     seed: common.Seed = 0,
     device: Annotated[
         str,
-        typer.Option(metavar="cpu|cuda", help="Where the graphs are; not all stores are on a GPU."),
+        option("cpu|cuda", "Where the graphs are; not all stores are on a GPU."),
     ] = "cpu",
     json: common.Json = False,
     force: common.Force = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from louvain_um.cli import common
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import IdKind, expanded
 from louvain_um.cli.terminal import echo
@@ -36,12 +37,7 @@ class Connected(StrEnum):
 
 def column(what: str) -> Any:
     """Return an option that names a column."""
-    return typer.Option(
-        metavar="COLUMN",
-        help=f"{what}: a name, or a number from 1.",
-        show_default=False,
-        rich_help_panel=COLUMNS,
-    )
+    return option("COLUMN", f"{what}: a name, or a number from 1.", COLUMNS)
 
 
 @with_exit_code
@@ -55,38 +51,29 @@ def stream(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="DIR",
-            help="Folder for tables and report; an interrupted stream continues there.",
-        ),
+        option("--output -o DIR", "Folder for tables and report; an interrupted stream continues there."),
     ],
     every: Annotated[
-        str, typer.Option(metavar="N|TIME", help="Edges or time of a batch: 1000, or 1d.")
+        str, option("N|TIME", "Edges or time of a batch: 1000, or 1d.")
     ] = "1000",
     window: common.Window = None,
     method: Annotated[
-        common.Method, typer.Option(help="Method that renews communities.")
+        common.Method, option("", "Method that renews communities.")
     ] = common.Method.leiden,
     resolution: common.Resolution = 1.0,
     effort: common.EffortOption = common.Effort.default,
     seed: common.Seed = 0,
     renew: Annotated[
         float,
-        typer.Option(
-            metavar="X",
-            help="Share of the weight that may turn against communities before they are renewed.",
-        ),
+        option("X", "Share of the weight that may turn against communities before they are renewed."),
     ] = 0.02,
     audit: Annotated[
         float,
-        typer.Option(
-            metavar="X",
-            help="Lead in modularity from which the communities of an audit are taken; 1 for no "
-            "audits.",
-        ),
+        option("X", "Lead in modularity from which the communities of an audit are taken; 1 for no "
+            "audits."),
     ] = 0.003,
     connected: Annotated[
-        Connected, typer.Option(help="When communities are split into connected parts.")
+        Connected, option("", "When communities are split into connected parts.")
     ] = Connected.renewal,
     source: Annotated[str | None, column("First end")] = None,
     target: Annotated[str | None, column("Second end")] = None,
@@ -94,34 +81,24 @@ def stream(
     weight: Annotated[str | None, column("Weight")] = None,
     header: Annotated[
         bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Whether the first line names the columns.  [default: if none of its fields is a "
-            "number or a date]",
-            show_default=False, rich_help_panel=COLUMNS,
-        ),
+        option("--header/--no-header", "Whether the first line names the columns.  [default: if none of its fields is a "
+            "number or a date]", COLUMNS),
     ] = None,
     separator: Annotated[
         str | None,
-        typer.Option(
-            metavar="C", help=r"Character between fields; \t for a tab.", show_default=False,
-            rich_help_panel=COLUMNS,
-        ),
+        option("C", r"Character between fields; \t for a tab.", COLUMNS),
     ] = None,
     ids: Annotated[
         IdKind,
-        typer.Option(help="Read ids as numbers or as text.", rich_help_panel=COLUMNS),
+        option("", "Read ids as numbers or as text.", panel=COLUMNS),
     ] = IdKind.auto,
     weighted: Annotated[
         bool | None,
-        typer.Option(
-            "--weighted/--unweighted", help="Whether to read weights.  [default: detected]",
-            show_default=False, rich_help_panel=COLUMNS,
-        ),
+        option("--weighted/--unweighted", "Whether to read weights.  [default: detected]", COLUMNS),
     ] = None,
     date_format: common.DateFormat = None,
     sort: Annotated[
-        bool, typer.Option("--sort", help="Sort edges by time.", rich_help_panel=COLUMNS)
+        bool, option("--sort", "Sort edges by time.", COLUMNS)
     ] = False,
     threads: common.Threads = None,
     safe_csv: common.SafeCsv = False,

@@ -9,7 +9,16 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.common import POLICIES, RATES, Budgets, Method, Policies, Rates, refuse_given
+from louvain_um.cli.common import (
+    POLICIES,
+    RATES,
+    Budgets,
+    Method,
+    Policies,
+    Rates,
+    option,
+    refuse_given,
+)
 from louvain_um.cli.exit_codes import going_on, print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, Reading, with_reading
 from louvain_um.cli.terminal import echo
@@ -36,12 +45,9 @@ def sweep(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder for the results; an interrupted sweep continues there.  [required]",
-            show_default=False,
+        option(
+            "--output -o DIR",
+            "Folder for the results; an interrupted sweep continues there.  [required]",
         ),
     ] = None,
     policies: Policies = POLICIES,
@@ -49,60 +55,52 @@ def sweep(
     device_budget: Budgets = None,
     device: Annotated[
         str,
-        typer.Option(
-            "--device",
-            metavar="DEVICE",
-            help="cuda or cuda:N measures, cpu simulates; auto measures if there is a GPU and no "
+        option(
+            "--device DEVICE",
+            "cuda or cuda:N measures, cpu simulates; auto measures if there is a GPU and no "
             "--machine. Pass both --device cuda and --machine to do both.",
         ),
     ] = "auto",
     machine: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Machines to simulate: h200, p4000, rtx3060ti, p100, p100-nvlink, or files "
+        option(
+            "LIST",
+            "Machines to simulate: h200, p4000, rtx3060ti, p100, p100-nvlink, or files "
             "written by calibrate.  "
             "[default: h200]",
-            show_default=False,
         ),
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option(
-            metavar="p4000|rtx3060ti|thesis",
-            help="Simulate generated stand-ins for the graphs of Dinçer's thesis, on one of its "
+        option(
+            "p4000|rtx3060ti|thesis",
+            "Simulate generated stand-ins for the graphs of Dinçer's thesis, on one of its "
             "two GPUs or (thesis) on both.",
-            show_default=False,
-            rich_help_panel=STUDY,
+            STUDY,
         ),
     ] = None,
     scale: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="Size of the stand-ins, relative to the original graphs.  [default: 0.03125]",
-            show_default=False,
-            rich_help_panel=STUDY,
+        option(
+            "X",
+            "Size of the stand-ins, relative to the original graphs.  [default: 0.03125]",
+            STUDY,
         ),
     ] = None,
     eviction: Annotated[
         str | None,
-        typer.Option(
-            metavar="ORDER",
-            help="Eviction on simulated GPUs: by the driver, or by the program (louvain-um moves "
+        option(
+            "ORDER",
+            "Eviction on simulated GPUs: by the driver, or by the program (louvain-um moves "
             "vertex blocks itself, as in measured runs).  [default: program if runs are also "
             "measured, else driver]",
-            show_default=False,
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="Method to run.")] = Method.louvain,
+    method: Annotated[Method, option("", "Method to run.")] = Method.louvain,
     program: common.Program = None,
     energy: Annotated[
         bool,
-        typer.Option(
-            "--energy",
-            help="Also measure joules: every point on a GPU is repeated for 2 s.",
-        ),
+        option("--energy", "Also measure joules: every point on a GPU is repeated for 2 s."),
     ] = False,
     ballast: common.Ballast = None,
     allow_driver_eviction: common.AllowEviction = False,

@@ -13,9 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
-import typer
-
 from louvain_um.cli import common
+from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import LouvainUmError, OptionError
@@ -39,12 +38,10 @@ COMMANDS: Final = (
 
 Architecture = Annotated[
     int | None,
-    typer.Option(
-        "--architecture",
-        metavar="NN",
-        help="Compute capability to compile CUDA kernels for, such as 90; needs no GPU.  "
+    option(
+        "--architecture NN",
+        "Compute capability to compile CUDA kernels for, such as 90; needs no GPU.  "
         "[default: that of the GPU, if there is one]",
-        show_default=False,
     ),
 ]
 
