@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,52 +34,6 @@ if TYPE_CHECKING:
 
 NO_VERTEX: Final = 2**32 - 1
 """The number of a vertex that has no edge yet."""
-
-
-class Source(Protocol):
-    """Timed edges as batches.
-
-    Attributes
-    ----------
-    title : str
-    live : bool
-        Whether there may be no end.
-    settings : dict
-        What tells these edges from others.
-    names : array or None
-        The vertices' names, unless the graph has them.
-    """
-
-    title: str
-    live: bool
-    settings: dict[str, Any]
-    names: Any
-
-    @property
-    def seen(self) -> int:
-        """Edges in the batches so far."""
-
-    @property
-    def unread(self) -> int:
-        """Lines that have arrived and are lost if the stream stops now."""
-
-    def resume(self, begun: int, folder: StreamFolder) -> None:
-        """Go on after some batches."""
-
-    def graph(self, threads: int | None) -> DynamicGraph:
-        """Return the graph before the first batch."""
-
-    def steps(self) -> Iterator[Step | None]:
-        """Yield the batches; None while nothing arrives."""
-
-    def progress(self) -> str:
-        """Return how many edges have been followed and how many wait."""
-
-    def written(self, time: int | float) -> int | float | str:
-        """Return a time as those of the edges are written."""
-
-    def place(self) -> dict[str, Any] | None:
-        """Return what it takes to go on after the last batch, besides the tracker."""
 
 
 class FileSource:
@@ -210,6 +164,10 @@ class LiveSource:
     def place(self) -> dict[str, Any]:
         """Return what it takes to go on."""
         return self.stream.state()
+
+
+Source = FileSource | LiveSource
+"""Timed edges as batches."""
 
 
 def source_of(

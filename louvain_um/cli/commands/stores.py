@@ -105,9 +105,9 @@ def stores(
     from louvain_um.dynamic.streams import read_stream
     from louvain_um.dynamic.windows import span
 
-    for option, value in (("every", every), ("window", window)):
+    for name, value in (("every", every), ("window", window)):
         if value is not None:
-            span(option, value)
+            span(name, value)
     every_store = STORES if device == "cpu" else DEVICE_STORES
     names = tuple(every_store) if chosen == "all" else tuple(n.strip() for n in chosen.split(","))
     settings = Comparison(

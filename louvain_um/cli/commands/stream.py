@@ -45,17 +45,19 @@ def stream(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Timed edges: lines `u v time [weight]`, CSV or Parquet; - for "
+            metavar="FILE",
+            help="Timed edges: lines `u v time [weight]`, CSV or Parquet; - for "
             "standard input, followed as edges arrive.",
         ),
     ],
     output: Annotated[
         Path,
-        option("--output -o DIR", "Folder for tables and report; an interrupted stream continues there."),
+        option(
+            "--output -o DIR",
+            "Folder for tables and report; an interrupted stream continues there.",
+        ),
     ],
-    every: Annotated[
-        str, option("N|TIME", "Edges or time of a batch: 1000, or 1d.")
-    ] = "1000",
+    every: Annotated[str, option("N|TIME", "Edges or time of a batch: 1000, or 1d.")] = "1000",
     window: common.Window = None,
     method: Annotated[
         common.Method, option("", "Method that renews communities.")
@@ -65,12 +67,16 @@ def stream(
     seed: common.Seed = 0,
     renew: Annotated[
         float,
-        option("X", "Share of the weight that may turn against communities before they are renewed."),
+        option(
+            "X", "Share of the weight that may turn against communities before they are renewed."
+        ),
     ] = 0.02,
     audit: Annotated[
         float,
-        option("X", "Lead in modularity from which the communities of an audit are taken; 1 for no "
-            "audits."),
+        option(
+            "X",
+            "Lead in modularity from which the communities of an audit are taken; 1 for no audits.",
+        ),
     ] = 0.003,
     connected: Annotated[
         Connected, option("", "When communities are split into connected parts.")
@@ -81,8 +87,12 @@ def stream(
     weight: Annotated[str | None, column("Weight")] = None,
     header: Annotated[
         bool | None,
-        option("--header/--no-header", "Whether the first line names the columns.  [default: if none of its fields is a "
-            "number or a date]", COLUMNS),
+        option(
+            "--header/--no-header",
+            "Whether the first line names the columns.  [default: if none of its fields is a "
+            "number or a date]",
+            COLUMNS,
+        ),
     ] = None,
     separator: Annotated[
         str | None,
@@ -97,16 +107,14 @@ def stream(
         option("--weighted/--unweighted", "Whether to read weights.  [default: detected]", COLUMNS),
     ] = None,
     date_format: common.DateFormat = None,
-    sort: Annotated[
-        bool, option("--sort", "Sort edges by time.", COLUMNS)
-    ] = False,
+    sort: Annotated[bool, option("--sort", "Sort edges by time.", COLUMNS)] = False,
     threads: common.Threads = None,
     safe_csv: common.SafeCsv = False,
     json: common.Json = False,
     force: common.Force = False,
     quiet: common.Quiet = False,
     verbose: common.Verbose = False,
-) -> None:  # fmt: skip
+) -> None:
     """Follow communities through timed edges; write them as they change."""
     from louvain_um.cli.progress import progress_reporter
     from louvain_um.cli.timed_sources import source_of
