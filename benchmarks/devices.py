@@ -43,8 +43,7 @@ from louvain_um.distributed.carriers.nccl import NcclCommunicator, NcclLink
 from louvain_um.distributed.communicator import Communicator
 from louvain_um.distributed.device_steps import StagedLink
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.run import detect_on_rank
-from louvain_um.distributed.visible import on_device
+from louvain_um.distributed.run import detect_on_rank, on_device
 from louvain_um.options import Options
 
 WAIT = 600.0

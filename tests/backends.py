@@ -10,12 +10,12 @@ import pytest
 from louvain_um import Graph, api
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu import move
-from louvain_um.distributed import devices, visible
+from louvain_um.distributed import devices
+from louvain_um.distributed import run as visible
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.devices import DevicesEngine
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.run import detect_in_threads, detect_on_rank
-from louvain_um.distributed.visible import Visible
+from louvain_um.distributed.run import Visible, detect_in_threads, detect_on_rank
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import ignore
 from louvain_um.gpu.engine import GpuEngine

@@ -15,11 +15,12 @@ import typer
 from louvain_um.cli.exit_codes import (
     CLOSED_PIPE,
     SIGNAL,
+    Interruption,
+    handler,
     open_standard_streams,
     report_error,
 )
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.signals import Interruption, handler
 from louvain_um.cli.startup import mmap_large_arrays
 from louvain_um.core.atomic_files import remove_temporary_files
 

@@ -25,7 +25,7 @@ from louvain_um.dynamic.times import NUMBERS, Line, TimeFormat, seconds_of
 from louvain_um.dynamic.windows import EdgeBlock
 from louvain_um.errors import READ_AGAIN, GraphError, GraphFormatError
 from louvain_um.formats.edge_list.first_lines import sample_of
-from louvain_um.formats.edge_list.timed_lines import TimedLines
+from louvain_um.formats.edge_list.reader import TimedLines
 from louvain_um.formats.graph_file import GZIP_MAGIC, GraphFile
 from louvain_um.formats.read_options import TimedOptions
 from louvain_um.formats.reading import warn_of

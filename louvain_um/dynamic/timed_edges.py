@@ -16,7 +16,7 @@ from louvain_um.formats.arrow import from_arrow, is_numeric
 from louvain_um.formats.column_roles import choose_timed, choose_weight
 from louvain_um.formats.edge_list.first_lines import is_number
 from louvain_um.formats.edge_list.number_vertices import number_vertices
-from louvain_um.formats.edge_list.timed_lines import TimedLines
+from louvain_um.formats.edge_list.reader import TimedLines
 from louvain_um.formats.file_types import SUFFIXES, first_line_of, other_content, require, suffix_of
 from louvain_um.formats.graph_file import GraphFile, open_graph_file
 from louvain_um.formats.objects import is_example

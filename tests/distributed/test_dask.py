@@ -30,7 +30,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 def start():
     from contextlib import ExitStack
 
-    from louvain_um.distributed.carriers.dask_local import local_client
+    from louvain_um.distributed.carriers.dask_session import local_client
 
     with ExitStack() as stack:
         yield lambda workers: stack.enter_context(local_client(workers))

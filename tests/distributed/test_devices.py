@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.distributed import visible
+from louvain_um.distributed import run as visible
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.devices import cut_evenly
-from louvain_um.distributed.run import detect_in_threads, refuse_policies
-from louvain_um.distributed.visible import (
+from louvain_um.distributed.run import (
     Visible,
+    detect_in_threads,
     device_of,
     gather_visible,
     nccl_problem,
+    refuse_policies,
     visible_here,
 )
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError

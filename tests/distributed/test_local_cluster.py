@@ -18,7 +18,7 @@ import distributed
 psutil = pytest.importorskip("psutil")
 
 import louvain_um as lu  # noqa: E402
-from louvain_um.distributed.carriers.dask_local import local_client  # noqa: E402
+from louvain_um.distributed.carriers.dask_session import local_client  # noqa: E402
 from louvain_um.distributed.partition import blocks_of  # noqa: E402
 from louvain_um.errors import LouvainUmError, WorkerLostError  # noqa: E402
 from tests.distributed.runs import assert_equal, graph_named, one_process  # noqa: E402
@@ -111,7 +111,7 @@ def test_the_key_is_neither_shown_nor_on_disk(client):
 
 PROGRAM = """
 import os, signal, sys
-from louvain_um.distributed.carriers.dask_local import local_client
+from louvain_um.distributed.carriers.dask_session import local_client
 from louvain_um.errors import WorkerLostError
 from tests.distributed.test_dask import before_exchange, kill_function, run, workers_of
 

@@ -101,14 +101,13 @@ def broken(ranks):
 @pytest.mark.system
 def test_dask():
     pytest.importorskip("distributed.scheduler", reason="Dask is not installed")
-    from louvain_um.distributed.carriers.dask_local import local_client
     from louvain_um.distributed.carriers.dask_rank import (
         DaskCommunicator,
         Doors,
         Session,
         version_digest,
     )
-    from louvain_um.distributed.carriers.dask_session import workers_of
+    from louvain_um.distributed.carriers.dask_session import local_client, workers_of
 
     def task(session, rank):
         return conforms(DaskCommunicator(session, rank))

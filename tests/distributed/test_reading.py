@@ -122,7 +122,7 @@ def test_a_graph_that_was_written_keeps_its_isolated_vertices(tmp_path):
 @pytest.mark.system
 def test_dask_reads_on_its_workers(tmp_path, edges):
     pytest.importorskip("distributed", reason="Dask is not installed")
-    from louvain_um.distributed.carriers.dask_local import local_client
+    from louvain_um.distributed.carriers.dask_session import local_client
 
     pq.write_table(edges, tmp_path / "edges.parquet", row_group_size=500)
     one = lu.louvain(lu.read_graph(tmp_path / "edges.parquet"), device="cpu")

@@ -1,8 +1,9 @@
-"""``louvain-um run``: algorithms beside communities, one subcommand each."""
+"""``louvain-um run``: other algorithms than community detection, one subcommand each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,14 +11,210 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
-from louvain_um.cli.algorithms import Answer, Running, execute, paths, per_vertex, vertices_of
 from louvain_um.cli.common import option
-from louvain_um.cli.exit_codes import with_exit_code
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.help import Command, Group
-from louvain_um.cli.reading import ColumnReading, GraphArgument
+from louvain_um.cli.reading import ColumnReading, GraphArgument, Reading, source_column
+from louvain_um.errors import LouvainUmError, OptionError, Vanished
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of an algorithm: a table, what JSON shows of it, and one line."""
+
+    columns: Mapping[str, Any]
+    numbers: Mapping[str, Any]
+    line: str
+
+    def write(self, output: Path, name: str, *, force: bool, safe_csv: bool) -> None:
+        """Write the table; `name` is the algorithm."""
+        from louvain_um.cli.common import to_json_types
+        from louvain_um.formats.labels.columns import writable
+        from louvain_um.formats.labels.table import write_table
+
+        columns = {
+            key: column if column.dtype.kind == "f" else writable(column, unique=key == "vertex")
+            for key, column in self.columns.items()
+        }
+        numbers: Any = to_json_types(self.numbers)
+        # An object holds a key once: a number named as a column is its total.
+        named = {f"total_{key}" if key in self.columns else key: numbers[key] for key in numbers}
+        about = {"schema": "louvain-um/table", "schema_version": 1, "algorithm": name, **named}
+        write_table(output, columns, about, force=force, safe_csv=safe_csv)
+
+
+def vertices_of(graph: Graph) -> Any:
+    """Return the vertices' names, or their numbers."""
+    import numpy as np
+
+    return np.arange(graph.n_vertices, dtype=np.uint32) if graph.names is None else graph.names
+
+
+def paths(graph: Graph, source: str, distances: Any, parents: Any) -> Answer:
+    """Return the answer of a search: vertices that are not reached have no row."""
+    import numpy as np
+
+    from louvain_um.results.display import count, quantity
+
+    vertices, reached = vertices_of(graph), np.flatnonzero(distances >= 0)
+    farthest = distances.max().item()
+    total = count(graph.n_vertices, "vertex", "vertices")
+    return Answer(
+        columns={
+            "vertex": vertices[reached],
+            "distance": distances[reached],
+            "parent": vertices[parents[reached]],
+        },
+        numbers={"source": source, "reached": len(reached), "farthest": farthest},
+        line=f"{len(reached):,} of {total} reached from {source}, the farthest at distance "
+        f"{quantity(farthest)}",
+    )
+
+
+def per_vertex(graph: Graph, name: str, values: Any) -> Answer:
+    """Return the answer of an algorithm that computes one float per vertex."""
+    vertices = vertices_of(graph)
+    if not len(values):
+        return Answer(columns={"vertex": vertices, name: values}, numbers={}, line="no vertices")
+    top, largest = vertices[values.argmax()], values.max().item()
+    return Answer(
+        columns={"vertex": vertices, name: values},
+        numbers={"top": top, "largest": largest},
+        line=f"largest {name} {largest:.6g}, of vertex {top}",
+    )
+
+
+WEIGHING = {"sssp": "every edge has length 1", "mst": "every edge weighs 1"}
+"""Algorithms to which weights matter most, and what they do without any."""
+
+FOLLOWING = ("bfs", "sssp", "components", "mst", "triangles")
+"""Algorithms whose answer changes with every edge, however little it weighs."""
+
+Algorithm = Callable[["Graph", Mapping[str, Any]], Answer]
+"""Computes an answer from a graph and the options of the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Options of every algorithm."""
+
+    output: Annotated[
+        Path | None,
+        option("--output -o TABLE", "File for the result: .csv, .tsv, .parquet, .npz or .json."),
+    ] = None
+    device: common.Device = "auto"
+    memory: common.Memory = "auto"
+    device_budget: common.Budget = None
+    peer_memory: common.Peer = None
+    threads: common.Threads = None
+    safe_csv: common.SafeCsv = False
+    json: common.Json = False
+    force: common.Force = False
+    quiet: common.Quiet = False
+    verbose: common.Verbose = False
+
+
+def refuse_vanished(name: str, source: str, graph: Graph) -> None:
+    """Raise if edges are missing because their weights round to 0, and the answer needs them.
+
+    Raises
+    ------
+    LouvainUmError
+        Tells how many, and how to keep them.
+    """
+    for note in graph.notes if name in FOLLOWING else ():
+        if isinstance(note, Vanished):
+            unweighted = WEIGHING.get(name, "weights do not matter here")
+            raise LouvainUmError(
+                f"{source}: {note}, and their edges would be missing; correct the large weights, "
+                f"or pass weighted=False (--unweighted): {unweighted}"
+            )
+
+
+def execute(
+    name: str, source: str, algorithm: Algorithm, running: Running, reading: Reading
+) -> None:
+    """Read the graph, run the algorithm, write its table, print what was found."""
+    from louvain_um.cli import tables
+    from louvain_um.cli.progress import progress_reporter, timed
+    from louvain_um.gpu.runtime.device import pick
+    from louvain_um.options import Options
+    from louvain_um.placement.policy.find import find_policy
+    from louvain_um.version import __version__
+
+    # Bad options raise here, before the graph is read.
+    Options(
+        device=running.device, threads=running.threads, device_budget=running.device_budget,
+        peer_memory=running.peer_memory,
+    )  # fmt: skip
+    find_policy(running.memory)
+    device, output = str(pick(running.device)), running.output
+    if output is not None:
+        from louvain_um.formats.labels.table import check_table_path
+
+        graphs.refuse_same(source, output)
+        check_table_path(output, force=running.force, safe_csv=running.safe_csv)
+    elif running.safe_csv:
+        raise OptionError(remedy="--safe-csv needs a file to write: add -o table.csv")
+    seconds = dict.fromkeys(("read", "run", "write"), 0.0)
+    with progress_reporter(quiet=running.quiet) as reporter:
+        from louvain_um.core.compiled import announced
+
+        with timed(seconds, "read", reporter), announced(reporter):
+            reporter.step(f"reading {source}")
+            loaded = reading.read(source)
+            refuse_vanished(name, source, loaded)
+        with timed(seconds, "run", reporter):
+            reporter.step(f"running {name}")
+            call = {
+                "device": device,
+                "memory": running.memory,
+                "device_budget": running.device_budget,
+                "peer_memory": None if device == "cpu" else running.peer_memory,
+                "threads": running.threads,
+                "observer": reporter,
+            }
+            answer = algorithm(loaded, call)
+        if output is not None:
+            with timed(seconds, "write", reporter):
+                reporter.step(f"writing {output}")
+                answer.write(output, name, force=running.force, safe_csv=running.safe_csv)
+    if not running.quiet:
+        for text in loaded.notes:
+            print_note(source_column(text))
+        if name in WEIGHING and not loaded.weighted:
+            print_note(f"the graph has no weights; {WEIGHING[name]}")
+        for text in common.ignored_memory_options(
+            device, running.memory, "auto", running.device_budget, running.peer_memory
+        ):
+            print_note(text)
+        for text in common.compiling_notes(reporter.compiled):
+            print_note(text)
+    if running.json:
+        common.print_json(
+            {
+                "schema": 1,
+                "version": __version__,
+                "algorithm": name,
+                "graph": tables.graph_numbers(loaded),
+                **answer.numbers,
+                "seconds": seconds,
+                "device": device,
+                "policy": None if device == "cpu" else running.memory,
+            }
+        )
+        return
+    console = tables.console()
+    if not running.quiet:
+        title = "standard input" if source == "-" else source
+        console.print(tables.graph_line(loaded, title), soft_wrap=True)
+    console.print(f"{answer.line} ({name}, {seconds['run']:.2f} s on {device})", soft_wrap=True)
+    if output is not None and not running.quiet:
+        console.print(f"\nwritten to {output}", soft_wrap=True)
+
 
 app = typer.Typer(
     cls=Group,

@@ -21,10 +21,16 @@ from louvain_um.profiling.simulator.driver.chunks import (
     take_free,
     unpin_served,
 )
-from louvain_um.profiling.simulator.driver.state import compiled, emit, from_python, inlined, spend
+from louvain_um.profiling.simulator.driver.state import (
+    compiled,
+    emit,
+    evict_words,
+    from_python,
+    inlined,
+    spend,
+)
 from louvain_um.profiling.simulator.driver.thrashing import forget_block
 from louvain_um.profiling.simulator.driver.user_functions import FAILED, choose
-from louvain_um.profiling.simulator.driver.words import evict_words
 
 _TREE_BLOCKS = 16  # the tree of pre-eviction spans 32 MiB
 

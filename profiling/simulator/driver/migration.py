@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.eviction import charge, note_empty
-from louvain_um.profiling.simulator.driver.state import compiled, emit, from_python, inlined, spend
+from louvain_um.profiling.simulator.driver.state import (
+    bring_words,
+    compiled,
+    emit,
+    from_python,
+    inlined,
+    spend,
+)
 from louvain_um.profiling.simulator.driver.thrashing import forget_pages, note_moves
-from louvain_um.profiling.simulator.driver.words import bring_words
 
 
 @inlined

@@ -6,10 +6,15 @@ import numpy as np
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver.residency import advice_of
-from louvain_um.profiling.simulator.driver.state import compiled, inlined
+from louvain_um.profiling.simulator.driver.state import (
+    LEAF_WORDS,
+    compiled,
+    inlined,
+    mark_words,
+    weigh_words,
+)
 from louvain_um.profiling.simulator.driver.thrashing import MOVES, THRASHING_PAGES
 from louvain_um.profiling.simulator.driver.user_functions import FAILED, mark
-from louvain_um.profiling.simulator.driver.words import LEAF_WORDS, mark_words, weigh_words
 
 
 @inlined

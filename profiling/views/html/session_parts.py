@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from louvain_um.profiling.views.html import session_figures
-from louvain_um.profiling.views.html.parts import Part, cards, missing, non_empty
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.views.html import svg
+from louvain_um.profiling.views.html.parts import Figure, Part, cards, missing, non_empty
 from louvain_um.profiling.views.html.payload import ROOM, map_payload
-from louvain_um.profiling.views.session import phase_tables, tables, traffic
-from louvain_um.profiling.views.session.analysis import SessionAnalysis
+from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
+from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
 from louvain_um.profiling.views.session.blocks import ping_pong
 from louvain_um.profiling.views.session.compare import comparison_tables, difference
 from louvain_um.profiling.views.session.lines import data_sources
+from louvain_um.profiling.views.session.over_time import overview
+from louvain_um.profiling.views.session.phase_tables import (
+    iteration_cycles,
+    times_by_level,
+    times_outside_levels,
+)
 from louvain_um.profiling.views.session.verdict import Verdict, verdict
+from louvain_um.profiling.views.table import Table, ValueFormat
 
 
 def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = ROOM) -> list[Part]:
@@ -25,18 +33,18 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
             title="Summary",
             verdict=verdict(analysis),
             cards=cards(session),
-            items=session_figures.overview_chart(analysis),
+            items=overview_chart(analysis),
             notes=(*missing(session), *session.notes),
         ),
         Part(
             anchor="time",
             title="Where the time went",
-            items=session_figures.time_items(analysis, phase),
+            items=time_items(analysis, phase),
         ),
         Part(
             anchor="groups",
             title="Groups of arrays",
-            items=session_figures.group_items(analysis, group),
+            items=group_items(analysis, group),
         ),
     ]
     maps = map_payload(analysis, room)
@@ -60,13 +68,13 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
             Part(
                 anchor="migrations",
                 title="Migrations",
-                items=[session_figures.cause_bars(causes), causes, *non_empty(ping_pong(analysis))],
+                items=[cause_bars(causes), causes, *non_empty(ping_pong(analysis))],
             )
         )
     more = [traffic.kernels(analysis), traffic.copies(analysis)]
     if any(table.rows for table in more):
         parts.append(Part(anchor="kernels", title="Kernels", items=non_empty(*more)))
-    power = session_figures.power(analysis.session)
+    power = power_chart(analysis.session)
     if power is not None:
         parts.append(Part(anchor="energy", title="Energy", items=[power]))
     parts.append(
@@ -111,3 +119,157 @@ def _compared(first: SessionAnalysis, second: SessionAnalysis) -> Verdict:
         remedy=f"Second run: {found.finding} {found.remedy}",
         grounds=f"second run: {found.grounds}",
     )
+
+
+MOST_BARS = 24
+"""Levels drawn."""
+
+MOST_PHASES = 400
+"""Phases in a band above a chart."""
+
+MOST_LINES = 12
+"""Lines in a chart of iterations."""
+
+
+def overview_chart(analysis: SessionAnalysis) -> list[Table | Figure]:
+    """Return the first chart of a page, if there is anything to draw."""
+    curves = overview(analysis)
+    if curves is None:
+        return []
+    kind: ValueFormat = "bytes" if curves.title.startswith("Bytes") else "rate"
+    chart = svg.areas(curves.times, curves.values, kind, band(analysis))
+    return [Figure(name="overview", title=curves.title, svg=chart, evidence=curves.evidence)]
+
+
+def band(analysis: SessionAnalysis) -> list[tuple[str, str, float, float]]:
+    """Return the phases shown above a chart over time: the longest, if there are many."""
+    spans = sorted(analysis.phases, key=lambda span: span.start_ns - span.end_ns)[:MOST_PHASES]
+    return [
+        (
+            f"{span.phase} {span.level}" if span.level >= 0 else span.phase,
+            span.phase,
+            span.start_ns / 1e9,
+            span.end_ns / 1e9,
+        )
+        for span in sorted(spans, key=lambda span: span.start_ns)
+    ]
+
+
+def time_items(analysis: SessionAnalysis, phases: Table) -> list[Table | Figure]:
+    """Return where the seconds went: by level, by term of cost, by iteration."""
+    figures = (_level_bars(analysis), _cost_bars(analysis), _iteration_lines(analysis))
+    tables = (phase_tables.by_phase_and_group(analysis), phase_tables.iterations(analysis))
+    return [*(figure for figure in figures if figure is not None), *non_empty(phases, *tables)]
+
+
+def _level_bars(analysis: SessionAnalysis) -> Figure | None:
+    levels = times_by_level(analysis)
+    rows = [(each.label, each.seconds) for each in levels]
+    others = times_outside_levels(analysis)
+    if others:
+        rows.insert(0, (", ".join(others), others))
+    if not rows:
+        return None
+    left = len(rows) - MOST_BARS
+    title = "Seconds by level and phase (as in Figure 4.11, whose iterations are levels)"
+    if not any(span.level >= 0 for span in analysis.phases):
+        title = "Seconds by phase"
+    if any(each.cycle for each in levels):
+        title += "; each cycle starts again at level 0"
+    title += f"; {left} more are in the table" if left > 0 else ""
+    chart = svg.bars(rows[:MOST_BARS], "seconds")
+    how = evidence(analysis.session, "time")
+    return Figure(name="phase-chart", title=title, svg=chart, evidence=how)
+
+
+def _cost_bars(analysis: SessionAnalysis) -> Figure | None:
+    """Return the terms of a simulated run's cost; other runs have none."""
+    terms = {
+        name.replace("_", " "): float(value)
+        for name, value in (analysis.session.metadata.get("terms") or {}).items()
+        if name != "hidden"
+    }
+    if not terms:
+        return None
+    return Figure(
+        name="terms",
+        title="Cost breakdown",
+        svg=svg.bars([("all", terms)], "seconds"),
+        evidence="modelled; costs that overlap are counted twice",
+    )
+
+
+def _iteration_lines(analysis: SessionAnalysis) -> Figure | None:
+    series: dict[str, tuple[list[float], list[float]]] = {}
+    cycles = iteration_cycles(analysis)
+    for number, (cycle, span) in enumerate(zip(cycles, analysis.iterations, strict=True), 1):
+        level = f", level {span.level}" if span.level >= 0 else ""
+        name = f"{span.phase}{level}" + (f", cycle {cycle}" if cycle else "")
+        if name in series or len(series) < MOST_LINES:
+            x, y = series.setdefault(name, ([], []))
+            x.append(number)
+            y.append(span.seconds)
+    if all(len(x) < 2 for x, _ in series.values()):
+        return None
+    phases = dict.fromkeys(span.phase for span in analysis.iterations)
+    return Figure(
+        name="iteration-chart",
+        title=f"Iterations of the {' and the '.join(phases)} phase{'s' if len(phases) > 1 else ''}",
+        svg=svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True),
+        evidence=evidence(analysis.session, "time"),
+    )
+
+
+def group_items(analysis: SessionAnalysis, table: Table) -> list[Table | Figure]:
+    """Return accesses, faults and bytes over time by group."""
+    items: list[Table | Figure] = []
+    for key, name, title, matter in (
+        ("accesses", "access-chart", "Accesses by group (as in Figure 4.1)", "access"),
+        ("gpu_faults", "fault-chart", "GPU faults by group (as in Figure 4.10)", "memory"),
+    ):
+        parts = {row["group"]: float(row.get(key) or 0) for row in table.rows}
+        if sum(parts.values()):
+            how = evidence(analysis.session, matter)  # type: ignore[arg-type]
+            chart = svg.bars([("share", parts)], "count", share=True)
+            items.append(Figure(name=name, title=title, svg=chart, evidence=how))
+    for name, curves in (
+        ("allocated-chart", over_time.allocated(analysis)),
+        ("resident-chart", over_time.resident(analysis)),
+    ):
+        if curves is not None and curves.values:
+            chart = svg.areas(curves.times, curves.values, "bytes", band(analysis))
+            items.append(
+                Figure(
+                    name=name,
+                    title=f"{curves.title}, over time",
+                    svg=chart,
+                    evidence=curves.evidence,
+                )
+            )
+    return [*items, *non_empty(table, tables.by_array(analysis))]
+
+
+def cause_bars(causes: Table) -> Figure:
+    """Return migrated bytes by direction and cause."""
+    directions: dict[str, dict[str, float]] = {}
+    for row in causes.rows:
+        directions.setdefault(row["way"], {})[row["cause"]] = float(row["bytes"])
+    return Figure(
+        name="cause-chart",
+        title="Migrated bytes by cause",
+        svg=svg.bars(list(directions.items()), "bytes"),
+        evidence=causes.evidence,
+    )
+
+
+def power_chart(session: SessionData) -> Figure | None:
+    """Return the power drawn over time, if it was recorded."""
+    energy = session.energy or {}
+    times, watts = energy.get("times_ns") or [], energy.get("watts") or []
+    if len(times) < 2:
+        return None
+    step = max(1, len(times) // 400)
+    seconds = [time / 1e9 for time in times[::step]]
+    chart = svg.lines({"watts": (seconds, list(watts[::step]))}, "count", x_title="seconds")
+    how = evidence(session, "energy") if is_available(session, "energy") else "measured"
+    return Figure(name="power-chart", title="Power, in watts", svg=chart, evidence=how)

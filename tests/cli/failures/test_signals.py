@@ -9,8 +9,8 @@ import time
 import pytest
 
 from louvain_um import api, cli
-from louvain_um.cli import signals
-from louvain_um.cli.signals import Interruption, handler
+from louvain_um.cli import exit_codes as signals
+from louvain_um.cli.exit_codes import Interruption, handler
 from louvain_um.core import interrupts
 from tests.cli.failures.processes import start, wait_for_handlers
 from tests.paths import ROOT

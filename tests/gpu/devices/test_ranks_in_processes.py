@@ -5,7 +5,7 @@ import os
 import pytest
 
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
-from louvain_um.distributed.visible import nccl_problem, on_device
+from louvain_um.distributed.run import nccl_problem, on_device
 from louvain_um.errors import WorkerLostError
 from louvain_um.gpu.runtime.device import capabilities
 from tests.distributed.conformance import conforms

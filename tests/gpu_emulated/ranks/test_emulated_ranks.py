@@ -9,14 +9,13 @@ import pytest
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
-from louvain_um.distributed import visible
+from louvain_um.distributed import run as visible
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.device_steps import DeviceSteps
 from louvain_um.distributed.engine import RankEngine
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.run import detect_on_rank
-from louvain_um.distributed.visible import Visible
+from louvain_um.distributed.run import Visible, detect_on_rank
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import ignore
 from louvain_um.generators import rmat

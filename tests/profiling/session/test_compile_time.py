@@ -11,7 +11,7 @@ from louvain_um.profiling.session.compile_time import compile_spans, run_joules,
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.session.summary import summary
 from louvain_um.profiling.views import timeline
-from louvain_um.profiling.views.html import session_figures
+from louvain_um.profiling.views.html import session_parts
 from louvain_um.profiling.views.session import over_time, phase_tables, tables
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.over_time import overview
@@ -74,7 +74,7 @@ def test_views_tell_the_same_with_and_without():
     assert str(verdict(late)) == str(verdict(plain))
     assert times_outside_levels(late) == times_outside_levels(plain)
     assert times_by_level(late) == times_by_level(plain)
-    assert session_figures.band(late) == session_figures.band(plain)
+    assert session_parts.band(late) == session_parts.band(plain)
     for make in (tables.by_group, tables.by_cause, phase_tables.iterations):
         assert make(late).rows == make(plain).rows
     for curves in (overview, over_time.allocated, over_time.resident):

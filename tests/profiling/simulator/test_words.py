@@ -7,7 +7,7 @@ from simulator_cases import called
 
 from louvain_um.profiling.simulator.driver import constants as c
 from louvain_um.profiling.simulator.driver import prefetcher
-from louvain_um.profiling.simulator.driver import words as whole
+from louvain_um.profiling.simulator.driver import state as whole
 from louvain_um.profiling.simulator.driver.constants import BROUGHT, FAULTED
 
 add_dense = called(prefetcher.add_dense)
