@@ -11,7 +11,7 @@ from louvain_um import Graph, api
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu import move
 from louvain_um.distributed import devices
-from louvain_um.distributed import run as visible
+from louvain_um.distributed import run as ranks_run
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.devices import DevicesEngine
 from louvain_um.distributed.partition import blocks_of
@@ -108,7 +108,7 @@ def emulated_ranks(graph, options):
     options = replace(options, device="cuda", threads=1)
     blocks = blocks_of(graph, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(visible, "visible_here", lambda: Visible(host="h", devices=("a", "b")))
+        patch.setattr(ranks_run, "visible_here", lambda: Visible(host="h", devices=("a", "b")))
         with emulated_devices(patch, libraries(), 2) as kernels:
 
             def task(own):

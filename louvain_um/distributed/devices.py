@@ -23,7 +23,7 @@ from louvain_um.distributed.communicator import RankSpan, report, summary
 from louvain_um.distributed.partition import cut_by_arcs
 from louvain_um.distributed.run import refuse_extended_rule, refuse_policies
 from louvain_um.events import Observer, array_listener, ignore
-from louvain_um.gpu.aggregate import aggregate as reaggregate
+from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import prepare
 from louvain_um.gpu.aggregate.coarse_rows import copy
 from louvain_um.gpu.aggregate.limits import LIMITS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from louvain_um.core.hierarchy import MoveStats
 from louvain_um.core.objective import Problem, Sums
 from louvain_um.events import Observer, Phase, ignore
-from louvain_um.gpu.aggregate import aggregate as reaggregate
+from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.aggregate import Begun, aggregate, begin
 from louvain_um.gpu.forecast import Forecast
 from louvain_um.gpu.graph import DeviceGraph

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.distributed import run as visible
+from louvain_um.distributed import run as ranks_run
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.devices import cut_evenly
 from louvain_um.distributed.run import (
@@ -158,7 +158,7 @@ def test_a_rank_that_is_broken_is_no_hang(monkeypatch):
     def broken():
         raise LouvainUmError("broken on purpose")
 
-    monkeypatch.setattr(visible, "visible_here", broken)
+    monkeypatch.setattr(ranks_run, "visible_here", broken)
     with pytest.raises(LouvainUmError, match="broken on purpose"):
         detect_in_threads(graph_named("lfr"), Options(device="cuda"), ranks=2, patience=5)
 

@@ -14,7 +14,7 @@ import pytest
 from louvain_um.core.objective import Sums
 from louvain_um.errors import OptionError
 from louvain_um.generators import GENERATORS
-from louvain_um.gpu.aggregate import aggregate as reaggregate
+from louvain_um.gpu.aggregate import reaggregate
 from louvain_um.gpu.aggregate.limits import LIMITS
 from louvain_um.gpu.memory.coarse_bytes import SMALL
 from louvain_um.options import Options

@@ -3,7 +3,7 @@
 A level's graph is made from the one before it, and no other graph is needed then. So levels
 alternate between two regions: levels 1, 3, 5 … use the first, levels 2, 4 … the second. Where
 level 1 keeps nearly all arcs, level 2 replaces it in the first region
-(`louvain_um.gpu.aggregate.aggregate`), so do later levels as long as they keep them, and the
+(`louvain_um.gpu.aggregate.reaggregate`), so do later levels as long as they keep them, and the
 next one is the first in the second. A level gives back what it does not need of its region; one
 that needs more grows outside of it.
 """

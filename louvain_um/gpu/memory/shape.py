@@ -126,7 +126,7 @@ class Shape:
 
     @property
     def reaggregates(self) -> bool:
-        """Whether level 2 is expected to be aggregated from level 0's arcs (`aggregate.py`)."""
+        """Whether level 2 is expected to be aggregated from level 0's arcs (`reaggregate.py`)."""
         shares = self.coarse_shares
         large = max(shares.vertices * self.vertices, shares.arcs * self.arcs)
         return not self.extended and shares.reaggregated_arcs > 0 and large > LIMITS.small

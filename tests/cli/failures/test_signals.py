@@ -9,7 +9,7 @@ import time
 import pytest
 
 from louvain_um import api, cli
-from louvain_um.cli import exit_codes as signals
+from louvain_um.cli import exit_codes
 from louvain_um.cli.exit_codes import Interruption, handler
 from louvain_um.core import interrupts
 from tests.cli.failures.processes import start, wait_for_handlers
@@ -51,7 +51,7 @@ def test_a_signal_leaves_no_file(tmp_path, number, code, word):
 @pytest.fixture
 def handled():
     hook = sys.unraisablehook
-    handler.first, handler._raised = None, -signals.PAUSE
+    handler.first, handler._raised = None, -exit_codes.PAUSE
     handler.install()
     yield
     handler.remove()
@@ -148,7 +148,7 @@ def test_a_signal_waits_until_compiled_code_is_made(handled):
                 time.sleep(0.01)
             reached.append("the end")
 
-    with pytest.raises(signals.Interruption):
+    with pytest.raises(exit_codes.Interruption):
         make()
     assert reached == ["the end"]
     assert handler.first == signal.SIGTERM

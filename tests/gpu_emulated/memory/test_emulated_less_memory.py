@@ -12,8 +12,7 @@ from louvain_um.cpu.engine import CpuEngine
 from louvain_um.events import ignore
 from louvain_um.generators import rmat, stencil
 from louvain_um.gpu import preparation
-from louvain_um.gpu.aggregate import aggregate as reaggregate
-from louvain_um.gpu.aggregate import kernel_arguments, limits
+from louvain_um.gpu.aggregate import kernel_arguments, limits, reaggregate
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import level_room

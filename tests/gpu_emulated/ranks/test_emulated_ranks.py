@@ -9,13 +9,14 @@ import pytest
 from louvain_um.core import rules
 from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
-from louvain_um.distributed import run as visible
+from louvain_um.distributed import run as ranks_run
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
 from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.device_steps import DeviceSteps
 from louvain_um.distributed.engine import RankEngine
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.run import Visible, detect_on_rank
+from louvain_um.distributed.run import detect_on_rank
+from louvain_um.distributed.run import Visible
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import ignore
 from louvain_um.generators import rmat
@@ -40,7 +41,7 @@ def on_ranks(monkeypatch, emulated):
 
     def run(graph, options, devices, ranks, *, nccl=None, **values):
         one = detect(CpuEngine(options, ignore), graph, options, ignore)
-        monkeypatch.setattr(visible, "visible_here", lambda: Visible(host="h", devices=devices))
+        monkeypatch.setattr(ranks_run, "visible_here", lambda: Visible(host="h", devices=devices))
         blocks = blocks_of(graph, ranks)
         with emulated_devices(monkeypatch, emulated, len(devices)) as kernels:
             if nccl:
@@ -69,7 +70,7 @@ def test_ranks_by_way_of_the_host(
     monkeypatch, on_ranks, kind, method,
     ranks, devices,
 ):  # fmt: skip
-    monkeypatch.setattr(visible, "nccl_problem", lambda: pytest.fail("NCCL is not used"))
+    monkeypatch.setattr(ranks_run, "nccl_problem", lambda: pytest.fail("NCCL is not used"))
     options = replace(LEIDEN, method=method)
     found, kernels = on_ranks(KINDS[kind](), options, devices, ranks)
     used = [each.provenance["device"] for each in found]

@@ -6,12 +6,11 @@ from numba import njit
 from simulator_cases import called
 
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.driver import prefetcher
-from louvain_um.profiling.simulator.driver import state as whole
+from louvain_um.profiling.simulator.driver import prefetcher, state
 from louvain_um.profiling.simulator.driver.constants import BROUGHT, FAULTED
 
 add_dense = called(prefetcher.add_dense)
-bring_words, evict_words = called(whole.bring_words), called(whole.evict_words)
+bring_words, evict_words = called(state.bring_words), called(state.evict_words)
 
 STATES = np.array(
     [
