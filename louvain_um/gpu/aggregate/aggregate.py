@@ -14,8 +14,7 @@ from louvain_um.gpu.aggregate.kernel_arguments import Aggregation, new_rows, squ
 from louvain_um.gpu.aggregate.limits import LIMITS, STRETCH, Limits, tables
 from louvain_um.gpu.level import GpuLevel, next_region, tag_after
 from louvain_um.gpu.memory.coarse_bytes import begun_at_once_bytes
-from louvain_um.gpu.out_of_core.partial_rows import PartialRows
-from louvain_um.gpu.out_of_core.vertex_blocks import VertexBlocks
+from louvain_um.gpu.out_of_core.vertex_blocks import PartialRows, VertexBlocks
 from louvain_um.gpu.relabel.relabel import Join
 from louvain_um.placement.memory.run_memory import RunMemory
 
