@@ -70,13 +70,7 @@ class Budget:
 
     @classmethod
     def parse(cls, value: Budget | int | str | None) -> Budget:
-        """Return the budget that a user gave.
-
-        Raises
-        ------
-        OptionError
-            Neither a size above 0 nor a percentage above 0.
-        """
+        """Return the budget that a user gave."""
         if isinstance(value, Budget):
             return value
         if value is None:
@@ -286,21 +280,7 @@ class Options:
 
 
 def refuse_bare(budget: str) -> None:
-    """Raise for a device budget of hardly any bytes that has no unit.
-
-    Raises
-    ------
-    OptionError
-        With the texts that may be meant.
-
-    Examples
-    --------
-    >>> from louvain_um.options import refuse_bare
-    >>> refuse_bare("70")
-    Traceback (most recent call last):
-    louvain_um.errors.OptionError: a budget of 70 is 70 bytes; pass 70% or 70MiB for \
-device_budget if that is meant, or 70B
-    """
+    """Raise for a device budget of hardly any bytes that has no unit."""
     if budget.isdecimal() and int(budget) < LEAST_BARE:
         raise OptionError(
             "device_budget",
@@ -311,14 +291,7 @@ device_budget if that is meant, or 70B
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number; a truth value, which Python counts among them, is not.
-
-    Examples
-    --------
-    >>> from louvain_um.options import is_number
-    >>> is_number(0.5), is_number(True), is_number("1")
-    (True, False, False)
-    """
+    """Whether a value is a real number; a truth value, which Python counts among them, is not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -328,26 +301,7 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def parse_bytes(size: int | str, option: str = "size") -> int:
-    """Return a size in bytes.
-
-    Parameters
-    ----------
-    size : int or str
-        A number of bytes, or one with a unit: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB.
-    option : str
-        Name of the option in errors.
-
-    Raises
-    ------
-    OptionError
-        Not a size of one byte or more.
-
-    Examples
-    --------
-    >>> from louvain_um.options import parse_bytes
-    >>> parse_bytes("1.5GiB")
-    1610612736
-    """
+    """Return a size in bytes."""
     nbytes, unit = _with_unit(size, UNITS) or (Decimal(0), "")
     if not 1 <= nbytes < MAX_BYTES:
         raise OptionError(option, size, "must be a number of bytes or a size like '8GiB'")
@@ -357,26 +311,7 @@ def parse_bytes(size: int | str, option: str = "size") -> int:
 
 
 def parse_count(count: int | str, option: str = "count") -> int:
-    """Return a whole number, which may be written as 1000000, 1e6, 1M or 1_000_000.
-
-    Parameters
-    ----------
-    count : int or str
-        A number, or one with a letter: k for thousands, M for millions, G for thousands of them.
-    option : str
-        Name of the option in errors.
-
-    Raises
-    ------
-    OptionError
-        Not a whole number.
-
-    Examples
-    --------
-    >>> from louvain_um.options import parse_count
-    >>> parse_count("1.5M"), parse_count("2e3"), parse_count("7")
-    (1500000, 2000, 7)
-    """
+    """Return a whole number, which may be written as 1000000, 1e6, 1M or 1_000_000."""
     found = _with_unit(count, COUNTS)
     if found is None or (abs(found[0]) < MAX_BYTES and found[0] % 1):
         raise OptionError(option, count, "must be a whole number like 1000000, 1e6 or 1M")

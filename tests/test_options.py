@@ -9,7 +9,7 @@ import pytest
 import louvain_um as lu
 from louvain_um.errors import MemoryBudgetError, OptionError
 from louvain_um.option_signatures import OptionValues
-from louvain_um.options import Budget, Options
+from louvain_um.options import Budget, Options, parse_bytes, parse_count
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,11 @@ def test_signatures_show_every_option_with_its_default(function):
     assert all(kind.kind.name != "VAR_KEYWORD" for kind in parameters.values())
     documented = lu.Louvain if function is lu.Louvain.__init__ else function
     assert all(f"{name} : " in (documented.__doc__ or "") for name in OptionValues.__annotations__)
+
+
+def test_sizes_and_counts_have_units():
+    assert [parse_bytes(text) for text in ("1.5GiB", "2kB", 7)] == [3 << 29, 2000, 7]
+    assert [parse_count(text) for text in ("1.5M", "2e3", "1_000", 7)] == [1_500_000, 2000, 1000, 7]
 
 
 def test_unknown_options_are_refused_as_by_any_function():

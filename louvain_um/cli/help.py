@@ -99,16 +99,7 @@ ELSEWHERE: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def names_of_this_command(command: str, arguments: Sequence[str]) -> tuple[list[str], str]:
-    """Return arguments with the command's names of options, and an error or nothing.
-
-    Examples
-    --------
-    >>> from louvain_um.cli.help import names_of_this_command
-    >>> names_of_this_command("plan", ["g.txt", "--policies=base"])
-    (['g.txt', '--memory=base'], '')
-    >>> names_of_this_command("plan", ["g.txt", "--oversubscription", "30"])[1]
-    '--oversubscription is for simulate and sweep; for 30 % pass --device-budget 70%'
-    """
+    """Return arguments with the command's names of options, and an error or nothing."""
     result: list[str] = []
     for number, argument in enumerate(arguments):
         if argument == "--":

@@ -289,14 +289,7 @@ def print_notes(loaded: Mapping[str, Graph], *, quiet: bool) -> None:
 
 
 def name_of(source: str) -> str:
-    """Return a graph's name for tables: its file's name without suffixes.
-
-    Examples
-    --------
-    >>> from louvain_um.cli.reading import name_of
-    >>> name_of("data/web-NotreDame.txt.gz"), name_of("a.b.mtx"), name_of("example:karate")
-    ('web-NotreDame', 'a.b', 'karate')
-    """
+    """Return a graph's name for tables: its file's name without suffixes."""
     from louvain_um.formats.objects import PREFIX, is_example
 
     if source == "-":
@@ -311,13 +304,7 @@ def name_of(source: str) -> str:
 
 
 def named(graph: Graph, text: str) -> Any:
-    """Return the vertex that a text on the command line names.
-
-    Raises
-    ------
-    GraphError
-        There is none.
-    """
+    """Return the vertex that a text on the command line names."""
     from louvain_um.algorithms.graphs import vertex_of
 
     names = graph.names

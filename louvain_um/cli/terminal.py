@@ -27,14 +27,7 @@ NARROWEST = 20
 
 
 def safe(text: str) -> str:
-    r"""Return text with characters that control a terminal written as escapes.
-
-    Examples
-    --------
-    >>> from louvain_um.cli.terminal import safe
-    >>> print(safe("\x1b[31mred.csv"))
-    \x1b[31mred.csv
-    """
+    """Return text with characters that control a terminal written as escapes."""
     return UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
@@ -99,18 +92,7 @@ TWICE = re.compile(rf"(--[\w-]+) \(({NAME})=True\)")
 
 
 def with_flags(text: str) -> str:
-    """Return a message with Python arguments replaced by options.
-
-    Examples
-    --------
-    >>> from louvain_um.cli.terminal import with_flags
-    >>> with_flags("no GPU; use device='cpu'")
-    'no GPU; use --device cpu'
-    >>> with_flags("a.txt: exists already; pass --force (force=True) to replace it")
-    'a.txt: exists already; pass --force to replace it'
-    >>> with_flags("weight x is no number; pass weighted=False (--unweighted)")
-    'weight x is no number; pass --unweighted'
-    """
+    """Return a message with Python arguments replaced by options."""
     text = TWICE.sub(r"\1", text)
     return ARGUMENT.sub(lambda match: option(match[1], match[2]), text)
 

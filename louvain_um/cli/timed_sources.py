@@ -174,13 +174,7 @@ def source_of(
     file: str, columns: dict[str, Any], every: str, window: str | None, *, sort: bool,
     reporter: Reporter,
 ) -> Source:  # fmt: skip
-    """Return the edges of a file, or of standard input as they arrive.
-
-    Raises
-    ------
-    LouvainUmError
-        There are none, or the first of them are no edges.
-    """
+    """Return the edges of a file, or of standard input as they arrive."""
     if file != "-" or sort:
         reporter.step(f"reading {file}")
         edges = read_stream(file, **columns, sort=sort)

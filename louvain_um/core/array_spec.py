@@ -95,14 +95,7 @@ class Identity(TypedDict):
 
 
 def identity(name: str) -> Identity:
-    """Return the name, role and level of an engine's array.
-
-    Examples
-    --------
-    >>> from louvain_um.core.array_spec import identity
-    >>> identity("targets.0")
-    {'name': 'targets.0', 'role': 'targets', 'level': 0}
-    """
+    """Return the name, role and level of an engine's array."""
     return {"name": name, "role": role_of(name), "level": level_of(name)}
 
 

@@ -163,15 +163,7 @@ def plan_ranks(
 def least_ranks(
     vertices: int, arcs: int, memory: int, most: int = MOST_PLANNED, **values: Any
 ) -> int | None:
-    """Return the fewest ranks of which each needs no more than `memory` bytes; None if none do.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.plan import least_ranks, plan_ranks
-    >>> few = least_ranks(10**9, 4 * 10**10, 100 << 30)
-    >>> few, plan_ranks(10**9, 4 * 10**10, ranks=few - 1).nbytes > 100 << 30
-    (4, True)
-    """
+    """Return the fewest ranks of which each needs no more than `memory` bytes; None if none do."""
 
     def fits(ranks: int) -> bool:
         return plan_ranks(vertices, arcs, ranks=ranks, **values).nbytes <= memory
@@ -290,13 +282,6 @@ def device_choices(vertices: int, arcs: int, most: int, **values: Any) -> list[D
 
 
 def most_device_speedup(kind: str | None = None) -> float:
-    """Return how many times as fast as one any number of devices is at most.
-
-    Examples
-    --------
-    >>> from louvain_um.distributed.plan import most_device_speedup
-    >>> 4 < most_device_speedup("mesh") < 5
-    True
-    """
+    """Return how many times as fast as one any number of devices is at most."""
     alone = ALONE[kind or DEFAULT_KIND]
     return 1 / (alone + (1 - alone) * REPEATED)

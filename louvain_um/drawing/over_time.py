@@ -46,15 +46,7 @@ class Stays:
 
     @classmethod
     def of(cls, changes: pd.DataFrame, times: NDArray[Any]) -> Self:
-        """Return the stays that rows of `time, vertex, community` tell of.
-
-        Parameters
-        ----------
-        changes : DataFrame
-            In the order of time.
-        times : array
-            Times of the batches, ascending.
-        """
+        """Return the stays that rows of `time, vertex, community` tell of."""
         import pandas as pd
 
         vertices = pd.factorize(changes["vertex"])[0].astype(np.int64)

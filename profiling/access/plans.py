@@ -23,7 +23,7 @@ from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import solve
 from louvain_um.placement.units import size
 from louvain_um.profiling.simulator.touches import Access
-from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
+from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace, begun_later
 
 if TYPE_CHECKING:
     from louvain_um.gpu.memory.shape import Shape
@@ -138,8 +138,7 @@ Counted = tuple[Access, float]
 
 def declared(trace: Trace) -> tuple[ArraySpec, ...]:
     """Return a trace's arrays as an engine declares its own: when alive, how often touched."""
-    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
-    alive = set(range(len(trace.arrays))) - later
+    alive = set(range(len(trace.arrays))) - begun_later(trace.steps)
     stages: list[set[Stage]] = [set() for _ in trace.arrays]
     accesses: list[dict[tuple[Stage, Use], float]] = [{} for _ in trace.arrays]
     for number in alive:
@@ -197,8 +196,7 @@ def program_of(trace: Trace) -> Program:
     >>> program.accesses(program.arrays[0], "iterate")
     [(Stream(passes=2.0, share=1.0), False)]
     """
-    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
-    alive = set(range(len(trace.arrays))) - later
+    alive = set(range(len(trace.arrays))) - begun_later(trace.steps)
     launches = dict[str, float]()
     lives: list[set[str]] = [set() for _ in trace.arrays]
     uses: list[dict[str, list[Counted]]] = [{} for _ in trace.arrays]

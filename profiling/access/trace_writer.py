@@ -29,19 +29,7 @@ I64 = NDArray[np.int64]
 
 
 class TraceWriter:
-    """A program's arrays and steps in order of time; `trace` is what the simulator takes.
-
-    Examples
-    --------
-    >>> from louvain_um.profiling.access.trace_writer import TraceWriter
-    >>> from louvain_um.profiling.simulator import Access
-    >>> program = TraceWriter()
-    >>> program.begin("queue", "scratch", 4, 1 << 20)
-    >>> program.launch("fill", [program.whole("queue", Access.WRITE)], "move", 0)
-    >>> program.end("queue")
-    >>> [type(step).__name__ for step in program.trace().steps]
-    ['Allocate', 'Launch', 'Free']
-    """
+    """A program's arrays and steps in order of time; `trace` is what the simulator takes."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}

@@ -20,7 +20,7 @@ from louvain_um.profiling.simulator.driver.user_functions import (
 )
 from louvain_um.profiling.simulator.layout import Layout
 from louvain_um.profiling.simulator.touches import Access, Touches
-from louvain_um.profiling.simulator.trace import Allocate, Array, Trace, live_peak
+from louvain_um.profiling.simulator.trace import Array, Trace, begun_later, live_peak
 
 CONTENDED_NS = 140.0
 """Time of an atomic over the bus to a contended address. Fitted to R-MAT 20 with
@@ -99,7 +99,7 @@ def build_state(
         events=_EVENT_ROWS if record else 1,
         thrash=detect,
     )
-    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    later = begun_later(trace.steps)
     _fill(state, arrays, layout, later, driver)
     _check_room(state, trace, layout, capacity, brought)
     _check_peer(trace, layout, machine.memory_bytes)
@@ -231,7 +231,7 @@ def _check_room(
                 taken[number] += part.end - part.first
             elif number in brought or not part.advice & (c.PINNED | c.PREFERS_HOST):
                 migrates = True
-    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    later = begun_later(trace.steps)
     pages = sum(size for number, size in enumerate(taken) if number not in later)
     needed = live_peak(trace, taken)
     if layout.pooled:  # arenas are allocated whole at the start

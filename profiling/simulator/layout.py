@@ -16,7 +16,7 @@ from louvain_um.errors import OptionError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
 from louvain_um.profiling.simulator.driver import constants as c
-from louvain_um.profiling.simulator.trace import Allocate, Array, Free, Step
+from louvain_um.profiling.simulator.trace import Array, Step, lives_of
 
 #: Advice by name: the driver's own kinds, and the names that placements give them.
 ADVICE: dict[str, int] = {
@@ -104,10 +104,12 @@ def lay_out(
     starts = np.zeros(len(arrays), np.int64)
     ranges: list[AdvisedRange] = []
     page = 0
-    lives = lives_of(steps, len(arrays)) if steps is not None else None
+    lives: list[Lives] = [[] for _ in arrays]
+    for life in lives_of(steps or (), len(arrays)):
+        lives[life.array].append((life.begin, life.end))
     for members, placement, held in _arenas(arrays, placements, hold, shared=steps is not None):
         size, whole = arrays[members[0]].pages, arrays[members[0]]
-        if lives and len(members) > 1:
+        if steps is not None and len(members) > 1:
             pages = [arrays[number].pages for number in members]
             at = pack(pages, [lives[number] for number in members])
             starts[members] = at
@@ -173,21 +175,7 @@ def _spell_out(array: Array, placement: Placement, far: str) -> list[tuple[int, 
 
 
 Lives = list[tuple[int, int]]
-
-
-def lives_of(steps: Sequence[Step], count: int) -> list[Lives]:
-    """Return for each array the ranges of steps in which it is alive."""
-    later = {step.array for step in steps if isinstance(step, Allocate)}
-    begun = {number: -1 for number in range(count) if number not in later}
-    found: list[Lives] = [[] for _ in range(count)]
-    for at, step in enumerate(steps):
-        if isinstance(step, Allocate):
-            begun.setdefault(step.array, at)
-        elif isinstance(step, Free) and step.array in begun:
-            found[step.array].append((begun.pop(step.array), at))
-    for number, since in begun.items():
-        found[number].append((since, len(steps)))
-    return found
+"""Ranges of steps in which an array is alive."""
 
 
 def pack(pages: Sequence[int], lives: Sequence[Lives]) -> list[int]:

@@ -38,6 +38,7 @@ from louvain_um.profiling.simulator.trace import (
     Prefetch,
     Step,
     Trace,
+    begun_later,
 )
 
 MOST_NS = 2.0**62
@@ -190,7 +191,7 @@ class Replay:
         record: bool,
     ) -> None:
         self.trace = trace
-        self.later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+        self.later = begun_later(trace.steps)
         self.layout = layout
         self.machine = machine
         self.passes = driver.prefetch_passes
@@ -325,7 +326,6 @@ class Replay:
             values += np.rint((times - 1) * grown).astype(values.dtype)
 
     def _host(self, step: HostTouches) -> None:
-
         t = step.touches
         cursor = np.zeros(2, np.int64)
         first = t.first + self.layout.starts[t.array]
@@ -333,7 +333,6 @@ class Replay:
             self._drain()
 
     def _lifetime(self, step: Allocate | Free) -> None:
-
         first = int(self.layout.starts[step.array])
         end = first + self.trace.arrays[step.array].pages
         begins = isinstance(step, Allocate)
@@ -359,7 +358,6 @@ class Replay:
         return first, first + (pages if step.pages is None else step.pages)
 
     def _to_gpu(self, first: int, end: int) -> None:
-
         for _ in range(self.passes):
             for start in range(first, end, _PREFETCH_STRETCH):
                 to_gpu(self.state, start, min(end, start + _PREFETCH_STRETCH))

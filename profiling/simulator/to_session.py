@@ -16,7 +16,8 @@ from louvain_um.profiling.session import Lifetime, PhaseSpan
 from louvain_um.profiling.session.events import EventTable, Kind
 from louvain_um.profiling.simulator import Simulation
 from louvain_um.profiling.simulator.result import CONFORMANCE
-from louvain_um.profiling.simulator.trace import Allocate, Free, Launch, Trace
+from louvain_um.profiling.simulator.trace import Launch, Trace, lives_of
+from louvain_um.version import __version__
 
 NOTE = (
     "nothing was measured: the page touches of a recording were replayed by a model of NVIDIA's "
@@ -67,7 +68,7 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
         notes.append(f"{run.dropped_events:,} events were dropped: the buffer was full")
     return Session(
         metadata={
-            "version": _version(),
+            "version": __version__,
             "device": f"{machine}, simulated",
             "machine": machine,
             "seconds": run.seconds,
@@ -87,31 +88,10 @@ def session_of(trace: Trace, run: Simulation, **metadata: Any) -> Session:
     )
 
 
-def _version() -> str:
-    from louvain_um.version import __version__
-
-    return __version__
-
-
-def _lives(trace: Trace) -> list[tuple[int, int, int]]:
-    """Return arrays' lives: the array, the step that begins it, and the one after it."""
-    begun = dict.fromkeys(range(len(trace.arrays)), 0)
-    for step in trace.steps:
-        if isinstance(step, Allocate):
-            begun.pop(step.array, None)
-    found = list[tuple[int, int, int]]()
-    for at, step in enumerate(trace.steps):
-        if isinstance(step, Allocate):
-            begun[step.array] = at
-        elif isinstance(step, Free) and step.array in begun:
-            found.append((step.array, begun.pop(step.array), at))
-    return [*found, *((number, at, len(trace.steps)) for number, at in begun.items())]
-
-
 def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple[Lifetime, ...]:
     """Return arrays' lifetimes, one for each time that one was allocated."""
     found = []
-    for number, begin, end in _lives(trace):
+    for number, begin, end in lives_of(trace.steps, len(trace.arrays)):
         array = trace.arrays[number]
         stem, _, level = array.name.rpartition(".")
         found.append(
@@ -120,7 +100,7 @@ def _lifetimes(trace: Trace, run: Simulation, times: NDArray[np.int64]) -> tuple
                 group=array.group,
                 address=int(run.addresses[number]),
                 nbytes=array.nbytes,
-                start_ns=int(times[begin]) if begin else 0,
+                start_ns=int(times[begin]) if begin > 0 else 0,
                 end_ns=int(times[end]),
                 level=int(level) if stem and level.isdecimal() else -1,
             )
@@ -132,9 +112,9 @@ def _peaks(trace: Trace) -> dict[str, int]:
     """Return the most bytes of each group's arrays at once."""
     changes = sorted(
         change
-        for number, begin, end in _lives(trace)
+        for number, begin, end in lives_of(trace.steps, len(trace.arrays))
         for change in ((end, -trace.arrays[number].nbytes, number),
-                       (begin, trace.arrays[number].nbytes, number))
+                       (max(begin, 0), trace.arrays[number].nbytes, number))
     )  # fmt: skip
     now, most = dict[str, int](), dict[str, int]()
     for _, nbytes, number in changes:  # of changes at one step, frees come first
@@ -159,20 +139,14 @@ def _phases(trace: Trace, times: NDArray[np.int64]) -> tuple[PhaseSpan, ...]:
                 start_ns=int(times[at]),
                 end_ns=int(times[at + 1]),
             )
-            if last is not None and _alike(last, span):
+            again = last and replace(last, start_ns=span.start_ns, end_ns=span.end_ns) == span
+            if last is not None and again:
                 span = replace(last, end_ns=span.end_ns)
                 found.pop()
             if whole or span.iteration >= 0:
                 found.append(span)
             last = span if whole or span.iteration >= 0 else None
     return tuple(sorted(found, key=lambda span: (span.start_ns, -span.end_ns)))
-
-
-def _alike(first: PhaseSpan, second: PhaseSpan) -> bool:
-    """Return whether two spans have the same phase, level and iteration."""
-    return (first.phase, first.level, first.iteration) == (
-        second.phase, second.level, second.iteration,
-    )  # fmt: skip
 
 
 def _timed(run: Simulation, launches: list[int]) -> EventTable:

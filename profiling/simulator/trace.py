@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,9 +278,35 @@ class Trace:
             np.savez_compressed(file, header=text, **columns)
 
 
+class Life(NamedTuple):
+    """An array from the step that begins it, −1 for one that is there before, to the one after."""
+
+    array: int
+    begin: int
+    end: int
+
+
+def lives_of(steps: Sequence[Step], count: int) -> list[Life]:
+    """Return the lives of so many arrays, those that a step ends first."""
+    later = begun_later(steps)
+    begun = {number: -1 for number in range(count) if number not in later}
+    found: list[Life] = []
+    for at, step in enumerate(steps):
+        if isinstance(step, Allocate):
+            begun.setdefault(step.array, at)
+        elif isinstance(step, Free) and step.array in begun:
+            found.append(Life(step.array, begun.pop(step.array), at))
+    return [*found, *(Life(number, at, len(steps)) for number, at in begun.items())]
+
+
+def begun_later(steps: Sequence[Step]) -> set[int]:
+    """Return the arrays that a step begins; the others are there from the beginning."""
+    return {step.array for step in steps if isinstance(step, Allocate)}
+
+
 def live_peak(trace: Trace, sizes: Sequence[int]) -> int:
     """Return the largest sum, at one time, of the sizes of the arrays that are there."""
-    later = {step.array for step in trace.steps if isinstance(step, Allocate)}
+    later = begun_later(trace.steps)
     live = peak = sum(size for number, size in enumerate(sizes) if number not in later)
     for step in trace.steps:
         if isinstance(step, Allocate):

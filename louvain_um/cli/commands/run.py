@@ -118,13 +118,7 @@ class Running:
 
 
 def refuse_vanished(name: str, source: str, graph: Graph) -> None:
-    """Raise if edges are missing because their weights round to 0, and the answer needs them.
-
-    Raises
-    ------
-    LouvainUmError
-        Tells how many, and how to keep them.
-    """
+    """Raise if edges are missing because their weights round to 0, and the answer needs them."""
     for note in graph.notes if name in FOLLOWING else ():
         if isinstance(note, Vanished):
             unweighted = WEIGHING.get(name, "weights do not matter here")
@@ -380,13 +374,7 @@ def spmv(
 
 
 def read_vector(path: Path) -> Any:
-    """Return the numbers of a file.
-
-    Raises
-    ------
-    LouvainUmError
-        There is no such file, or it holds something else.
-    """
+    """Return the numbers of a file."""
     import warnings
 
     import numpy as np

@@ -17,14 +17,7 @@ def is_there(obj: Any) -> bool:
 
 
 def built_there(obj: Any) -> DeviceGraph | None:
-    """Return the graph of an object where its data lie; None if the host must look at it.
-
-    Parameters
-    ----------
-    obj : sparse matrix of CuPy, or tuple or list of arrays
-        Arrays ``(source, target[, weights])`` have ``__cuda_array_interface__``, or are on a CUDA
-        device by DLPack.
-    """
+    """Return the graph of an object where its data lie; None if the host must look at it."""
     import cupy
 
     from louvain_um.gpu.building.build import Builder
