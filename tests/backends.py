@@ -12,10 +12,9 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu import move
 from louvain_um.distributed import devices
 from louvain_um.distributed import run as ranks_run
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.devices import DevicesEngine
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.run import Visible, detect_in_threads, detect_on_rank
+from louvain_um.distributed.run import Visible, detect_on_rank
 from louvain_um.errors import DeviceUnavailableError
 from louvain_um.events import ignore
 from louvain_um.gpu.engine import GpuEngine
@@ -23,6 +22,7 @@ from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.device import pick
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
+from tests.distributed.threads import detect_in_threads, run_threads
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.libraries import libraries
 from tests.gpu_emulated.memory.less_memory import as_if_larger

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 Group = Literal["graph", "hash", "community", "scratch"]
 GROUPS: tuple[Group, ...] = get_args(Group)
-
-
-class Allocator(Protocol):
-    """The seam through which engines obtain every array; placements hide behind it."""
-
-    def empty(self, name: str, group: Group, shape: int, dtype: DTypeLike) -> Any:
-        """Return an uninitialised one-dimensional array."""
-
-    def free(self, *names: str) -> None:
-        """Free arrays; the caller drops its own references."""
-
-    @property
-    def peak_bytes(self) -> Mapping[Group, int]:
-        """Largest number of bytes each group held at any one time."""
 
 
 Listener = Callable[[str, str, str, int, int], None]

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,35 +39,8 @@ class Traffic:
     seconds: float = 0.0
 
 
-class Communicator(Protocol):
-    """One rank's end of the connections between all ranks."""
-
-    rank: int
-    size: int
-    traffic: Traffic
-    patience: float
-
-    def allgatherv(self, array: Array) -> list[Array]:
-        """Return every rank's one-dimensional array, by rank; lengths may differ."""
-
-    def alltoallv(self, arrays: list[Array]) -> list[Array]:
-        """Send array r to rank r; return what each rank sent here, by rank."""
-
-    def or_bits(self, bits: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return the bitwise or of all ranks' arrays of equal length."""
-
-    def sum_exact(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Return the sums of all ranks' int64 arrays of equal length."""
-
-    def check(self) -> None:
-        """Raise if the run was aborted, as far as this rank knows."""
-
-    def abort(self, reason: str) -> None:
-        """Make every rank's collectives raise, now and later."""
-
-
-class Collectives(ABC):
-    """A communicator made of one exchange of arrays, which a carrier implements."""
+class Communicator(ABC):
+    """One rank's end of the connections between all, made of one exchange of a carrier."""
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -28,8 +28,11 @@ from louvain_um.distributed.coarse_rows import (
     merge_pieces,
 )
 from louvain_um.distributed.communicator import Communicator, gather_columns
-from louvain_um.distributed.host_steps import join_trees
+from louvain_um.distributed.host_steps import HostSteps, join_trees
 from louvain_um.distributed.partition import RankGraph
+
+if TYPE_CHECKING:
+    from louvain_um.distributed.device_steps import DeviceSteps
 
 COLLAPSE_ARCS = 1 << 20
 """Arcs up to which every rank computes a level alone: a core visits these in less time than the
@@ -51,40 +54,16 @@ class RankLevel(CpuLevel):
         return int(self.cuts[self.rank]), int(self.cuts[self.rank + 1])
 
 
-class Steps(Protocol):
-    """What reads the rows of a level that is dealt over ranks."""
-
-    @property
-    def device(self) -> str:
-        """Where the steps run."""
-
-    @property
-    def policy(self) -> str:
-        """Where arrays are placed."""
-
-    def move(self, level: RankLevel) -> MoveStats:
-        """Sweep until the gain of a sweep falls below the level's tolerance."""
-
-    def refine(self, level: RankLevel) -> None:
-        """Split communities into sub-communities that are connected."""
-
-    def sum_rows(
-        self, level: RankLevel, numbers: U32, offsets: I64, loops: I64
-    ) -> tuple[U32, U32 | I64]:
-        """Sum local rows by community; fill offsets and loops, and return the rows."""
-
-    @property
-    def peak_bytes(self) -> Mapping[Any, int]:
-        """Peak bytes by group."""
-
-
 class RankEngine:
-    """The engine of one rank: levels that every rank computes alone are its local engine's."""
+    """The engine of one rank: its steps read rows that are dealt over ranks.
+
+    Levels that every rank computes alone are its local engine's.
+    """
 
     def __init__(
         self,
         local: CpuEngine,
-        steps: Steps,
+        steps: HostSteps | DeviceSteps,
         ranks: Communicator,
         *,
         collapse_arcs: int = COLLAPSE_ARCS,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,21 +17,22 @@ from louvain_um.core.objective import takes_extended_rule
 from louvain_um.core.search import search
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.cpu.level import Host
-from louvain_um.distributed.carriers.threads import Meeting, ThreadCommunicator, run_threads
 from louvain_um.distributed.checkpoint import Checkpoint
 from louvain_um.distributed.communicator import Communicator, Exchange, RankTimes, version_digest
-from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine, Steps
+from louvain_um.distributed.engine import COLLAPSE_ARCS, RankEngine
 from louvain_um.distributed.files.writing import RankParts
 from louvain_um.distributed.host_steps import HostSteps
-from louvain_um.distributed.partition import RowBlock, blocks_of, join_blocks
+from louvain_um.distributed.partition import RowBlock, join_blocks
 from louvain_um.errors import DeviceUnavailableError, LouvainUmError, OptionError
 from louvain_um.events import Observer, ignore
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.gpu.runtime.device import capabilities, pick, refuse_high_degrees
-from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
 from louvain_um.placement.memory import cuda_calls
 from louvain_um.results.communities import Communities
+
+if TYPE_CHECKING:
+    from louvain_um.distributed.device_steps import DeviceSteps
 
 
 def detect_on_rank(
@@ -62,7 +63,7 @@ def detect_on_rank(
 
         def on_ranks(options: Options) -> Communities:
             local = CpuEngine(options, observer, shows=False)
-            steps: Steps = HostSteps(local.host, ranks)
+            steps: HostSteps | DeviceSteps = HostSteps(local.host, ranks)
             others = ranks
             with ExitStack() as stack:
                 if options.device == "cuda":
@@ -87,7 +88,7 @@ def detect_on_rank(
 
 def device_steps(
     stack: ExitStack, ranks: Communicator, host: Host, exchange: Exchange
-) -> tuple[Communicator, Steps]:
+) -> tuple[Communicator, DeviceSteps]:
     """Take this rank's GPU until a stack ends; return how ranks exchange, and the steps there."""
     from louvain_um.distributed.carriers.nccl import NcclCommunicator, NcclLink
     from louvain_um.distributed.device_steps import DeviceSteps, StagedLink
@@ -137,29 +138,6 @@ def refuse_policies(options: Options) -> None:
         if value is not None:
             problem = "several devices hold everything in their own memory"
             raise OptionError(option, value, "drop {option}, or use one device", problem=problem)
-
-
-def detect_in_threads(
-    graph: Graph,
-    options: Options,
-    observer: Observer = ignore,
-    *,
-    ranks: int,
-    patience: float = 600.0,
-    communicator: Callable[[Meeting, int], ThreadCommunicator] = ThreadCommunicator,
-    **values: Any,
-) -> Communities:
-    """Detect communities with ranks that are threads of this process."""
-    blocks = blocks_of(graph, ranks)
-    options = replace(options, threads=options.threads or 1)
-
-    def task(own: ThreadCommunicator) -> Communities:
-        rank = own.rank
-        watcher = ignore if rank else observer
-        return detect_on_rank(own, blocks[rank], options, watcher, **values)
-
-    results = run_threads(task, ranks, patience=patience, communicator=communicator)
-    return replace(results[0], graph=graph)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import time
 import traceback
 from typing import Any
 
-from louvain_um.distributed.communicator import Array, Collectives
+from louvain_um.distributed.communicator import Array, Communicator
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
@@ -17,7 +17,7 @@ END_SECONDS = 10
 """In which a process that has answered may end by itself."""
 
 
-class QueueCommunicator(Collectives):
+class QueueCommunicator(Communicator):
     """A process' end of one queue for each sender and receiver."""
 
     def __init__(self, rank, queues, patience):

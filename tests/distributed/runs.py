@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from louvain_um import Graph, api
-from louvain_um.distributed.carriers.threads import ThreadCommunicator
 from louvain_um.generators import geometric, lfr, rmat, stencil
+from tests.distributed.threads import ThreadCommunicator
 
 METHODS = ("louvain", "leiden")
 GRAPHS: dict[str, Callable[[], Graph]] = {

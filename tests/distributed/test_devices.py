@@ -9,11 +9,9 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.distributed import run as ranks_run
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.devices import cut_evenly
 from louvain_um.distributed.run import (
     Visible,
-    detect_in_threads,
     device_of,
     gather_visible,
     nccl_problem,
@@ -27,6 +25,7 @@ from louvain_um.gpu.runtime.device import is_several, pick
 from louvain_um.options import Options
 from louvain_um.placement.hardware import BLOCK
 from tests.distributed.runs import graph_named
+from tests.distributed.threads import detect_in_threads, run_threads
 from tests.placement.fake_cuda import FakeCuda, install
 
 

@@ -12,12 +12,11 @@ import pytest
 
 from louvain_um import Graph
 from louvain_um.core import atomic_files
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.checkpoint import RUN, write_json
-from louvain_um.distributed.run import detect_in_threads
 from louvain_um.errors import LouvainUmError, WorkerLostError
 from louvain_um.options import Options
 from tests.distributed.runs import METHODS, Counting, assert_equal, graph_named, one_process
+from tests.distributed.threads import detect_in_threads, run_threads
 
 
 class BrokenRankError(Exception):

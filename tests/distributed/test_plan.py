@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from louvain_um.cli import app
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.partition import blocks_of
 from louvain_um.distributed.plan import (
     LARGE,
@@ -20,6 +19,7 @@ from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import OptionError
 from louvain_um.generators import lfr
 from louvain_um.options import Options
+from tests.distributed.threads import run_threads
 from tests.paths import MEASURED, RESULTS
 
 

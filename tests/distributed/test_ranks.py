@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from louvain_um import Graph, api
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.partition import blocks_of, join_blocks
-from louvain_um.distributed.run import detect_in_threads
 from louvain_um.errors import GraphError, WorkerLostError
 from louvain_um.options import Options
 from tests.distributed.conformance import conforms
 from tests.distributed.processes import found_on, run_processes
 from tests.distributed.runs import assert_equal, graph_named, one_process
+from tests.distributed.threads import detect_in_threads, run_threads
 from tests.paths import ROOT
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import louvain_um as lu
 from louvain_um import Graph
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.files.reading import rows_of_edges
 from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import GraphError, GraphFormatError, OptionError, Vanished
 from louvain_um.options import Options
 from tests.distributed.runs import assert_equal, graph_named
+from tests.distributed.threads import run_threads
 from tests.graphs import edge_lists
 
 

@@ -11,19 +11,19 @@ import pytest
 
 import louvain_um as lu
 from louvain_um.distributed import run
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.files import part_folder, writing
 from louvain_um.distributed.files.edge_pieces import files_of
 from louvain_um.distributed.files.part_folder import UNFINISHED, PartFolder
 from louvain_um.distributed.files.writing import PartitionedLabels, write_labels_partitioned
 from louvain_um.distributed.partition import deal
-from louvain_um.distributed.run import detect_in_threads, detect_on_rank
+from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.formats.labels import read_labels
 from louvain_um.options import Options
 from louvain_um.results.communities import Communities
 from louvain_um.results.comparison import compare
 from tests.distributed.runs import assert_equal, graph_named, one_process
+from tests.distributed.threads import detect_in_threads, run_threads
 
 
 def skip_without_fsspec(path):

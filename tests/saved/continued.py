@@ -9,8 +9,6 @@ import louvain_um as lu
 from louvain_um.analysis.profile_folder import ProfileStore
 from louvain_um.analysis.resolution import resolution_profile
 from louvain_um.analysis.store_comparison import Comparison, compare_stores
-from louvain_um.distributed.carriers.threads import run_threads
-from louvain_um.distributed.run import detect_in_threads
 from louvain_um.drawing.reports import write_report
 from louvain_um.dynamic.streams import EdgeStream
 from louvain_um.dynamic.timed_edges import TimedEdges
@@ -18,6 +16,7 @@ from louvain_um.dynamic.tracking.stream_folder import StreamFolder
 from louvain_um.generators import lfr
 from louvain_um.options import Options
 from louvain_um.profiling.simulator.addresses import read_addresses
+from tests.distributed.threads import detect_in_threads, run_threads
 from tests.profiling.sources.test_nsys import an_export
 from tests.saved.saved_files import Saved, read_recording, read_report
 

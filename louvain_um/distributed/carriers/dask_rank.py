@@ -16,7 +16,7 @@ from distributed import WorkerPlugin, get_worker
 from distributed.protocol import to_serialize
 
 from louvain_um import errors
-from louvain_um.distributed.communicator import Array, Collectives, version_digest
+from louvain_um.distributed.communicator import Array, Communicator, version_digest
 from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.distributed.files.writing import PartitionedLabels
 from louvain_um.distributed.partition import RowBlock
@@ -109,7 +109,7 @@ class Doors(WorkerPlugin):
             log.addFilter(Refusals())
 
 
-class DaskCommunicator(Collectives):
+class DaskCommunicator(Communicator):
     """One rank of a session, on the worker that calls this."""
 
     def __init__(self, session: Session, rank: int) -> None:

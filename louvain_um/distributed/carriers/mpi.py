@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from mpi4py import MPI
 
-from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE, Array, Collectives
+from louvain_um.distributed.communicator import NCCL_ON_ONE_MACHINE, Array, Communicator
 from louvain_um.distributed.files.reading import PartitionedGraph
 from louvain_um.distributed.partition import NoGraphError, RowBlock, deal
 from louvain_um.distributed.run import detect_on_rank
@@ -31,7 +31,7 @@ LAST_WORDS: Final = 0.5
 """Seconds for the launcher to pass on why a rank aborts: it drops what it has not yet read."""
 
 
-class MpiCommunicator(Collectives):
+class MpiCommunicator(Communicator):
     """One process's end of the connections between all processes of the job."""
 
     def __init__(self, patience: float = 600.0) -> None:

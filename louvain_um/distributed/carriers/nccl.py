@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.threads import start_thread
-from louvain_um.distributed.communicator import Array, Collectives, Communicator
+from louvain_um.distributed.communicator import Array, Communicator
 from louvain_um.errors import WorkerLostError
 from louvain_um.formats.file_types import first_line_of
 from louvain_um.gpu.aggregate.coarse_rows import copy
@@ -31,7 +31,7 @@ CONNECT_SECONDS: Final = 0.01
 """Between looks at the other ranks while NCCL connects with them."""
 
 
-class NcclCommunicator(Collectives):
+class NcclCommunicator(Communicator):
     """One rank's end of the connections between the GPUs of all ranks."""
 
     def __init__(self, ranks: Communicator) -> None:

@@ -11,7 +11,6 @@ from louvain_um.core.hierarchy import detect
 from louvain_um.cpu.engine import CpuEngine
 from louvain_um.distributed import run as ranks_run
 from louvain_um.distributed.carriers.nccl import NcclCommunicator
-from louvain_um.distributed.carriers.threads import run_threads
 from louvain_um.distributed.device_steps import DeviceSteps
 from louvain_um.distributed.engine import RankEngine
 from louvain_um.distributed.partition import blocks_of
@@ -25,6 +24,7 @@ from louvain_um.options import Options
 from louvain_um.placement.memory.cuda_calls import CudaError
 from tests.distributed.conformance import conforms
 from tests.distributed.runs import assert_equal
+from tests.distributed.threads import run_threads
 from tests.gpu_emulated.emulated_engine import emulated_devices
 from tests.gpu_emulated.ranks.emulated_nccl import EmulatedNccl, NcclError
 from tests.graphs import KINDS

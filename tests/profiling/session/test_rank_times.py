@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from louvain_um.distributed.run import detect_in_threads
 from louvain_um.generators import lfr
 from louvain_um.options import Options
 from louvain_um.profiling.session import SessionData
@@ -13,6 +12,7 @@ from louvain_um.profiling.views.session.analysis import SessionAnalysis
 from louvain_um.profiling.views.session.tables import tables
 from louvain_um.profiling.views.session.verdict import verdict
 from louvain_um.profiling.views.timeline import trace
+from tests.distributed.threads import detect_in_threads
 
 RANKS = 3
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from louvain_um.core.threads import start_thread
-from louvain_um.distributed.communicator import Array, Collectives
+from louvain_um.distributed.communicator import Array, Communicator
+from louvain_um.distributed.partition import blocks_of
+from louvain_um.distributed.run import detect_on_rank
 from louvain_um.errors import WorkerLostError
+from louvain_um.events import Observer, ignore
+from louvain_um.graph.graph import Graph
+from louvain_um.options import Options
+from louvain_um.results.communities import Communities
 
 Result = TypeVar("Result")
 
@@ -42,7 +49,7 @@ class Meeting:
         self._barrier.abort()
 
 
-class ThreadCommunicator(Collectives):
+class ThreadCommunicator(Communicator):
     """A rank's end of a `Meeting`."""
 
     def __init__(self, meeting: Meeting, rank: int) -> None:
@@ -103,3 +110,26 @@ def run_threads(
     if failures:
         raise next((f for f in failures if not isinstance(f, WorkerLostError)), failures[0])
     return [results[rank] for rank in range(size)]
+
+
+def detect_in_threads(
+    graph: Graph,
+    options: Options,
+    observer: Observer = ignore,
+    *,
+    ranks: int,
+    patience: float = 600.0,
+    communicator: Callable[[Meeting, int], ThreadCommunicator] = ThreadCommunicator,
+    **values: Any,
+) -> Communities:
+    """Detect communities with ranks that are threads of this process."""
+    blocks = blocks_of(graph, ranks)
+    options = replace(options, threads=options.threads or 1)
+
+    def task(own: ThreadCommunicator) -> Communities:
+        rank = own.rank
+        watcher = ignore if rank else observer
+        return detect_on_rank(own, blocks[rank], options, watcher, **values)
+
+    results = run_threads(task, ranks, patience=patience, communicator=communicator)
+    return replace(results[0], graph=graph)
