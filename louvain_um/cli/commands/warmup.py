@@ -47,12 +47,10 @@ Architecture = Annotated[
 
 Into = Annotated[
     Path | None,
-    typer.Option(
-        "--into",
-        metavar="FOLDER",
-        help="Only write the CUDA kernels of --architecture to a folder. A package that has them "
-        "as louvain_um/gpu/images compiles none.",
-        show_default=False,
+    option(
+        "--into FOLDER",
+        "Only write the CUDA kernels of --architecture to a folder. A package that has them as "
+        "louvain_um/gpu/images compiles none.",
     ),
 ]
 
