@@ -14,8 +14,7 @@ from louvain_um.distributed.carriers.nccl import NcclCommunicator
 from louvain_um.distributed.device_steps import DeviceSteps
 from louvain_um.distributed.engine import RankEngine
 from louvain_um.distributed.partition import blocks_of
-from louvain_um.distributed.run import detect_on_rank
-from louvain_um.distributed.run import Visible
+from louvain_um.distributed.run import Visible, detect_on_rank
 from louvain_um.errors import WorkerLostError
 from louvain_um.events import ignore
 from louvain_um.generators import rmat
