@@ -101,22 +101,20 @@ Budget = Annotated[
 ]
 Ballast = Annotated[
     str | None,
-    typer.Option(
-        "--ballast",
-        metavar="SIZE",
-        help="Device memory to occupy during the run, such as 100GiB, to emulate a GPU that is "
+    option(
+        "--ballast SIZE",
+        "Device memory to occupy during the run, such as 100GiB, to emulate a GPU that is "
         "smaller for all programs on it.  [default: none]",
-        show_default=False,
-        rich_help_panel=GPU,
+        GPU,
     ),
 ]
 AllowEviction = Annotated[
     bool,
-    typer.Option(
+    option(
         "--allow-driver-eviction",
-        help="Run even if --ballast makes the driver evict memory. "
+        "Run even if --ballast makes the driver evict memory. "
         "This can hang the GPU for all its users.",
-        rich_help_panel=GPU,
+        GPU,
     ),
 ]
 Peer = Annotated[
