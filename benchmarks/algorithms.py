@@ -2,6 +2,7 @@
 
     python benchmarks/algorithms.py rmat18 --runs 5 -o result.json
     python benchmarks/algorithms.py rmat22 --device cuda --runs 7
+    python benchmarks/algorithms.py rmat16 --operators
 
 Each algorithm runs `--runs` times after a warm-up, on a CPU alternating with SciPy, so that both
 see the same load of the machine. Weights are whole numbers, 1 … 16 by the seeded hash of the
@@ -9,7 +10,8 @@ generators; bfs, components, triangles and one row of pagerank and spmv leave th
 begin at the vertex of highest degree. SciPy has no PageRank and no triangles. On a GPU, graph and
 result are there, and times are by events of the device, launches included. Floors are the times
 that targets alone, and targets with eight bytes per arc, take at the bandwidth of a copy. `--check`
-compares with the CPU engine.
+compares with the CPU engine. `--operators` times the algorithms of `on_operators.py`, which call
+functors as users write them, and the tuned ones; lines are useful ones, theirs of Marrow-Graph.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import on_operators
 from common import GENERATED, bandwidth, machine, save, timed
 
 import louvain_um as lu
@@ -92,6 +95,20 @@ def on_cpu(plain: lu.Graph, weighted: lu.Graph, **how: Any) -> list[Case]:
         Case("pagerank weighted", lambda: lu.pagerank(weighted, **how), None, ranks(weighted)),
         Case("triangles", lambda: lu.triangles(plain, **how)),
     ]  # fmt: skip
+
+
+def by_functors(plain: Any, weighted: Any, source: int, xp: Any) -> list[Case]:
+    """Return the algorithms on operators; rounds of PageRank are its iterations."""
+    x = xp.asarray(np.random.default_rng(0).random(plain.n_vertices))
+    calls: dict[str, Call] = {
+        "bfs": lambda: on_operators.bfs(plain, source, xp),
+        "sssp": lambda: on_operators.sssp(weighted, source, xp),
+        "spmv weighted": lambda: on_operators.spmv(weighted, x, xp),
+        "pagerank weighted": lambda: on_operators.pagerank(weighted, xp)[0],
+        "triangles": lambda: on_operators.triangles(plain, xp),
+    }
+    rounds = {"pagerank weighted": on_operators.pagerank(weighted, xp)[1]}
+    return [Case(f"{k} on operators", call, None, rounds.get(k, 0)) for k, call in calls.items()]
 
 
 def on_gpu(graph: Any, heavy: Any, source: int, check: bool) -> list[Case]:
@@ -190,6 +207,10 @@ def measure(case: Case, runs: int, device: str) -> dict[str, Any]:
             peer_seconds += timed(case.peer, 1)[1]
     row: dict[str, Any] = {"algorithm": case.name, "seconds": seconds, "best": min(seconds)}
     row["median"] = statistics.median(seconds)
+    kind = case.name.split()[0]
+    if case.name.endswith("operators"):
+        row["lines"] = on_operators.useful_lines(kind)
+        row["published_lines"] = on_operators.PUBLISHED[kind]
     if case.iterations:
         row |= {"iterations": case.iterations, "best_per_iteration": row["best"] / case.iterations}
     if peer_seconds:
@@ -206,13 +227,17 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--operators", action="store_true", help="those on operators, and as tuned")
     parser.add_argument("--check", action="store_true", help="compare a GPU's answers with a CPU's")
     parser.add_argument("-o", "--output", type=Path)
     asked = parser.parse_args()
     kind, size = GENERATED[asked.graph]
     makers: Any = GENERATORS
     current: Any = nullcontext()
+    module: Any = np
     if asked.device == "cuda":
+        import cupy as module
+
         from louvain_um.gpu.generate import generate
         from louvain_um.gpu.runtime.compile import kernels
         from louvain_um.gpu.runtime.device import pick
@@ -233,12 +258,22 @@ def main() -> None:
             cases = on_gpu(plain, weighted, source, asked.check)
         else:
             cases = on_cpu(plain, weighted, device="cpu", threads=asked.threads)
-        rows = []
+            source = int(np.argmax(np.diff(plain.offsets)))
+        if asked.operators:
+            on_them = by_functors(plain, weighted, source, module)
+            names = {case.name.removesuffix(" on operators") for case in on_them}
+            cases = [case for case in cases if case.name in names] + on_them
+        rows, known = [], dict[str, float]()
         for case in cases:
             rows.append(measure(case, asked.runs, asked.device))
+            known[case.name] = rows[-1].get("best_per_iteration", rows[-1]["best"])
+            if "lines" in rows[-1]:
+                rows[-1]["tuned_best"] = known[case.name.removesuffix(" on operators")]
             print({k: v for k, v in rows[-1].items() if not isinstance(v, list)}, flush=True)
     record = {**about, "machine": machine(), "results": rows}
-    print(save("algorithms", record, asked.output, asked.device))
+    print(
+        save("operators" if asked.operators else "algorithms", record, asked.output, asked.device)
+    )
 
 
 if __name__ == "__main__":

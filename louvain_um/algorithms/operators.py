@@ -1,44 +1,137 @@
-"""Operators on graphs for algorithms of one's own: `filter`, `advance` and `intersect`.
+"""Operators for algorithms that users write: `advance`, `filter`, `segmented_intersection`.
 
-They follow Marrow-Graph (das Neves: GPU Accelerated Dynamic Graph Processing, 2024). What they
-combine is integer and commutes, so that results are unique. They run where their arrays are: by
-whole arrays of NumPy, or on the device that has arrays of CuPy, where expressions become kernels.
+They follow Marrow-Graph (das Neves: GPU Accelerated Dynamic Graph Processing, 2024). What is done
+with an arc, a vertex or a common neighbour is a *functor*: a Python function of scalars, to which
+arrays come as further arguments: bool, int32, int64, float32 or float64, of one dimension. Functors
+run side by side, in no order. They change arrays in place; what several may change at once is
+changed by `atomic_add`, `atomic_min` and `atomic_max`, which return the entry as it was. A functor
+returns whether a vertex is kept; one that returns nothing keeps all. Operators run where their
+arrays are: Numba compiles functors for arrays of NumPy; for those of CuPy they are translated to
+CUDA C++, or are CUDA C++ (`Cuda`).
+
+**On a device** functors consist of assignments to names and entries (also ``+=`` and the like),
+``if``, ``while``, ``for`` over ``range(end)`` or ``range(begin, end)``, ``break``, ``continue``,
+``return``; numbers, ``+ - * / // % & | ^``, comparisons, ``and``, ``or``, ``not``, conditional
+expressions; ``min``, ``max``, ``abs``, ``int``, ``float``, ``bool``, ``len``, ``math.sqrt``,
+``math.exp``, ``math.log``, the atomics, and numbers from around them. Their source is in a file.
+
+**Answers.** Integers wrap around at 64 bits. Sums of integers, minima and maxima are the same in
+any order, hence on CPU and device, bit for bit; sums of floats by `atomic_add` depend on the order
+in their last places. With ``balanced=False`` one thread follows a vertex's arcs, in order: what is
+added to entries of `u` needs no atomics, and is the same everywhere. ``math.exp`` and ``math.log``
+may differ in the last place.
+
+**Errors.** A divisor of 0, a place outside an array and, on the CPU, whatever a functor raises end
+in an error. Arrays may have been changed by then.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from louvain_um.algorithms.expressions import Expression
-from louvain_um.algorithms.graphs import device_rows_of, rows_of
-from louvain_um.errors import GraphError, OptionError
+from louvain_um.algorithms.functors import Cuda, Functor, taken
+from louvain_um.algorithms.graphs import converted, device_rows_of, rows_of
+from louvain_um.cpu.algorithms.functors import atomic_add, atomic_max, atomic_min
+from louvain_um.errors import GraphError, OptionError, check_switch
 
-CHUNK: Final = 1 << 20
-"""Arcs evaluated at a time: some tens of MiB of scratch."""
+__all__ = [
+    "Cuda", "advance", "atomic_add", "atomic_max", "atomic_min", "filter", "segmented_intersection",
+]  # fmt: skip
 
-COMBINED: Final = {
-    "min": np.minimum,
-    "max": np.maximum,
-    "or": np.bitwise_or,
-    "add": np.add,
-}
+EMPTY = 0xFFFFFFFF
 
 
-def filter(frontier: ArrayLike, condition: str, **arrays: ArrayLike) -> NDArray[np.uint32]:
-    """Return the vertices of a frontier that meet a condition, ascending.
+def advance(
+    graph: Any,
+    frontier: ArrayLike | None,
+    visit: Any,
+    *arguments: Any,
+    returns: Literal["unique", "all"] | None = "unique",
+    balanced: bool = True,
+) -> NDArray[np.uint32] | None:
+    """Follow every arc of a frontier.
 
     Parameters
     ----------
-    frontier : array of int
-        Vertices.
-    condition : str
-        An expression (`louvain_um.algorithms.expressions`) of ``v``, the vertex, and of the
-        names of `arrays`.
-    **arrays : array of int, one entry per vertex
-        Each name stands for the vertex's entry.
+    graph : Graph, or a store of rows
+        Loops are no arcs; they are in ``graph.loops``.
+    frontier : array of int, or None
+        Vertices whose arcs are followed, each as often as it is there; None: all.
+    visit : function, or Cuda
+        Called with ``u`` and ``v``, the ends of an arc, ``w``, its integer weight, ``arc``, its
+        place in ``graph.targets``, and the arguments.
+    *arguments : arrays and numbers
+    returns : {"unique", "all"} or None
+        What is returned: targets that the functor keeps, once each, or as often as they are kept;
+        or nothing, which takes least time.
+    balanced : bool
+        Whether threads share the arcs of a vertex. If not, one thread follows them, in order, which
+        takes less time where vertices have few arcs.
+
+    Returns
+    -------
+    uint32[k] or None
+        The next frontier, ascending if unique, else in the order of arcs; of CuPy if arrays are.
+
+    Raises
+    ------
+    OptionError
+        A functor that cannot be compiled, goes wrong or does not fit its arguments.
+    GraphError
+        A vertex that is none.
+
+    Examples
+    --------
+    >>> import numpy as np, louvain_um as lu
+    >>> from louvain_um.algorithms.operators import advance, atomic_min
+    >>> def relax(u, v, w, arc, d):
+    ...     return atomic_min(d, v, d[u] + w) > d[u] + w
+    >>> g = lu.Graph.from_edges([0, 1, 0], [1, 2, 2], [5, 1, 9])
+    >>> d, frontier = np.array([0, 100, 100]), [0]
+    >>> while len(frontier):
+    ...     frontier = advance(g, frontier, relax, d)
+    >>> d.tolist()
+    [0, 5, 6]
+    """
+    if returns not in ("unique", "all", None):
+        raise OptionError("returns", returns, "must be 'unique', 'all' or None")
+    check_switch("balanced", balanced)
+    xp, engine, rows = side_of(graph, frontier, arguments)
+    given = taken(arguments, xp)
+    functor = Functor.of("visit", ("u", "v", "w", "arc"), visit, given)
+    items = vertices_of(frontier, rows.n_vertices, xp)
+    before = xp.zeros(len(items) + 1, np.int64)
+    if balanced or returns:
+        before[1:] = xp.cumsum(rows.ends[items] - rows.begins[items])
+    arcs = int(before[-1])
+    out = xp.full(arcs, EMPTY, np.uint32) if returns else None
+    marks = xp.zeros(rows.n_vertices, np.uint32) if returns == "unique" else None
+    if len(items):
+        engine.visit_arcs(functor, given, rows, items, before, balanced, out, marks)
+    if out is None:
+        return None
+    found: NDArray[np.uint32] = out[out != EMPTY]
+    if returns == "unique":
+        found.sort()
+    return found
+
+
+def filter(
+    graph: Any, frontier: ArrayLike | None, keep: Any, *arguments: Any
+) -> NDArray[np.uint32]:
+    """Return the vertices of a frontier that a functor keeps, in their order.
+
+    Parameters
+    ----------
+    graph : Graph, or a store of rows
+    frontier : array of int, or None
+        Vertices; None: all.
+    keep : function, or Cuda
+        Called with ``v``, the vertex, and the arguments.
+    *arguments : arrays and numbers
 
     Returns
     -------
@@ -48,250 +141,119 @@ def filter(frontier: ArrayLike, condition: str, **arrays: ArrayLike) -> NDArray[
     Raises
     ------
     OptionError
-        No expression, or an unknown name.
+        A functor that cannot be compiled, goes wrong or does not fit its arguments.
     GraphError
-        A vertex that an array has no entry for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from louvain_um.algorithms.operators import filter
-    >>> filter([3, 0, 1], "x > 4 and v != 0", x=np.array([9, 5, 9, 4])).tolist()
-    [1]
-    """
-    if "v" in arrays:
-        raise OptionError(remedy="v is the vertex; give the array another name")
-    known = Expression(condition, ("v", *arrays), "condition")
-    xp = module_of(frontier, *arrays.values())
-    items = vertices_of(frontier, xp)
-    values = {name: array_of(array, xp) for name, array in arrays.items()}
-    for array in values.values():
-        check_values(array)
-        check_vertices(items, len(array))
-    if xp is not np:
-        there: NDArray[np.uint32] = _filter_there(items, known, values)
-        return there
-    kept = known.value(v=items, **{name: array[items] for name, array in values.items()})
-    chosen: NDArray[np.uint32] = items.astype(np.uint32)[
-        np.broadcast_to(np.not_equal(kept, 0), items.shape)
-    ]
-    return chosen
-
-
-def advance(
-    graph: Any,
-    frontier: ArrayLike,
-    *,
-    along: str,
-    combine: Literal["min", "max", "or", "add"],
-    into: NDArray[np.int64],
-    x: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-) -> NDArray[np.uint32]:
-    """Combine a value along every arc of a frontier into the arc's target.
-
-    All values are computed from the arrays as they were before the call.
-
-    Parameters
-    ----------
-    graph : Graph, or a store of rows
-    frontier : array of int
-        Vertices whose arcs are followed, each once.
-    along : str
-        The value of an arc, an expression of ``u`` and ``v``, its ends, ``w``, its integer weight,
-        ``x``, the source's entry, and ``y``, the target's.
-    combine : {"min", "max", "or", "add"}
-    into : int64[n]
-        Changed in place, or left as it was if the call raises. An array of CuPy is changed on its
-        device, to which the rows are copied if they are not there.
-    x, y : array of int, length n, optional
-        What the names stand for; by default `into`.
-
-    Returns
-    -------
-    uint32[k]
-        Vertices whose entry of `into` has changed, ascending; of CuPy if `into` is.
-
-    Raises
-    ------
-    OptionError
-        No expression, or no way to combine.
-    GraphError
-        Arrays that do not fit the graph, or a vertex that is none.
+        A vertex that is none.
 
     Examples
     --------
     >>> import numpy as np, louvain_um as lu
-    >>> from louvain_um.algorithms.operators import advance
-    >>> g = lu.Graph.from_edges([0, 1, 0], [1, 2, 2], [5, 1, 9])
-    >>> d = np.array([0, 100, 100])
-    >>> frontier = [0]
-    >>> while len(frontier):
-    ...     frontier = advance(g, frontier, along="x + w", combine="min", into=d)
-    >>> d.tolist()
-    [0, 5, 6]
+    >>> from louvain_um.algorithms.operators import filter
+    >>> g = lu.Graph.from_edges([0, 1, 2], [1, 2, 3])
+    >>> filter(g, [3, 0, 1], lambda v, x: x[v] > 0.5, np.array([0.9, 0.1, 0.7, 0.6])).tolist()
+    [3, 0]
     """
-    known = Expression(along, ("u", "v", "w", "x", "y"), "along")
-    if combine not in COMBINED:
-        raise OptionError("combine", combine, f"must be one of {', '.join(COMBINED)}")
-    xp = module_of(into)
-    check_changeable("into", into, xp)
-    rows = rows_of(graph) if xp is np else device_rows_of(graph)
-    n = rows.n_vertices
-    sources, targets = (into if given is None else array_of(given, xp) for given in (x, y))
-    for array in (into, sources, targets):
-        check_values(array)
-        if len(array) != n:
-            raise GraphError(f"arrays must have {n} entries, one per vertex, not {len(array)}")
-    if into.dtype != np.int64:
-        raise GraphError(f"into must be int64, not {into.dtype}; convert it with .astype(np.int64)")
-    items = vertices_of(frontier, xp)
-    check_vertices(items, n)
-    before = into.copy()
-    # `into` may stand for x and y, or they for parts of it: they keep the values from before.
-    sources, targets = (
-        before if each is into else each.copy() if xp.may_share_memory(each, into) else each
-        for each in (sources, targets)
-    )  # fmt: skip
-    if xp is not np:
-        ends = sources, targets
-        changed: NDArray[np.uint32] = _advance_there(
-            rows, items, known, combine, into, before, ends
-        )
-        return changed
-    lengths = rows.ends[items] - rows.begins[items]
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    try:
-        for low in range(0, int(starts[-1]), CHUNK):
-            place = np.arange(low, min(low + CHUNK, int(starts[-1])))
-            row = np.searchsorted(starts, place, side="right") - 1
-            u, arc = items[row], rows.begins[items[row]] + (place - starts[row])
-            v = rows.targets[arc].astype(np.int64)
-            w = np.ones(len(v), np.int64) if rows.weights is None else rows.weights[arc]
-            value = known.value(u=u, v=v, w=w.astype(np.int64), x=sources[u], y=targets[v])
-            COMBINED[combine].at(into, v, np.broadcast_to(value, v.shape).astype(np.int64))
-    except BaseException:
-        into[:] = before
-        raise
-    return np.flatnonzero(into != before).astype(np.uint32)
+    xp, engine, rows = side_of(graph, frontier, arguments)
+    given = taken(arguments, xp)
+    functor = Functor.of("keep", ("v",), keep, given)
+    items = vertices_of(frontier, rows.n_vertices, xp)
+    kept: NDArray[np.uint32] = (
+        items[engine.keep_items(functor, given, items)] if len(items) else items
+    )
+    return kept
 
 
-def intersect(
-    graph: Any, pairs: ArrayLike, *, each: NDArray[np.int64] | None = None
+def segmented_intersection(
+    graph: Any, pairs: ArrayLike | None, visit: Any = None, *arguments: Any
 ) -> NDArray[np.int64]:
-    """Count the common neighbours of pairs of vertices.
+    """Count the common neighbours of pairs of vertices, and call a functor for each.
 
     Parameters
     ----------
     graph : Graph, or a store of rows
-    pairs : array of int, shape (p, 2)
-    each : int64[n], optional
-        Gets 1 added for every pair that a vertex is a common neighbour of.
+    pairs : array of int, shape (p, 2), or None
+        None: the ends of every edge once, the smaller first, in the order of the arcs.
+    visit : function, or Cuda, optional
+        Called with ``a`` and ``b``, a pair, ``c``, a common neighbour, and the arguments.
+    *arguments : arrays and numbers
 
     Returns
     -------
     int64[p]
+        Of CuPy if pairs or an array are.
 
     Raises
     ------
+    OptionError
+        A functor that cannot be compiled, goes wrong or does not fit its arguments.
     GraphError
-        Not pairs of vertices, or an array that does not fit the graph.
+        Not pairs of vertices.
 
     Examples
     --------
     >>> import louvain_um as lu
-    >>> from louvain_um.algorithms.operators import intersect
+    >>> from louvain_um.algorithms.operators import segmented_intersection
     >>> g = lu.Graph.from_edges([0, 1, 2, 2, 3], [1, 2, 0, 3, 0])
-    >>> intersect(g, [(0, 2), (1, 3)]).tolist()
+    >>> segmented_intersection(g, [(0, 2), (1, 3)]).tolist()
     [2, 2]
     """
-    xp = module_of(pairs, each)
-    given = array_of(pairs, xp)
-    given = given.reshape(0, 2) if given.size == 0 else given
-    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
-        raise GraphError(f"pairs must be whole numbers of shape (p, 2), not {given.shape}")
-    rows: Any = rows_of(graph) if xp is np else device_rows_of(graph)
-    if each is not None:
-        check_changeable("each", each, xp)
-        if each.dtype != np.int64 or each.shape != (rows.n_vertices,):
-            raise GraphError(f"each must be int64 with {rows.n_vertices} entries, one per vertex")
-    ends = given.astype(np.int64)
-    check_vertices(ends.ravel(), rows.n_vertices)
-    if xp is not np:
-        from louvain_um.gpu.algorithms.written import operators
-
-        # Kernels take addresses: what lies otherwise is changed in a copy.
-        counted: Any = None if each is None else xp.ascontiguousarray(each)
-        found: NDArray[np.int64] = operators.count_common(
-            rows, xp.ascontiguousarray(ends.astype(np.uint32)), counted
-        )
-        if each is not None and counted is not each:
-            each[...] = counted
-        return found
-    from louvain_um.cpu.algorithms.operators import arrays, count_common
-
-    counts = np.zeros(len(ends), np.int64)
-    count_common(arrays(rows), ends, counts, np.empty(0, np.int64) if each is None else each)
+    xp, engine, rows = side_of(graph, pairs, arguments, linked=False)
+    given = taken(arguments, xp)
+    functor = Functor.of("visit", ("a", "b", "c"), count if visit is None else visit, given)
+    if pairs is None:
+        after = xp.cumsum(rows.ends - rows.begins)
+        place = xp.arange(rows.n_arcs)
+        u = xp.searchsorted(after, place, side="right")
+        v = rows.targets[place + (rows.ends - after)[u]]
+        once = u < v
+        ends = xp.stack([u[once].astype(np.uint32), v[once]], axis=1)
+    else:
+        ends = array_of(pairs, xp)
+        ends = ends.reshape(0, 2) if ends.size == 0 else ends
+        if ends.ndim != 2 or ends.shape[1] != 2:
+            raise GraphError(f"pairs must be whole numbers of shape (p, 2), not {ends.shape}")
+        ends = vertices_of(ends, rows.n_vertices, xp)
+    counts: NDArray[np.int64] = engine.visit_common(functor, given, rows, ends)
     return counts
 
 
-def module_of(*arrays: Any) -> Any:
-    """Return CuPy if one of the arrays is its, else NumPy."""
-    if any(hasattr(array, "__cuda_array_interface__") for array in arrays):
+def count(a: int, b: int, c: int) -> None:
+    """Do nothing with a common neighbour but count it."""
+
+
+def side_of(
+    graph: Any, given: Any, arguments: tuple[Any, ...], *, linked: bool = True
+) -> tuple[Any, Any, Any]:
+    """Return the module of the arrays, what runs functors on them, and the graph's rows there.
+
+    With `linked`, rows in linked blocks are walked on the CPU; else they are a compressed copy.
+    """
+    graph = converted(graph)
+    if any(hasattr(array, "__cuda_array_interface__") for array in (given, *arguments)):
         import cupy
 
-        return cupy
-    return np
+        from louvain_um.gpu.algorithms import functors as device
+
+        return cupy, device, device_rows_of(graph)
+    from louvain_um.cpu.algorithms import functors as host
+
+    return np, host, rows_of(graph, linked=linked)
 
 
-def _filter_there(items: Any, known: Expression, values: dict[str, Any]) -> Any:
-    """Return the items that meet a condition, on the device."""
-    import cupy
-
-    from louvain_um.gpu.algorithms.written import operators
-
-    text = known.cuda(**{name: f"arrays[{k}][v]" for k, name in enumerate(values)})
-    arrays = [cupy.ascontiguousarray(array, np.int64) for array in values.values()]
-    frontier = items.astype(np.uint32)
-    kept, fault = operators.keep(frontier, arrays, text)
-    if fault:
-        raise known.divided_by_zero()
-    return frontier[kept]
-
-
-def _advance_there(
-    rows: Any,
-    items: Any,
-    known: Expression,
-    combine: str,
-    into: Any,
-    before: Any,
-    ends: tuple[Any, Any],
-) -> Any:
-    """Combine along arcs on the device; return what has changed."""
-    import cupy
-
-    from louvain_um.gpu.algorithms.written import operators
-
-    xs, ys = (cupy.ascontiguousarray(array, np.int64) for array in ends)
-    # Kernels take addresses: what lies otherwise is changed in a copy.
-    target = cupy.ascontiguousarray(into)
-    fault = operators.follow(rows, items.astype(np.uint32), combine, known.cuda(), xs, ys, target)
-    if fault:
-        into[...] = before
-        raise known.divided_by_zero()
-    if target is not into:
-        into[...] = target
-    return cupy.flatnonzero(into != before).astype(np.uint32)
-
-
-def vertices_of(frontier: Any, xp: Any) -> Any:
-    """Return the vertices of a frontier as int64, each once, ascending."""
-    given = array_of(frontier, xp)
-    if given.size and given.dtype.kind not in "iu":
-        raise GraphError(f"vertices must be whole numbers, not {given.dtype}")
-    check_vertices(given, 1 << 32)  # before the type changes: others would wrap around
-    return xp.unique(given.astype(np.int64))
+def vertices_of(given: Any, n: int, xp: Any) -> Any:
+    """Return vertices as uint32, all if None; refuse what is outside 0 … n − 1."""
+    if given is None:
+        return xp.arange(n, dtype=np.uint32)
+    items = array_of(given, xp)
+    if items.size == 0:
+        return items.astype(np.uint32)
+    if items.dtype.kind not in "iu":
+        raise GraphError(f"vertices must be whole numbers, not {items.dtype}")
+    low, high = int(items.min()), int(items.max())
+    if low < 0 or high >= n:
+        wrong = low if low < 0 else high
+        raise GraphError(f"{wrong} is no vertex; vertices are 0 … {n - 1}")
+    return xp.ascontiguousarray(items.astype(np.uint32))
 
 
 def array_of(given: Any, xp: Any) -> Any:
@@ -302,24 +264,3 @@ def array_of(given: Any, xp: Any) -> Any:
         return xp.asarray(given)
     except ValueError as error:
         raise GraphError(f"no array of integers ({error}); give entries of one length") from None
-
-
-def check_changeable(name: str, array: Any, xp: Any) -> None:
-    """Refuse what a call cannot change in place."""
-    masked = isinstance(array, np.ma.MaskedArray)
-    if not isinstance(array, xp.ndarray) or masked or (xp is np and not array.flags.writeable):
-        raise GraphError(f"{name} must be an array that can be changed; pass a copy")
-
-
-def check_values(array: NDArray[Any]) -> None:
-    """Refuse an array that is not one of integers per vertex."""
-    if array.ndim != 1 or array.dtype.kind not in "biu":
-        raise GraphError(f"arrays must hold one integer per vertex, not {array.dtype} "
-                         f"of shape {array.shape}")  # fmt: skip
-
-
-def check_vertices(items: NDArray[np.int64], n: int) -> None:
-    """Refuse vertices outside 0 … n − 1."""
-    if items.size and not 0 <= int(items.min()) <= int(items.max()) < n:
-        wrong = int(items.min()) if items.min() < 0 else int(items.max())
-        raise GraphError(f"{wrong} is no vertex; vertices are 0 … {n - 1}")

@@ -8,6 +8,7 @@ from typing import Any
 from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 YIELD = "SwitchToThread" if os.name == "nt" else "sched_yield"
@@ -20,27 +21,41 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> A
     )
 
 
-@intrinsic
-def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add `value` to ``array[index]`` atomically; return the old value."""
+def _changed(array: Any, value: Any, whole: str, unsigned: str, real: str) -> Any:
+    """Return signature and code of an operation on ``array[index]``, by the array's type."""
+    item: Any = array.dtype
+    kind: type = type(item)
+    if not issubclass(kind, (types.Integer, types.Float)):
+        raise TypingError(f"the array holds {item}, and no numbers")
+    if not array.mutable:
+        raise TypingError("the array is read-only")
+    if isinstance(item, types.Integer) and isinstance(value, types.Float):
+        raise TypingError("the value is a float, but the array holds integers")
+    operation = real if isinstance(item, types.Float) else whole if item.signed else unsigned
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = _pointer(context, builder, sig.args[0], *args[:2])
-        return builder.atomic_rmw("add", pointer, args[2], "acq_rel")
+        return builder.atomic_rmw(operation, pointer, args[2], "acq_rel")
 
-    return array.dtype(array, types.intp, array.dtype), codegen
+    return item(array, types.intp, item), codegen
+
+
+@intrinsic
+def _atomic_add(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Add `value` to ``array[index]`` atomically; return the old value."""
+    return _changed(array, value, "add", "add", "fadd")
 
 
 @intrinsic
 def _atomic_min(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
     """Lower ``array[index]`` to `value`, if that is less, atomically; return the old value."""
-    less = "min" if array.dtype.signed else "umin"
+    return _changed(array, value, "min", "umin", "fmin")
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        pointer = _pointer(context, builder, sig.args[0], *args[:2])
-        return builder.atomic_rmw(less, pointer, args[2], "acq_rel")
 
-    return array.dtype(array, types.intp, array.dtype), codegen
+@intrinsic
+def _atomic_max(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+    """Raise ``array[index]`` to `value`, if that is more, atomically; return the old value."""
+    return _changed(array, value, "max", "umax", "fmax")
 
 
 @intrinsic
@@ -99,6 +114,7 @@ def _give_way(typingctx: Any) -> Any:
 
 atomic_add: Any = _atomic_add
 atomic_load: Any = _atomic_load
+atomic_max: Any = _atomic_max
 atomic_min: Any = _atomic_min
 compare_and_swap: Any = _compare_and_swap
 prefetch: Any = _prefetch

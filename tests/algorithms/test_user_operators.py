@@ -5,28 +5,97 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 import louvain_um as lu
 from louvain_um import Graph
-from louvain_um.algorithms.expressions import Expression
-from louvain_um.algorithms.operators import advance, filter, intersect
+from louvain_um.algorithms.operators import (
+    Cuda,
+    advance,
+    atomic_add,
+    atomic_min,
+    filter,
+    segmented_intersection,
+)
+from louvain_um.core.threads import given_threads
 from louvain_um.errors import GraphError, OptionError
-from tests.algorithms import oracles
+from louvain_um.generators import rmat
+from tests.algorithms import oracles, user_functors
+from tests.algorithms.test_algorithms import stored
 from tests.graphs import graphs
 
-FEW = settings(max_examples=60, deadline=None, database=None)
+FEW = settings(max_examples=25, deadline=None, database=None)
 FAR = 2**60
+TRIPLE = Graph.from_edges([0, 1], [1, 2])
+
+
+def relax(u, v, w, arc, d):
+    return atomic_min(d, v, d[u] + w) > d[u] + w
+
+
+def spread(u, v, w, arc, labels):
+    return atomic_min(labels, v, labels[u]) > labels[u]
+
+
+def weigh(u, v, w, arc, degrees):
+    degrees[u] += w
+
+
+def counted(a, b, c, each):
+    atomic_add(each, c, 1)
+
+
+@pytest.mark.deep
+@settings(max_examples=60, deadline=None, database=None)
+@given(graphs(), st.booleans(), st.integers(0, 99), st.data())
+def test_functors_do_what_python_does(graph, gapped, seed, data):
+    assume(graph.n_vertices and (graph.weights is None or graph.weights.max(initial=0) < 2**30))
+    case, n = data.draw(st.sampled_from(user_functors.CASES)), graph.n_vertices
+    given_graph = stored(graph, gapped and case.function is not user_functors.gathered)
+    frontier = None
+    if seed % 3:
+        frontier = np.random.default_rng(seed).integers(0, n, seed % n + 1)
+        if not case.balanced:
+            frontier = np.unique(frontier)
+    expected = user_functors.arguments_of(case, n)
+    targets = user_functors.advanced(graph, frontier, case.function, expected)
+    for returns in ("all", "unique", None):
+        found = user_functors.arguments_of(case, n)
+        kept = advance(
+            given_graph, frontier, case.function, *found, returns=returns,
+            balanced=case.balanced and bool(seed % 2),
+        )  # fmt: skip
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        if returns == "all" and case.function not in user_functors.ORDERED:
+            assert kept.tolist() == targets
+        if returns == "unique" and case.function not in user_functors.ORDERED:
+            assert kept.tolist() == sorted(set(targets))
+        assert (kept is None) == (returns is None)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("case", user_functors.CASES, ids=lambda case: case.function.__name__)
+def test_threads_change_nothing(case):
+    graph, answers = rmat(11, edge_factor=20, weights="uniform", seed=2).graph, []
+    for threads in (1, 4):
+        arguments = user_functors.arguments_of(case, graph.n_vertices)
+        with given_threads(threads):
+            kept = advance(graph, None, case.function, *arguments, balanced=case.balanced)
+        kept = None if case.function in user_functors.ORDERED else kept.tobytes()
+        answers.append([kept, *(np.asarray(each).tobytes() for each in arguments)])
+    assert answers[0] == answers[1]
 
 
 @FEW
-@given(graphs())
-def test_shortest_paths_by_advancing(graph):
+@given(graphs(), st.booleans())
+def test_shortest_paths_by_advancing(graph, balanced):
     assume(graph.n_vertices)
     distances = np.full(graph.n_vertices, FAR)
     distances[0] = 0
-    frontier = np.array([0], np.uint32)
+    frontier = [0]
     while len(frontier):
-        frontier = advance(graph, frontier, along="x + w", combine="min", into=distances)
+        frontier = advance(graph, frontier, relax, distances, balanced=balanced)
     expected = oracles.distances(graph, 0, weighted=True)
     np.testing.assert_array_equal(np.where(distances == FAR, -1, distances), expected)
 
@@ -37,132 +106,167 @@ def test_components_and_degrees_by_advancing(graph):
     n = graph.n_vertices
     labels, frontier = np.arange(n), np.arange(n)
     while len(frontier):
-        frontier = advance(graph, frontier, along="x", combine="min", into=labels)
+        frontier = advance(graph, frontier, spread, labels)
     np.testing.assert_array_equal(labels, lu.connected_components(graph, device="cpu"))
     degrees = np.zeros(n, np.int64)
-    changed = advance(graph, np.arange(n), along="w", combine="add", into=degrees)
+    advance(graph, None, weigh, degrees, returns=None, balanced=False)
     np.testing.assert_array_equal(degrees + 2 * graph.loops, graph.degrees)
-    assert changed.tolist() == np.flatnonzero(degrees).tolist()
 
 
 @FEW
-@given(graphs())
-def test_triangles_by_intersecting(graph):
-    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
-    upper = u < graph.targets
-    pairs, each = np.stack([u, graph.targets], axis=1)[upper], np.zeros(graph.n_vertices, np.int64)
-    counts = intersect(graph, pairs, each=each)
+@given(graphs(), st.booleans())
+def test_triangles_by_intersecting(graph, gapped):
+    each = np.zeros(graph.n_vertices, np.int64)
+    counts = segmented_intersection(stored(graph, gapped), None, counted, each)
     np.testing.assert_array_equal(each, oracles.triangles(graph))
+    u = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
+    pairs = np.stack([u, graph.targets], axis=1)[u < graph.targets]
+    np.testing.assert_array_equal(counts, segmented_intersection(graph, pairs))
     neighbours = {v: set(row) for v, row in oracles.as_networkx(graph).adjacency()}
     for (a, b), count in zip(pairs.tolist(), counts.tolist(), strict=True):
         assert count == len((neighbours[a] & neighbours[b]) - {a, b})
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("store", ["rows", "csr", "bump", "pages", "vine", "bal", "ouro-va-p"])
+def test_every_store_serves_operators(store):
+    rng = np.random.default_rng(7)
+    u, v, w = rng.integers(0, 50, 300), rng.integers(0, 50, 300), rng.integers(1, 9, 300)
+    graph = lu.DynamicGraph(60, store=store, weighted=True)
+    graph.apply(insert=(u, v, w))
+    graph.apply(delete=(u[:80], v[:80]))
+    still = graph.host_snapshot()
+    for case in user_functors.CASES:
+        if case.function in (*user_functors.ORDERED, user_functors.gathered):
+            continue  # arcs lie in other places there
+        arguments = [user_functors.arguments_of(case, still.n_vertices) for _ in range(2)]
+        kept = [
+            advance(each, None, case.function, *given, balanced=case.balanced).tolist()
+            for each, given in zip((graph, still), arguments, strict=True)
+        ]
+        assert kept[0] == kept[1]
+        for ours, theirs in zip(*arguments, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
 def test_filtering():
-    x = np.array([5, 0, 7, 7])
-    assert filter([3, 2, 1, 2], "x == 7", x=x).tolist() == [2, 3]
-    assert filter([0, 1], "1", x=x).tolist() == [0, 1]
-    assert filter([], "x", x=x).tolist() == []
-    assert filter([0, 1, 2], "v % 2 == 0").tolist() == [0, 2]
+    x, kept = np.array([5, 0, 7]), np.zeros(3)
+    assert filter(TRIPLE, [2, 1, 2, 0], lambda v, x: x[v] == 7, x).tolist() == [2, 2]
+    assert filter(TRIPLE, None, lambda v, x: x[v], x).tolist() == [0, 2]
+    assert filter(TRIPLE, [], lambda v: True).tolist() == []
+
+    def halved(v, x, kept, share):
+        kept[v] = x[v] * share
+
+    assert filter(TRIPLE, None, halved, x, kept, 0.5).tolist() == [0, 1, 2]
+    assert kept.tolist() == [2.5, 0.0, 3.5]
 
 
-@settings(max_examples=200, deadline=None, database=None)
-@given(st.integers(-50, 50), st.integers(-50, 50))
-def test_expressions_are_those_of_python(x, y):
-    for text in (
-        "x + 2 * y - 3", "x // 7 + y % 5", "x & y | 3 ^ x", "min(x, y, 4) - max(x, -y)",
-        "-x if x < y <= 40 else ~y", "x > 3 and y > 3 or not x", "(x == y) + (x != 4)",
+def test_values_from_around_a_functor_count_as_they_are():
+    def above(limit):
+        return lambda v, x: x[v] > limit
+
+    x = np.array([1, 2, 3])
+    assert [filter(TRIPLE, None, above(k), x).tolist() for k in (0, 1, 2.5)] == [
+        [0, 1, 2], [1, 2], [2],
+    ]  # fmt: skip
+    helper = njit(lambda a: a * 2)
+    assert filter(TRIPLE, None, lambda v, x: helper(x[v]) > 3, x).tolist() == [1, 2]
+
+
+def raises(u, v, w, arc):
+    raise ValueError("of two\nlines")
+
+
+def some(u, v, w, arc):
+    if u > v:
+        return 1
+
+
+def with_as(u, v, w, arc):
+    with open("x") as file:
+        return file
+
+
+def generates(u, v, w, arc):
+    yield u
+
+
+AROUND = np.arange(3)
+
+BAD = {
+    "divides": (lambda u, v, w, arc: 1 // (u - u), [], "ZeroDivisionError"),
+    "reads outside": (lambda u, v, w, arc, x: x[u + 77], "x", "IndexError"),
+    "writes outside": (weigh, "e", "IndexError"),
+    "adds outside": (lambda u, v, w, arc, x: atomic_add(x, 3, 1), "x", "IndexError"),
+    "adds outside below": (lambda u, v, w, arc, x: atomic_add(x, -4, 1), "x", "IndexError"),
+    "adds to truths": (lambda u, v, w, arc, x: atomic_add(x, 0, 1), "b", "no numbers"),
+    "adds floats": (lambda u, v, w, arc, x: atomic_add(x, 0, 1.5), "x", "holds integers"),
+    "fixed": (weigh, "r", "readonly array"),
+    "adds to fixed": (lambda u, v, w, arc, x: atomic_add(x, 0, 1), "r", "read-only"),
+    "raises": (raises, [], "ValueError: of two lines"),
+    "returns a tuple": (lambda u, v, w, arc: (u, v), [], "it returns UniTuple"),
+    "returns text": (lambda u, v, w, arc: "a", [], "it returns"),
+    "returns nothing at times": (some, [], "it returns OptionalType"),
+    "allocates": (lambda u, v, w, arc: np.zeros(3)[0], [], "zeros"),
+    "unknown name": (lambda u, v, w, arc: unknown, [], "'unknown' is not defined"),  # noqa: F821
+    "unknown call": (lambda u, v, w, arc: some(u, v, w, arc), [], "global name 'some'"),
+    "with": (with_as, [], "'with"),
+    "generates": (generates, [], "generator"),
+    "array from around": (lambda u, v, w, arc: AROUND[u], [], "pass AROUND as an argument"),
+    "too few": (lambda u, v, w: 1, [], "takes 3 parameters, not u, v, w, arc;"),
+    "too many": (relax, "xx", "takes 5 parameters, not u, v, w, arc and 2 more"),
+    "any number": (lambda *all: 1, [], "takes other parameters"),
+    "no function": ("x + w", [], "must be a Python function or Cuda"),
+    "builtin": (min, [], "must be a Python function or Cuda"),
+    "for a device": (Cuda("return u < v;"), [], "the arrays are NumPy's"),
+    "unsigned": (relax, "u", "argument 1 is an array of uint32"),
+    "two dimensions": (relax, "2", "shape \\(3, 1\\)"),
+    "masked": (relax, "m", "argument 1 is MaskedArray"),
+    "list": (relax, "l", "argument 1 is list"),
+    "long": (relax, "9", "pass numbers of 64 bits"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_functors_end_in_one_line(name):
+    function, letters, message = BAD[name]
+    fixed = np.zeros(3)
+    fixed.setflags(write=False)
+    made = {
+        "x": np.zeros(3, np.int64), "e": np.zeros(0), "b": np.zeros(3, bool), "r": fixed,
+        "u": np.zeros(3, np.uint32), "2": np.zeros((3, 1)), "l": [0, 0, 0], "9": 2**63,
+        "m": np.ma.masked_array([1, 2, 3], [0, 1, 0]),
+    }  # fmt: skip
+    with pytest.raises(OptionError, match=message) as refused:
+        advance(TRIPLE, None, function, *(made[letter] for letter in letters))
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 260
+
+
+def test_bad_calls():
+    x = np.zeros(3, np.int64)
+    for frontier, message in (
+        ([3], "3 is no vertex"), ([-1], "-1 is no vertex"), ([0.5], "whole numbers, not float64"),
+        (np.array([2**63], np.uint64), "is no vertex"), ([2**32 + 1], "is no vertex"),
+        (np.ma.masked_array([0, 1], [1, 0]), "masked entries"),
     ):  # fmt: skip
-        names = ("x", "y")
-        found = Expression(text, names, "along").value(x=np.array([x]), y=np.array([y]))
-        expected = eval(text, {"x": x, "y": y, "min": min, "max": max})
-        if "and" in text:
-            expected = bool(expected)
-        assert found.tolist() == [expected], text
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "x +", "z", "x ** 2", "x / 2", "x.real", "x[0]", "f(x, 1)", "min(x)", "1.5", "'a'",
-     "lambda: 1", "__import__('os')", "x << 70", "99999999999999999999", "x" * 600, "[x]", 3,
-     "~" * 499 + "x", "x+" * 249 + "x", "not " * 120 + "x"],
-)  # fmt: skip
-def test_what_is_no_expression(text):
-    with pytest.raises(OptionError):
-        filter([0], text, x=np.array([1]))
-
-
-def test_what_does_not_fit():
-    graph = Graph.from_edges([0, 1], [1, 2])
-    into = np.zeros(3, np.int64)
-    for frontier, options in (
-        ([3], {"into": into}),
-        ([-1], {"into": into}),
-        ([0], {"into": np.zeros(2, np.int64)}),
-        ([0], {"into": np.zeros(3)}),
-        ([0], {"into": np.zeros(3, np.int32)}),
-        ([0], {"into": into, "x": np.zeros((3, 1), int)}),
-    ):
+        with pytest.raises(GraphError, match=message):
+            advance(TRIPLE, frontier, relax, x)
+        with pytest.raises(GraphError, match=message):
+            filter(TRIPLE, frontier, lambda v: True)
+    with pytest.raises(OptionError, match="returns must be"):
+        advance(TRIPLE, None, relax, x, returns="some")
+    with pytest.raises(OptionError, match="balanced must be"):
+        advance(TRIPLE, None, relax, x, balanced="no")
+    for pairs in ([0, 1], [(0, 3)], [(0.5, 1)], [(0, 1), (1,)]):
         with pytest.raises(GraphError):
-            advance(graph, frontier, along="x", combine="min", **options)
-    with pytest.raises(OptionError, match="combine"):
-        advance(graph, [0], along="x", combine="mean", into=into)
-    with pytest.raises(OptionError, match="divides by 0"):
-        advance(graph, [0], along="1 // x", combine="add", into=into)
-    assert into.tolist() == [0, 0, 0]
-    for pairs in ([0, 1], [(0, 3)], [(0.5, 1)]):
-        with pytest.raises(GraphError):
-            intersect(graph, pairs)
-    with pytest.raises(GraphError):
-        intersect(graph, [(0, 1)], each=np.zeros(2, np.int64))
+            segmented_intersection(TRIPLE, pairs)
+    with pytest.raises(OptionError, match="names must be names"):
+        Cuda("return true;", "a b")
 
 
 def test_a_graph_of_another_library():
     graph = nx.karate_club_graph()
-    assert intersect(graph, [(0, 33)]).tolist() == [len(list(nx.common_neighbors(graph, 0, 33)))]
-
-
-def test_calls_that_would_change_or_skip_something_silently():
-    g = Graph.from_edges([0, 1], [1, 2])
-    fixed = np.zeros(3, np.int64)
-    fixed.setflags(write=False)
-    for into in (fixed, [0, 0, 0]):
-        with pytest.raises(GraphError, match="that can be changed"):
-            advance(g, [0], along="x + 1", combine="add", into=into)
-    assert not fixed.any()
-    with pytest.raises(GraphError, match="vertices must be whole numbers, not float64"):
-        advance(g, [0.5], along="x + 1", combine="add", into=np.zeros(3, np.int64))
-    with pytest.raises(OptionError, match="v is the vertex"):
-        filter([0], "v > 0", v=[1, 2, 3])
-    assert advance(g, [], along="x + 1", combine="add", into=np.zeros(3, np.int64)).size == 0
-
-
-def test_arrays_that_are_a_view_of_what_is_changed_keep_their_values():
-    rng, n = np.random.default_rng(0), 3000
-    g = Graph.from_edges(rng.integers(0, n, 600_000), rng.integers(0, n, 600_000), n_vertices=n)
-    assert g.n_arcs > 1 << 20  # more than are evaluated at a time
-    into = np.arange(n)
-    apart, before = into.copy(), into.copy()
-    advance(g, before, along="x + y", combine="add", into=into, x=into[::-1], y=into[:])
-    advance(g, before, along="x + y", combine="add", into=apart, x=before[::-1], y=before)
-    assert np.array_equal(into, apart)
-
-
-def test_more_calls_that_would_change_or_skip_something_silently():
-    g, three = Graph.from_edges([0, 1], [1, 2]), np.zeros(3, np.int64)
-    fixed, masked = np.zeros(3, np.int64), np.ma.masked_array(three, [0, 1, 0])
-    fixed.setflags(write=False)
-    for each in (fixed, [0, 0, 0], masked):
-        with pytest.raises(GraphError, match="each must be an array that can be changed"):
-            intersect(g, [(0, 2)], each=each)
-    with pytest.raises(GraphError, match="into must be an array that can be changed"):
-        advance(g, [0], along="x", combine="add", into=masked)
-    for frontier in ([2**32 + 1], np.array([2**63], np.uint64), [-1]):
-        with pytest.raises(GraphError, match=f"{frontier[0]} is no vertex"):
-            filter(frontier, "v > 0")
-    with pytest.raises(GraphError, match="masked entries"):
-        filter(np.ma.masked_array([0, 1], [1, 0]), "v >= 0")
-    with pytest.raises(GraphError, match="masked entries"):
-        filter([0, 1], "x == 0", x=masked)
-    with pytest.raises(GraphError, match="entries of one length"):
-        intersect(g, [(0, 1), (1,)])
+    counts = segmented_intersection(graph, [(0, 33)])
+    assert counts.tolist() == [len(list(nx.common_neighbors(graph, 0, 33)))]

@@ -256,6 +256,23 @@ template <class T, class V>
 T atomicAdd(T* at, V value) {
   return SHARED(__atomic_fetch_add(at, T(value), __ATOMIC_SEQ_CST));
 }
+template <class R, class B>
+R add_real(R* at, R value) {
+  B seen = *(volatile B*)at, wanted;
+  while (true) {
+    const R old = fibres::value_of<R>(seen), sum = old + value;
+    memcpy(&wanted, &sum, sizeof sum);
+    B expected = seen;
+    if (__atomic_compare_exchange_n((B*)at, &expected, wanted, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST))
+      return old;
+    seen = expected;
+  }
+}
+static float atomicAdd(float* at, float value) { return add_real<float, unsigned>(at, value); }
+static double atomicAdd(double* at, double value) {
+  return add_real<double, unsigned long long>(at, value);
+}
 template <class T, class V>
 T atomicOr(T* at, V value) {
   return SHARED(__atomic_fetch_or(at, T(value), __ATOMIC_SEQ_CST));

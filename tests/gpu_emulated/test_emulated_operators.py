@@ -1,198 +1,267 @@
-"""The operators of users as CUDA: expressions and kernels, emulated, give what NumPy gives."""
+"""Functors of users as CUDA, emulated: operators do with them what they do on the CPU."""
 
 import ctypes
 import shutil
 import subprocess
+import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 import louvain_um as lu
-from louvain_um.algorithms import operators
-from louvain_um.algorithms.expressions import Expression
+from louvain_um.algorithms.functors import Functor, taken
+from louvain_um.algorithms.operators import Cuda, advance, filter, segmented_intersection
+from louvain_um.errors import OptionError
 from louvain_um.generators import lfr, rmat
+from louvain_um.gpu.algorithms.functors import written
+from louvain_um.gpu.algorithms.launch import DeviceRows
+from louvain_um.gpu.runtime.compile import using
 from louvain_um.gpu.runtime.compile_cache import FOLDER
 from louvain_um.graph.row_view import RowView
+from tests.algorithms import user_functors
 from tests.algorithms.test_algorithms import Gapped
+from tests.algorithms.test_user_operators import counted
+from tests.gpu_emulated.emulated_engine import HostArray, held_bytes
 from tests.gpu_emulated.libraries import HERE, OPTIONS
 
 pytestmark = pytest.mark.deep
-
-NAMES = ("x", "y", "w")
-TEXTS = (
-    "x + 2 * y - 3", "x // 7 + y % 5", "x // -1", "x % -1", "y // x if x else -1", "x & y | 3 ^ w",
-    "min(x, y, 4) - max(x, -y)", "-x if x < y <= 40 else ~y", "x > 3 and y > 3 or not x",
-    "(x == y) + (x != 4)", "not not x", "w * w * w", "x < y < w < 100", "-(-x)", "True + x",
-    "9223372036854775807 + w", "x // max(y, 1) % 3",
-)  # fmt: skip
-ALONG = "min(x + w, 3 * y) - (u % 5)"
-CONDITION = "a > 4 and v % 3 != b"
-WAYS = {"min": "Least", "max": "Most", "or": "Bits", "add": "Sum"}
-
-SOURCE = """
-#include "cuda.h"
-#include "integers.cuh"
-{functions}
-#define EXPRESSION {along}
-#include "along.cu"
-#undef EXPRESSION
-#define EXPRESSION {condition}
-#include "keep.cu"
-#include "common.cu"
-
-template <class R>
-using weight_type = std::remove_const_t<std::remove_pointer_t<decltype(R::weights)>>;
-
-template <class C>
-static void follow_any(int blocks, int bytes, const void* view, const u32* frontier, i64 items,
-                       const i64* xs, const i64* ys, i64* into, u64* state) {{
-  std::vector<i64> before(items + 1), partials(blocks);
-  auto run = [&](auto rows) {{
-    fibres::launch(blocks, [&] {{
-      combine_along<weight_type<decltype(rows)>, C>(rows, frontier, items, xs, ys, into,
-                                                   before.data(), partials.data(), state);
-    }});
-  }};
-  if (bytes == 0) run(*(const RowView<Unweighted>*)view);
-  if (bytes == 4) run(*(const RowView<u32>*)view);
-  if (bytes == 8) run(*(const RowView<u64>*)view);
-}}
-#define FOLLOW(C)                                                                              \\
-  extern "C" void follow_##C(int blocks, int bytes, const void* view, const u32* frontier,      \\
-                             i64 items, const i64* xs, const i64* ys, i64* into, u64* state) {{ \\
-    follow_any<C>(blocks, bytes, view, frontier, items, xs, ys, into, state);                   \\
-  }}
-FOLLOW(Least) FOLLOW(Most) FOLLOW(Bits) FOLLOW(Sum)
-extern "C" void run_keep(const u32* frontier, i64 items, const i64* const* arrays, u32* kept,
-                         u64* state) {{
-  fibres::launch(2, [&] {{ keep(frontier, items, arrays, kept, state); }});
-}}
-extern "C" void run_common(const void* view, const u32* pairs, i64 count, i64* counts, i64* each) {{
-  fibres::launch(2, [&] {{
-    count_common(*(const RowView<Unweighted>*)view, pairs, count, counts, each);
-  }});
-}}
-"""
-
-EACH = """
-extern "C" bool expression_{k}(const i64* xs, const i64* ys, const i64* ws, i64 n, i64* out) {{
-  bool fault = false;
-  for (i64 i = 0; i < n; ++i) {{
-    const i64 x = xs[i], y = ys[i], w = ws[i];
-    (void)x, (void)y, (void)w;
-    out[i] = {text};
-  }}
-  return fault;
-}}
-"""
 
 GRAPHS = {
     "plain": rmat(6, edge_factor=4, seed=3).graph,
     "weighted": lfr(120, weights="uniform", seed=3).graph,
     "wide": lu.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 3], [1 << 40, 3, 4, 9]),
 }
+VISIT, KEEP, PAIR = ("u", "v", "w", "arc"), ("v",), ("a", "b", "c")
+
+# Names need not be those of the operator's parameters, and functions may begin in one line.
+PICKED = [lambda v, x: x[v] > 40 or x[v] % 3 == 0, lambda one, x: 0 <= one < x[one]]
+BY_HAND = Cuda("atomicAdd((u64*)sums + v, x[u] * w); return x[v] > 20;", "x", "sums")
+
+
+def divides(v, x):
+    return 7 // (x[v] - x[v])
+
+
+def outside(v, x):
+    x[v + len(x)] = 1
+
+
+def endless(v, x):
+    while x[v + len(x)] != 3:
+        pass
+
+
+class Device(HostArray):
+    """An array of the host that seems to be CuPy's."""
+
+    __cuda_array_interface__ = None
+
+
+class HostCupy(ModuleType):
+    ndarray = Device
+
+    def __getattr__(self, name):
+        function = getattr(np, name)
+
+        def call(*given, **options):
+            found = function(*given, **options)
+            return found.view(Device) if isinstance(found, np.ndarray) else found
+
+        return call
+
+
+class There:
+    """A store of rows on the emulated device."""
+
+    def __init__(self, graph):
+        view = graph.view() if isinstance(graph, Gapped) else RowView.of(graph)
+        arrays = {name: getattr(view, name) for name in ("begins", "ends", "targets", "weights")}
+        there = {k: None if a is None else np.array(a).view(Device) for k, a in arrays.items()}
+        self.rows = DeviceRows(
+            **there, loops=None, n_arcs=view.n_arcs, total_weight=view.total_weight
+        )
+
+    def view(self):
+        raise AssertionError("the rows are on the device")
+
+    snapshot = view
+
+    def device_view(self):
+        return self.rows
+
+
+def functors():
+    """Return all functors of these tests, and the kernels that they are compiled into."""
+    x = np.zeros(1, np.int64)
+    for case in user_functors.CASES:
+        yield case.function, VISIT, user_functors.arguments_of(case, 1)
+    yield BY_HAND, VISIT, [x, x]
+    for function in (*PICKED, divides, outside, endless):
+        yield function, KEEP, [x]
+    yield user_functors.arithmetic, KEEP, [x, x, x]
+    reals = [np.zeros(1), np.zeros(1, np.float32)]
+    yield user_functors.real_arithmetic, KEEP, [x, *reals, *reals]
+    yield counted, PAIR, [x]
+    yield sys.modules["louvain_um.algorithms.operators"].count, PAIR, []
+
+
+class Kernels:
+    """Kernels with functors in front, compiled for the CPU into one library."""
+
+    def __init__(self, folder):
+        self.known, text = {}, ['#include "cuda.h"', '#include "launch.h"']
+        text += ['#include "functor.cuh"', '#include "row_view.cuh"']
+        names = []
+        for k, (function, leading, arguments) in enumerate(functors()):
+            front = written(Functor.of("visit", leading, function, taken(tuple(arguments), np)))
+            self.known[front] = k
+            text += [f"namespace n{k} {{", front, '#include "operators.cu"', "}"]
+            kernels = {
+                VISIT: [f"visit_arcs<{w}, " for w in ("Unweighted", "u32", "u64")],
+                KEEP: ["keep_items<"],
+                PAIR: ["visit_common<"],
+            }[leading]
+            names += [
+                f'{{"{k} {name}Functor>", launch_of(n{k}::{name}n{k}::Functor>)}}'
+                for name in kernels
+            ]
+        text += ["static const std::map<std::string, Launch>& kernels() {"]
+        text += ["static const std::map<std::string, Launch> all = {", ",\n".join(names), "};"]
+        text += ["return all; }"]
+        (folder / "operators.cpp").write_text("\n".join(text))
+        command = ["g++", *OPTIONS, f"-I{folder}", "operators.cpp", "-o", "operators.so"]
+        made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        errors = [line for line in made.stderr.splitlines() if "error" in line]
+        assert made.returncode == 0, "\n".join(errors[:9])
+        self.library = ctypes.CDLL(str(folder / "operators.so"))
+
+    def resident_blocks(self, kernel, threads, shared=0):
+        return 2
+
+    def written(self, source, expression, front):
+        name = f"{self.known[front]} {expression}"
+
+        def launch(grid, block, args, shared=0):
+            held = [held_bytes(each) for each in args]
+            pointers = (ctypes.c_void_p * len(held))(*(each.ctypes.data for each in held))
+            assert self.library.launch_kernel(name.encode(), grid[0], pointers), name
+
+        return launch
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    compiler = shutil.which("g++")
-    if compiler is None:
+def compiled(tmp_path_factory):
+    if shutil.which("g++") is None:
         pytest.skip("no g++ here")
     folder = tmp_path_factory.mktemp("operators")
     for file in [*FOLDER.rglob("*.cu"), *FOLDER.rglob("*.cuh"), *HERE.glob("*.h")]:
         (folder / file.name).write_text(file.read_text())
-    functions = "".join(
-        EACH.format(k=k, text=Expression(text, NAMES, "along").cuda())
-        for k, text in enumerate(TEXTS)
-    )
-    along = Expression(ALONG, ("u", "v", "w", "x", "y"), "along").cuda()
-    condition = Expression(CONDITION, ("v", "a", "b"), "condition").cuda(
-        a="arrays[0][v]", b="arrays[1][v]"
-    )
-    text = SOURCE.format(functions=functions, along=along, condition=condition)
-    (folder / "operators.cpp").write_text(text)
-    options = [option.replace("-O2", "-O1") for option in OPTIONS]
-    command = [compiler, *options, f"-I{folder}", "operators.cpp", "-o", "operators.so"]
-    made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr[-3000:]
-    return ctypes.CDLL(str(folder / "operators.so"))
+    return Kernels(folder)
 
 
-def place(array):
-    return ctypes.c_void_p(array.ctypes.data)
+@pytest.fixture
+def device(compiled, monkeypatch):
+    cupy = HostCupy("cupy")
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    with using(compiled):
+        yield SimpleNamespace(asarray=lambda values: np.array(values).view(Device))
 
 
-def view_of(rows):
-    weights = 0 if rows.weights is None else rows.weights.ctypes.data
-    fields = [rows.n_vertices, *(a.ctypes.data for a in (rows.begins, rows.ends, rows.targets))]
-    return np.array([*fields, weights], np.int64)
-
-
-@pytest.mark.parametrize("k", range(len(TEXTS)), ids=lambda k: TEXTS[k])
-def test_expressions(library, k):
-    rng = np.random.default_rng(k)
-    ends = np.iinfo(np.int64)
-    pool = np.array([ends.min, ends.max, -7, -1, 1, 2, 3, 5, 40, 41, 10**12])
-    x, y, w = (rng.choice(pool, 400) for _ in range(3))
-    out, function = np.zeros(400, np.int64), getattr(library, f"expression_{k}")
-    function.restype = ctypes.c_bool
-    arguments = [place(a) for a in (x, y, w)]
-    assert not function(*arguments, ctypes.c_int64(400), place(out))
-    expected = Expression(TEXTS[k], NAMES, "along").value(x=x, y=y, w=w)
-    np.testing.assert_array_equal(out, np.asarray(expected).astype(np.int64))
-
-
-@pytest.mark.parametrize("k", [TEXTS.index("y // x if x else -1"), TEXTS.index("x // 7 + y % 5")])
-def test_a_divisor_of_zero_is_told_though_its_quotient_is_not_used(library, k):
-    x, out = np.array([3, 0, 4]), np.zeros(3, np.int64)
-    function = getattr(library, f"expression_{k}")
-    function.restype = ctypes.c_bool
-    divides = "// x" in TEXTS[k]
-    assert function(place(x), place(x), place(x), ctypes.c_int64(3), place(out)) == divides
-
-
+@pytest.mark.parametrize("returns", ["all", "unique", None])
 @pytest.mark.parametrize("gapped", [False, True])
-@pytest.mark.parametrize("combine", WAYS)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_advance(library, name, combine, gapped):
-    graph = GRAPHS[name]
-    rows = Gapped(graph).view() if gapped else RowView.of(graph)
-    rng, n = np.random.default_rng(1), graph.n_vertices
-    x, y = rng.integers(-9, 99, n), rng.integers(-9, 99, n)
-    frontier = np.unique(rng.integers(0, n, n // 2 + 1)).astype(np.uint32)
-    expected = rng.integers(-5, 5, n)
-    found, state = expected.copy(), np.zeros(8, np.uint64)
-    operators.advance(graph, frontier, along=ALONG, combine=combine, into=expected, x=x, y=y)
-    getattr(library, f"follow_{WAYS[combine]}")(
-        3, 0 if rows.weights is None else rows.weights.itemsize, place(view_of(rows)),
-        place(frontier), ctypes.c_int64(len(frontier)), place(x), place(y), place(found),
-        place(state),
-    )  # fmt: skip
-    np.testing.assert_array_equal(found, expected)
-    assert state[1] == 0
+def test_advance(device, name, gapped, returns):
+    graph = Gapped(GRAPHS[name]) if gapped else GRAPHS[name]
+    there, n = There(graph), graph.n_vertices
+    frontier = np.unique(np.random.default_rng(1).integers(0, n, n // 2 + 1))
+    for case in user_functors.CASES:
+        for balanced in {case.balanced, False}:
+            expected = user_functors.arguments_of(case, n)
+            found = user_functors.arguments_of(case, n, device)
+            how = {"returns": returns, "balanced": balanced}
+            for some in (frontier, None):
+                here = advance(graph, some, case.function, *expected, **how)
+                kept = advance(there, some, case.function, *found, **how)
+                if case.function not in user_functors.ORDERED and returns:
+                    assert kept.tolist() == here.tolist()
+            for ours, theirs in zip(found, expected, strict=True):
+                assert np.asarray(ours).tobytes() == np.asarray(theirs).tobytes(), case
 
 
-def test_filter(library):
-    rng = np.random.default_rng(2)
-    frontier = np.arange(0, 100, 3, dtype=np.uint32)
-    a, b = rng.integers(0, 9, 100), rng.integers(0, 3, 100)
-    kept, state = np.zeros(len(frontier), np.uint32), np.zeros(8, np.uint64)
-    places = np.array([a.ctypes.data, b.ctypes.data], np.int64)
-    count = ctypes.c_int64(len(frontier))
-    library.run_keep(place(frontier), count, place(places), place(kept), place(state))
-    expected = operators.filter(frontier, CONDITION, a=a, b=b)
-    np.testing.assert_array_equal(frontier[kept != 0], expected)
+def test_a_functor_in_cuda(device):
+    graph, x = GRAPHS["weighted"], np.arange(GRAPHS["weighted"].n_vertices)
+    sums = device.asarray(np.zeros_like(x))
+    kept = advance(There(graph), None, BY_HAND, device.asarray(x), sums)
+    expected = np.zeros_like(x)
+    sources = np.repeat(x, np.diff(graph.offsets))
+    np.add.at(expected, graph.targets, x[sources] * graph.weights)
+    assert sums.tolist() == expected.tolist()
+    assert kept.tolist() == [v for v in np.unique(graph.targets).tolist() if v > 20]
+
+
+def test_filter(device):
+    graph, rng = GRAPHS["plain"], np.random.default_rng(2)
+    items, x = rng.integers(0, 60, 200), rng.integers(0, 99, graph.n_vertices)
+    for function in PICKED:
+        found = filter(There(graph), items, function, device.asarray(x))
+        assert found.tolist() == filter(graph, items, function, x).tolist()
+
+
+def test_arithmetic_of_integers(device):
+    graph, rng, ends = GRAPHS["plain"], np.random.default_rng(5), np.iinfo(np.int64)
+    pool = np.array([ends.min, ends.max, -7, -1, 1, 2, 3, 5, 40, 41, 10**12])
+    for _ in range(9):
+        x, y = (rng.choice(pool, graph.n_vertices) for _ in range(2))
+        expected = np.zeros(20 * len(x), np.int64)
+        found = device.asarray(expected)
+        filter(graph, None, user_functors.arithmetic, x, y, expected)
+        given = device.asarray(x), device.asarray(y), found
+        filter(There(graph), None, user_functors.arithmetic, *given)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_arithmetic_of_floats(device):
+    graph, rng = GRAPHS["plain"], np.random.default_rng(6)
+    n = graph.n_vertices
+    x, y = rng.integers(-9, 9, n), rng.standard_normal(n)
+    z = rng.standard_normal(n).astype(np.float32)
+    z[::3] = y[::3] = 0.5
+    expected = np.zeros(8 * n), np.zeros(n, np.float32)
+    found = [device.asarray(each) for each in expected]
+    filter(graph, None, user_functors.real_arithmetic, x, y, z, *expected)
+    given = (device.asarray(each) for each in (x, y, z))
+    filter(There(graph), None, user_functors.real_arithmetic, *given, *found)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_intersect(library, name):
-    graph = GRAPHS[name]
-    rng, n = np.random.default_rng(3), graph.n_vertices
-    pairs = rng.integers(0, n, (300, 2)).astype(np.uint32)
-    each, counts, found = np.zeros(n, np.int64), np.zeros(300, np.int64), np.zeros(n, np.int64)
-    expected = operators.intersect(graph, pairs, each=each)
-    rows = view_of(RowView.of(graph))
-    count = ctypes.c_int64(300)
-    library.run_common(place(rows), place(pairs), count, place(counts), place(found))
-    np.testing.assert_array_equal(counts, expected)
-    np.testing.assert_array_equal(found, each)
+def test_segmented_intersection(device, name):
+    graph, rng = GRAPHS[name], np.random.default_rng(3)
+    n = graph.n_vertices
+    for pairs in (rng.integers(0, n, (300, 2)), None):
+        each, there = np.zeros(n, np.int64), device.asarray(np.zeros(n, np.int64))
+        expected = segmented_intersection(graph, pairs, counted, each)
+        given = None if pairs is None else device.asarray(pairs)
+        counts = segmented_intersection(There(graph), given, counted, there)
+        assert counts.tolist() == expected.tolist()
+        assert there.tolist() == each.tolist()
+    pairs = device.asarray([[0, 1]])
+    assert segmented_intersection(There(graph), pairs).tolist() == (
+        segmented_intersection(graph, [[0, 1]]).tolist()
+    )
+
+
+def test_what_goes_wrong_ends_in_one_line(device):
+    there, x = There(GRAPHS["plain"]), device.asarray(np.arange(64))
+    for function, message in (
+        (divides, "keep divides by 0; mend"), (outside, "outside an array"),
+        (endless, "outside an array"),
+    ):  # fmt: skip
+        with pytest.raises(OptionError, match=message):
+            filter(there, None, function, x)
+    with pytest.raises(OptionError, match="contiguous"):
+        filter(there, None, PICKED[0], device.asarray(np.arange(128))[::2])
+    with pytest.raises(OptionError, match=r"argument 1 is ndarray; pass numbers .* of cupy"):
+        filter(there, device.asarray([1]), PICKED[0], np.arange(64))

@@ -1,10 +1,15 @@
 """What is compiled without a GPU; `compiled_units` compiles all kernels of the engine."""
 
+import numpy as np
 import pytest
+from numba import njit
 
-from louvain_um.algorithms.expressions import Expression
+from louvain_um.algorithms.functors import Cuda, Functor, taken
 from louvain_um.errors import DeviceUnavailableError, KernelCompileError
+from louvain_um.gpu.algorithms.functors import line_of, written
+from louvain_um.gpu.algorithms.translation import UntranslatableError
 from louvain_um.gpu.runtime import compile_cache, kernel_list, nvrtc
+from tests.algorithms.user_functors import CASES, arguments_of, arithmetic, real_arithmetic
 from tests.gpu_host.compiled_units import ARCHITECTURES, UNITS, note
 
 
@@ -17,18 +22,84 @@ def _compiler():
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_expressions_of_users_compile(architecture):
-    along = Expression("min(x // max(w, 1), y % 7) if u != v else -x", tuple("uvwxy"), "along")
-    condition = Expression("not a or 3 < a <= v", ("a", "v"), "condition")
+def test_functors_of_users_compile(architecture):
     target = compile_cache.target(architecture)
-    for source, name, text in (
-        ("along", "combine_along<u64, Least>", along.cuda()),
-        ("keep", "keep", condition.cuda(a="arrays[0][v]")),
-    ):
-        image = compile_cache.cached_image(
-            source, [name], target, front=f"#define EXPRESSION {text}\n"
-        )
+    vertices = [np.zeros(1, kind) for kind in ("i8", "i8", "i8")]
+    reals = [np.zeros(1, kind) for kind in ("i8", "f8", "f4", "f8", "f4")]
+    given = [(case.function, arguments_of(case, 1), "visit_arcs<u64, Functor>") for case in CASES]
+    given += [(arithmetic, vertices, "keep_items<Functor>")]
+    given += [(real_arithmetic, reals, "keep_items<Functor>")]
+    given += [(Cuda("return d[u] < w;", "d"), [np.zeros(1)], "visit_arcs<Unweighted, Functor>")]
+    for function, arguments, name in given if architecture == 90 else given[-2:]:
+        leading = ("v",) if name.startswith("keep") else ("u", "v", "w", "arc")
+        front = text_of(function, leading, arguments)
+        image = compile_cache.cached_image("operators", [name], target, front=front)
         assert list(image.names) == [name]
+
+
+def text_of(function, leading, arguments):
+    return written(Functor.of("visit", leading, function, taken(tuple(arguments), np)))
+
+
+def float_in_integers(u, v, w, arc, x):
+    x[u] = 0.5
+
+
+def power(u, v, w, arc, x):
+    x[u] = w**2
+
+
+def listed(u, v, w, arc, x):
+    for i in (1, 2):
+        x[u] += i
+
+
+def stepped(u, v, w, arc, x):
+    for i in range(0, 9, w):
+        x[u] += i
+
+
+def helped(u, v, w, arc, x):
+    x[u] = helper(w)
+
+
+helper = njit(lambda a: a)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (power, "line [0-9]+: no operator pow on a device"),
+        (listed, r"loop over anything but range"),
+        (stepped, "loop over anything but range"),
+        (helped, r"no call of helper\(w\) on a device"),
+        (lambda u, v, w, arc, x: print(u), r"no call of print\(u\)"),
+        (lambda u, v, w, arc, x: (x[u], w)[0], "on a device"),
+        (lambda u, v, w, arc, x: u < abs(v) < w, "amid a chain"),
+        (lambda u, v, w, arc, x: x.sum(), "on a device"),
+        (eval("lambda u, v, w, arc, x: w"), "its source is not found"),
+    ],
+)
+def test_what_has_no_counterpart_is_named(function, message):
+    with pytest.raises(UntranslatableError, match=message) as refused:
+        text_of(function, ("u", "v", "w", "arc"), [np.zeros(1, np.int64)])
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (float_in_integers, "an array of integers takes no float"),
+        (lambda u, v, w, arc, x: (x[u] and w) + 1, "and, or of numbers are conditions only"),
+        (Cuda("return foo;", "x"), "foo"),
+    ],
+)
+def test_what_the_compiler_refuses_is_one_line(function, message):
+    front = text_of(function, ("u", "v", "w", "arc"), [np.zeros(1, np.int64)])
+    name = "visit_arcs<u32, Functor>"
+    with pytest.raises(KernelCompileError, match=message) as refused:
+        compile_cache.build("operators", [name], compile_cache.target(90), front=front)
+    assert message in line_of(refused.value)
 
 
 def test_units_cover_every_kernel():

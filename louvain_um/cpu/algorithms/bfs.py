@@ -102,7 +102,7 @@ def append(rows, found, count, queue, tail):
 
 
 @kernel(**INLINE)
-def reach(state, u, arc):
+def reach(state, u, arc, _k):
     """Reach an arc's target from `u`, in the frontier of `level`."""
     rows, distances, parents, level, found, count, queue, tail = state
     v = rows[2][arc]

@@ -50,7 +50,7 @@ def filter(frontier, begin, end, keep, state, kept, tail):
 
 @kernel(**INLINE)
 def advance(rows, frontier, before, counter, visit, state):
-    """Call visit(state, u, arc) for all arcs of a frontier, cut into stretches of equal arcs.
+    """Call visit(state, u, arc, k) for all arcs of a frontier, the k-th of all; cut at equal arcs.
 
     ``before[i]`` is the number of arcs of items before the i-th; the last entry is their sum.
     """
@@ -73,7 +73,7 @@ def advance(rows, frontier, before, counter, visit, state):
             while at < stop:
                 here = min(stop - at, np.int64(piece.stop - piece.arc))
                 for arc in range(piece.arc, piece.arc + np.uint64(here)):
-                    visit(state, u, arc)
+                    visit(state, u, arc, at + np.int64(arc - piece.arc))
                 at += here
                 piece = after(rows, piece)
             low += 1
@@ -110,20 +110,3 @@ def arcs_before(rows, frontier, count, before):
         begin, end = row(rows, frontier[i])
         total += np.int64(end - begin)
     before[count] = total
-
-
-@kernel()
-def count_common(rows, pairs, counts, each):
-    """Count the common neighbours of every pair; add them up in `each`, if it is not empty."""
-    targets = rows[2]
-    for p in range(len(pairs)):
-        a, a_end = row(rows, pairs[p, 0])
-        b, b_end = row(rows, pairs[p, 1])
-        while a < a_end and b < b_end:
-            left, right = targets[a], targets[b]
-            if left == right:
-                counts[p] += 1
-                if len(each) > 0:
-                    each[left] += 1
-            a += np.uint64(left <= right)
-            b += np.uint64(right <= left)

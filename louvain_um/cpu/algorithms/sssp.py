@@ -69,7 +69,7 @@ def weight_of(weights, arc):
 
 
 @kernel(**INLINE)
-def relax(state, u, arc):
+def relax(state, u, arc, _k):
     """Offer a path by way of `u`; put the target on a pile if that is shorter."""
     targets, weights, near, far, sizes, where, distances, limit = state
     v = targets[arc]

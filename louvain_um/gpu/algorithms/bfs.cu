@@ -70,7 +70,7 @@ template <class R>
 __device__ void push(const R& rows, u32* queue, i64 begin, i64 end, const i64* before, u32 level,
                      int* distances, u32* parents, SearchState* state) {
   u64 width = 0, arcs = 0;
-  advance(rows, queue + begin, end - begin, before, [&](u32 u, i64 arc) {
+  advance(rows, queue + begin, end - begin, before, [&](u32 u, i64 arc, i64) {
     const u32 v = rows.targets[arc];
     int distance = distances[v];
     if (distance == -1) {

@@ -29,10 +29,14 @@ __device__ __forceinline__ void walk_lane(const LinkedRows<W>& rows, i64 v, F vi
 // A warp takes the whole row of each item.
 template <class W, class F>
 __device__ __forceinline__ void advance(const LinkedRows<W>& rows, const u32* frontier, i64 items,
-                                        const i64*, F visit) {
+                                        const i64* before, F visit) {
   for (i64 i = grid_thread() / WARP; i < items; i += grid_threads() / WARP) {
     const u32 u = frontier[i];
-    walk_lane(rows, u, [&](i64 arc) { visit(u, arc); });
+    i64 k = before[i] + lane_index();
+    walk_lane(rows, u, [&](i64 arc) {
+      visit(u, arc, k);
+      k += WARP;
+    });
   }
 }
 

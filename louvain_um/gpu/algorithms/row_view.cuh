@@ -39,8 +39,9 @@ struct RowView {
   __device__ __forceinline__ Row walk(i64 v) const { return {begins[v]}; }
 };
 
-// Calls visit(u, arc) for all arcs of a frontier, cut into stretches of equal arcs, so that rows of
-// any length are shared by warps. before[i] is the number of arcs of items before the i-th.
+// Calls visit(u, arc, k) for all arcs of a frontier, the k-th of all, cut into ranges of equal arcs,
+// so that rows of any length are shared by warps. before[i] is the number of arcs of items before the
+// i-th.
 template <class R, class F>
 __device__ __forceinline__ void advance(const R& rows, const u32* frontier, i64 items,
                                         const i64* before, F visit) {
@@ -53,11 +54,11 @@ __device__ __forceinline__ void advance(const R& rows, const u32* frontier, i64 
       return rows.begins[mine];
     };
     walk_rows(before, find_row(before, 0, items, low), items, low, min(low + stretch, arcs), source,
-              [&](const i64* at, const u32* owner, i64) {
+              [&](const i64* at, const u32* owner, i64 first) {
 #pragma unroll
                 for (int d = 0; d < DEPTH; ++d) {
                   const u32 u = __shfl_sync(FULL, mine, owner[d]);
-                  if (at[d] >= 0) visit(u, at[d]);
+                  if (at[d] >= 0) visit(u, at[d], first + d * WARP);
                 }
                 return true;
               });

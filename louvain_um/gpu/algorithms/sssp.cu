@@ -38,7 +38,7 @@ __global__ void BOUNDS sssp(RowView<W> rows, u32 source, u64 width, u64* distanc
       u64* count = &state->near[(round + 1) % 3];
       scan_frontier(rows, near, items, before, partials, barrier);
       if (thread == 0) state->near[(round + 2) % 3] = 0;
-      advance(rows, near, items, before, [&](u32 u, i64 arc) {
+      advance(rows, near, items, before, [&](u32 u, i64 arc, i64) {
         const u32 v = rows.targets[arc];
         const u64 length = *(volatile u64*)(distances + u) + rows.weight(arc);
         if (length >= distances[v] || atomicMin(distances + v, length) <= length) return;

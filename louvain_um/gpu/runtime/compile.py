@@ -70,11 +70,11 @@ class Kernels:
             loaded = self.loaded[key]
         return loaded
 
-    def written(self, source: str, kernel: str, types: str, front: str) -> Kernel:
-        """Return a kernel whose source begins with other text, such as a user's expression."""
+    def written(self, source: str, expression: str, front: str) -> Kernel:
+        """Return a kernel whose source begins with other text, such as a user's functor."""
         from cupy.cuda import Device
 
-        device, expression = Device(), kernel_list.expression(kernel, types)
+        device = Device()
         with self.lock:
             name = f"{source} {front}"
             loaded = self.loaded.get((device.id, name, expression))
@@ -176,6 +176,11 @@ class EngineKernels(Kernels):
         if others is not None:
             return others.get(source, kernel, types, observer)
         return super().get(source, kernel, types, observer)
+
+    def written(self, source: str, expression: str, front: str) -> Kernel:
+        """Return a kernel whose source begins with other text, such as a user's functor."""
+        others = _substitute.get()
+        return (others or super()).written(source, expression, front)  # type: ignore[union-attr]
 
     def prepare(self, units: Iterable[tuple[str, str]], observer: Observer = ignore) -> None:
         """Load all kernels of some (source, template arguments) on the current device."""

@@ -44,11 +44,6 @@ WEIGHTS_AND_ROWS: Final = tuple(f"{weights}, {rows}" for weights in ANY_WEIGHTS 
 SPANS: Final = tuple(f"Spans<{weights}>, u64" for weights in ANY_WEIGHTS)
 """The same for moving on a graph that changes (`spans.cuh`)."""
 
-FOLLOWED: Final = tuple(
-    f"{weights}, {way}" for weights in ANY_WEIGHTS for way in ("Least", "Most", "Bits", "Sum")
-)
-"""The same, with the way in which values are combined (`along.cu`)."""
-
 NO_TEMPLATE: Final = ("",)
 """For functions that are not templates."""
 
@@ -130,9 +125,10 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
         "spmv": {"multiply": WEIGHTS_AND_ROWS},
         "sssp": {"sssp": ANY_WEIGHTS},
         "triangles": {"triangles": ("RowView", "LinkedRows")},
-        "along": {"combine_along": FOLLOWED},
-        "keep": {"keep": NO_TEMPLATE},
-        "common": {"count_common": NO_TEMPLATE},
+        "operators": {
+            "visit_arcs": tuple(f"{weights}, Functor" for weights in ANY_WEIGHTS),
+            **dict.fromkeys(("keep_items", "visit_common"), ("Functor",)),
+        },
         "batches": {
             **dict.fromkeys(("key_edges", "sort_keys"), NO_TEMPLATE),
             **dict.fromkeys(("net_batch", "end_batch"), ANY_WEIGHTS),

@@ -1,0 +1,186 @@
+// What functors of users are made of: numbers with Numba's types, arrays with checked places, atomics.
+// A fault ends the run with an error; a thread keeps the first that it meets.
+#pragma once
+#include "grid.cuh"
+
+#define DIVISOR 1  // a divisor of 0
+#define OUTSIDE 2  // a place outside an array
+#define INLINE __device__ __forceinline__
+
+// Types of numbers: what they are in arithmetic, with what bits integers wrap around, and in quotients.
+template <class T>
+struct Number {
+  typedef T type, bits, real;
+  static constexpr bool whole = false;
+};
+template <>
+struct Number<i64> {
+  typedef i64 type;
+  typedef u64 bits;
+  typedef double real;
+  static constexpr bool whole = true;
+};
+template <>
+struct Number<bool> : Number<i64> {};
+template <>
+struct Number<int> : Number<i64> {};
+
+// The type of an operation on two: a truth value gives way to a number, others to doubles.
+template <class A, class B>
+struct Join {
+  typedef double type;
+};
+template <class A>
+struct Join<A, A> {
+  typedef A type;
+};
+template <class A>
+struct Join<A, bool> {
+  typedef typename Number<A>::type type;
+};
+template <class A>
+struct Join<bool, A> : Join<A, bool> {};
+template <>
+struct Join<bool, bool> {
+  typedef bool type;
+};
+template <class A, class B>
+using Joined = typename Join<A, B>::type;
+
+INLINE bool fails(bool wrong, int kind, int& fault) {
+  if (wrong && !fault) fault = kind;
+  return wrong;
+}
+
+// In `expression`, a and b are the operands in their common type T, N its type in arithmetic.
+#define OPERATION(name, integers, expression)                                                    \
+  template <class A, class B>                                                                    \
+  INLINE auto name(A one, B other, int& fault) {                                                 \
+    typedef Joined<A, B> T;                                                                      \
+    typedef typename Number<T>::type N;                                                          \
+    typedef typename Number<T>::bits Bits;                                                       \
+    typedef typename Number<T>::real Real;                                                       \
+    static_assert(Number<T>::whole || !integers, #name " takes integers only on a device");      \
+    const T a = T(one), b = T(other);                                                            \
+    (void)sizeof(Bits), (void)sizeof(Real), (void)sizeof(N);                                     \
+    return expression;                                                                           \
+  }
+OPERATION(add, false, N(Bits(a) + Bits(b)))
+OPERATION(subtract, false, N(Bits(a) - Bits(b)))
+OPERATION(times, false, N(Bits(a) * Bits(b)))
+OPERATION(divide, false, fails(b == 0, DIVISOR, fault) ? Real(0) : Real(a) / Real(b))
+// The least integer has no opposite: divided by -1 it is 0, as by Numba.
+OPERATION(floor_divide, true, fails(b == 0, DIVISOR, fault) ? N(0) : i64(b) == -1 ? N(N(0 - Bits(a)) == a ? 0 : 0 - Bits(a))
+                              : N(a / b - (a % b != 0 && (a ^ b) < 0)))
+OPERATION(modulo, true, fails(b == 0, DIVISOR, fault) || i64(b) == -1 ? N(0)
+                        : N(a % b + (a % b != 0 && (a ^ b) < 0 ? b : 0)))
+OPERATION(bit_and, true, T(a & b))
+OPERATION(bit_or, true, T(a | b))
+OPERATION(bit_xor, true, T(a ^ b))
+OPERATION(equal, false, a == b)
+OPERATION(differs, false, a != b)
+OPERATION(less, false, a < b)
+OPERATION(at_most, false, a <= b)
+OPERATION(more, false, a > b)
+OPERATION(at_least, false, a >= b)
+OPERATION(minimum, false, b < a ? b : a)
+OPERATION(maximum, false, b > a ? b : a)
+
+template <class T>
+INLINE auto negative(T a) {
+  return typename Number<T>::type(-typename Number<T>::bits(a));
+}
+template <class T>
+INLINE auto absolute(T a) {
+  typedef typename Number<T>::bits Bits;
+  return typename Number<T>::type(a > T(0) ? Bits(a) : Bits(0) - Bits(a));
+}
+template <class T>
+INLINE auto real(T a) {
+  return typename Number<T>::real(a);
+}
+INLINE double infinity() {
+  const u64 bits = 0x7FF0000000000000ull;
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+template <class T>
+INLINE bool truth_alone(T a) {
+  static_assert(sizeof(T) == 1, "and, or of numbers are conditions only on a device");
+  return a;
+}
+template <class A, class B>
+INLINE auto choose(bool first, A a, B b) {
+  typedef Joined<decltype(a()), decltype(b())> T;
+  return first ? T(a()) : T(b());
+}
+
+template <class T>
+struct Array {
+  T* data;
+  i64 length;
+
+  // Whether place i is in the array; places below 0 count from the end.
+  INLINE bool holds(i64& i, int& fault) const {
+    if (i < 0) i += length;
+    return !fails(i < 0 || i >= length, OUTSIDE, fault);
+  }
+  template <class I>
+  INLINE Joined<T, bool> get(I at, int& fault) const {
+    static_assert(Number<I>::whole, "places in arrays must be integers");
+    i64 i = i64(at);
+    return holds(i, fault) ? data[i] : T(0);
+  }
+  template <class I, class V>
+  INLINE void set(I at, V value, int& fault) const {
+    static_assert(Number<I>::whole, "places in arrays must be integers");
+    static_assert(Number<V>::whole || !Number<T>::whole, "an array of integers takes no float");
+    i64 i = i64(at);
+    if (holds(i, fault)) data[i] = T(value);
+  }
+};
+
+// Replaces *at by a float of the same bits as B, while that is less, or more.
+template <class B, class T>
+INLINE T replace(T* at, T value, bool less) {
+  static_assert(sizeof(B) == sizeof(T), "bits of a number");
+  B seen = *(volatile B*)at, wanted;
+  memcpy(&wanted, &value, sizeof value);
+  while (true) {
+    T old;
+    memcpy(&old, &seen, sizeof old);
+    if (!(less ? value < old : value > old)) return old;
+    const B before = atomicCAS((B*)at, seen, wanted);
+    if (before == seen) return old;
+    seen = before;
+  }
+}
+
+struct Sum {
+  template <class T>
+  static INLINE T of(T* at, T value) {
+    return atomicAdd(at, value);
+  }
+  static INLINE i64 of(i64* at, i64 value) { return i64(atomicAdd((u64*)at, u64(value))); }
+};
+template <bool LESS>
+struct Extreme {
+  template <class T>
+  static INLINE T of(T* at, T value) {
+    return LESS ? atomicMin(at, value) : atomicMax(at, value);
+  }
+  static INLINE float of(float* at, float value) { return replace<u32>(at, value, LESS); }
+  static INLINE double of(double* at, double value) { return replace<u64>(at, value, LESS); }
+};
+typedef Extreme<true> Least;
+typedef Extreme<false> Most;
+
+// Changes an entry atomically; returns what it was, 0 outside the array.
+template <class Way, class T, class I, class V>
+INLINE Joined<T, bool> change(const Array<T>& array, I at, V value, int& fault) {
+  static_assert(Number<I>::whole, "places in arrays must be integers");
+  static_assert(Number<V>::whole || !Number<T>::whole, "an array of integers takes no float");
+  i64 i = i64(at);
+  return array.holds(i, fault) ? Way::of(array.data + i, T(value)) : T(0);
+}

@@ -1,0 +1,139 @@
+"""Functors of users on a device: written in front of operators.cu, compiled once each.
+
+Each function has a counterpart in `cpu.algorithms.functors`. Arrays are CuPy's.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from louvain_um.errors import KernelCompileError, OptionError
+from louvain_um.gpu.algorithms.launch import NULL, DeviceRows
+from louvain_um.gpu.algorithms.translation import Translation, UntranslatableError
+from louvain_um.gpu.runtime.compile import kernels
+from louvain_um.gpu.runtime.launch import THREADS
+from louvain_um.gpu.runtime.structs import address
+
+STORED: Final = {"bool": "bool", "int32": "int", "int64": "i64", "float32": "float",
+                 "float64": "double"}  # fmt: skip
+"""C++ types of what arrays hold."""
+
+KEPT: Final = 64
+"""Functors whose C++ is kept."""
+
+FAULTS: Final = {1: "divides by 0", 2: "reads or writes outside an array"}
+
+
+def visit_arcs(
+    functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, frontier: Any, before: Any,
+    balanced: bool, out: Any, marks: Any,
+) -> None:  # fmt: skip
+    """Call a functor for the arcs of a frontier; see operators.cu."""
+    _launch(
+        functor, f"visit_arcs<{rows.types}, Functor>", rows.argument(), frontier,
+        np.int64(len(frontier)), np.int64(balanced), packed(arguments),
+        NULL if out is None else out, NULL if marks is None else marks, before,
+    )  # fmt: skip
+
+
+def keep_items(functor: Any, arguments: tuple[Any, ...], frontier: Any) -> Any:
+    """Return whether a functor keeps each item of a frontier."""
+    import cupy
+
+    kept = cupy.empty(len(frontier), np.bool_)
+    count = np.int64(len(frontier))
+    _launch(functor, "keep_items<Functor>", frontier, count, packed(arguments), kept)
+    return kept
+
+
+def visit_common(functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, pairs: Any) -> Any:
+    """Count the common neighbours of pairs, and call a functor for each of them."""
+    import cupy
+
+    counts = cupy.zeros(len(pairs), np.int64)
+    view, count = rows.argument(weighted=False), np.int64(len(pairs))
+    _launch(functor, "visit_common<Functor>", view, pairs, count, packed(arguments), counts)
+    return counts
+
+
+def _launch(functor: Any, name: str, *arguments: Any) -> None:
+    """Launch a kernel with a functor, and a place for faults behind its arguments."""
+    import cupy
+
+    try:
+        kernel = kernels.written("operators", name, written(functor))
+    except UntranslatableError as error:
+        raise functor.refused(str(error)) from None
+    except KernelCompileError as error:
+        raise functor.refused(line_of(error)) from None
+    fault = cupy.zeros(1, np.int32)
+    blocks = kernels.resident_blocks(kernel, THREADS)
+    kernel((blocks,), (THREADS,), (*arguments, fault))
+    found = int(fault[0])
+    if found:
+        raise functor.failed(FAULTS[found])
+
+
+def line_of(error: KernelCompileError) -> str:
+    """Return what NVRTC has to say in one line: its first error."""
+    lines = [line for line in str(error).splitlines() if "error: " in line]
+    return (lines or [str(error)])[0].split("error: ")[-1]
+
+
+def packed(arguments: tuple[Any, ...]) -> Any:
+    """Return arguments as the structure of a functor has them, in words of eight bytes."""
+    words = [np.uint64(0)]
+    for each in arguments:
+        if each.ndim:
+            if not each.flags.c_contiguous:
+                raise OptionError("arguments", each, "pass contiguous arrays to a device",
+                                  problem="an array has gaps between its entries")  # fmt: skip
+            words += [np.uint64(address(each)), np.uint64(len(each))]
+        else:
+            whole = np.int64(each) if isinstance(each, np.bool_) else each
+            words.append(whole.view(np.uint64))
+    return np.array(words).view(f"V{8 * len(words)}").reshape(())
+
+
+@lru_cache(KEPT)
+def written(functor: Any) -> str:
+    """Return the structure of a functor in C++."""
+    kinds = [f"Array<{STORED[k]}>" if is_array else STORED[k] for k, is_array in functor.kinds]
+    fields = ["i64 unused;"] + [
+        f"{'i64' if kind == 'bool' else kind} f{k};" for k, kind in enumerate(kinds)
+    ]
+    leading = [f"i64 p{k}" for k in range(len(functor.leading))]
+    if functor.source is not None:
+        lines = [f"const i64 {name} = p{k};" for k, name in enumerate(functor.leading)]
+        for k, (name, kind) in enumerate(zip(functor.source.names, kinds, strict=True)):
+            pointer = kind.startswith("Array")
+            kind = f"{kind[6:-1]}*" if pointer else kind
+            lines.append(f"{kind} {name} = f{k}{'.data' * pointer};")
+        lines += ['#line 1 "functor"', functor.source.body, "return true;"]
+    else:
+        code = functor.function.__code__
+        given = [*(f"p{k}" for k in range(len(leading))), *(f"f{k}" for k in range(len(kinds)))]
+        names = dict(zip(code.co_varnames, [*["i64"] * len(leading), *kinds], strict=False))
+        names |= {name: joined(found) for name, found in functor.names.items()}
+        made = Translation(code, functor.captured, names, functor.answers)
+        lines = [
+            f"{names[name]} {made.places[name]} = {value};"
+            for name, value in zip(code.co_varnames, given, strict=False)
+        ]
+        lines.append(made.text)
+    body = "\n".join(lines)
+    head = ", ".join(["int& fault", *leading])
+    return (f'#define FUNCTOR\n#include "functor.cuh"\nstruct Functor {{\n{chr(10).join(fields)}\n'
+            f"INLINE bool operator()({head}) const {{\n{body}\n}}\n}};\n")  # fmt: skip
+
+
+def joined(kinds: set[str]) -> str:
+    """Return the C++ type of a name that holds values of these types of Numba."""
+    unknown = kinds - STORED.keys()
+    if unknown:
+        raise UntranslatableError(f"no {min(unknown)} on a device")
+    numbers = kinds - {"bool"} or kinds
+    return STORED[min(numbers)] if len(numbers) == 1 else "double"

@@ -1,1 +1,0 @@
-"""Operators of users on the device: kernels that an expression is written into."""

@@ -1,0 +1,196 @@
+"""Functors as users write them, with arguments, for the CPU, the emulator and devices."""
+
+import math
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from louvain_um.algorithms.operators import atomic_add, atomic_max, atomic_min
+
+LIMIT = 3
+HALF = np.float64(0.5)
+
+
+def shortest(u, v, w, arc, x, least):
+    return atomic_min(least, v, x[u] + w) > x[u] + w
+
+
+def gathered(u, v, w, arc, x, sums):
+    atomic_add(sums, v, x[u] * w - arc % 7)
+
+
+def highest(u, v, w, arc, x, most):
+    return atomic_max(most, v, x[u] % 100 - LIMIT) < 50
+
+
+def least_real(u, v, w, arc, y, least):
+    atomic_min(least, v, y[u] * HALF - w / 3)
+
+
+def most_short(u, v, w, arc, z, most):
+    if z[u] > z[v]:
+        atomic_max(most, v, z[u] * z[v])
+
+
+def counted(u, v, w, arc, x, sums):
+    """Loops, conditions, and what ends them."""
+    total = 0
+    for i in range(u % 5):
+        if i == LIMIT:
+            break
+        total += i * v
+    for i in range(2, 6):
+        if i % 2 == 0 or x[u] < 0:
+            continue
+        total -= i
+    while total > 10:
+        total //= 2
+    if not total:
+        pass
+    elif total > 5 and x[v] > 0:
+        total = -total
+    else:
+        total = total | 1
+    atomic_add(sums, v, total)
+    return 0 < total <= 9
+
+
+def widened(u, v, w, arc, x, sums, scale):
+    """A name that begins as an integer and ends as a float, and parameters that change."""
+    total, big = 0, 1
+    for _ in range(3):
+        big = big * 2
+        total = total + big * 0.25
+    w = min(w, 4, x[u] % 10)
+    u = u - w
+    atomic_add(sums, v, int(total * scale) + u - abs(-w) + len(x))
+
+
+def chosen(u, v, w, arc, x, y, out):
+    out[u] += (x[v] if x[v] > x[u] else y[v]) + max(y[u], 0.5) + math.sqrt(float(w))
+
+
+def marked(u, v, w, arc, x, seen):
+    larger = x[v] > x[u] and u != v
+    if larger:
+        seen[v] = True
+    return larger
+
+
+def product(u, v, w, arc, y, out):
+    out[u] += w * y[v]
+
+
+def short_product(u, v, w, arc, z, out):
+    out[u] += z[v] * z[u] + w
+
+
+class Case(NamedTuple):
+    """A functor of arcs, what its arguments hold, and whether threads may share a vertex's arcs."""
+
+    function: Any
+    arguments: str
+    balanced: bool = True
+
+
+CASES = [
+    Case(shortest, "xL"), Case(gathered, "xS"), Case(highest, "xi"), Case(least_real, "yF"),
+    Case(most_short, "zf"), Case(counted, "xS"), Case(widened, "xS2"), Case(chosen, "xyF", False),
+    Case(marked, "xb"), Case(product, "yF", False), Case(short_product, "zf", False),
+]  # fmt: skip
+
+
+ORDERED = (shortest, highest)
+"""What these answer depends on the order of the arcs; what they leave in arrays does not."""
+
+
+def arguments_of(case, n, xp=np):
+    """Return a case's arguments for a graph of n vertices, the same in every call."""
+    rng = np.random.default_rng(n)
+    made = {
+        "x": rng.integers(-9, 99, n),
+        "y": rng.integers(-40, 40, n) / 8,
+        "z": (rng.integers(-40, 40, n) / 8).astype(np.float32),
+        "L": np.full(n, 60),
+        "S": np.zeros(n, np.int64),
+        "F": np.zeros(n),
+        "f": np.zeros(n, np.float32),
+        "i": np.full(n, -50, np.int32),
+        "b": np.zeros(n, bool),
+    }
+    return [2.5 if name == "2" else xp.asarray(made[name]) for name in case.arguments]
+
+
+def arithmetic(v, x, y, out):
+    """Every operation on integers."""
+    k, a, b = 20 * v, x[v], y[v]
+    out[k] = a + b
+    out[k + 1] = a - b
+    out[k + 2] = a * b
+    out[k + 3] = a // b
+    out[k + 4] = a % b
+    out[k + 5] = a & b
+    out[k + 6] = a | b
+    out[k + 7] = a ^ b
+    out[k + 8] = -a
+    out[k + 9] = abs(a)
+    out[k + 10] = min(a, b, 4)
+    out[k + 11] = max(a, b)
+    out[k + 12] = (a == b) + (a != 4) + (a < b) + (a <= b) + (a > b) + (a >= b)
+    out[k + 13] = a if a < b <= 40 else -b
+    out[k + 14] = not a
+    out[k + 15] = int((a > 3 and b > 3) or not a)
+    out[k + 16] = int(float(a % 1000) / 7.0)
+    out[-1 - (k + 2)] = (a > b) & (b > 0)
+    out[k + 18] = True + a
+    out[k + 19] = 9223372036854775807 + b
+
+
+def real_arithmetic(v, x, y, z, out, short):
+    """Operations on floats of both sizes, with integers and truth values."""
+    k = 8 * v
+    out[k] = x[v] / y[v] + y[v]
+    out[k + 1] = y[v] * z[v] - x[v]
+    out[k + 2] = min(y[v], z[v], x[v])
+    out[k + 3] = max(z[v], x[v])
+    out[k + 4] = abs(-y[v]) + math.sqrt(abs(z[v]))
+    out[k + 5] = z[v] if z[v] > y[v] else x[v]
+    out[k + 6] = math.inf if x[v] > 3 else -math.inf
+    out[k + 7] = -y[v] + (z[v] == y[v])
+    short[v] = z[v] * z[v] + z[v] / LIMIT - bool(z[v])
+
+
+def python(function):
+    """Return a functor whose atomics are plain Python."""
+
+    def add(array, i, value):
+        array[i], old = array[i] + value, array[i]
+        return old
+
+    def lower(array, i, value):
+        array[i], old = min(array[i], array.dtype.type(value)), array[i]
+        return old
+
+    def higher(array, i, value):
+        array[i], old = max(array[i], array.dtype.type(value)), array[i]
+        return old
+
+    plain = {"atomic_add": add, "atomic_min": lower, "atomic_max": higher}
+    return FunctionType(
+        function.__code__, {**function.__globals__, **plain}, closure=function.__closure__
+    )
+
+
+def advanced(graph, frontier, function, arguments):
+    """Return what `advance` does, in plain Python: all targets that are kept, arc by arc."""
+    kept, answers = [], False
+    for u in range(graph.n_vertices) if frontier is None else frontier:
+        for arc in range(int(graph.offsets[u]), int(graph.offsets[u + 1])):
+            v = int(graph.targets[arc])
+            w = 1 if graph.weights is None else int(graph.weights[arc])
+            answer = python(function)(int(u), v, w, arc, *arguments)
+            answers |= answer is not None
+            if answer or answer is None:
+                kept.append(v)
+    return kept
