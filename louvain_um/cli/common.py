@@ -84,10 +84,15 @@ Device = Annotated[
         GPU,
     ),
 ]
+EVERYDAY = [name for name in POLICY_NAMES if not name.startswith("adv")]
+"""Policies named in help; the others are those of a thesis."""
+
 Memory = Annotated[
     str,
     option(
-        "POLICY", f"Memory policy of a GPU run: {', '.join(POLICY_NAMES)}, or a TOML file.", GPU
+        "POLICY",
+        f"Memory policy of a GPU run: {', '.join(EVERYDAY)}, another by name, or a TOML file.",
+        GPU,
     ),
 ]
 Budget = Annotated[

@@ -30,15 +30,18 @@ DEVICE_PARTS = ("own", "repeated", "alone")
 
 
 def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
-    """Print a plan; if verbose, also its stages and arrays."""
+    """Print a plan, its verdict first; if verbose, also its terms, stages and arrays."""
     out = console()
     work = plan.work
     many = count(work.vertices, "vertex", "vertices")
     heading = f"{name}: {many}, {count(work.arcs, 'arc', 'arcs')}, {work.method}"
+    out.print(plan.verdict, soft_wrap=True)
+    out.print()
     out.print(heading, soft_wrap=True)
     out.print()
-    out.print(group_table(plan))
-    out.print(LEGEND, soft_wrap=True)
+    out.print(group_table(plan, terms=verbose))
+    if verbose:
+        out.print(LEGEND, soft_wrap=True)
     out.print()
     for group, reason in plan.reasons.items():
         out.print(f"{group}: {reason.sentence}", soft_wrap=True)
@@ -74,13 +77,14 @@ def print_plan(plan: Plan, name: str, *, verbose: bool) -> None:
     out.print()
 
 
-def group_table(plan: Plan) -> Table:
-    """Return a table with one row per group: placement, peak and the terms of the model."""
-    table = new_table("<placement", "peak", "φ", "τ", "σ", "φ − τ − σ", label="group")
+def group_table(plan: Plan, *, terms: bool) -> Table:
+    """Return a table with one row per group: placement, peak and, if asked for, terms."""
+    head = ("φ", "τ", "σ", "φ − τ − σ") if terms else ()
+    table = new_table("<placement", "peak", *head, label="group")
     for group, reason in plan.reasons.items():
-        terms = (reason.phi, reason.tau, reason.sigma, reason.net)
+        model = (reason.phi, reason.tau, reason.sigma, reason.net) if terms else ()
         where = str(plan.placements[group])
-        table.add_row(group, where, size(plan.peak_bytes[group]), *map(seconds, terms))
+        table.add_row(group, where, size(plan.peak_bytes[group]), *map(seconds, model))
     return table
 
 

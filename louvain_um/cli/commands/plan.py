@@ -227,7 +227,8 @@ def detect(
         print_plan(result, name, verbose=printing.verbose)
         for text in notes:
             print_note(text)
-    echo(result.verdict)
+    else:
+        echo(result.verdict)
 
 
 @registered("program", placing=Placing, reading=Reading)
