@@ -131,7 +131,9 @@ class Ensemble:
         pandas.DataFrame
             Columns ``vertex``, ``community`` (of the consensus) and ``certainty``.
         """
-        frame = to_frame(self.consensus, levels=False, hierarchy=False)
+        frame: pd.DataFrame = to_frame(
+            self.consensus, levels=False, hierarchy=False, library="pandas"
+        )
         frame["certainty"] = self.certainty
         return frame
 

@@ -12,6 +12,7 @@ from louvain_um.graph.export import all_edges
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.subgraph import induced_graph, subgraph
 from louvain_um.results.display import shown
+from louvain_um.results.frame import hub_members
 from louvain_um.results.partition import Result
 
 MOST_VERTICES = 1500
@@ -92,11 +93,19 @@ def draw_communities(graph: Graph, result: Result, seed: int) -> Drawing:
         positions=_positions(radii, ends, np.sqrt(weights), seed, None),
         radii=radii,
         communities=np.arange(count),
-        names=[str(number) for number in range(count)],
+        names=_hub_names(graph, result, count),
         ends=ends,
         weights=weights,
         left_out=f"{rest:,} smaller communities are not drawn" if rest else "",
     )
+
+
+def _hub_names(graph: Graph, result: Result, count: int) -> list[str]:
+    """Return the name of the highest degree in each community, or else the community's number."""
+    if result.names is None:
+        return [str(number) for number in range(count)]
+    hubs = hub_members(graph, result.labels, 1)[:count, 0]
+    return [shown(name) for name in result.names[hubs].tolist()]
 
 
 def _without_directions(graph: Graph) -> Graph:

@@ -48,13 +48,20 @@ function draw() {
   pen.globalAlpha = 1;
 }
 
+// A name, or its first words.
+function brief(name) {
+  if (name.length <= 24) return name;
+  const words = name.match(/^.{1,23}(?<=[\p{L}\p{N}_])(?![\p{L}\p{N}_])/u);
+  return (words ? words[0] : name.slice(0, 23)) + "…";
+}
+
 // The largest circles first, where names do not cover each other.
 function names(X, Y, faint, ink, paper) {
   const taken = [], order = view.r.map((_, i) => i).sort((a, b) => view.r[b] - view.r[a]);
   if (found !== null) order.unshift(found);
   pen.font = "12px system-ui, sans-serif"; pen.textAlign = "center"; pen.textBaseline = "bottom";
   for (const i of order) {
-    const name = view.name[i].slice(0, 28), half = pen.measureText(name).width / 2 + 2;
+    const name = brief(view.name[i]), half = pen.measureText(name).width / 2 + 2;
     const x = X(i), y = Y(i) - Math.max(1.5, scale * view.r[i]) - 2;
     if (faint(i) || x < -half || x > canvas.clientWidth + half || y < 0 || y > canvas.clientHeight + 14) continue;
     if (taken.some(t => x - half < t[2] && t[0] < x + half && y - 14 < t[3] && t[1] < y)) continue;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from louvain_um.drawing.layout import Drawing, draw_communities, draw_vertices, drawable
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.graph.graph import Graph
-from louvain_um.results.display import count, score, shown
+from louvain_um.options import ObjectiveName
+from louvain_um.results.display import count, cut, score, shown
 from louvain_um.results.partition import Result
+from louvain_um.results.quality import modularity
 
 Kind = Literal["graph", "communities", "sizes", "dendrogram"]
 KINDS: Final = ("graph", "communities", "sizes", "dendrogram")
@@ -22,8 +25,13 @@ MOST_LEAVES: Final = 150
 """Leaves of a dendrogram at most: vertices, or else the communities of its finest partition."""
 
 MOST_NAMED: Final = 120
-MOST_CHARACTERS: Final = 24
-"""Names written next to circles, the largest circles first, and their length."""
+"""Names written next to circles, the largest circles first."""
+
+SMALL: Final = 150
+"""Vertices up to which a notebook shows each; more take seconds to place."""
+
+SHOWN_ARCS: Final = 5_000_000
+"""Arcs up to which a notebook shows a picture: more take a second to add up."""
 
 INK, FAINT = "#333b46", "#9aa3ad"
 
@@ -44,7 +52,7 @@ def plot(result: Result, graph: Graph, kind: str | None, ax: Any, seed: int) -> 
         "graph": lambda: _draw(ax, draw_vertices(graph, result, seed)),
         "communities": lambda: _draw(ax, draw_communities(graph, result, seed)),
         "sizes": lambda: _sizes(ax, result.sizes),
-        "dendrogram": lambda: _dendrogram(ax, result),
+        "dendrogram": lambda: _dendrogram(ax, result, graph),
     }
     draw[chosen]()
     many = count(result.n_communities, "community", "communities")
@@ -111,7 +119,7 @@ def _draw(ax: Any, drawing: Drawing) -> None:
         ax.text(
             x,
             y if large else y + drawing.radii[place] + 0.008,
-            drawing.names[place],
+            cut(drawing.names[place]),
             ha="center",
             va="center" if large else "bottom",
             fontsize=8 if large else 7,
@@ -134,8 +142,9 @@ def named(drawing: Drawing) -> list[int]:
     boxes = np.empty((0, 4))
     chosen = []
     for place in np.argsort(-drawing.radii, kind="stable").tolist():
-        half, name = 0.011 * len(drawing.names[place]), drawing.names[place]
-        if not name or len(name) > MOST_CHARACTERS:
+        name = cut(drawing.names[place])
+        half = 0.011 * len(name)
+        if not name:
             continue
         x, y = drawing.positions[place]
         low = y + drawing.radii[place]
@@ -168,8 +177,11 @@ def _sizes(ax: Any, sizes: NDArray[np.int64]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _dendrogram(ax: Any, result: Result) -> None:
-    """Draw the hierarchy as a tree: vertices or finest communities below, communities on top."""
+def _dendrogram(ax: Any, result: Result, graph: Graph) -> None:
+    """Draw the hierarchy as a tree: parts join at the objective's value of what they form.
+
+    Vertices or the finest communities that can be seen are below, communities on top.
+    """
     if result.n_communities > MOST_LEAVES:
         raise LouvainUmError(
             f"{result.n_communities:,} communities are too many for a dendrogram (at most "
@@ -179,6 +191,7 @@ def _dendrogram(ax: Any, result: Result) -> None:
     if result.n_vertices <= MOST_LEAVES:
         levels = [np.arange(result.n_vertices), *levels]
     levels = [labels for labels in levels if labels.max(initial=-1) < MOST_LEAVES]
+    heights = _heights(graph, result, levels)
     order = np.lexsort(levels)  # by the coarsest partition first
     last = levels[-1]
     leaves = levels[0][order]
@@ -186,7 +199,7 @@ def _dendrogram(ax: Any, result: Result) -> None:
     ranks = np.empty(len(first), np.int64)
     ranks[leaves[np.sort(first)]] = np.arange(len(first))
     across: NDArray[Any] = ranks.astype(np.float64)
-    for height, (finer, coarser) in enumerate(pairwise(levels)):
+    for (low, high), (finer, coarser) in zip(pairwise(heights), pairwise(levels), strict=True):
         parent = np.zeros(len(across), np.int64)
         parent[finer] = coarser
         top = np.zeros(len(across), np.int64)
@@ -194,14 +207,25 @@ def _dendrogram(ax: Any, result: Result) -> None:
         means = np.bincount(parent, across) / np.bincount(parent)
         for node in range(len(across)):
             x, up = across[node], means[parent[node]]
-            ax.plot([x, x, up], [height, height + 1, height + 1], color=colour(int(top[node])),
+            ax.plot([x, x, up], [low, high, high], color=colour(int(top[node])),
                     linewidth=1.1, solid_capstyle="round")  # fmt: skip
         across = means
     for community, x in enumerate(across.tolist()):
         size = 60 * np.sqrt(result.sizes[community] / result.sizes[0])
-        ax.scatter([x], [len(levels) - 1], s=20 + size, color=colour(community), zorder=3)
-    ax.set_yticks(range(len(levels)), _level_names(len(levels), result.n_vertices, len(first)))
-    ax.set_ylim(-0.15, len(levels) - 0.6)
+        ax.scatter([x], [heights[-1]], s=20 + size, color=colour(community), zorder=3)
+    texts = _level_names(len(levels), result.n_vertices, len(first))
+    apart = (heights[-1] - heights[0]) / 25
+    named = [
+        k
+        for k, height in enumerate(heights)
+        if k in (0, len(heights) - 1) or heights[0] + apart <= height <= heights[-1] - apart
+    ]
+    ticks = [f"{texts[k]}  {score(heights[k])}" for k in named]
+    ax.set_yticks([heights[k] for k in named], ticks)
+    spread = (heights[-1] - heights[0]) or 1.0
+    ax.set_ylim(heights[0] - 0.05 * spread, heights[-1] + 0.12 * spread)
+    name = "modularity" if result.objective in ("modularity", "cpm") else result.objective
+    ax.set_ylabel(name, color=INK)
     ax.set_xticks([])
     if result.n_vertices == len(first):
         names = range(len(first)) if result.names is None else result.names.tolist()
@@ -212,9 +236,12 @@ def _dendrogram(ax: Any, result: Result) -> None:
     ax.spines[["top", "right", "bottom"]].set_visible(False)
 
 
-def cut(name: str) -> str:
-    """Return a name, or its beginning."""
-    return name if len(name) <= MOST_CHARACTERS else f"{name[: MOST_CHARACTERS - 1]}…"
+def _heights(graph: Graph, result: Result, levels: list[NDArray[np.int64]]) -> list[float]:
+    """Return the objective's value of each partition, never below that of the one before."""
+    chosen: ObjectiveName = "modularity" if result.objective == "cpm" else result.objective
+    values = [modularity(graph, each, result.resolution, objective=chosen) for each in levels]
+    heights: list[float] = np.maximum.accumulate(values).tolist() if values else []
+    return heights
 
 
 def _level_names(levels: int, vertices: int, leaves: int) -> list[str]:
@@ -233,13 +260,41 @@ PALETTE: Final = (
 )  # fmt: skip
 """The largest communities in order of size; medium lightness, so that both papers carry them."""
 
+SHADES: Final = ((0, 0.0), (255, 0.45), (0, 0.35))
+"""What the palette is mixed with in turn, and how much: white or black."""
+
 OTHERS: Final = "#8c929b"
-"""All smaller communities: more hues could not be told apart."""
+"""All smaller communities: more colours could not be told apart."""
 
 
 def colour(community: int) -> str:
     """Return the colour of a community as ``#rrggbb``."""
-    return PALETTE[community] if community < len(PALETTE) else OTHERS
+    turn, place = divmod(community, len(PALETTE))
+    if turn >= len(SHADES):
+        return OTHERS
+    other, share = SHADES[turn]
+    parts = bytes.fromhex(PALETTE[place][1:])
+    return f"#{bytes(round(part + share * (other - part)) for part in parts).hex()}"
+
+
+def small_picture(result: Result, graph: Graph | None) -> str:
+    """Return a picture for a notebook as SVG, or nothing where it is dear or a library is missing.
+
+    Each vertex of a small graph is drawn, of larger ones each community.
+    """
+    if graph is None or not 0 < graph.n_arcs <= SHOWN_ARCS:
+        return ""
+    kind: Kind = "graph" if graph.n_vertices <= SMALL and drawable(graph) else "communities"
+    try:
+        drawn, axes = figure(kind, 4.0)
+        plot(result, graph, kind, axes, 0)
+    except LouvainUmError:
+        return ""
+    axes.set_title("")
+    text = io.StringIO()
+    drawn.savefig(text, format="svg", metadata={"Date": None})
+    found = text.getvalue()
+    return found[found.index("<svg") :]
 
 
 def plot_profile(

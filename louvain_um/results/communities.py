@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import community_sizes, members, number_by_size
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, LouvainUmError
 from louvain_um.graph.graph import Graph
 from louvain_um.graph.subgraph import induced_graph, subgraph
 from louvain_um.options import ObjectiveName
 from louvain_um.results import display, saving
 from louvain_um.results.comparison import Agreement, compare
-from louvain_um.results.frame import community_table, to_frame
+from louvain_um.results.frame import Library, community_table, to_frame
 from louvain_um.results.given_labels import Given, refuse_other_order
 from louvain_um.results.partition import Level, labels_at, nested_labels
 from louvain_um.results.quality import Quality, dense_labels, memberships, modularity, quality
@@ -334,8 +334,10 @@ class Communities:
         """
         return compare(self, other)
 
-    def to_frame(self, *, levels: bool = False, hierarchy: bool = False) -> pd.DataFrame:
-        """Return a pandas frame with one row per vertex, without those that lost their name.
+    def to_frame(
+        self, *, levels: bool = False, hierarchy: bool = False, library: Library = "pandas"
+    ) -> Any:
+        """Return a frame with one row per vertex, without those that lost their name.
 
         Parameters
         ----------
@@ -345,18 +347,19 @@ class Communities:
         hierarchy : bool
             Add the partitions of `hierarchy`, which nest: columns ``hierarchy_0``, the finest,
             ``hierarchy_1`` …, without the last, which is ``community``.
+        library : {"pandas", "polars", "arrow"}
 
         Returns
         -------
-        pandas.DataFrame
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
             Columns ``vertex`` (name or id) and ``community``.
 
         Raises
         ------
         LouvainUmError
-            pandas is not installed.
+            The library is not installed.
         """
-        return to_frame(self, levels=levels, hierarchy=hierarchy)
+        return to_frame(self, levels=levels, hierarchy=hierarchy, library=library)
 
     def plot(self, kind: str | None = None, *, ax: Any = None, seed: int = 0) -> Any:
         """Draw the communities with Matplotlib.
@@ -402,6 +405,29 @@ class Communities:
     def to_igraph(self) -> Any:
         """Return the graph as `Graph.to_igraph` does, with the vertex attribute ``community``."""
         return self.require_graph().to_igraph({"community": self.labels})
+
+    def to_cdlib(self) -> Any:
+        """Return the communities as a ``NodeClustering`` of cdlib, with the graph of networkx.
+
+        Returns
+        -------
+        cdlib.NodeClustering
+
+        Raises
+        ------
+        LouvainUmError
+            cdlib is not installed.
+        """
+        try:
+            from cdlib import NodeClustering
+        except ImportError:
+            raise LouvainUmError("this needs cdlib; install it with pip install cdlib") from None
+        return NodeClustering(
+            [members.tolist() for members in self.communities()],
+            self.require_graph().to_networkx(),
+            method_name=self.method or "louvain-um",
+            method_parameters={"resolution": self.resolution, "objective": self.objective},
+        )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Save everything but the graph to a ``.npz`` file that `load` reads.
@@ -491,4 +517,6 @@ class Communities:
         return display.rich_view(self)
 
     def _repr_html_(self) -> str:
-        return display.html_view(self)
+        from louvain_um.drawing.plots import small_picture
+
+        return display.html_view(self, small_picture(self, self.graph))

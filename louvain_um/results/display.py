@@ -79,6 +79,18 @@ def shown(name: Any) -> str:
     return NOT_SHOWN.sub("?", str(name))
 
 
+LONGEST: Final = 24
+"""Characters of a name in pictures and pages; longer ones end at a word."""
+
+
+def cut(name: str) -> str:
+    """Return a name, or its first words: no word is broken unless it is too long by itself."""
+    if len(name) <= LONGEST:
+        return name
+    words = re.match(rf"(.{{1,{LONGEST - 1}}})(?<=\w)(?!\w)", name)
+    return f"{words[1] if words else name[: LONGEST - 1]}…"
+
+
 def listable(names: Iterable[Any]) -> list[str]:
     """Return names as text, in quotes those that hold a comma: commas separate them in lists."""
     return [f'"{name}"' if "," in name else name for name in map(shown, names)]
@@ -129,9 +141,9 @@ def rich_view(result: Result) -> Any:
     return Group(*parts)
 
 
-def html_view(result: Result) -> str:
+def html_view(result: Result, picture: str = "") -> str:
     """Return the view of a result for a notebook."""
-    parts = [f"<p>{escape(text_view(result))}</p>"]
+    parts = [f"<p>{escape(text_view(result))}</p>", picture]
     for head, rows in ((LEVEL_HEAD, level_rows(result)), (SIZE_HEAD, size_rows(result))):
         if rows:
             parts.append(f"<table>{_row('th', head)}{''.join(_row('td', r) for r in rows)}</table>")

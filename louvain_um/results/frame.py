@@ -1,14 +1,16 @@
-"""Pandas frames of a result: one row per vertex, or one per community."""
+"""Frames of a result: one row per vertex, or one per community."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.compiled import kernel
-from louvain_um.errors import OptionError, check_switch
+from louvain_um.errors import LouvainUmError, OptionError, check_switch
 from louvain_um.graph.graph import Graph
 from louvain_um.options import is_whole
 from louvain_um.results.display import require_pandas
@@ -19,8 +21,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def to_frame(result: Result, *, levels: bool, hierarchy: bool) -> pd.DataFrame:
+Library = Literal["pandas", "polars", "arrow"]
+
+
+def to_frame(result: Result, *, levels: bool, hierarchy: bool, library: Library) -> Any:
     """Return one row per vertex; `Communities.to_frame` documents the columns."""
+    table = _maker(library)
     check_switch("levels", levels)
     check_switch("hierarchy", hierarchy)
     vertices = np.arange(result.n_vertices) if result.names is None else result.names
@@ -30,8 +36,28 @@ def to_frame(result: Result, *, levels: bool, hierarchy: bool) -> pd.DataFrame:
         columns |= {_column(k, cycle): result.at_level(k) for k, cycle in enumerate(cycles)}
     if hierarchy:
         columns |= hierarchy_columns(result)
-    frame: pd.DataFrame = require_pandas().DataFrame(named(columns, result.names))
-    return frame
+    return table(named(columns, result.names))
+
+
+def _maker(library: Library) -> Callable[[dict[str, Any]], Any]:
+    """Return what makes a table of a library; the error says how to install it."""
+    if library not in get_args(Library):
+        raise OptionError("library", library, f"must be one of {', '.join(get_args(Library))}")
+    if library == "pandas":
+        make: Callable[[dict[str, Any]], Any] = require_pandas().DataFrame
+        return make
+    package = "polars" if library == "polars" else "pyarrow"
+    try:
+        found = import_module(package)
+    except ImportError:
+        raise LouvainUmError(
+            f"a frame of {library} needs {package}; install it with pip install {package}"
+        ) from None
+    make = found.DataFrame if library == "polars" else found.table
+    # Both take text as lists: NumPy's objects can be anything.
+    return lambda columns: make(
+        {name: each.tolist() if each.dtype == object else each for name, each in columns.items()}
+    )
 
 
 def named(columns: dict[str, Any], names: NDArray[Any] | None) -> dict[str, Any]:

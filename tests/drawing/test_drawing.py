@@ -12,10 +12,11 @@ import louvain_um as lu
 from louvain_um.drawing.layout import draw_communities, draw_vertices
 from louvain_um.drawing.over_time import Stays
 from louvain_um.drawing.page import page
-from louvain_um.drawing.plots import KINDS, figure, named
+from louvain_um.drawing.plots import KINDS, OTHERS, colour, figure, named, small_picture
 from louvain_um.drawing.reports import chart
 from louvain_um.errors import LouvainUmError
 from louvain_um.results.communities import Communities
+from louvain_um.results.display import cut
 from tests.graphs import graphs
 
 pytest.importorskip("matplotlib")
@@ -83,6 +84,60 @@ def test_a_dendrogram_has_a_leaf_per_vertex_with_members_side_by_side():
     assert sorted(leaves) == sorted(result.names.tolist())
     communities = [result.to_dict()[name] for name in leaves]
     assert sum(a != b for a, b in pairwise(communities)) == 5
+
+
+def test_parts_of_a_dendrogram_join_at_the_modularity_of_what_they_form():
+    result = novel()
+    axes = figure("dendrogram")[1]
+    result.plot("dendrogram", ax=axes)
+    levels = [np.arange(77), *result.hierarchy()]
+    values = [lu.modularity(result.graph, labels) for labels in levels]
+    drawn = {round(float(y), 9) for line in axes.lines for y in line.get_ydata()}
+    assert drawn == {round(value, 9) for value in values}
+    assert axes.get_yticks()[-1] == pytest.approx(result.modularity)
+
+
+def test_communities_are_named_by_their_hubs():
+    result = novel()
+    drawing = draw_communities(result.graph, result, 0)
+    assert drawing.names[0] == "Valjean"
+    assert drawing.names == [hubs[0] for hubs in result.table(hubs=1)["hubs"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Valjean", "Valjean"),
+        ("Mademoiselle Baptistine of Digne", "Mademoiselle Baptistine…"),
+        ("https://example.org/long/path/to", "https://example.org…"),
+        ("x" * 30, "x" * 23 + "…"),
+    ],
+)
+def test_names_end_at_a_word(name, shown):
+    assert cut(name) == shown
+
+
+def test_36_communities_have_colours_that_differ():
+    colours = [colour(k) for k in range(36)]
+    assert len(set(colours)) == 36
+    assert OTHERS not in colours
+    assert colour(36) == OTHERS
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_a_notebook_shows_a_picture(n):
+    result = lu.louvain(lu.generators.planted(n, 4, seed=1), device="cpu")
+    text = small_picture(result, result.graph)
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+    assert text in result._repr_html_()
+    assert small_picture(result, None) == ""
+
+
+def test_a_notebook_without_matplotlib_shows_the_table(monkeypatch):
+    result = novel()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "<svg" not in result._repr_html_()
+    assert "<table>" in result._repr_html_()
 
 
 def test_a_histogram_counts_every_community():

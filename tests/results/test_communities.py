@@ -182,6 +182,37 @@ def test_frame():
     assert frame["level_0"].tolist() == [1, 1, 2, 0, 0, 0]
 
 
+@pytest.mark.parametrize("library", ["polars", "arrow"])
+@pytest.mark.parametrize("names", [None, np.array(list("abcdef"), object)])
+def test_frames_of_other_libraries_say_the_same(library, names):
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    result = two_levels(names)
+    frame = result.to_frame(levels=True, library=library)
+    expected = result.to_frame(levels=True).to_dict("list")
+    columns = frame.to_dict(as_series=False) if library == "polars" else frame.to_pydict()
+    assert columns == expected
+    assert result.compare(frame.select(["vertex", "community"])).identical
+    with pytest.raises(lu.OptionError, match="library must be one of pandas, polars, arrow"):
+        result.to_frame(library="cudf")
+
+
+def test_cdlib_gets_members_by_name():
+    pytest.importorskip("cdlib")
+    result = lu.louvain(lu.read_graph("example:karate"), device="cpu")
+    found = result.to_cdlib()
+    assert result.compare(found).identical
+    assert found.newman_girvan_modularity().score == pytest.approx(
+        lu.modularity(lu.as_graph(found.graph, weighted=False), result), abs=1e-9
+    )
+
+
+def test_cdlib_must_be_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cdlib", None)
+    with pytest.raises(lu.LouvainUmError, match="pip install cdlib"):
+        two_levels().to_cdlib()
+
+
 def test_a_frame_names_the_cycle_of_a_level():
     result = lu.louvain(ring_with_chords(0), device="cpu")
     frame = result.to_frame(levels=True)
