@@ -35,6 +35,7 @@ def louvain(
     graph: Any,
     *,
     observer: Observer | None = None,
+    key_added: str | None = None,
     cluster: Any = None,
     checkpoint: str | Path | None = None,
     on_loss: Literal["raise", "resume"] = "raise",
@@ -50,6 +51,9 @@ def louvain(
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
         Called with every phase and iteration (`louvain_um.events.Event`).
+    key_added : str, optional
+        Where to write the communities of the cells of an AnnData, as scanpy does:
+        ``obs[key_added]``, a categorical, and ``uns[key_added]``.
     cluster : distributed.Client or str, optional
         Where to run instead of in this process: a Dask client or cluster, "local:N" for N
         processes, a scheduler's address, or "mpi". Labels do not depend on it.
@@ -93,7 +97,8 @@ def louvain(
     clustered = ClusterRun(
         cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, exchange=exchange
     )
-    return run(graph, Options(method="louvain", **options), observer, clustered)
+    given = Options(method="louvain", **options)
+    return _added_to_cells(graph, key_added, given, observer, clustered)
 
 
 @takes_options()
@@ -101,6 +106,7 @@ def leiden(
     graph: Any,
     *,
     observer: Observer | None = None,
+    key_added: str | None = None,
     cluster: Any = None,
     checkpoint: str | Path | None = None,
     on_loss: Literal["raise", "resume"] = "raise",
@@ -118,6 +124,9 @@ def leiden(
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
         Called with every phase and iteration (`louvain_um.events.Event`).
+    key_added : str, optional
+        Where to write the communities of the cells of an AnnData, as scanpy does:
+        ``obs[key_added]``, a categorical, and ``uns[key_added]``.
     cluster : distributed.Client or str, optional
         Where to run instead of in this process: a Dask client or cluster, "local:N" for N
         processes, a scheduler's address, or "mpi". Labels do not depend on it.
@@ -148,7 +157,8 @@ def leiden(
     clustered = ClusterRun(
         cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, exchange=exchange
     )
-    return run(graph, Options(method="leiden", **options), observer, clustered)
+    given = Options(method="leiden", **options)
+    return _added_to_cells(graph, key_added, given, observer, clustered)
 
 
 @takes_options()
@@ -208,6 +218,24 @@ def detect_partitioned(
     )  # fmt: skip
     given = Options(method=method, **options)
     return write_on_cluster(clustered, graph_for(clustered, graph), given, observer or ignore)
+
+
+def _added_to_cells(
+    graph: Any,
+    key: str | None,
+    options: Options,
+    observer: Observer | None,
+    clustered: ClusterRun,
+) -> Communities:
+    """Detect communities, and write them to the AnnData that has the graph if there is a key."""
+    if key is None:
+        return run(graph, options, observer, clustered)
+    from louvain_um.formats.neighbours import add_communities, check_cells
+
+    check_cells(graph, key)
+    found = run(graph, options, observer, clustered)
+    add_communities(graph, key, found, options)
+    return found
 
 
 def run(

@@ -256,3 +256,18 @@ class Vanished(str):
     """
 
     __slots__ = ()
+
+
+def require_packages(what: str, *modules: str) -> None:
+    """Raise if modules that something needs are not installed, before any work is done."""
+    import sys
+    from importlib.util import find_spec
+
+    def lacks(module: str) -> bool:
+        # None among loaded modules stands for one that cannot be imported.
+        return sys.modules[module] is None if module in sys.modules else find_spec(module) is None
+
+    missing = [module for module in modules if lacks(module)]
+    if missing:
+        remedy = f"install it with pip install {' '.join(missing)}"
+        raise LouvainUmError(f"{what} needs {' and '.join(missing)}; {remedy}")

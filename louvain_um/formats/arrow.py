@@ -98,7 +98,7 @@ def read_json_lines(file: GraphFile, options: ReadOptions) -> Graph:
 
 def read_anndata(file: GraphFile, options: ReadOptions) -> Graph:
     """Read the neighbours of cells from an ``.h5ad`` file."""
-    from louvain_um.formats.matrices import from_anndata
+    from louvain_um.formats.neighbours import from_anndata
 
     try:
         anndata = require("anndata", file.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -208,27 +208,6 @@ def from_labelled(matrix: Any, labels: Sequence[Any], options: ReadOptions) -> G
         matrix = matrix[order][:, order]
     named = name_array([labels[place] for place in order])
     return (from_dense if isinstance(matrix, np.ndarray) else from_sparse)(matrix, options, named)
-
-
-def from_anndata(data: Any, options: ReadOptions) -> Graph:
-    """Build a graph from the neighbours of the cells of an AnnData, named by `obs_names`."""
-    from scipy.sparse import csr_array
-
-    key = "connectivities" if options.weight is None else str(options.weight)
-    known = ", ".join(map(repr, data.obsp)) or "nothing"
-    if key not in data.obsp:
-        raise GraphError(
-            f"obsp holds {known}, not {key!r}; name one with weight=… (--weight), or compute "
-            "neighbours first, as scanpy.pp.neighbors does"
-        )
-    if problem := replace(options, weight=None).unsuited("an AnnData"):
-        raise GraphError(problem)
-    matrix = data.obsp[key]
-    matrix = matrix if hasattr(matrix, "tocsr") else csr_array(np.asarray(matrix))
-    names = data.obs_names.tolist()
-    if len(set(names)) < len(names):
-        raise GraphError("two cells have the same name; pass one after obs_names_make_unique()")
-    return from_sparse(matrix, options, name_array(names))
 
 
 def _check_numbers(values: Any) -> None:

@@ -138,6 +138,18 @@ def from_networkx(graph: Any, options: ReadOptions) -> Graph:
     return make_graph(u, v, weights, names, options, notes=notes)
 
 
+def from_networkit(graph: Any, options: ReadOptions) -> Graph:
+    """Build a graph from a NetworKit graph; where vertices were removed, ids become names."""
+    _check_direction(directed=graph.isDirected(), options=options)
+    kind = [("u", np.int64), ("v", np.int64), ("w", np.float64)]
+    edges = np.fromiter(graph.iterEdgesWeights(), kind, graph.numberOfEdges())
+    nodes = np.fromiter(graph.iterNodes(), np.int64, graph.numberOfNodes())
+    names = None if len(nodes) == graph.upperNodeIdBound() else nodes
+    u, v = np.searchsorted(nodes, edges["u"]), np.searchsorted(nodes, edges["v"])
+    weights = edges["w"] if graph.isWeighted() and options.weighted is not False else None
+    return make_graph(u, v, weights, names, options, n=len(nodes))
+
+
 def from_igraph(graph: Any, options: ReadOptions) -> Graph:
     """Build a graph from an igraph graph, whose vertices keep their numbers."""
     _check_direction(directed=graph.is_directed(), options=options)

@@ -6,21 +6,23 @@ it is loaded.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from importlib.resources import files
+from typing import Any, Final
 
 import numpy as np
 
 from louvain_um.core.plain_data import number_array
-from louvain_um.errors import GraphError, LouvainUmError, OptionError
+from louvain_um.errors import GraphError, OptionError
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 
 KNOWN = (
-    "a Graph, a networkx or igraph graph, a SciPy or CuPy sparse matrix, a square array, a "
-    "table of edges (pandas, Arrow, Polars), (source, target[, weights]) or a list of edge tuples"
+    "a Graph, a networkx, igraph or NetworKit graph, a SciPy or CuPy sparse matrix, a square "
+    "array, a table of edges (pandas, Arrow, Polars), (source, target[, weights]) or a list of "
+    "edge tuples"
 )
 
 
@@ -37,7 +39,7 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
     libraries = {base.__module__.partition(".")[0] for base in type(obj).__mro__}
     table = bool(libraries & {"pandas", "pyarrow", "polars"})
     if "anndata" in libraries and hasattr(obj, "obsp"):
-        from louvain_um.formats.matrices import from_anndata
+        from louvain_um.formats.neighbours import from_anndata
 
         return from_anndata(obj, options)
     network = libraries & {"networkx", "igraph"}
@@ -54,6 +56,10 @@ def adapt(obj: Any, options: ReadOptions) -> Graph:
         from louvain_um.formats.networks import from_igraph
 
         return from_igraph(obj, options)
+    if "networkit" in libraries and hasattr(obj, "upperNodeIdBound"):
+        from louvain_um.formats.networks import from_networkit
+
+        return from_networkit(obj, options)
     if libraries & {"cupy", "cupyx"} and hasattr(obj, "get"):
         obj = obj.get()
         libraries = {type(obj).__module__.partition(".")[0]}
@@ -250,13 +256,9 @@ def _host(part: Any) -> Any:
     return number_array(part.get() if type(part).__module__.startswith("cupy") else part)
 
 
-EXAMPLES: Mapping[str, str] = {
-    "les-miserables": "les_miserables_graph",
-    "karate": "karate_club_graph",
-    "florentine-families": "florentine_families_graph",
-    "southern-women": "davis_southern_women_graph",
-}
-"""Names of examples, and the networkx functions that build them."""
+EXAMPLES: Final = ("les-miserables", "karate", "florentine-families", "southern-women")
+"""Names of examples: the networks of Knuth (1993), Zachary (1977), Breiger and Pattison (1986), and
+Davis and others (1941), as networkx has them."""
 
 PREFIX = "example:"
 
@@ -266,8 +268,8 @@ def is_example(source: str) -> bool:
     return source.startswith(PREFIX) and not os.path.exists(source)
 
 
-def example(source: str) -> Any:
-    """Return an example as a networkx graph."""
+def example(source: str, options: ReadOptions) -> Graph:
+    """Return the graph of an example."""
     name = source.removeprefix(PREFIX)
     if name not in EXAMPLES:
         raise OptionError(
@@ -276,9 +278,13 @@ def example(source: str) -> Any:
             f"choose from {', '.join(EXAMPLES)}",
             problem=f"unknown example {name!r}",
         )
-    try:
-        import networkx
-    except ImportError:
-        raise LouvainUmError("examples need NetworkX: pip install 'louvain-um[formats]'") from None
-    build: Callable[[], Any] = getattr(networkx, EXAMPLES[name])
-    return build()
+    from louvain_um.formats.networks import UNDIRECTED
+
+    if options.directed:
+        raise GraphError(UNDIRECTED)
+    fits = ("weight",) if options.weight == "weight" else ()
+    if problem := options.unsuited("an example", but=fits):
+        raise GraphError(problem)
+    with files("louvain_um.formats").joinpath("examples.json").open("rb") as file:
+        edges = json.load(file)[name]
+    return _from_tuples([tuple(edge) for edge in edges], options)

@@ -66,7 +66,7 @@ def read_graph(
         by its first bytes, or else an edge list; so is that of a pipe without a suffix, such as
         ``/dev/stdin``.
         ``example:les-miserables`` and other names of `louvain_um.formats.objects` are
-        small graphs of networkx.
+        small graphs.
     format : str, optional
         A name in `louvain_um.formats.READERS`, such as "edges", "matrixmarket" or "adjacency": the
         format, if neither suffix nor first lines show it.
@@ -198,14 +198,15 @@ def as_graph(
     Parameters
     ----------
     obj : object
-        A Graph (returned unchanged), a DynamicGraph as it is now, or a DeviceGraph; a networkx or
-        igraph graph; a SciPy or CuPy sparse matrix or a square array (a symmetric adjacency
-        matrix, with loops on the diagonal); an AnnData (``obsp["connectivities"]``, or the key
-        that `weight` names); a pandas, Arrow or Polars table of edges (columns source and target,
-        or the first two, and weight), also lazy; ``(source, target)`` or ``(source, target,
-        weights)``, also as rows or columns of an array, where integers are vertices 0 … n − 1 and
-        strings are names; or a path for `read_graph`. igraph's graphs, AnnData, matrices and
-        arrays keep the numbers of their vertices; in all others vertices ascend by name.
+        A Graph (returned unchanged), a DynamicGraph as it is now, or a DeviceGraph; a networkx,
+        igraph or NetworKit graph; a SciPy or CuPy sparse matrix or a square array (a symmetric
+        adjacency matrix, with loops on the diagonal); an AnnData (``obsp["connectivities"]``, or
+        the key that `weight` names, united with its transpose if it is not symmetric); a pandas,
+        Arrow or Polars table of edges (columns source and target, or the first two, and weight),
+        also lazy; ``(source, target)`` or ``(source, target, weights)``, also as rows or columns of
+        an array, where integers are vertices 0 … n − 1 and strings are names; or a path for
+        `read_graph`. igraph's graphs, AnnData, matrices and arrays keep the numbers of their
+        vertices; in all others vertices ascend by name.
     source, target, weight, time : str or int, optional
         Columns of a table: names, or numbers from 1; see `read_graph`. `weight` is also the
         edge attribute of a networkx or igraph graph (by default ``weight``).
@@ -286,9 +287,7 @@ def read(name: str, format: str | None, options: ReadOptions) -> Graph:
 
     check_format(format)
     if is_example(name):
-        from louvain_um.formats.objects import adapt
-
-        return adapt(example(name), options)
+        return example(name, options)
     if name != "-":
         refuse_missing(name)
     by_content = is_stream(name) and not os.path.splitext(name)[1]

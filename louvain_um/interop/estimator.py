@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from louvain_um.results.communities import Communities
 
-ROUNDING = 1e-10
-"""Difference of a symmetric matrix and its transpose, relative to its largest entry."""
-
 
 class Louvain:
     """Cluster the vertices of a graph, given by its adjacency matrix.
@@ -35,8 +32,9 @@ class Louvain:
     **options
         The options of a run; see `louvain_um.options.Options`.
     symmetrize : bool
-        Take a matrix that is not symmetric, such as that of a k-nearest-neighbour graph, as
-        undirected; otherwise it is an error.
+        Take a matrix that is not symmetric as undirected; otherwise it is an error, unless each
+        row lists as many neighbours, as those of `KNeighborsTransformer` do: then a pair counts if
+        either is a neighbour of the other, and a note says so.
 
     Attributes
     ----------
@@ -169,7 +167,10 @@ def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
     from scipy.sparse import csr_array, issparse
 
     from louvain_um.formats import as_graph
+    from louvain_um.formats.neighbours import is_nearest, united, with_note, without_rounding
+    from louvain_um.formats.reading import warn_of
 
+    note = ""
     if isinstance(adjacency, np.ndarray | list):
         adjacency = csr_array(_checked(np.asarray(adjacency), signed))
     if issparse(adjacency):
@@ -177,11 +178,14 @@ def _graph(adjacency: Any, symmetrize: bool, objective: ObjectiveName) -> Graph:
             adjacency = adjacency.tocsr()
         _check_values(adjacency.data, signed)
         if not symmetrize and not directed:
-            adjacency = _without_rounding(adjacency)
+            adjacency = without_rounding(adjacency)
+            if not signed and is_nearest(adjacency):
+                adjacency, note = united(adjacency)
+                warn_of((note,))
     graph: Graph = as_graph(
         adjacency, symmetrize=symmetrize and not directed, directed=directed, signed=signed
     )
-    return graph
+    return with_note(graph, note)
 
 
 def _checked(matrix: NDArray[Any], signed: bool) -> NDArray[Any]:
@@ -216,13 +220,3 @@ def _check_values(values: NDArray[Any], signed: bool) -> None:
         problem = "Negative values in data passed to Louvain"
     if problem:
         raise GraphError(f"{problem}; weights must be real, finite and not negative")
-
-
-def _without_rounding(matrix: Any) -> Any:
-    """Return a real matrix that is symmetric but for rounding as its mean with its transpose."""
-    if matrix.dtype.kind != "f" or matrix.shape[0] != matrix.shape[1] or not matrix.nnz:
-        return matrix
-    difference = abs(matrix - matrix.T).max()
-    if not 0 < difference <= ROUNDING * abs(matrix).max():
-        return matrix
-    return (matrix + matrix.T) / 2

@@ -208,20 +208,3 @@ def test_weights_that_are_asked_for_must_be_there(source):
             as_graph(source, **{option: True})
     with pytest.raises(GraphError, match="only weights of 1"):
         as_graph((ONES[0].astype(int), ONES[1].astype(int) + 2, np.ones(3)), signed=True)
-
-
-def test_cells_of_anndata(tmp_path):
-    anndata = pytest.importorskip("anndata")
-    from scipy.sparse import csr_array
-
-    near = csr_array(np.array([[0, 2, 0], [2, 0, 1.5], [0, 1.5, 0]]))
-    cells = anndata.AnnData(np.zeros((3, 2)), obsp={"connectivities": near, "other": near * 2})
-    cells.obs_names = ["z", "y", "x"]
-    cells.write_h5ad(tmp_path / "cells.h5ad")
-    for graph in (as_graph(cells), read_graph(tmp_path / "cells.h5ad")):
-        assert graph.names.tolist() == ["z", "y", "x"]
-        assert listed(graph) == ["y-x:1.5", "z-y:2"]
-    assert listed(as_graph(cells, weight="other")) == ["y-x:3", "z-y:4"]
-    del cells.obsp["connectivities"]
-    with pytest.raises(GraphError, match=r"obsp holds 'other'.*weight=…"):
-        as_graph(cells)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_clusterer
+from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -128,3 +130,32 @@ def test_values_that_are_no_weights(value, text):
     for kind in (np.asarray, sp.csr_array):
         with pytest.raises(lu.GraphError, match=text):
             lu.Louvain(device="cpu").fit(kind(damaged))
+
+
+def spots():
+    random = np.random.default_rng(5)
+    centres = np.repeat(np.arange(4) * 20.0, 30)
+    return np.stack((centres, centres % 3), 1) + random.normal(size=(120, 2))
+
+
+@pytest.mark.parametrize("mode", ["connectivity", "distance"])
+def test_neighbours_of_scikit_learn_in_a_pipeline(mode):
+    """Pairs are joined if either is a neighbour of the other; distances are no weights."""
+    points = spots()
+    steps = make_pipeline(
+        KNeighborsTransformer(n_neighbors=8, mode=mode), lu.Louvain(device="cpu", method="leiden")
+    )
+    expected = np.repeat(np.arange(4), 30)
+    if mode == "distance":
+        with pytest.warns(lu.GraphWarning, match="distances are no weights"):
+            labels = steps.fit_predict(points)
+    else:
+        labels = steps.fit_predict(points)
+    found = steps[-1].communities_
+    assert lu.Communities.of(found.graph, expected).modularity <= found.modularity + 1e-12
+    assert all(len(set(labels[at : at + 30])) <= 3 for at in range(0, 120, 30))
+    assert not any(set(labels[:30]) & set(labels[at : at + 30]) for at in (30, 60, 90))
+    # Each point is one of its neighbours in a matrix of connectivities.
+    listed = kneighbors_graph(points, 8 - (mode == "connectivity")).toarray() > 0
+    assert found.graph.n_edges == np.count_nonzero(np.triu(listed | listed.T))
+    assert any("either is a neighbour" in note for note in found.graph.notes)

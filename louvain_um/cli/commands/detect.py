@@ -21,7 +21,7 @@ from louvain_um.cli.detection import (
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
-from louvain_um.errors import Taken
+from louvain_um.errors import Taken, require_packages
 
 if TYPE_CHECKING:
     from louvain_um.distributed.files.writing import PartitionedLabels
@@ -197,6 +197,9 @@ def detect(
         raise OptionError(remedy="--significance is for modularity without --cluster")
     if nodes is not None and clustered.cluster is not None:
         raise OptionError(remedy="--nodes is for detection without --cluster")
+    if nodes is not None:
+        parquet = ("pyarrow",) if nodes.suffix.lower() == ".parquet" else ()
+        require_packages("--nodes", "pandas", *parquet)
     if labels_folder is not None and output is not None:
         raise OptionError(remedy="pass -o or --labels-folder, not both")
     on_cluster = detect_on_cluster if labels_folder is None else write_on_cluster

@@ -12,7 +12,7 @@ from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, require_packages
 
 if TYPE_CHECKING:
     from louvain_um.graph.graph import Graph
@@ -86,6 +86,9 @@ def draw(
         raise OptionError("output", output.name, f"must end in {', '.join(SUFFIXES)}")
     if output.suffix.lower() == ".html" and kind is not Kind.auto:
         raise OptionError(remedy="a page shows graph and communities; leave out --kind")
+    page = output.suffix.lower() == ".html"
+    springs = () if kind in (Kind.sizes, Kind.dendrogram) else ("networkx",)
+    require_packages("drawing", "jinja2" if page else "matplotlib", *springs)
     graphs.refuse_same(graph, output)
     check_output(output, force=force)
     with progress_reporter(quiet=quiet) as reporter:

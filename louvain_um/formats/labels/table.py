@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files
-from louvain_um.errors import LouvainUmError
+from louvain_um.errors import LouvainUmError, require_packages
 from louvain_um.formats.labels.text import quoted_where_needed, spreadsheet_safe
 
 CHUNK = 1 << 18
@@ -63,6 +63,8 @@ def writer_for(path: str | Path) -> Writer:
         known = ", ".join(WRITERS)
         got = f"unknown suffix {suffix!r}" if suffix else "no suffix"
         raise LouvainUmError(f"{path}: {got}; use one of {known}")
+    if suffix == ".parquet":
+        require_packages("writing .parquet", "pyarrow")
     return WRITERS[suffix]
 
 
@@ -148,22 +150,10 @@ def _write_parquet(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -
     parquet.write_table(pa.table(arrays, names=list(columns)), file)
 
 
-def _needs_pyarrow(write: Writer) -> Writer:
-    def checked(file: BinaryIO, columns: Columns, about: Mapping[str, Any]) -> None:
-        try:
-            write(file, columns, about)
-        except ImportError:
-            raise LouvainUmError(
-                "writing .parquet needs pyarrow: pip install 'louvain-um[formats]'"
-            ) from None
-
-    return checked
-
-
 WRITERS: dict[str, Writer] = {
     ".csv": _write_csv,
     ".tsv": _write_tsv,
-    ".parquet": _needs_pyarrow(_write_parquet),
+    ".parquet": _write_parquet,
     ".npz": _write_npz,
     ".json": _write_json,
 }

@@ -1,5 +1,6 @@
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -308,3 +309,26 @@ def test_a_neighbour_is_of_no_use_to_the_cpu(run):
     if " on cpu" in done.out:
         assert "--peer-memory were ignored" in done.err
     assert run("detect", "example:les-miserables", "--peer-memory", "gpu1").code == 2
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("pyarrow", ("detect", "-o", "labels.parquet")),
+        ("pandas", ("detect", "--nodes", "people.csv")),
+        ("pyarrow", ("detect", "--nodes", "people.parquet")),
+        ("matplotlib", ("draw", "-o", "a.png")),
+        ("networkx", ("draw", "-o", "a.svg")),
+        ("jinja2", ("draw", "-o", "a.html")),
+    ],
+)
+def test_a_missing_package_is_reported_before_the_graph_is_read(
+    run, tmp_path, monkeypatch, package, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    command, *options = arguments
+    done = run(command, "there-is-no-such-graph.csv", *options)
+    assert done.code == 1
+    assert f"needs {package}; install it with pip install {package}" in done.err
+    assert list(tmp_path.iterdir()) == []

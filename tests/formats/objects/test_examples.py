@@ -1,21 +1,42 @@
 """Examples by name, in Python as on the command line."""
 
+import sys
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import GraphError, LouvainUmError, OptionError
 from louvain_um.formats import as_graph, read_graph, write_graph
 from louvain_um.formats.objects import EXAMPLES
 
+BUILT = {
+    "les-miserables": nx.les_miserables_graph,
+    "karate": nx.karate_club_graph,
+    "florentine-families": nx.florentine_families_graph,
+    "southern-women": nx.davis_southern_women_graph,
+}
+
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_python_reads_examples_by_name(name):
-    graph = read_graph(f"example:{name}")
-    built = getattr(nx, EXAMPLES[name])()
-    assert (graph.n_vertices, graph.n_edges) == (len(built), built.number_of_edges())
+def test_examples_are_those_of_networkx(name):
+    graph, built = read_graph(f"example:{name}"), as_graph(BUILT[name]())
+    assert (graph.to_scipy() != built.to_scipy()).nnz == 0
+    named = [None if each.names is None else each.names.tolist() for each in (graph, built)]
+    assert named[0] == named[1]
+    assert graph.weighted == built.weighted
     assert as_graph(f"example:{name}").n_edges == graph.n_edges
+
+
+def test_examples_need_no_other_package(monkeypatch):
+    for name in ("networkx", "pandas", "pyarrow", "sklearn"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert read_graph("example:les-miserables").n_vertices == 77
+
+
+def test_examples_are_undirected():
+    with pytest.raises(GraphError, match="the graph is undirected"):
+        read_graph("example:karate", directed=True)
 
 
 def test_options_apply_to_examples():

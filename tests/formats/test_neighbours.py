@@ -1,0 +1,81 @@
+"""Cells of an AnnData and their neighbours: read as graphs, given their communities."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import louvain_um as lu
+from louvain_um.errors import GraphError
+from louvain_um.formats import as_graph, read_graph
+
+anndata = pytest.importorskip("anndata")
+
+
+def listed(graph):
+    """Return edges with weights, by the order of vertices."""
+    upper = np.triu(graph.to_scipy().toarray())
+    return [f"{u}-{v}:{upper[u, v]:g}" for u, v in zip(*upper.nonzero(), strict=True)]
+
+
+def cells(matrix):
+    found = anndata.AnnData(np.zeros((matrix.shape[0], 2), np.float32))
+    found.obsp["connectivities"] = matrix
+    return found
+
+
+def test_cells_of_anndata(tmp_path):
+    near = csr_array(np.array([[0, 2, 0], [2, 0, 1.5], [0, 1.5, 0]]))
+    cells = anndata.AnnData(np.zeros((3, 2)), obsp={"connectivities": near, "other": near * 2})
+    cells.obs_names = ["z", "y", "x"]
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    for graph in (as_graph(cells), read_graph(tmp_path / "cells.h5ad")):
+        assert graph.names.tolist() == ["z", "y", "x"]
+        assert listed(graph) == ["0-1:2", "1-2:1.5"]
+    assert listed(as_graph(cells, weight="other")) == ["0-1:4", "1-2:3"]
+    del cells.obsp["connectivities"]
+    with pytest.raises(GraphError, match=r"obsp holds 'other'.*weight=…"):
+        as_graph(cells)
+
+
+def test_communities_of_cells_are_written_as_scanpy_does(tmp_path):
+    """A categorical in the order of numbers, and the parameters; nothing without a key."""
+    found = cells(lu.generators.planted(600, 12, seed=3).to_scipy())
+    result = lu.leiden(found, device="cpu")
+    assert list(found.obs) == list(found.uns) == []
+    again = lu.leiden(found, key_added="groups", resolution=1.5, seed=7, device="cpu")
+    column = found.obs["groups"]
+    assert column.cat.categories.tolist() == [str(k) for k in range(again.n_communities)]
+    assert again.n_communities > 10
+    assert column.astype(int).tolist() == again.labels.tolist()
+    assert found.uns["groups"]["params"] == {
+        "resolution": 1.5, "random_state": 7, "n_iterations": 1 + again.levels[-1].cycle,
+        "method": "leiden", "objective": "modularity",
+    }  # fmt: skip
+    assert found.uns["groups"]["modularity"] == again.modularity
+    lu.louvain(found, key_added="louvain", device="cpu")
+    assert found.obs["louvain"].value_counts().iloc[0] == column.size / 12
+    found.write_h5ad(tmp_path / "cells.h5ad")
+    back = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    assert back.obs["groups"].tolist() == column.tolist()
+    assert result.n_vertices == 600
+
+
+def test_where_communities_of_cells_cannot_be_written():
+    for graph, key, message in (
+        ([(0, 1)], "leiden", "key_added names a column of an AnnData, not of a list"),
+        (cells(np.ones((2, 2))), "", "must be text"),
+    ):
+        with pytest.raises(lu.OptionError, match=message):
+            lu.leiden(graph, key_added=key, device="cpu")
+
+
+def test_neighbours_of_cells_that_are_not_mutual_are_united():
+    near = np.array([[0, 0.5, 0.2], [0.25, 0, 0], [0, 1, 0]])
+    graph = as_graph(cells(near))
+    assert listed(graph) == ["0-1:0.625", "0-2:0.2", "1-2:1"]
+    assert any("either is a neighbour" in note for note in graph.notes)
+    assert listed(as_graph(cells(4 * near))) == ["0-1:2", "0-2:0.8", "1-2:4"]
+    assert as_graph(cells(near), directed=True).kind == "directed"
+    rounded = near + near.T
+    rounded[0, 1] *= 1 + 1e-8
+    assert not any("neighbour" in note for note in as_graph(cells(rounded)).notes)
