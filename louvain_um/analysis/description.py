@@ -90,6 +90,10 @@ class Description:
                 lines[each.community].append(str(each))
         return ["; ".join(line) for line in lines]
 
+    def by_vertex(self) -> NDArray[Any]:
+        """Return the line of each vertex's community, as `write_graph` takes attributes."""
+        return np.array(self.labels, object)[self.communities.labels]
+
     def to_frame(self) -> pd.DataFrame:
         """Return `Communities.table` with the column ``label``."""
         return self.communities.table().assign(label=self.labels)

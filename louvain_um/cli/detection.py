@@ -12,6 +12,7 @@ from louvain_um.cli.reading import Reading
 from louvain_um.cli.terminal import with_flags
 
 if TYPE_CHECKING:
+    from louvain_um.analysis.description import Description
     from louvain_um.distributed.cluster import ClusterRun
     from louvain_um.distributed.files.reading import PartitionedGraph
     from louvain_um.distributed.files.writing import PartitionedLabels
@@ -63,15 +64,22 @@ def check_output(output: Path, graph: str, *, hierarchy: bool, safe_csv: bool, f
 
 
 def write_output(
-    output: Path, result: Communities, *, hierarchy: bool, safe_csv: bool, force: bool
+    output: Path,
+    result: Communities,
+    described: Description | None,
+    *,
+    hierarchy: bool,
+    safe_csv: bool,
+    force: bool,
 ) -> None:
-    """Write labels, or the graph with its communities."""
+    """Write labels, or the graph with its communities and what sets them apart."""
     from louvain_um.formats import write_graph
     from louvain_um.formats.file_types import holds_communities
     from louvain_um.formats.labels import write_labels
 
     if holds_communities(str(output)):
-        write_graph(output, result, force=force)
+        more = {} if described is None else {"description": described.by_vertex()}
+        write_graph(output, result, attributes=more, force=force)
     else:
         write_labels(result, output, hierarchy=hierarchy, force=force, safe_csv=safe_csv)
 

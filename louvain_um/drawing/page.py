@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -24,8 +25,14 @@ HUBS = 5
 HEAD = ("community", "size", "inside", "cut", "conductance", "density", "hubs")
 
 
-def page(result: Result, graph: Graph, name: str, seed: int) -> str:
-    """Return the text of a page that needs no network."""
+def page(
+    result: Result,
+    graph: Graph,
+    name: str,
+    seed: int,
+    descriptions: Sequence[str] | None = None,
+) -> str:
+    """Return the text of a page that needs no network; `descriptions` are of communities."""
     try:
         import jinja2
     except ImportError:
@@ -49,8 +56,9 @@ def page(result: Result, graph: Graph, name: str, seed: int) -> str:
     return template.render(
         title=shown(name),
         facts=" · ".join([*facts, *([result.method] if result.method else [])]),
-        head=HEAD,
-        rows=_rows(result, graph),
+        head=HEAD if descriptions is None else (*HEAD, "set apart by"),
+        texts=1 if descriptions is None else 2,
+        rows=_rows(result, graph, descriptions),
         more=max(0, result.n_communities - MOST_ROWS),
         notes=[drawing.left_out for drawing in drawings.values() if drawing.left_out],
         views=list(views),
@@ -80,7 +88,7 @@ def _script_safe(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def _rows(result: Result, graph: Graph) -> list[dict[str, Any]]:
+def _rows(result: Result, graph: Graph, descriptions: Sequence[str] | None) -> list[dict[str, Any]]:
     """Return the rows of the table, the largest communities first."""
     measured = quality(graph, result.labels, result.resolution, objective=result.objective)
     hubs = hub_members(graph, result.labels, HUBS)[:MOST_ROWS]
@@ -99,7 +107,10 @@ def _rows(result: Result, graph: Graph) -> list[dict[str, Any]]:
                     f"{measured.conductance[c]:.3f}",
                     f"{measured.density[c]:.3f}",
                 ],
-                "hubs": ", ".join(listable(named)),
+                "texts": [
+                    ", ".join(listable(named)),
+                    *([] if descriptions is None else [shown(descriptions[c])]),
+                ],
             }
         )
     return rows

@@ -39,7 +39,7 @@ def test_cells_of_anndata(tmp_path):
 
 def test_communities_of_cells_are_written_as_scanpy_does(tmp_path):
     """A categorical in the order of numbers, and the parameters; nothing without a key."""
-    found = cells(lu.generators.planted(600, 12, seed=3).to_scipy())
+    found = cells(lu.generators.planted(600, blocks=12, degree_out=2, seed=3).graph.to_scipy())
     result = lu.leiden(found, device="cpu")
     assert list(found.obs) == list(found.uns) == []
     again = lu.leiden(found, key_added="groups", resolution=1.5, seed=7, device="cpu")

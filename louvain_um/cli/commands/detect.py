@@ -249,7 +249,9 @@ def detect(
         if output is not None and isinstance(result, Communities):
             reporter.step(f"writing {output}")
             with timed(seconds, "write", reporter):
-                write_output(output, result, hierarchy=hierarchy, safe_csv=safe_csv, force=force)
+                write_output(
+                    output, result, described, hierarchy=hierarchy, safe_csv=safe_csv, force=force
+                )
 
     ran_on = result.provenance.get("device")
     notes = (

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from louvain_um.cli import common
 from louvain_um.cli import reading as graphs
 from louvain_um.cli.common import option
-from louvain_um.cli.exit_codes import with_exit_code
+from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.cli.reading import DEFAULT_READING, GraphArgument, Reading, with_reading
 from louvain_um.cli.terminal import echo
 from louvain_um.errors import OptionError, require_packages
 
 if TYPE_CHECKING:
+    from louvain_um.analysis.description import Description
     from louvain_um.graph.graph import Graph
     from louvain_um.options import Options
     from louvain_um.results.communities import Communities
@@ -56,6 +57,14 @@ def draw(
         str | None,
         option("--labels LABELS", "Label file with the communities to draw.  [default: detected]"),
     ] = None,
+    nodes: Annotated[
+        Path | None,
+        option(
+            "TABLE",
+            "For a page: CSV, TSV or Parquet file with a row for each vertex; the page says "
+            "what sets each community apart.",
+        ),
+    ] = None,
     method: Annotated[
         common.Method, option("", "Method that detects communities.")
     ] = common.Method.louvain,
@@ -87,8 +96,12 @@ def draw(
     if output.suffix.lower() == ".html" and kind is not Kind.auto:
         raise OptionError(remedy="a page shows graph and communities; leave out --kind")
     page = output.suffix.lower() == ".html"
+    if nodes is not None and not page:
+        raise OptionError(remedy="--nodes is for pages: name an output that ends in .html")
     springs = () if kind in (Kind.sizes, Kind.dendrogram) else ("networkx",)
     require_packages("drawing", "jinja2" if page else "matplotlib", *springs)
+    if nodes is not None:
+        require_packages("--nodes", "pandas")
     graphs.refuse_same(graph, output)
     check_output(output, force=force)
     with progress_reporter(quiet=quiet) as reporter:
@@ -100,10 +113,22 @@ def draw(
             loaded = reading.suited_to(options.objective).read(graph)
             given = None if labels is None else read_given(labels, loaded, options)
         result = run(loaded, options, reporter) if given is None else given
+        described = None
+        if nodes is not None:
+            from louvain_um.analysis.description import describe
+
+            described = describe(result, nodes)
         reporter.step(f"drawing {output}")
+        name = graphs.name_of(graph)
         with announced(reporter):
-            drawn = write_picture(output, result, kind, graphs.name_of(graph), seed, force=force)
+            drawn = (
+                write_page(output, result, described, name, seed, force=force)
+                if page
+                else write_picture(output, result, kind, name, seed, force=force)
+            )
     graphs.print_notes({graph: loaded}, quiet=quiet)
+    for note in () if quiet or described is None else described.notes:
+        print_note(note)
     if not quiet:
         echo(f"{drawn} drawn to {output}")
 
@@ -120,23 +145,36 @@ def read_given(path: str, graph: Graph, options: Options) -> Communities:
     return Communities.of(graph, given, resolution=options.resolution, objective=options.objective)
 
 
+def write_page(
+    output: Path,
+    result: Communities,
+    described: Description | None,
+    name: str,
+    seed: int,
+    *,
+    force: bool,
+) -> str:
+    """Write the page; return what it shows."""
+    from louvain_um.core.atomic_files import replacing
+    from louvain_um.drawing.page import page
+    from louvain_um.results.display import count
+
+    labels = None if described is None else described.labels
+    text = page(result, result.require_graph(), name, seed, labels)
+    with replacing(output, force=force) as part:
+        part.write_text(text, "utf-8")
+    return count(result.n_communities, "community", "communities")
+
+
 def write_picture(
     output: Path, result: Communities, kind: Kind, name: str, seed: int, *, force: bool
 ) -> str:
-    """Write the picture or the page; return what it shows."""
-    from louvain_um.core.atomic_files import replacing
+    """Write the picture; return what it shows."""
     from louvain_um.drawing.plots import figure, kind_for
     from louvain_um.results.display import count
 
     graph = result.require_graph()
     many = count(result.n_communities, "community", "communities")
-    if output.suffix.lower() == ".html":
-        from louvain_um.drawing.page import page
-
-        text = page(result, graph, name, seed)
-        with replacing(output, force=force) as part:
-            part.write_text(text, "utf-8")
-        return many
     chosen = kind_for(graph) if kind is Kind.auto else kind.value
     drawn, axes = figure(chosen)
     result.plot(chosen, ax=axes, seed=seed)

@@ -2,6 +2,7 @@ import csv
 import json
 import sys
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -332,3 +333,24 @@ def test_a_missing_package_is_reported_before_the_graph_is_read(
     assert done.code == 1
     assert f"needs {package}; install it with pip install {package}" in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_descriptions_are_in_graph_files_and_pages(run, tmp_path):
+    pytest.importorskip("networkx")
+    pytest.importorskip("jinja2")
+    edges = [(f"{side}{i}", f"{side}{j}") for side in "ab" for i in range(9) for j in range(i)]
+    graph, people = tmp_path / "g.csv", tmp_path / "people.csv"
+    graph.write_text("".join(f"{u},{v}\n" for u, v in [*edges, ("a0", "b0")]))
+    sides = "".join(f"{side}{i},{side}\n" for side in "ab" for i in range(9))
+    people.write_text("id,side\n" + sides)
+    gexf, page = tmp_path / "g.gexf", tmp_path / "g.html"
+    assert run("detect", graph, "--nodes", people, "-o", gexf, "--device", "cpu").code == 0
+    found = nx.read_gexf(gexf)
+    for _, data in found.nodes(data=True):
+        assert data["description"] == f"side {data['label'][0]} (100%, 50% overall)"
+    done = run("draw", graph, "--nodes", people, "-o", page, "--device", "cpu")
+    assert done.code == 0, done.err
+    text = page.read_text()
+    assert text.count("(100%, 50% overall)") == 2
+    assert "set apart by" in text
+    assert run("draw", graph, "--nodes", people, "-o", tmp_path / "g.png").code == 2
