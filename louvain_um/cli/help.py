@@ -15,6 +15,12 @@ TYPES = re.compile(r" <(?:str|int|float|bool|path|list\[\w+\])>")
 """Python types that Typer adds to the names of options."""
 
 
+EXPERIMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "detect": ("ballast", "allow_driver_eviction", "exchange")
+}
+"""By command, options that its help leaves to the guides: few runs need them."""
+
+
 class SafeErrors:
     """Usage errors whose text cannot carry commands to the terminal."""
 
@@ -53,7 +59,7 @@ class Command(SafeErrors, TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is None:
+            if record is None or parameter.name in EXPERIMENTS.get(ctx.info_name, ()):
                 continue
             default = "Arguments" if parameter.param_type_name == "argument" else "Options"
             title = getattr(parameter, "rich_help_panel", None) or default

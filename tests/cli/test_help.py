@@ -93,3 +93,11 @@ def test_shells_complete_commands_and_options(typed, offered):
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert set(out.split()) == offered
+
+
+def test_help_of_detect_is_for_every_day(run):
+    text = run("detect", "--help").out
+    assert "--device-budget" in text
+    for word in ("ballast", "eviction", "--exchange", "adv1"):
+        assert word not in text
+    assert "--ballast" in run("profile", "--help").out
