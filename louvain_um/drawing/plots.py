@@ -290,9 +290,12 @@ def small_picture(result: Result, graph: Graph | None) -> str:
         plot(result, graph, kind, axes, 0)
     except LouvainUmError:
         return ""
+    from matplotlib import rc_context
+
     axes.set_title("")
     text = io.StringIO()
-    drawn.savefig(text, format="svg", metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "louvain-um", "svg.fonttype": "none"}):
+        drawn.savefig(text, format="svg", metadata={"Date": None})
     found = text.getvalue()
     return found[found.index("<svg") :]
 
