@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from louvain_um.formats.matrices import from_sparse
 from louvain_um.formats.read_options import ReadOptions
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
-
-if TYPE_CHECKING:
-    from louvain_um.results.communities import Communities
+from louvain_um.results.partition import Result
 
 ROUNDING: Final = 1e-10
 """Difference of a symmetric matrix and its transpose, relative to its largest entry."""
@@ -121,7 +119,7 @@ def check_cells(data: Any, key: object) -> None:
         raise OptionError("key_added", key, "must be text")
 
 
-def add_communities(data: Any, key: str, found: Communities, options: Options) -> None:
+def add_communities(data: Any, key: str, found: Result, options: Options) -> None:
     """Write communities to ``obs[key]`` and what found them to ``uns[key]``, as scanpy does."""
     import pandas
 
