@@ -325,7 +325,9 @@ def test_vertices_keep_their_names(tmp_path, names):
 
 
 @pytest.mark.parametrize(
-    "text", [b"99999999999 0123456789ab\n", b"2 ../../../tmp/x\n", b"\xff\n", b"9" * 5000 + b"\n"]
+    "text",
+    [b"99999999999 0123456789ab\n", b"2 ../../../tmp/x\n", b"\xff\n", b"9" * 5000 + b"\n"],
+    ids=["version", "path", "bytes", "length"],
 )
 def test_what_others_put_in_a_folder_leads_nowhere(tmp_path, text):
     (tmp_path / "kept").write_text("before")

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ FOLDERS = [each for each in ROOT.iterdir() if each.is_dir()]  # ** follows no li
 MODULES = [
     ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted({*ROOT.glob("*.py"), *(p for each in FOLDERS for p in each.rglob("*.py"))})
-    if ">>> " in path.read_text(encoding="utf-8")
+    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
 ]
 
 

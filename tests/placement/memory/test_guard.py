@@ -61,4 +61,6 @@ def test_nothing_else_allocates_managed_memory():
         if file.suffix in (".py", ".cu", ".cuh")
         and re.search("malloc_?managed", file.read_text(encoding="utf-8"), re.IGNORECASE)
     ]
-    assert set(found) == {"placement/memory/guard.py"}
+    # Programs of a benchmark run under `attach`, which guards them and advises it in an error.
+    found = [name for name in found if not name.startswith("benchmarks/programs/")]
+    assert set(found) == {"placement/memory/guard.py", "profiling/attach/policy.py"}
