@@ -13,7 +13,6 @@ from louvain_um.gpu.aggregate import kernel_arguments
 from louvain_um.gpu.aggregate.coarse_rows import CoarseRows
 from louvain_um.gpu.aggregate.kernel_arguments import EVERY_ARC, Aggregation
 from louvain_um.gpu.engine import GpuEngine
-from louvain_um.gpu.graph import DeviceGraph
 from louvain_um.gpu.level import GpuLevel
 from louvain_um.gpu.memory import short_weights
 from louvain_um.gpu.move import arguments
@@ -191,9 +190,7 @@ def test_labels_do_not_depend_on_weights_of_16_bits(
         2500, max_degree=300, min_community=50, max_community=300, weights="uniform", seed=3
     ).graph
     options = squeezed(monkeypatch, method, budget)
-    run = detected(
-        graph, options, devices=2, there=DeviceGraph.from_host(graph) if there else graph
-    ).run
+    run = detected(graph, options, devices=2, sent=there).run
     plan, shares = run.plan, run.in_place.nbytes
     assert plan.in_pages
     assert plan.compact
