@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -115,20 +114,20 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty temporary file in `path`'s folder; give it the name `path` on success."""
     real = check_output(path, force=force)
     with _temporary(path, real) as part:
-        mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
+        mode = _mode(real)
         # Never more readable than the file that it replaces.
         make = partial(os.open, part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _writable(mode))
-        with _held(make):
+        with _held(part, make):
             yield part
-        if mode is not None:
-            os.chmod(part, _writable(mode))
-        flush(part)
-        if mode is not None:
-            os.chmod(part, mode)
-        if force:
-            os.replace(part, real)
-        else:
-            _rename_to_new(part, real)
+            if mode is not None:
+                os.chmod(part, _writable(mode))
+            flush(part)
+            if mode is not None:
+                os.chmod(part, mode)
+            if force:
+                os.replace(part, real)
+            else:
+                _rename_to_new(part, real)
         flush_folder(real.parent)
 
 
@@ -138,28 +137,29 @@ def replacing_folder(path: str | Path, *, force: bool = False) -> Iterator[Path]
     real = resolved(path)
     with _temporary(path, real) as part:
 
-        def make() -> int:
-            part.mkdir()
-            return os.open(part, os.O_RDONLY)
+        def make() -> int | None:
+            while True:
+                part.mkdir()
+                if os.name == "nt":  # opens no folders
+                    return None
+                with suppress(FileNotFoundError):  # another process removed it before it was open
+                    return os.open(part, os.O_RDONLY)
 
-        if os.name == "nt":  # opens no folders
-            part.mkdir()
+        with _held(part, make):
             yield part
-        else:
-            with _held(make):
-                yield part
-        for file in part.iterdir():
-            flush(file)
-        flush_folder(part)
-        if real.exists():
-            os.chmod(part, stat.S_IMODE(real.stat().st_mode))
-        try:
-            os.rename(part, real)
-        except OSError as error:
-            if not force or error.errno not in EXISTS:
-                raise
-            if not _exchange(part, real):
-                _step_aside(part, real)
+            for file in part.iterdir():
+                flush(file)
+            flush_folder(part)
+            mode = _mode(real)
+            if mode is not None:
+                os.chmod(part, mode)
+            try:
+                os.rename(part, real)
+            except OSError as error:
+                if not force or error.errno not in EXISTS:
+                    raise
+                if not _exchange(part, real):
+                    _step_aside(part, real)
         flush_folder(real.parent)
 
 
@@ -248,14 +248,30 @@ def _temporary(path: str | Path, real: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _held(make: Callable[[], int]) -> Iterator[None]:
+def _held(part: Path, make: Callable[[], int | None]) -> Iterator[None]:
     """Keep what `make` makes and opens locked, which shows others that its process lives."""
-    while not (lock(descriptor := make()) and os.fstat(descriptor).st_nlink):
+    descriptor = make()
+    if os.name == "nt" and descriptor is not None:  # where nothing open can be renamed
+        os.close(descriptor)
+        descriptor = None
+    while descriptor is not None:
+        lock(descriptor, wait=True)
+        if _is_open(part, descriptor):
+            break
         os.close(descriptor)  # another process removed it before it was locked
+        descriptor = make()
     try:
         yield
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _is_open(path: Path, descriptor: int) -> bool:
+    """Return whether a path still names what was opened by it."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    return False
 
 
 def _remove_abandoned(folder: Path, begin: str) -> None:
@@ -266,7 +282,7 @@ def _remove_abandoned(folder: Path, begin: str) -> None:
         for old in os.listdir(folder):
             if old.startswith(begin) and old.endswith(".part"):
                 with suppress(OSError), _opened(folder / old) as descriptor:
-                    if lock(descriptor):
+                    if lock(descriptor) and _is_open(folder / old, descriptor):
                         _remove(folder / old)
 
 
@@ -286,6 +302,13 @@ def _remove(part: Path) -> None:
         else:
             part.unlink(missing_ok=True)
         _temporary_files.pop(part, None)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the permissions of what has a name, if anything has."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(path.stat().st_mode)
+    return None
 
 
 def _writable(mode: int | None) -> int:
@@ -308,7 +331,7 @@ def _rename_to_new(part: Path, real: Path) -> None:
             os.replace(part, real)
 
 
-def lock(descriptor: int) -> bool:
+def lock(descriptor: int, *, wait: bool = False) -> bool:
     """Lock an open file or folder until it is closed; return False if another process has it.
 
     Where the system cannot lock, nothing is locked.
@@ -318,7 +341,7 @@ def lock(descriptor: int) -> bool:
     except ImportError:  # Windows
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
         return error.errno not in (errno.EACCES, errno.EAGAIN)
     return True
@@ -328,8 +351,7 @@ def lock(descriptor: int) -> bool:
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other processes of this program from naming files in a folder, where that works."""
     with _opened(folder) as descriptor:
-        while not lock(descriptor):
-            time.sleep(0.01)
+        lock(descriptor, wait=True)
         yield
 
 

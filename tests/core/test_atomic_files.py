@@ -7,6 +7,8 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,6 +55,21 @@ def race(write, target, *, force, writers=6):
     for thread in threads:
         thread.join()
     return errors
+
+
+@pytest.mark.parametrize("write", [write_file, write_folder])
+def test_writers_leave_alone_what_others_are_writing(tmp_path, write):
+    again = SimpleNamespace(wait=lambda _: None)
+    errors = []
+    for _ in range(30):
+        errors += race(partial(again_and_again, write, again), tmp_path / "a", force=True)
+    assert errors == []
+    assert names(tmp_path) == ["a"]
+
+
+def again_and_again(write, again, target, text, *, force, meet):
+    for _ in range(3):
+        write(target, text, force=force, meet=again)
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
