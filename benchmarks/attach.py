@@ -1,11 +1,14 @@
 """What does attach cost, and is its policy as good as the best that one writes by hand?
 
-    python benchmarks/attach.py -o benchmarks/results/attach.json
+    python benchmarks/attach.py --parts policies overhead scripts -o benchmarks/results/attach.json
 
-Compiles the CUDA programs of `benchmarks/programs` with nvcc and runs each: alone, attached,
-attached under nine policies written by hand, and under `--policy auto` decided from the attached
-run. Prints seconds of the fastest of `--repeat` runs, and checks that the output is the same. At 30
-to 70 % oversubscription the policies are replayed by `louvain-um simulate`.
+`policies` compiles the CUDA programs of `benchmarks/programs` with nvcc and runs each attached,
+without advice, under nine policies written by hand, and under `--policy auto`, decided from the
+attached run and in the run. At 30 to 70 % oversubscription, `louvain-um simulate` replays the
+policies. `overhead` compares programs that run kernels most of the time with themselves attached:
+one of long kernels, one of short ones. `scripts` does so for Python programs. Seconds are those of
+the fastest of `--repeat` runs, of the program (from loading CUDA to its end) and of the whole
+command, which then writes the session. The output has to be the same in all runs.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,93 +27,162 @@ from typing import Any
 from common import HERE, machine, save
 
 from louvain_um.profiling import load
+from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.events import Kind
 
+Row = dict[str, Any]
 PROGRAMS = ("stencil", "hash_join", "frontier")
+KERNEL_BOUND = {"long kernels": ("8192", "20000"), "short kernels": ("512", "100000")}
+"""Sides of the stencil, and its steps."""
+
+SCRIPTS = ("with_cupy", "with_torch", "with_louvain")
 ATTACH = (sys.executable, "-m", "louvain_um", "attach", "-q", "--force")
 RATES = "30,50,70"
 
 
-def hand_made(sites: Sequence[str]) -> dict[str, str]:
-    """Return nine policies as TOML: one placement for all, and the largest site another way."""
-    kinds = ("managed", "prefetched", "host_mapped")
-    found = {}
-    for largest, others in product(kinds, kinds):
+def hand_made(sites: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield nine policies as TOML: one placement for all, and the largest site another way."""
+    for largest, others in product(("managed", "prefetched", "host_mapped"), repeat=2):
         text = f'others = "{others}"\n[groups]\n{json.dumps(sites[0])} = "{largest}"\n'
-        found[f"{largest}-{others}"] = text
+        yield f"{largest}, others {others}", text
+
+
+def timed(command: Sequence[str]) -> tuple[float, str]:
+    """Return the seconds of a command, and what it printed."""
+    begin = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed: {done.stderr.strip()[-400:]}")
+    return time.perf_counter() - begin, done.stdout
+
+
+class Runs:
+    """Runs of a program, alone and attached, that all have to print the same."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path, repeat: int) -> None:
+        self.name, self.command, self.folder, self.repeat = name, command, folder, repeat
+        self.alone, self.printed = min(timed(command) for _ in range(repeat))
+
+    def attached(self, label: str = "none", *options: str) -> tuple[Row, Path, SessionData]:
+        """Return a row of the fastest run, with the last run's session."""
+        path = self.folder / f"{self.name}-{label}.npz"
+        seconds, whole = [], []
+        for _ in range(self.repeat):
+            spent, printed = timed([*ATTACH, *options, "-o", str(path), "--", *self.command])
+            if printed != self.printed:
+                raise SystemExit(f"{self.name}, {label}: {printed!r} instead of {self.printed!r}")
+            session = load(path)
+            seconds.append(session.metadata["seconds"])
+            whole.append(spent)
+        events = session.events
+        kernels = events["kind"] == Kind.KERNEL
+        row = {
+            "program": self.name, "policy": label, "alone": self.alone, "seconds": min(seconds),
+            "command_seconds": min(whole), "ratio": min(seconds) / self.alone,
+            "kernels": int(kernels.sum()), "arrays": len({x.name for x in session.lifetimes}),
+            "kernel_seconds": float(events["duration"][kernels].sum() / 1e9),
+        }  # fmt: skip
+        print(json.dumps(row), flush=True)
+        return row, path, session
+
+
+def compiled(name: str, folder: Path, *options: str) -> str:
+    """Return the path of a program, or library, made by nvcc."""
+    target = folder / name
+    source = HERE / "programs" / f"{name}.cu"
+    command = ["nvcc", "-O3", "-lineinfo", "-g", *options, str(source), "-o", str(target)]
+    subprocess.run(command, check=True)
+    return str(target)
+
+
+def replayed(name: str, session: Path, policies: dict[str, str]) -> list[Row]:
+    """Return the modelled rows of policies with less memory."""
+    command = [sys.executable, "-m", "louvain_um", "simulate", str(session), "--json"]
+    command += ["--policies", ",".join(policies.values()), "--oversubscription", RATES]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    labels = {Path(file).stem: label for label, file in policies.items()}
+    return [
+        {
+            "program": name, "policy": labels[row["policy"]], "seconds": row["seconds"],
+            "oversubscription": row["oversubscription"],
+        }
+        for row in json.loads(done.stdout)["results"]
+    ]  # fmt: skip
+
+
+def policies(name: str, folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
+    """Yield rows of one program under each policy, measured and replayed."""
+    runs = Runs(name, [compiled(name, folder)], folder, repeat)
+    row, session, recorded = runs.attached()
+    yield "policies", row
+    files = {}
+    arrays = sorted(recorded.lifetimes, key=lambda life: -life.nbytes)
+    for number, (label, text) in enumerate(hand_made([life.group for life in arrays])):
+        file = folder / f"by_hand_{number}.toml"
+        file.write_text(text)
+        files[label] = str(file)
+        yield "policies", runs.attached(label, "--policy", str(file))[0]
+    files["auto"] = "auto"
+    yield "policies", runs.attached("auto", "--policy", "auto", "--from", str(session))[0]
+    yield "policies", runs.attached("auto, in the run", "--policy", "auto")[0]
+    for row in replayed(name, session, files):
+        yield "replayed", row
+
+
+def against_best(rows: Sequence[Row]) -> list[Row]:
+    """Return, of each program and memory, auto's time over that of the best policy by hand."""
+    cases: dict[tuple[str, int], list[Row]] = {}
+    for row in rows:
+        cases.setdefault((row["program"], row.get("oversubscription", 0)), []).append(row)
+    found = []
+    for (program, rate), mine in cases.items():
+        by_hand = [row for row in mine if ", others" in row["policy"]]
+        best = min(by_hand, key=lambda row: row["seconds"], default=None)
+        found += [
+            {
+                "program": program, "oversubscription": rate, "policy": row["policy"],
+                "best": best["policy"], "over_best": row["seconds"] / best["seconds"],
+            }
+            for row in mine if best is not None and row["policy"].startswith("auto")
+        ]  # fmt: skip
     return found
 
 
-def timed(command: Sequence[str], repeat: int) -> tuple[float, str]:
-    """Return the seconds of the fastest run, and what it printed."""
-    seconds, output = [], ""
-    for _ in range(repeat):
-        begin = time.perf_counter()
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        seconds.append(time.perf_counter() - begin)
-        if output and done.stdout != output:
-            raise SystemExit(f"{command}: printed {done.stdout!r} instead of {output!r}")
-        output = done.stdout
-    return min(seconds), output
-
-
-def replayed(session: Path, policies: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the modelled rows of policies with less memory."""
-    command = [sys.executable, "-m", "louvain_um", "simulate", str(session), "--json"]
-    command += ["--policies", ",".join(policies), "--oversubscription", RATES]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    rows: list[dict[str, Any]] = json.loads(done.stdout)["results"]
-    return rows
-
-
-def measure(name: str, folder: Path, repeat: int) -> dict[str, Any]:
-    """Return seconds of one program: alone, attached, under each policy."""
-    program = folder / name
-    source = HERE / "programs" / f"{name}.cu"
-    subprocess.run(["nvcc", "-O3", "-lineinfo", "-g", str(source), "-o", str(program)], check=True)
-    alone, printed = timed([str(program)], repeat)
-    session = folder / f"{name}.npz"
-    kernels = {}
-    rows = {"alone": alone}
-
-    def attached(label: str, target: Path, *options: str) -> None:
-        rows[label], output = timed(
-            [*ATTACH, *options, "-o", str(target), "--", str(program)], repeat
-        )
-        if output != printed:
-            raise SystemExit(f"{name} under {label} printed {output!r} instead of {printed!r}")
-        events = load(target).events
-        kernels[label] = float(events["duration"][events["kind"] == 64].sum() / 1e9)
-
-    attached("attached", session)
-    arrays = sorted(load(session).lifetimes, key=lambda life: -life.nbytes)
-    sites = list(dict.fromkeys(life.group for life in arrays))
-    files = []
-    for label, text in hand_made(sites).items():
-        file = folder / f"{name}-{label}.toml"
-        file.write_text(text)
-        files.append(str(file))
-        attached(label, folder / "run.npz", "--policy", str(file))
-    auto = folder / f"{name}-auto.npz"
-    attached("auto", auto, "--policy", "auto", "--from", str(session))
-    files.append("auto")
-    return {"seconds": rows, "kernel_seconds": kernels, "replayed": replayed(session, files),
-            "policy": auto.with_suffix(".toml").read_text()}  # fmt: skip
+def measured(parts: Sequence[str], folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
+    """Yield rows, each with the part of the record that it belongs to."""
+    for name in PROGRAMS if "policies" in parts else ():
+        yield from policies(name, folder, repeat)
+    if "overhead" in parts:
+        program = compiled("stencil", folder)
+        for name, sizes in KERNEL_BOUND.items():
+            yield "overhead", Runs(name, [program, *sizes], folder, repeat).attached()[0]
+    if "scripts" in parts:
+        library = compiled("managed_allocator", folder, "-shared", "-Xcompiler", "-fPIC")
+        for name in SCRIPTS:
+            command = [sys.executable, str(HERE / "programs" / f"{name}.py"), library]
+            row, _, session = Runs(name, command, folder, repeat).attached()
+            names = sorted({life.name for life in session.lifetimes})
+            row["by_line"] = sum(f"{name}.py:" in each for each in names)
+            yield "scripts", row | {"names": names[:8]}
 
 
 def main() -> None:
-    """Measure all programs."""
+    """Measure some parts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("programs", nargs="*", default=PROGRAMS)
+    parts = ("policies", "overhead", "scripts")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
-    found = {}
+    record: dict[str, Any] = {"machine": machine()}
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.programs:
-            found[name] = measure(name, Path(folder), options.repeat)
-            print(name, json.dumps(found[name]["seconds"]), flush=True)
-    record = {"machine": machine(), "programs": found}
-    print(save("attach", record, options.output, device="cuda"))
+        for part, row in measured(options.parts, Path(folder), options.repeat):
+            record.setdefault(part, []).append(row)
+            record["over_best"] = against_best(
+                record.get("policies", []) + record.get("replayed", [])
+            )
+            file = save("attach", record, options.output, device="cuda")
+    print(file)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,10 @@ typedef struct { uint16_t kind, unused; u32 unused2; char data[56]; } more_slot;
 #define ARGUMENTS 28
 #define MARGIN (64ul << 20) /* free bytes left to the driver */
 #define LARGE (64ul << 10) /* launches are compared with allocations from this size on */
+#define FIRST_DECISION 4 /* launches before the policy is decided in the run, then four times as many, up to the last */
+#define LAST_DECISION 256
+#define NOT_READY 600 /* the driver's status of a stream that has work */
+#define PATIENCE 2000000000ull /* nanoseconds that a decision waits for the kernels before it */
 
 /* ---- the file ---- */
 
@@ -141,6 +145,7 @@ static int (*device_name)(char *, int, int);
 static int (*advise)(u64, size_t, int, int);
 static int (*prefetch)(u64, size_t, int, void *);
 static int (*is_capturing)(void *, int *);
+static int (*is_done)(void *);
 static int (*parameter)(void *, size_t, size_t *, size_t *);
 static int (*kernel_parameter)(void *, size_t, size_t *, size_t *);
 
@@ -154,11 +159,11 @@ static u64 hash_of(const void *data, size_t bytes) {
 
 typedef struct { int slot, kind; double share; } rule; /* slot −1: all others */
 typedef struct node node;
-typedef struct { u64 hash; u32 number, next_slot; node *freed; rule *rules; int many_rules; } stack;
-struct node { u64 address, bytes; stack *stack; node *next; u32 slot; uint8_t kind, device, pending; float share; };
+typedef struct { u64 hash; u32 number, next_slot, version; node *freed; rule *rules; int many_rules; } stack;
+struct node { u64 address, bytes; stack *stack; node *next; u32 slot; uint8_t kind, device, pending, placed; float share; };
 
 static stack stacks[ENTRIES], unknown_stack;
-static u32 many_stacks;
+static u32 many_stacks, version; /* of the policy; a stack keeps that of its rules */
 static int policy_socket = -1;
 
 enum { LEAVE, TO_DEVICE, ON_HOST, READ_MOSTLY, SPLIT };
@@ -173,10 +178,19 @@ static int transfer(void *data, size_t bytes, int sends) {
   return 1;
 }
 
-/* Ask the command that started the program where allocations of a new call stack go. The lock is held. */
+static void end_policy(void) { /* the lock is held */
+  close(policy_socket);
+  policy_socket = -1;
+  append_text(NOTE, 0, "the policy's answers ended early; later allocations were left as they are");
+}
+
+/* Ask the command that started the program where allocations of a call stack go; the text of a known one is empty. The
+   lock is held. */
 static void ask(stack *s, const char *text) {
   u32 head[2] = {s->number, strlen(text)}, bytes = 0;
-  if (policy_socket < 0) return;
+  s->version = version;
+  if (policy_socket < 0 || !s->number) return;
+  s->many_rules = 0;
   if (transfer(head, 8, 1) && transfer((void *)text, head[1], 1) && transfer(&bytes, 4, 0) && bytes < 1 << 20) {
     char *answer = calloc(1, bytes + 1), *line = answer, *rest;
     if (answer && transfer(answer, bytes, 0)) {
@@ -193,9 +207,7 @@ static void ask(stack *s, const char *text) {
     }
     free(answer);
   }
-  close(policy_socket);
-  policy_socket = -1;
-  append_text(NOTE, 0, "the policy's answers ended early; later allocations were left as they are");
+  end_policy();
 }
 
 /* Frames of Python code, "@file:line" each, the innermost first; those of installed packages are left out. The lock is
@@ -277,6 +289,7 @@ static stack *locked_stack(void) {
   u64 hash = bytes ? hash_of(text, bytes) : hash_of(pcs, depth * sizeof *pcs);
   pthread_mutex_lock(&lock);
   stack *found = find_stack(hash, &is_new);
+  if (!is_new && found->version != version) ask(found, "");
   if (!is_new) return found;
   if (many_stacks > ENTRIES / 2) return &unknown_stack;
   pthread_mutex_unlock(&lock); /* the linker's lock comes before ours */
@@ -358,7 +371,7 @@ static node *remember(stack *s, int kind, u64 address, u64 bytes, int device) {
   else if ((made = calloc(1, sizeof *made))) made->slot = s->next_slot++;
   if (!made) return NULL;
   made->address = address, made->bytes = bytes, made->stack = s, made->kind = kind, made->device = device;
-  made->pending = 0, made->share = 1;
+  made->pending = 0, made->placed = LEAVE, made->share = 1;
   *place_of(address) = made;
   many_alive++;
   if (bytes >= LARGE && many_ranges < ENTRIES) {
@@ -410,7 +423,8 @@ static void refuse_beyond(int kind, u64 bytes) {
 /* ---- placing ---- */
 
 #define BLOCK (2ul << 20)
-enum { SET_READ_MOSTLY = 1, SET_PREFERRED = 3, SET_ACCESSED_BY = 5, HOST = -1 };
+enum { SET_READ_MOSTLY = 1, UNSET_READ_MOSTLY, SET_PREFERRED, UNSET_PREFERRED, SET_ACCESSED_BY, UNSET_ACCESSED_BY,
+       HOST = -1 };
 
 static u64 cut(const node *n) { return (u64)(n->bytes * (double)n->share) / BLOCK * BLOCK; }
 
@@ -419,43 +433,62 @@ static int on_host(u64 address, u64 bytes, int device) {
   return status || !bytes ? status : advise(address, bytes, SET_ACCESSED_BY, device);
 }
 
-/* Advise the driver about a new managed allocation, before it is touched. */
-static void place(node *n) {
+/* Advise the driver about a managed allocation, before it is touched or when its rule changes. Return the bytes at its
+   end that are to be on the host. */
+static u64 place(node *n) {
   const rule *chosen = NULL;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < n->stack->many_rules; i++) {
     const rule *r = n->stack->rules + i;
     if (r->slot == (int)n->slot || (r->slot < 0 && !chosen)) chosen = r;
   }
-  int kind = chosen && advise ? chosen->kind : LEAVE, status = 0;
+  int kind = chosen && advise ? chosen->kind : LEAVE, before = n->placed, status = 0;
+  float share = kind == SPLIT ? chosen->share : 1;
+  int same = kind == before && share == n->share;
   u64 here = 0;
-  if (kind == SPLIT) n->share = chosen->share, here = cut(n);
-  if (kind == TO_DEVICE) here = n->bytes;
-  if (here && n->bytes >= LARGE) n->pending = 1, pending++; /* launches know no smaller ones */
+  if (!same) {
+    n->placed = kind, n->share = share;
+    if (kind == SPLIT || kind == TO_DEVICE) here = kind == SPLIT ? cut(n) : n->bytes;
+    pending -= n->pending;
+    n->pending = here && n->bytes >= LARGE; /* launches know no smaller ones */
+    pending += n->pending;
+  }
   pthread_mutex_unlock(&lock);
-  if (kind == LEAVE) return;
+  if (same) return 0;
+  if (before != LEAVE)
+    for (int what = UNSET_READ_MOSTLY; what <= UNSET_ACCESSED_BY; what += 2) advise(n->address, n->bytes, what, n->device);
   if (kind == READ_MOSTLY) status = advise(n->address, n->bytes, SET_READ_MOSTLY, n->device);
   if (here) status = advise(n->address, here, SET_PREFERRED, n->device);
-  if (!status && (kind == ON_HOST || kind == SPLIT)) status = on_host(n->address + here, n->bytes - here, n->device);
+  u64 there = kind == ON_HOST || kind == SPLIT ? n->bytes - here : 0;
+  if (!status && there) status = on_host(n->address + here, there, n->device);
   record((slot){.kind = PLACED, .a = n->address, .b = n->bytes, .d = kind, .e = status});
+  return there;
+}
+
+static int captures(void *stream) {
+  int status = 0;
+  return is_capturing && (is_capturing(stream, &status) || status);
+}
+
+static void prefetched(u64 address, u64 bytes, int where, void *stream) {
+  record((slot){.kind = PREFETCH, .a = address, .b = bytes, .d = where, .e = 1, .h = (u64)stream,
+                .f = prefetch(address, bytes, where, stream)});
 }
 
 /* Prefetch the arrays at some addresses that were to come to the device; all of them, if there is no list. */
 static void bring(const u64 *addresses, int many, void *stream) {
-  int capturing = 0;
-  if (!pending || !prefetch || (is_capturing && (is_capturing(stream, &capturing) || capturing))) return;
+  if (!pending || !prefetch || captures(stream)) return;
   for (u32 i = 0; addresses ? i < (u32)many : i < many_ranges; i++) {
-    slot head = {.kind = PREFETCH, .e = 1, .h = (u64)stream};
+    u64 address = 0, bytes = 0;
+    int device = 0;
     pthread_mutex_lock(&lock);
     node *n = addresses ? range_of(addresses[i] & ~(255ull << 56)) : i < many_ranges ? ranges[i] : NULL;
     if (n && n->pending) {
       n->pending = 0, pending--;
-      head.a = n->address, head.b = n->share < 1 ? cut(n) : n->bytes, head.d = n->device;
+      address = n->address, bytes = n->share < 1 ? cut(n) : n->bytes, device = n->device;
     }
     pthread_mutex_unlock(&lock);
-    if (!head.b) continue;
-    head.f = prefetch(head.a, head.b, head.d, stream);
-    record(head);
+    if (bytes) prefetched(address, bytes, device, stream);
   }
 }
 
@@ -541,6 +574,30 @@ static void flush(int forced) {
   flush_all(forced);
 }
 
+/* ---- a policy decided in the run ---- */
+
+static u64 many_launches, next_decision; /* 0: no decision is to come */
+
+/* Let the command decide from what was recorded until now, and place what is alive. */
+static void decide(void *stream) {
+  u32 question[2] = {UINT32_MAX, 0}, answer = 0;
+  for (u64 begun = now(); is_done && is_done(stream) == NOT_READY && now() - begun < PATIENCE;) usleep(100);
+  flush(1);
+  pthread_mutex_lock(&lock);
+  if (policy_socket >= 0 && transfer(question, 8, 1) && transfer(&answer, 4, 0)) version++;
+  else if (policy_socket >= 0) end_policy();
+  u64 room = policy_socket >= 0 ? alive_room : 0;
+  pthread_mutex_unlock(&lock);
+  for (u64 i = 0; i < room; i++) {
+    pthread_mutex_lock(&lock);
+    node *n = i < alive_room && alive[i] && alive[i]->kind == MANAGED ? alive[i] : NULL;
+    if (n && n->stack->version != version) ask(n->stack, "");
+    pthread_mutex_unlock(&lock);
+    u64 home = n ? place(n) : 0;
+    if (home && prefetch) prefetched(n->address + n->bytes - home, home, HOST, stream);
+  }
+}
+
 /* ---- calls of the driver ---- */
 
 enum { DO_ALLOC = 1, DO_PITCH, DO_GIVEN, DO_FREE, DO_COPY, DO_SET, DO_ADVISE, DO_ADVISE2, DO_PREFETCH, DO_PREFETCH2,
@@ -601,6 +658,7 @@ static void launched(const u64 *p, int extended, const call_data *call) {
       numbers[read++] = 255;
     }
   }
+  int capturing = next_decision && captures(stream);
   pthread_mutex_lock(&lock);
   for (int i = 0; i < read && many < ARGUMENTS; i++) {
     node *n = range_of(words[i]);
@@ -609,7 +667,10 @@ static void launched(const u64 *p, int extended, const call_data *call) {
   slot head = {.kind = LAUNCH, .a = (u64)grid[0] * grid[1] * grid[2], .b = (u64)grid[3] * grid[4] * grid[5],
                .d = name_number(call->symbol), .e = call->correlation, .f = many, .g = seen, .h = (u64)stream};
   append(head, found, many * 8);
+  int due = next_decision && ++many_launches >= next_decision && !capturing;
+  if (due) next_decision = next_decision < LAST_DECISION ? 4 * next_decision : 0;
   pthread_mutex_unlock(&lock);
+  if (due) decide(stream);
   bring(seen ? found : NULL, many, stream);
 }
 
@@ -723,6 +784,7 @@ static int find_functions(void) {
   memory_info = function_of(driver, "cuMemGetInfo_v2"), current_device = function_of(driver, "cuCtxGetDevice");
   device_name = function_of(driver, "cuDeviceGetName"), advise = function_of(driver, "cuMemAdvise");
   prefetch = function_of(driver, "cuMemPrefetchAsync"), is_capturing = function_of(driver, "cuStreamIsCapturing");
+  is_done = function_of(driver, "cuStreamQuery");
   parameter = function_of(driver, "cuFuncGetParamInfo"), kernel_parameter = function_of(driver, "cuKernelGetParamInfo");
   return subscribe && enable_callback && callback_name && register_buffers && next_record && enable_activity &&
          configure_counters && flush_all;
@@ -737,7 +799,10 @@ static void connect_policy(void) {
   policy_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (policy_socket < 0) return;
   setsockopt(policy_socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  if (connect(policy_socket, (struct sockaddr *)&to, sizeof to) == 0) return;
+  if (connect(policy_socket, (struct sockaddr *)&to, sizeof to) == 0) {
+    if (getenv("LOUVAIN_UM_ATTACH_DECIDES")) next_decision = FIRST_DECISION;
+    return;
+  }
   close(policy_socket);
   policy_socket = -1;
 }

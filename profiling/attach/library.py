@@ -62,7 +62,9 @@ def _compile(compiler: str) -> bytes:
         return made.read_bytes()
 
 
-def environment(folder: Path, *, policy: Path | None, guarded: bool) -> dict[str, str]:
+def environment(
+    folder: Path, *, policy: Path | None, decides: bool, guarded: bool
+) -> dict[str, str]:
     """Return the variables with which a program loads the library and records into a folder."""
     try:
         ctypes.CDLL("libcuda.so.1")
@@ -77,6 +79,8 @@ def environment(folder: Path, *, policy: Path | None, guarded: bool) -> dict[str
     }
     if policy is not None:
         found["LOUVAIN_UM_ATTACH_POLICY"] = str(policy)
+    if decides:
+        found["LOUVAIN_UM_ATTACH_DECIDES"] = "1"
     if not guarded:
         found["LOUVAIN_UM_ATTACH_UNGUARDED"] = "1"
     return os.environ | found

@@ -9,7 +9,7 @@ import struct
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,9 @@ from louvain_um.placement.program.cost import ProgramCost
 from louvain_um.placement.program.solver import solve
 from louvain_um.profiling.access.plans import program_of
 from louvain_um.profiling.access.recordings import of_session
+from louvain_um.profiling.attach.records import Records
 from louvain_um.profiling.attach.sites import Sites
+from louvain_um.profiling.attach.to_session import session_of
 from louvain_um.profiling.session import SessionData
 
 CODES: Final[Mapping[Kind, int]] = {
@@ -32,6 +34,9 @@ CODES: Final[Mapping[Kind, int]] = {
 
 MOST_TEXT: Final = 1 << 16
 """Bytes of a call stack that the library may send."""
+
+DECIDE: Final = 0xFFFFFFFF
+"""Number of the library's question that asks for a decision, instead of a call stack's."""
 
 
 def check(policy: Policy) -> None:
@@ -55,9 +60,49 @@ def answer(policy: Policy, site: str) -> str:
     return "".join(f"{slot} {CODES[to.kind]} {to.fraction:.6f}\n" for slot, to in found)
 
 
+@dataclass(slots=True)
+class Advice:
+    """The policy that a program follows; with a machine, decided from its first launches."""
+
+    policy: Policy
+    machine: Machine | None = None
+    budget: str | None = None
+    launches: list[int] = field(default_factory=list)
+    """How many launches each decision was made from."""
+
+    reason: str = "it launched too few kernels; give its session to the next run as --from"
+    """Why nothing was decided."""
+
+    def decide(self, recorded: Path) -> None:
+        """Decide from what a program that runs has recorded, if that suffices."""
+        if self.machine is None:
+            return
+        try:
+            session = session_of(Records(recorded))
+            self.policy = decide(session, self.machine, self.budget, self.policy.name)
+        except LouvainUmError as error:
+            self.reason = str(error)
+            return
+        count = session.metadata["about_sources"]["launches"]["launches"]
+        self.policy = replace(
+            self.policy, about=f"decided for {self.machine.name} from {count} launches of a run"
+        )
+        self.launches.append(count)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the session says of decisions in the run."""
+        if self.machine is None:
+            return ()
+        if not self.launches:
+            return (f"nothing was placed in this run: {self.reason}",)
+        return (f"the policy was decided after {', '.join(map(str, self.launches))} launches",)
+
+
 @contextmanager
-def served(policy: Policy, path: Path) -> Iterator[None]:
+def served(advice: Advice, folder: Path) -> Iterator[Path]:
     """Answer the library's questions on a socket while the block runs."""
+    path = folder / "policy"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
@@ -66,25 +111,33 @@ def served(policy: Policy, path: Path) -> Iterator[None]:
             with suppress(OSError):  # the listener was closed
                 while True:
                     connection, _ = listener.accept()
-                    threading.Thread(target=_serve, args=(connection, policy), daemon=True).start()
+                    threading.Thread(target=_serve, args=(connection, advice), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
         try:
-            yield
+            yield path
         finally:
             with suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
 
 
-def _serve(connection: socket.socket, policy: Policy) -> None:
+def _serve(connection: socket.socket, advice: Advice) -> None:
     sites = Sites()
     with connection, suppress(OSError, EOFError):
+        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        folder = Path(connection.getsockname()).parent
+        recorded = folder / f"{struct.unpack('3i', peer)[0]}.record"
         while True:
             number, size = struct.unpack("<II", _read(connection, 8))
             if size > MOST_TEXT:
                 return
             text = _read(connection, size).decode(errors="replace")
-            reply = answer(policy, sites.name(number, text)).encode()
+            reply = b""
+            if number == DECIDE:
+                advice.decide(recorded)
+            else:
+                site = sites.names.get(number) or sites.name(number, text)
+                reply = answer(advice.policy, site).encode()
             connection.sendall(struct.pack("<I", len(reply)) + reply)
 
 

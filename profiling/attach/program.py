@@ -15,10 +15,9 @@ from typing import Final
 
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.placement.memory.guard import WARNING
-from louvain_um.placement.policy.policy import Policy
 from louvain_um.placement.units import size
 from louvain_um.profiling.attach.library import environment
-from louvain_um.profiling.attach.policy import served
+from louvain_um.profiling.attach.policy import Advice, served
 from louvain_um.profiling.attach.records import Record, Records
 from louvain_um.profiling.attach.to_session import session_of
 from louvain_um.profiling.facade import Session
@@ -50,16 +49,17 @@ def find(program: str) -> str:
 
 
 def run(
-    command: Sequence[str], policy: Policy | None = None, *, allow_driver_eviction: bool = False
+    command: Sequence[str], advice: Advice | None = None, *, allow_driver_eviction: bool = False
 ) -> Ended:
     """Run a command and return how it ended, with what was recorded."""
     path = find(command[0])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="louvain-um-")))
-        socket = folder / "policy" if policy is not None else None
-        variables = environment(folder, policy=socket, guarded=not allow_driver_eviction)
-        if policy is not None and socket is not None:
-            stack.enter_context(served(policy, socket))
+        socket = stack.enter_context(served(advice, folder)) if advice is not None else None
+        variables = environment(
+            folder, policy=socket, guarded=not allow_driver_eviction,
+            decides=advice is not None and advice.machine is not None,
+        )  # fmt: skip
         try:
             with passing_on() as children:
                 child = subprocess.Popen(list(command), executable=path, env=variables)
@@ -70,11 +70,11 @@ def run(
                 f"{command[0]}: cannot be run ({(error.strerror or str(error)).lower()}); check "
                 "that it is a program for this machine"
             ) from None
-        return _ended(folder, code, child.pid, command, policy)
+        return _ended(folder, code, child.pid, command, advice)
 
 
 def _ended(
-    folder: Path, code: int, process: int, command: Sequence[str], policy: Policy | None
+    folder: Path, code: int, process: int, command: Sequence[str], advice: Advice | None
 ) -> Ended:
     found = []
     for file in sorted(folder.glob("*.record")):
@@ -87,14 +87,15 @@ def _ended(
     session = session_of(
         chosen,
         program=Path(command[0]).name,
-        policy=policy.name if policy is not None else None,
+        policy=advice.policy.name if advice is not None else None,
         exit_code=code,
         graph={"name": Path(command[0]).name},
     )
+    notes = advice.notes if advice is not None else ()
     if len(found) > 1:
         many = count(len(found) - 1, "other process", "other processes")
-        others = f"{many} used CUDA; the session is that of one process"
-        session = replace(session, notes=(*session.notes, others))
+        notes = (*notes, f"{many} used CUDA; the session is that of one process")
+    session = replace(session, notes=(*session.notes, *notes))
     refused = [row for one in found for row in one[Record.REFUSED]]
     return Ended(code=code, session=session, refused=_refusal(refused[0]) if refused else "")
 

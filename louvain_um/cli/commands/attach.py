@@ -14,10 +14,12 @@ import typer
 
 from louvain_um.cli import common
 from louvain_um.cli.exit_codes import print_note, with_exit_code
-from louvain_um.errors import LouvainUmError, OptionError
+from louvain_um.errors import LouvainUmError
 
 if TYPE_CHECKING:
     from louvain_um.placement.policy.policy import Policy
+    from louvain_um.profiling.attach.policy import Advice
+    from louvain_um.profiling.session import SessionData
 
 
 @with_exit_code
@@ -44,7 +46,8 @@ def attach(
         typer.Option(
             metavar="FILE|auto",
             help="Place managed memory by call site, as a TOML file says; auto decides from the "
-            "run in --from and writes the file and a C snippet beside the session.",
+            "run in --from, else from this run's first launches, and writes the file and a C "
+            "snippet next to the session.",
             show_default=False,
         ),
     ] = None,
@@ -82,22 +85,24 @@ def attach(
     path = find(program[0])
     target = output or Path(f"{Path(path).stem}.npz")
     check_target(target, force=force)
-    chosen = None
+    advice = None
     if policy == "auto":
-        chosen = decided(recorded, target, machine, device_budget, force=force)
+        advice = decided(recorded, target, machine, device_budget, force=force)
     elif policy is not None:
-        chosen = named(policy)
+        advice = named(policy)
     if policy != "auto":
         common.refuse_given(
             "attach without --policy auto",
             {"--from": recorded is not None, "--device-budget": device_budget is not None},
         )
-    ended = run(program, chosen, allow_driver_eviction=allow_driver_eviction)
+    ended = run(program, advice, allow_driver_eviction=allow_driver_eviction)
     if ended.session is None:
         if not quiet:
             print_note(f"{program[0]} used no CUDA; no session was written")
     else:
         ended.session.save(target, force=force)
+        if advice is not None and advice.launches:
+            write(advice.policy, ended.session, target, force=force)
         if not quiet:
             for text in ended.session.notes:
                 print_note(text)
@@ -107,39 +112,47 @@ def attach(
     end_as(ended.code)
 
 
-def named(policy: str) -> Policy:
+def named(policy: str) -> Advice:
     """Return a policy by name or file."""
     from louvain_um.placement.policy.find import find_policy
-    from louvain_um.profiling.attach.policy import check
+    from louvain_um.profiling.attach.policy import Advice, check
 
     found = find_policy(policy)
     check(found)
-    return found
+    return Advice(found)
 
 
 def decided(
     recorded: Path | None, target: Path, machine: str, budget: str | None, *, force: bool
-) -> Policy:
-    """Return the policy that a recorded run leads to; it is written as TOML and as C."""
-    from louvain_um.core.atomic_files import check_output, replacing
+) -> Advice:
+    """Return advice from a recorded run, written as TOML and C; else what decides in the run."""
+    from louvain_um.core.atomic_files import check_output
+    from louvain_um.options import Budget
     from louvain_um.placement.machine.profiles import load_machine
+    from louvain_um.placement.policy.policy import Policy
     from louvain_um.profiling import load
-    from louvain_um.profiling.attach.policy import decide, policy_name, snippet, write_toml
+    from louvain_um.profiling.attach.policy import Advice, decide, policy_name
 
+    profile, name = load_machine(machine), policy_name(target)
+    for suffix in (".toml", ".c"):
+        check_output(target.with_suffix(suffix), force=force)
     if recorded is None:
-        raise OptionError(
-            remedy="--policy auto needs a recorded run: attach without a policy first, then pass "
-            "--from SESSION"
-        )
-    files = target.with_suffix(".toml"), target.with_suffix(".c")
-    for file in files:
-        check_output(file, force=force)
+        Budget.parse(budget)
+        return Advice(Policy(name=name, others="managed"), profile, budget)  # type: ignore[arg-type]
     session = load(recorded)
-    found = decide(session, load_machine(machine), budget, policy_name(files[0]))
-    write_toml(found, files[0], force=force)
-    with replacing(files[1], force=force) as part:
-        part.write_text(snippet(found, session), encoding="utf-8")
-    return found
+    found = decide(session, profile, budget, name)
+    write(found, session, target, force=force)
+    return Advice(found)
+
+
+def write(policy: Policy, session: SessionData, target: Path, *, force: bool) -> None:
+    """Write a policy as TOML and as C, next to a session."""
+    from louvain_um.core.atomic_files import replacing
+    from louvain_um.profiling.attach.policy import snippet, write_toml
+
+    write_toml(policy, target.with_suffix(".toml"), force=force)
+    with replacing(target.with_suffix(".c"), force=force) as part:
+        part.write_text(snippet(policy, session), encoding="utf-8")
 
 
 def end_as(code: int) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -59,6 +60,20 @@ def test_a_binary_is_recorded_by_call_site_and_placed(program, tmp_path):
         "--policy", "auto", "--from", tmp_path / "s.npz", "-o", tmp_path / "a.npz", "--", program
     )
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
+
+
+def test_a_binary_is_placed_while_it_runs(program, tmp_path):
+    plain = subprocess.run([program], check=False, capture_output=True, text=True)
+    done = attach(
+        "--policy", "auto", "--device-budget", "50%", "-o", tmp_path / "s.npz", "--", program
+    )
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
+    session = load(tmp_path / "s.npz")
+    assert any("decided after 4 launches" in note for note in session.notes), session.notes
+    assert not any("refused the advice" in note for note in session.notes), session.notes
+    groups = tomllib.loads((tmp_path / "s.toml").read_text())["groups"]
+    assert groups.keys() == {*map(line_of, ("index", "table", "out"))}
+    assert {"host_mapped"} & set(groups.values())
 
 
 def test_a_cupy_script_is_named_by_its_lines(gpu, tmp_path):

@@ -34,6 +34,29 @@ static int three(void) {
   printf("checksum 42\n");
   return 3;
 }
+static int phases(void) {
+  u64 table, scratch, n = 1 << 24;
+  cuMemAllocManaged(&table, 128 * MB, 1); /* kept */
+  for (int k = 0; k < 10; k++) {
+    cuMemAllocManaged(&scratch, 64 * MB, 1); /* scratch */
+    void *values[] = {&table, &scratch, &scratch, &n};
+    cuLaunchKernel("_Z6gatherPKfPKjPfm gswn", 65536, 1, 1, 256, 1, 1, 0, NULL, values, NULL);
+    cuLaunchKernel("_Z6gatherPKfPKjPfm gswn", 65536, 1, 1, 256, 1, 1, 0, NULL, values, NULL);
+    cuMemFree_v2(scratch);
+  }
+  printf("checksum 7\n");
+  return 0;
+}
+static int shift(void) { /* four launches gather from the first table, later ones from the second */
+  u64 tables[2], n = 1 << 24;
+  cuMemAllocManaged(tables, 128 * MB, 1); /* first */
+  cuMemAllocManaged(tables + 1, 128 * MB, 1); /* second */
+  for (int k = 0; k < 32; k++) {
+    void *values[] = {tables + (k >= 4), &n};
+    cuLaunchKernel("_Z6lookupPKfm gn", 65536, 1, 1, 256, 1, 1, 0, NULL, values, NULL);
+  }
+  return 0;
+}
 static void *work(void *number) { u64 a; for (int k = 0; k < 100; k++) { cuMemAllocManaged(&a, 4096, 1); if (k % 2) cuMemFree_v2(a); } return number; }
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "three";
@@ -41,6 +64,8 @@ int main(int argc, char **argv) {
   if (!strcmp(what, "none")) return 7;
   cuInit(0);
   if (!strcmp(what, "three")) return three();
+  if (!strcmp(what, "phases")) return phases();
+  if (!strcmp(what, "shift")) return shift();
   if (!strcmp(what, "many")) { for (long k = atol(argv[2]); k--;) cuMemAlloc_v2(&a, 4096); return 0; }
   if (!strcmp(what, "loop")) { for (long k = atol(argv[2]); k--;) { cuMemAllocManaged(&a, 4 * MB, 1); cuMemFree_v2(a); } return 0; }
   if (!strcmp(what, "several")) { for (int k = 0; k < 3; k++) cuMemAllocManaged(&a, 4 * MB, 1); return 0; }

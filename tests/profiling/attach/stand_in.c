@@ -67,6 +67,7 @@ int cuInit(unsigned f) {
   if (callback && enabled[3][1]) callback(NULL, 3, 1, &d);
   return 0;
 }
+int cuStreamQuery(void *s) { static int asked; (void)s; return asked++ % 3 < 2 ? 600 : 0; }
 int cuCtxGetDevice(int *d) { *d = 0; return 0; }
 int cuDeviceGetName(char *to, int n, int d) { (void)d; snprintf(to, n, "Stand-in"); return 0; }
 int cuMemGetInfo_v2(size_t *f, size_t *t) { *f = 8ull << 30, *t = 9ull << 30; return 0; }

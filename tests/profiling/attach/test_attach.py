@@ -30,6 +30,7 @@ def line_of(comment):
 
 
 READ, TABLE, OUT = map(line_of, ("read", "table", "out"))
+KEPT, SCRATCH, FIRST, SECOND = map(line_of, ("kept", "scratch", "first", "second"))
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,53 @@ def test_auto_writes_a_policy_that_reads_back(three, stand_in, tmp_path):
     again = stand_in.attach(*arguments, "--", stand_in.program, "three")
     assert again.returncode == 1
     assert "--force" in again.stderr
+
+
+def decided_in_the_run(stand_in, path, program):
+    """Attach with --policy auto and half the memory; return calls, session and groups."""
+    log = path.with_suffix(".log")
+    variables = stand_in.variables | {"STAND_IN_LOG": str(log)}
+    done = stand_in._replace(variables=variables).attach(
+        "--policy", "auto", "--device-budget", "50%", "-o", path, "--", stand_in.program, program
+    )
+    assert done.returncode == 0, done.stderr
+    groups = tomllib.loads(path.with_suffix(".toml").read_text())["groups"]
+    return log.read_text().splitlines(), load(path), groups
+
+
+@pytest.mark.system
+def test_auto_decides_in_the_run_and_places_later_allocations(stand_in, tmp_path):
+    calls, session, groups = decided_in_the_run(stand_in, tmp_path / "s.npz", "phases")
+    assert any("after 4, 16 launches" in note for note in session.notes)
+    assert groups[SCRATCH] == "host_mapped"
+    assert groups[KEPT].startswith("split")
+    # The table is blocks 0 to 63, scratch of each two launches the next 32.
+    hosted = [call for call in calls if re.fullmatch(r"advise \d+ 3 -1", call)]
+    assert hosted[-8:] == [f"advise {64 + 32 * k} 3 -1" for k in range(2, 10)]
+    assert "prefetch 96 64 -1" in calls  # that of the third and fourth launch goes home
+    assert tmp_path.joinpath("s.c").read_text().count("cudaMemAdviseSetAccessedBy, gpu") >= 2
+
+
+@pytest.mark.system
+def test_a_later_decision_takes_the_earlier_advice_back(stand_in, tmp_path):
+    calls, _, groups = decided_in_the_run(stand_in, tmp_path / "s.npz", "shift")
+    assert groups == {FIRST: "host_mapped", SECOND: "prefetched"}
+    at = calls.index("advise 0 4 0")  # no longer preferred on the device
+    assert calls[0] == "advise 0 3 0"
+    assert calls[at - 1 : at + 5] == [
+        "advise 0 2 0", "advise 0 4 0", "advise 0 6 0", "advise 0 3 -1", "advise 0 5 0",
+        "prefetch 0 128 -1",
+    ]  # fmt: skip
+    assert calls[-2:] == ["advise 64 3 0", "prefetch 64 128 0"]
+
+
+@pytest.mark.system
+def test_auto_says_why_nothing_was_placed(stand_in, tmp_path):
+    arguments = ("--policy", "auto", "-o", tmp_path / "s.npz", "--", stand_in.program, "several")
+    done = stand_in.attach(*arguments)
+    assert done.returncode == 0
+    assert "nothing was placed in this run: it launched too few kernels" in done.stderr
+    assert sorted(os.listdir(tmp_path)) == ["s.npz"]
 
 
 @pytest.mark.system
