@@ -5,11 +5,9 @@ from louvain_um.placement.program.blocking import (
     HEADER,
     BlockingCurve,
     Slice,
-    blocked_grid,
     launches_for,
     tune_blocking,
 )
-from louvain_um.placement.program.device_backend import first_touch
 from louvain_um.placement.program.plan import ProgramPlan, plan_program
 from louvain_um.placement.program.program import Phase, Program, ProgramArray
 
@@ -24,8 +22,6 @@ __all__ = [
     "ProgramPlan",
     "Slice",
     "Stream",
-    "blocked_grid",
-    "first_touch",
     "launches_for",
     "plan_program",
     "tune_blocking",

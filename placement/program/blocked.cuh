@@ -8,9 +8,8 @@
 // their reads are in flight together.
 //
 // Every index 0 ... count - 1 comes once, in one thread. Blocks are one-dimensional and of whole
-// warps; any grid will do, and `blocked_grid` of louvain_um.placement.program gives each warp one
-// set. The array begins at a page, and an element is not larger than one. The loop is two nested
-// ones: `break` ends a set.
+// warps; any grid will do. The array begins at a page, and an element is not larger than one. The
+// loop is two nested ones: `break` ends a set.
 #pragma once
 
 struct BlockedSets {

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from louvain_um.errors import MemoryBudgetError, OptionError
-from louvain_um.placement.hardware import PAGE, WARP
+from louvain_um.placement.hardware import WARP
 from louvain_um.placement.model.cost import FACTORS, launches
 from louvain_um.placement.policy.policy import Placement
 from louvain_um.placement.program.plan import ProgramPlan
@@ -19,30 +19,6 @@ from louvain_um.placement.program.plan import ProgramPlan
 HEADER: Final = (Path(__file__).parent / "blocked.cuh").read_text(encoding="utf-8")
 """CUDA C++ that defines ``blocked_for(index, count, item_bytes, pages_per_warp)``, to be put before
 a kernel's own code; its comment says what the loop does."""
-
-
-def blocked_grid(count: int, itemsize: int, pages_per_warp: int, threads: int = 256) -> int:
-    """Return how many blocks give each warp one set of pages in ``blocked_for``.
-
-    Parameters
-    ----------
-    count, itemsize : int
-        Elements, and bytes of each.
-    pages_per_warp : int
-    threads : int
-        Threads of a block, a multiple of 32.
-
-    Examples
-    --------
-    >>> from louvain_um.placement.program import blocked_grid
-    >>> blocked_grid(1 << 20, 4, 4)
-    32
-    """
-    _positive(pages_per_warp=pages_per_warp, itemsize=itemsize, threads=threads)
-    if threads % WARP:
-        raise OptionError("threads", threads, "must be a multiple of 32")
-    each = max(1, PAGE * pages_per_warp // itemsize) * (threads // WARP)
-    return max(1, -(-count // each))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 import re
 
-import numpy as np
 import pytest
 
 import louvain_um as lu
@@ -14,8 +13,6 @@ from louvain_um.placement.program import (
     Program,
     ProgramArray,
     Stream,
-    blocked_grid,
-    first_touch,
     launches_for,
     tune_blocking,
 )
@@ -52,15 +49,6 @@ def test_steps_of_32_elements_are_unrolled():
     offsets = {int(n) for n in re.findall(rb"ld\.global(?:\.nc)?\.f32\s+%f\d+, \[%rd\d+\+(\d+)\]",
                                           ptx)}  # fmt: skip
     assert {128, 256, 384, 512, 640, 768, 896} <= offsets
-
-
-def test_a_grid_gives_every_warp_one_set():
-    assert blocked_grid(0, 4, 1) == 1
-    assert blocked_grid(8 * 1024, 4, 1) == 1
-    assert blocked_grid(8 * 1024 + 1, 4, 1) == 2
-    for bad in ({"pages_per_warp": 0}, {"threads": 100}, {"itemsize": 0}):
-        with pytest.raises(OptionError):
-            blocked_grid(**{"count": 8, "itemsize": 4, "pages_per_warp": 1} | bad)
 
 
 def test_launches_follow_from_the_bytes_on_the_device():
@@ -110,13 +98,3 @@ def test_the_whole_curve_of_blocking_factors_is_kept_and_drawn(tmp_path):
     assert path.stat().st_size
     with pytest.raises(LouvainUmError, match="force"):
         blocking_chart({"bfs": curve}, save_to=path)
-
-
-def test_first_touch_is_given_parts_with_their_beginnings():
-    with lu.Placer(device="cpu") as place:
-        x = place.array("x", (3, 4), "i8")
-        place.solve()
-        first_touch(lambda part, begin: np.copyto(part, begin + np.arange(part.size)), x)
-        assert (x == np.arange(12).reshape(3, 4)).all()
-    with pytest.raises(OptionError, match="of a Placer"):
-        first_touch(lambda part, begin: None, np.zeros(3))
