@@ -35,6 +35,12 @@ found = r.compare(lu.leiden(r.graph, device="cpu"))
 assert 0 < found.nmi <= 1 and 0 < found.ari <= 1 and 0 < found.ami <= 1
 """
 
+LIBRARY = """
+import ctypes
+from louvain_um.profiling.attach.library import PREBUILT
+ctypes.CDLL(str(PREBUILT)).InitializeInjection
+"""
+
 SBOM = """
 import json
 from importlib.metadata import distributions
@@ -85,6 +91,8 @@ def check(archive: Path, python: str) -> list[dict[str, str]]:
         if FIRST not in found:
             raise SystemExit(f"README's first command prints\n{found}\nwithout {FIRST!r}")
         output(there / "louvain-um", "doctor")
+        if archive.suffix == ".whl" and shutil.which("cc") and sys.platform == "linux":
+            output(there / "python", "-c", LIBRARY)
         output(there / "python", "-c", CHECK)
         listed: list[dict[str, str]] = json.loads(output(there / "python", "-c", SBOM))
     return listed

@@ -1,4 +1,4 @@
-"""The library that the driver loads into a program: compiled once by the system's compiler."""
+"""The library that the driver loads into a program: a wheel's, or compiled once on this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -18,11 +19,16 @@ from louvain_um.gpu.runtime.compile_cache import cache_folder
 from louvain_um.profiling.sources.cupti import Library
 
 SOURCE: Final = Path(__file__).with_name("inject.c")
+PREBUILT: Final = SOURCE.with_suffix(".so")
+"""Made with a wheel, by `setup.py`."""
+
 OPTIONS: Final = ("-O2", "-shared", "-fPIC", "-pthread")
 
 
 def compiled() -> Path:
-    """Return the library's file, compiled if this user's cache does not have it."""
+    """Return the library's file, compiled if neither the package nor this user's cache has it."""
+    with suppress(OSError):  # made for another system
+        return Path(ctypes.CDLL(str(PREBUILT))._name)
     compiler = _compiler()
     parts = (SOURCE.read_bytes(), *map(str.encode, (*OPTIONS, platform.machine(), compiler)))
     name = hashlib.sha256(b"\0".join(parts)).hexdigest()[:40]

@@ -1,5 +1,6 @@
 """`louvain-um attach` against a stand-in driver: names, endings, replay, policies."""
 
+import ast
 import ctypes
 import json
 import os
@@ -12,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from louvain_um.errors import LouvainUmError
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.profiling import load
+from louvain_um.profiling.attach import library
 from louvain_um.profiling.attach.accesses import constant_arguments
 from louvain_um.profiling.attach.library import SOURCE
 from louvain_um.profiling.attach.policy import answer
 from louvain_um.profiling.attach.sites import RUNTIME, Sites
+from tests.paths import ROOT
 from tests.profiling.attach.conftest import HERE
 
 MB = 1 << 20
@@ -290,6 +294,21 @@ def test_without_driver_or_compiler_a_line_says_so(stand_in, tmp_path):
     done = stand_in._replace(variables=stand_in.variables | away).attach(*arguments)
     assert done.returncode == 3
     assert "no NVIDIA driver" in done.stderr
+
+
+def test_a_prebuilt_library_is_used_if_it_loads(stand_in, tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "PREBUILT", tmp_path / "inject.so")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "")
+    for content in (None, b"no library"):
+        if content:
+            library.PREBUILT.write_bytes(content)
+        with pytest.raises(LouvainUmError, match="install gcc"):
+            library.compiled()
+    library.PREBUILT.write_bytes((stand_in.folder / "libcuda.so.1").read_bytes())
+    assert library.compiled() == library.PREBUILT
+    build = re.search(r"^OPTIONS = (.+)$", (ROOT / "setup.py").read_text(), re.MULTILINE)
+    assert ast.literal_eval(build[1]) == library.OPTIONS
 
 
 @pytest.mark.system
