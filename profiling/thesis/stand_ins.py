@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
 from louvain_um.errors import OptionError
@@ -67,7 +68,7 @@ class StandIn:
             name=self.name,
             graph=graph,
             record=lambda: record_thesis(graph, scale=scale, passes=self.passes, seed=seed),
-            program="Rundemanen, as the thesis describes it",
+            program=PROGRAM,
             scale=scale,
             rates=(NON_FITTING[self.name][1],) if self.name in NON_FITTING else None,
         )
@@ -126,13 +127,20 @@ HUB_EXPONENT: Final = 1.5
 USUAL_PASSES: Final = 3
 """Median of `StandIn.passes` of the graphs that Table 4.4 has."""
 
+PROGRAM: Final = "Rundemanen, as the thesis describes it"
+
+ABOUT_PROGRAM: Final[tuple[str, ...]] = (
+    "the thesis's program is replayed as described there, with the communities of this engine",
+    "with oversubscription, 128 MiB (scaled) of the card belong to the CUDA context and the "
+    "display: assumed, not measured",
+)
+"""Notes in the report of a sweep of the thesis's program."""
+
 ABOUT: Final[tuple[str, ...]] = (
     "stand-ins are generated graphs of the same kind, arcs per vertex and weights as the "
     "thesis's, smaller by the stated scale; pages and blocks keep their size",
-    "the thesis's program is replayed as described there, with the communities of this engine and "
-    "the number of passes that follows from Table 4.4",
-    "with oversubscription, 128 MiB (scaled) of the card belong to the CUDA context and the "
-    "display: assumed, not measured",
+    f"{ABOUT_PROGRAM[0]} and the number of passes that follows from Table 4.4",
+    *ABOUT_PROGRAM[1:],
 )
 """Notes in a study's report."""
 
@@ -184,6 +192,23 @@ def subjects(scale: float = SCALE, seed: int = 0) -> Iterator[Subject]:
         yield graph.subject(scale, seed)
     for graph in NON_FITTING_GRAPHS:
         yield graph.subject(scale * LARGE_SCALE, seed)
+
+
+def as_program(name: str, graph: Graph, seed: int = 0) -> Subject:
+    """Return any graph as the subject of a sweep, with the thesis's program.
+
+    Its tables and the reserve are as large, relative to the graph, as in the study.
+    """
+    from louvain_um.profiling.sweep.points import Subject
+    from louvain_um.profiling.thesis.rundemanen import record_thesis
+
+    scale = min(1.0, graph.n_arcs / median(each.arcs for each in GRAPHS))
+    return Subject(
+        name=name,
+        graph=graph,
+        record=lambda: record_thesis(graph, scale=scale, seed=seed),
+        program=PROGRAM,
+    )
 
 
 def stand_in(name: str) -> StandIn:

@@ -79,6 +79,14 @@ def sweep(
             STUDY,
         ),
     ] = None,
+    as_thesis: Annotated[
+        bool,
+        option(
+            "--as-thesis",
+            "Simulate the thesis's program, Rundemanen's Louvain, on the GRAPHs instead of this one.",
+            STUDY,
+        ),
+    ] = False,
     scale: Annotated[
         float | None,
         option(
@@ -122,10 +130,18 @@ def sweep(
         raise OptionError(remedy="--scale needs a --study; graphs are never scaled")
     if scale is not None and not 0 < scale <= 1:
         raise OptionError("scale", scale, "must be above 0 and at most 1")
-    if study is not None and eviction == "program":
+    other = "--as-thesis" if as_thesis else "a --study"
+    if (as_thesis or study is not None) and eviction == "program":
         raise OptionError(
-            remedy="a --study simulates another program, which leaves eviction to the driver"
+            remedy=f"{other} simulates another program, which leaves eviction to the driver"
         )
+    if as_thesis:
+        refuse_given(
+            "--as-thesis",
+            {"--study": study, "--program": program, "--method": method is not Method.louvain,
+             "--device": device not in ("auto", "cpu")},
+        )  # fmt: skip
+        device = "cpu"
     if program is not None:
         from louvain_um.algorithms.programs import check_name
 
@@ -166,13 +182,20 @@ def sweep(
                 subjects.append(subject)
         for source in graph or ():
             tell(Progress(0, 0, None, f"reading {source}"))
+            name = graphs.name_of(source)
             trace = None if program is not None else recording_in(source)
             if trace is not None:
-                subjects.append(subject_of_trace(graphs.name_of(source), trace))
+                refuse_given(f"the recording {source}", {"--as-thesis": as_thesis})
+                subjects.append(subject_of_trace(name, trace))
                 continue
-            loaded = reading.read(source)
-            read[source] = loaded
-            subjects.append(subject_of(graphs.name_of(source), loaded, program))
+            read[source] = loaded = reading.read(source)
+            if as_thesis:
+                from louvain_um.profiling.thesis.stand_ins import ABOUT_PROGRAM, as_program
+
+                notes += [note for note in ABOUT_PROGRAM if note not in notes]
+                subjects.append(as_program(name, loaded, seed))
+            else:
+                subjects.append(subject_of(name, loaded, program))
         with going_on(force=force):
             swept = sweeps.sweep(subjects, settings, output, force=force, tell=tell, notes=notes)
         if study is not None:

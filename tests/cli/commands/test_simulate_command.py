@@ -7,6 +7,7 @@ from louvain_um.gpu.runtime import device
 from louvain_um.placement.machine import calibrate
 from louvain_um.placement.machine.profiles import H200
 from louvain_um.placement.units import size
+from louvain_um.profiling.simulator import load_trace
 from tests.cli.conftest import FIELDS
 
 
@@ -96,6 +97,32 @@ def test_a_recording_is_simulated_without_its_graph(run, source, tmp_path):
         assert ignored.code == 2
         named = "reading options" if option == ("--symmetrize",) else option[0]
         assert f"takes no {named}" in ignored.complaint()
+
+
+def test_the_reserve_of_the_thesis_s_program_counts_once_wherever_it_is_replayed(run, tmp_path):
+    graph, swept = tmp_path / "g.mtx", tmp_path / "swept"
+    run("generate", "lfr", "5000", "-o", graph)
+    asked = ("--policies", "base,adv2,auto", "--oversubscription", "0,30", "--machine", "p4000",
+             "--json")  # fmt: skip
+    first = run("sweep", graph, "--as-thesis", *asked, "-o", swept)
+    assert "128 MiB (scaled) of the card" in (swept / "notes.txt").read_text()
+    (recording,) = swept.glob("*.npz")
+    reserved = load_trace(recording).reserved
+    assert reserved > 0
+    again = run("sweep", recording, *asked, "-o", tmp_path / "again")
+    replayed = run("simulate", recording, *asked)
+    figures = ("policy", "oversubscription", "budget_bytes", "seconds", "faults", "evictions")
+    rows = [
+        {tuple(row[name] for name in figures) for row in done.json["results"]
+         if row["policy"] != "best"}
+        for done in (first, again, replayed)
+    ]  # fmt: skip
+    assert rows[0] == rows[1] == rows[2]
+    assert len(rows[0]) == 6
+    peak = first.json["results"][0]["peak_bytes"]
+    assert {row[2] for row in rows[0] if row[1] == 30} == {int(0.7 * peak) - reserved}
+    refused = run("sweep", recording, "--as-thesis", "-o", tmp_path / "no")
+    assert "takes no --as-thesis" in refused.complaint()
 
 
 def test_a_group_to_hold_may_have_no_arrays(run):

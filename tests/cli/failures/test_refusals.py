@@ -137,6 +137,8 @@ REFUSED = [
     ("sweep --study thesis --scale -1 -o out", 2, "at most 1"),
     ("sweep --study thesis --symmetrize -o out", 2, "--study takes no reading options"),
     ("sweep --study p4000 --eviction program -o out", 2, "another program"),
+    ("sweep example:karate --as-thesis --eviction program -o out", 2, "another program"),
+    ("sweep example:karate --as-thesis --program bfs -o out", 2, "--as-thesis takes no --program"),
     ("sweep --study p4000 --program bfs -o out", 2, "--program runs an algorithm"),
     ("sweep example:karate --program bfs --eviction program -o out", 2, "omit --study and"),
     ("sweep example:karate --program bfs --seed 1 -o out", 2, "--program takes no --seed"),
