@@ -1,11 +1,12 @@
 """Does the simulator rank policies as Dinçer's thesis measured them?
 
-    python benchmarks/thesis.py [--scale 0.03125] [--large-scale 0.004] [-o thesis.json]
+    python benchmarks/thesis.py [--scale 0.125] [--large-scale 0.03125] [-o thesis.json]
 
-Table 4.6 from replayed stand-ins of its graphs, next to the published numbers (`study`), and the
+Table 4.6 from replayed stand-ins of its graphs, next to the published numbers (`study`), the
 graphs that do not fit 8 GB (Table 4.7, Figure 4.23), each under every policy at its published
-oversubscription (`large`), on models of the thesis's two machines. All figures are modelled. Pages
-and blocks keep their size although the graphs are smaller.
+oversubscription (`large`), on models of the thesis's two machines, and the gains of two graphs up
+to their full size (`sizes`). All figures are modelled. Pages and blocks keep their size although
+the graphs are smaller.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ from louvain_um.profiling.thesis.published import GAINS, NON_FITTING
 from louvain_um.profiling.thesis.stand_ins import (
     ABOUT,
     GRAPHS,
+    LARGE_SCALE,
     MACHINES,
     NON_FITTING_GRAPHS,
     RATES,
     SCALE,
+    stand_in,
 )
+
+SIZED, SCALES = ("audikw_1", "soc-LiveJournal1"), (1 / 32, 1 / 8, 1 / 2, 1.0)
+"""Graphs that are replayed up to their full size, and their scales."""
 
 
 def study(scale: float) -> dict[str, Any]:
@@ -83,15 +89,40 @@ def large(scale: float) -> dict[str, Any]:
     return {"scale": scale, "results": rows}
 
 
+def sizes() -> list[dict[str, Any]]:
+    """Return the gains of graphs at several scales, on the first machine."""
+    policies, rows = parse_policies("all"), list[dict[str, Any]]()
+    machine = load_machine(MACHINES[0])
+    for name in SIZED:
+        for scale in SCALES:
+            since, subject = time.perf_counter(), stand_in(name).subject(scale)
+            trace = subject.record()
+            seconds = {
+                policy: [
+                    replay(trace, Point(graph=name, policy=policy, oversubscription=rate,
+                                        gpu=MACHINES[0]), machine)[0]["seconds"]
+                    for rate in RATES
+                ]
+                for policy in policies
+            }  # fmt: skip
+            found = {p: [b / s if s else None for b, s in zip(seconds["base"], each, strict=True)]
+                     for p, each in seconds.items() if p != "base"}  # fmt: skip
+            rows.append({"graph": name, "scale": scale, "arcs": subject.graph.n_arcs,
+                         "peak_bytes": peak_of(trace), "oversubscription": list(RATES),
+                         "gains": found, "seconds": time.perf_counter() - since})  # fmt: skip
+            print(name, scale, f"{rows[-1]['seconds']:.0f} s", found["adv7"], flush=True)
+    return rows
+
+
 def main() -> None:
     """Replay, and save."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--scale", type=float, default=SCALE)
-    parser.add_argument("--large-scale", type=float, default=1 / 64)
+    parser.add_argument("--large-scale", type=float, default=SCALE * LARGE_SCALE)
     parser.add_argument("-o", "--output", type=Path)
     asked = parser.parse_args()
     record = {"machine": machine(), "evidence": "modelled", "about": list(ABOUT)}
-    record |= {"study": study(asked.scale), "large": large(asked.large_scale)}
+    record |= {"study": study(asked.scale), "large": large(asked.large_scale), "sizes": sizes()}
     print(save("thesis", record, asked.output))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["mesh", "social", "web", "kronecker", "chain", "traffic"]
 
-SCALE: Final = 1 / 32
+SCALE: Final = 1 / 8
 """Vertices of a stand-in relative to its original."""
 
 LARGE_SCALE: Final = 1 / 4

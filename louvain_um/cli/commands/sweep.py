@@ -91,7 +91,7 @@ def sweep(
         float | None,
         option(
             "X",
-            "Size of the stand-ins, relative to the original graphs.  [default: 0.03125]",
+            "Size of the stand-ins, relative to the original graphs.  [default: 0.125]",
             STUDY,
         ),
     ] = None,

@@ -18,6 +18,7 @@ from louvain_um.profiling.simulator import (
     Access,
     Allocate,
     Array,
+    Driver,
     Free,
     HostTouches,
     Launch,
@@ -212,35 +213,46 @@ def stream_addresses(size, passes):
     return np.tile(np.arange(0, size, 128), passes)
 
 
-def frontier_addresses(graph, begins):
-    """Return what a breadth-first search reads and writes, frontier by frontier."""
-    offsets, targets = graph.offsets.astype(np.int64), graph.targets
-    distances = np.full(graph.n_vertices, -1)
+def frontiers(graph):
+    """Yield the frontiers of a breadth-first search, and where their rows are among the targets."""
+    offsets = graph.offsets.astype(np.int64)
     frontier = np.array([int(np.diff(offsets).argmax())])
-    distances[frontier] = 0
-    found = []
+    known = np.zeros(graph.n_vertices, bool)
     while len(frontier):
-        rows = [np.arange(offsets[v], offsets[v + 1]) for v in frontier]
-        arcs = np.concatenate(rows)
-        found += [begins["offsets"] + 8 * frontier, begins["targets"] + 4 * arcs,
-                  begins["distances"] + 4 * targets[arcs].astype(np.int64)]  # fmt: skip
-        reached = np.unique(targets[arcs])
-        frontier = reached[distances[reached] < 0].astype(np.int64)
-        distances[frontier] = 0
-    return np.concatenate(found)
+        known[frontier] = True
+        degrees = offsets[frontier + 1] - offsets[frontier]
+        before = np.cumsum(degrees) - degrees
+        rows = np.repeat(offsets[frontier] - before, degrees) + np.arange(degrees.sum())
+        yield frontier, degrees, rows
+        frontier = np.flatnonzero(~known & np.isin(np.arange(len(known)), graph.targets[rows]))
 
 
-def compared(program, addresses, arrays, share, writes=None, faults=0.02):
+def frontier_addresses(graph, begins):
+    """Return what a search reads, vertex by vertex, and the frontier that it belongs to."""
+    found, kernels = [], []
+    for number, (frontier, degrees, rows) in enumerate(frontiers(graph)):
+        vertex = np.repeat(np.arange(len(frontier)), degrees)
+        order = np.concatenate([3 * np.arange(len(frontier)), 3 * vertex + 1, 3 * vertex + 2])
+        reached = begins["distances"] + 4 * graph.targets[rows].astype(np.int64)
+        at = np.concatenate(
+            [begins["offsets"] + 8 * frontier, begins["targets"] + 4 * rows, reached]
+        )
+        found.append(at[np.argsort(order, kind="stable")])
+        kernels += [f"frontier {number}"] * len(at)
+    return np.concatenate(found), kernels
+
+
+def compared(program, addresses, arrays, share, faults=0.02, moved=0.02, least=0, **how):
     """Compare faults and bytes of a declared program and of the addresses that it accesses."""
     trace = trace_of(program)
-    traced = trace_of_addresses(addresses, arrays=arrays, writes=writes)
+    traced = trace_of_addresses(addresses, arrays=arrays, **how)
     capacity = int(share * trace.peak_bytes)
     one, other = (simulate(each, "h200", capacity=capacity, record=False)
                   for each in (trace, traced))  # fmt: skip
     assert (one.total("evictions") > 0) == (share < 1)
-    assert one.total("faults") == pytest.approx(other.total("faults"), rel=faults)
-    assert one.bytes_to_device == pytest.approx(other.bytes_to_device, rel=0.02)
-    assert one.bytes_to_host == pytest.approx(other.bytes_to_host, rel=0.02)
+    assert one.total("faults") == pytest.approx(other.total("faults"), rel=faults, abs=least)
+    assert one.bytes_to_device == pytest.approx(other.bytes_to_device, rel=moved)
+    assert one.bytes_to_host == pytest.approx(other.bytes_to_host, rel=moved)
 
 
 @pytest.mark.parametrize("share", [1, 0.5])
@@ -274,7 +286,12 @@ def test_a_stencil_and_its_addresses_fault_alike(share):
     compared(program, addresses, places, share, writes=addresses >= size)
 
 
-def test_a_breadth_first_search_and_its_addresses_fault_alike():
+@pytest.mark.parametrize(
+    ("share", "faults", "moved"),
+    # A page that a frontier leaves out comes by density if its block was evicted; a stream has none.
+    [(1, 0.02, 0.02), (0.5, 0.2, 0.4)],
+)
+def test_a_breadth_first_search_and_its_addresses_fault_alike(share, faults, moved):
     graph = rmat(16, seed=1).graph
     sizes = {"offsets": 8 * (graph.n_vertices + 1), "targets": 4 * graph.n_arcs,
              "distances": 4 * graph.n_vertices}  # fmt: skip
@@ -282,15 +299,18 @@ def test_a_breadth_first_search_and_its_addresses_fault_alike():
     for name, size in sizes.items():
         places[name] = begin, size
         begin += -(-size // BLOCK_BYTES) * BLOCK_BYTES
-    addresses = frontier_addresses(graph, {name: at for name, (at, _) in places.items()})
-    reached = len(addresses)
+    addresses, kernels = frontier_addresses(graph, {name: at for name, (at, _) in places.items()})
+    # A frontier reads whole pages, of which rows are parts.
+    waves = [(len(np.unique(8 * frontier // 4096)), len(np.unique(4 * rows // 4096)))
+             for frontier, _, rows in frontiers(graph)]  # fmt: skip
+    visits = 4096 * np.sum(waves, axis=0) / [sizes["offsets"], sizes["targets"]]
     arrays = [
         ProgramArray(name="offsets", shape=graph.n_vertices + 1, dtype="u8", from_host=1,
-                     reads=Gather(graph.n_vertices)),
-        ProgramArray(name="targets", shape=graph.n_arcs, from_host=1, reads=Stream(1)),
+                     reads=Stream(visits[0])),
+        ProgramArray(name="targets", shape=graph.n_arcs, from_host=1, reads=Stream(visits[1])),
         ProgramArray(name="distances", shape=graph.n_vertices, from_host=1,
-                     reads=Gather(reached // 2)),
+                     reads=Gather(graph.n_arcs)),
     ]  # fmt: skip
-    program = Program(name="bfs", arrays=arrays, phases=[Phase(name="run")])
-    # How many pages come by density depends on the order of a frontier, which is not declared.
-    compared(program, addresses, places, 1, faults=0.2)
+    program = Program(name="bfs", arrays=arrays, phases=[Phase(name="run", passes=visits[1])])
+    batch = Driver().batch_size  # of which faults of so few blocks are multiples, nearly
+    compared(program, addresses, places, share, faults, moved, least=batch, kernels=kernels)
