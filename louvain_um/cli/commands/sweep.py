@@ -83,7 +83,7 @@ def sweep(
         bool,
         option(
             "--as-thesis",
-            "Simulate the thesis's program, Rundemanen's Louvain, on the GRAPHs instead of this one.",
+            "Simulate the thesis's program, Rundemanen's Louvain, instead of this one.",
             STUDY,
         ),
     ] = False,

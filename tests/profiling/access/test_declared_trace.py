@@ -288,7 +288,7 @@ def test_a_stencil_and_its_addresses_fault_alike(share):
 
 @pytest.mark.parametrize(
     ("share", "faults", "moved"),
-    # A page that a frontier leaves out comes by density if its block was evicted; a stream has none.
+    # Pages that a frontier leaves out come by density in evicted blocks; a stream has none.
     [(1, 0.02, 0.02), (0.5, 0.2, 0.4)],
 )
 def test_a_breadth_first_search_and_its_addresses_fault_alike(share, faults, moved):
