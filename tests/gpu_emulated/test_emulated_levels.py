@@ -21,6 +21,7 @@ from louvain_um.gpu.aggregate.aggregate import Begun
 from louvain_um.gpu.engine import GpuEngine
 from louvain_um.gpu.memory import shape
 from louvain_um.gpu.memory.graph_stats import degree_stats, sampled_clustering
+from louvain_um.gpu.move import arguments
 from louvain_um.gpu.relabel import relabel
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
@@ -79,6 +80,19 @@ def test_small_levels_are_launched_without_waiting_for_what_moved(detected, meth
     # The last level of a cycle, too, of which nothing comes.
     assert len(begins) > len(there.found.levels)
     assert all(there.launched[at : at + len(steps)] == steps for at in begins)
+
+
+@pytest.mark.parametrize("method", ["louvain", "leiden"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_may_collect_what_they_add(monkeypatch, detected, method, weighted):
+    flags = arguments.COLLECT_SIZES | arguments.COLLECT_TOTALS
+    monkeypatch.setattr(arguments, "collected", lambda _: flags)
+    rng = np.random.default_rng(2)
+    u, v = rng.integers(0, 900, 4000), (900 * rng.random(4000) ** 12).astype(np.int64)
+    weights = rng.integers(1, 2**34, 4000) if weighted else None
+    graph = Graph.from_edges(u, v, weights, duplicates="sum")
+    for options in ({}, {"objective": "cpm", "resolution": 1e-3}):
+        detected(graph, Options(method=method, seed=3, device="cuda:0", **options))
 
 
 @pytest.mark.parametrize("early", [1 << 22, 600])

@@ -317,7 +317,7 @@ class DeviceSteps:
             labels=at(arrays["labels"]), totals=at(arrays["totals"]),
             sizes=at(arrays["move_sizes"]), queue=at(arrays["queue"]),
             proposed=at(arrays["proposed"]), rate=run.resolution / total, total=float(total),
-            seed=run.seed, byte_sizes=0,
+            seed=run.seed, flags=0,
         )  # fmt: skip
         sweeps = Struct(
             SWEEPS,

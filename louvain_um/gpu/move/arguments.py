@@ -46,7 +46,7 @@ MOVE_RULE: Final = layout(
         "offsets", "targets", "weights", "degrees", "labels", "totals", "sizes", "queue",
         "proposed",
     ),
-    rate=np.float64, total=np.float64, seed=np.uint32, byte_sizes=np.uint32,
+    rate=np.float64, total=np.float64, seed=np.uint32, flags=np.uint32,
 )  # fmt: skip
 """`MoveRule` of move_rule.cuh."""
 
@@ -73,14 +73,27 @@ def rate_of(options: Options, total: int) -> float:
     return options.resolution / total if total else 0.0
 
 
-def move_rule(level: GpuLevel, options: Options, total: int, arrays: Any) -> Struct:
+BYTE_SIZES, COLLECT_SIZES, COLLECT_TOTALS = 1, 2, 4
+"""Flags of move_rule.cuh."""
+
+
+def collected(memory: RunMemory) -> int:
+    """Return the flags that let blocks collect what they add to arrays in host memory."""
+    far = [memory.host_share(name) > 0 for name in ("sizes", "totals")]
+    return COLLECT_SIZES * far[0] | COLLECT_TOTALS * far[1]
+
+
+def move_rule(
+    memory: RunMemory, level: GpuLevel, options: Options, total: int, arrays: Any
+) -> Struct:
     """Return the rule of moving on a level that has labels and totals, with `MoveArrays`."""
+    flags = BYTE_SIZES * level.byte_sizes | collected(memory)
     return Struct(
         MOVE_RULE,
         offsets=level.offsets, targets=level.targets, weights=level.weights_argument,
         degrees=level.degrees, labels=level.labels, totals=level.totals, sizes=arrays.sizes,
         queue=arrays.queue, proposed=arrays.proposed, rate=rate_of(options, total),
-        total=float(total), seed=options.seed, byte_sizes=level.byte_sizes,
+        total=float(total), seed=options.seed, flags=flags,
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(THREADS, 5)
 
   clear_table(shared);
   begin_level(s, n, sweeps.start, sweeps.active, sweeps.next_active, thread, threads, barrier,
-              sweeps.awake, sweeps.summed);
+              shared, sweeps.awake, sweeps.summed);
   if constexpr (same<X, Extended>) begin_extended(s, n, thread, threads, barrier);
 
   for (u32 iteration = 0; iteration < sweeps.max_iterations; ++iteration) {
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(THREADS, 5)
           admit(s, from[0], from[BINS], prunes, next_active, thread, threads, barrier, tally);
         apply_extended(s, from[0], from[BINS], thread, threads, barrier);
       }
-      apply_moves(s, from[0], from[BINS], thread, threads);
+      apply_moves(s, from[0], from[BINS], thread, threads, shared);
       grid_sync(barrier);
       moved = r;
     }

@@ -92,7 +92,7 @@ class Moves:
         )
         hubs = HubTables(memory, level, run.low_scratch)
         self.control = new_control(memory)
-        rule = move_rule(level, run.options, run.total, arrays)
+        rule = move_rule(memory, level, run.options, run.total, arrays)
         more = ExtendedMove(memory, run.problem, level, rule) if extended else None
         sweeps = Struct(
             SWEEPS,

@@ -19,6 +19,11 @@ __device__ __forceinline__ void add_byte(u32* words, u32 at, u32 change) {
   }
 }
 
+// Flags of a rule. Sizes take a byte if no vertex has more than 255 arcs, and the rule is `compact`.
+// Blocks collect what they add to sizes or totals in host memory, where atomics to one line wait for
+// each other across the bus, a microsecond each.
+enum Flag : u32 { BYTE_SIZES = 1, COLLECT_SIZES = 2, COLLECT_TOTALS = 4 };
+
 // Every neighbouring community is eligible, and the best one must beat staying (the local moving of
 // Blondel et al. 2008, §2, from a frozen state).
 template <class W, class A>
@@ -34,13 +39,13 @@ struct MoveRule {
   const A* degrees;
   u32* labels;  // community per vertex
   A* totals;    // sum of degrees per community
-  u32* sizes;   // vertices per community; modulo 256, in bytes, with `byte_sizes`
+  u32* sizes;   // vertices per community; modulo 256, in bytes, with BYTE_SIZES
   u32* queue;
   u32* proposed;  // per entry of the queue: community to move to, EMPTY to stay
   double rate;    // resolution / 2m
   double total;   // 2m
   u32 seed;
-  u32 byte_sizes;  // whether no vertex has more than 255 arcs, and sizes take a byte; if `compact`
+  u32 flags;
 
   struct Vertex {
     u32 own;
@@ -74,25 +79,27 @@ struct MoveRule {
   // modulo 256, there are 257 arcs or more.
   __device__ __forceinline__ bool is_single(u32 community) const {
     if constexpr (compact)
-      if (byte_sizes)
+      if (flags & BYTE_SIZES)
         return ((const u8*)sizes)[community] == 1 && totals[community] <= (A)255;
     return sizes[community] == 1;
   }
 
   __device__ __forceinline__ void set_size(u32 community, u32 size) const {
     if constexpr (compact)
-      if (byte_sizes) {
+      if (flags & BYTE_SIZES) {
         ((u8*)sizes)[community] = size;
         return;
       }
     sizes[community] = size;
   }
 
-  // Adds so many vertices, which have so many arcs together, to a community.
-  __device__ __forceinline__ void add(u32 community, A degrees, u32 vertices) const {
+  __device__ __forceinline__ void add_total(u32 community, A degrees) const {
     reduce_add(totals + community, degrees);
+  }
+
+  __device__ __forceinline__ void add_size(u32 community, u32 vertices) const {
     if constexpr (compact)
-      if (byte_sizes) return add_byte(sizes, community, vertices);
+      if (flags & BYTE_SIZES) return add_byte(sizes, community, vertices);
     reduce_add(sizes + community, vertices);
   }
 
@@ -224,9 +231,52 @@ __device__ void activate_bins(const S& s, const u32* from, u32 sub_round, u32 su
   if (threadIdx.x == 0 && arcs) atomicAdd(read_again, arcs);
 }
 
+// Adds to community `index` in one half of the block's table, unless the places for it are taken.
+template <class A>
+__device__ __forceinline__ bool collect(Shared<A>& shared, u32 half, u32 index, A value) {
+  constexpr u32 slots = Table<A>::slots / 2, places = 4;
+  for (u32 k = 0; k < places; ++k) {
+    const u32 slot = half * slots + ((mix32(index) + k) & (slots - 1));
+    u32 key = *(volatile u32*)&shared.keys[slot];
+    if (key == EMPTY) key = atomicCAS(&shared.keys[slot], EMPTY, index);
+    if (key != EMPTY && key != index) continue;
+    atomicAdd(&shared.sums[slot], value);
+    return true;
+  }
+  return false;
+}
+
+// Adds so many vertices, which have so many arcs together, to a community.
+template <class S, class A>
+__device__ __forceinline__ void add(const S& s, Shared<A>& shared, u32 community, A degrees,
+                                    u32 vertices) {
+  if (!(s.flags & COLLECT_TOTALS && collect(shared, 0, community, degrees)))
+    s.add_total(community, degrees);
+  if (!(s.flags & COLLECT_SIZES && collect(shared, 1, community, (A)vertices)))
+    s.add_size(community, vertices);
+}
+
+// Adds what a block has collected, and leaves its table empty. All threads of the block call.
+template <class S, class A>
+__device__ void add_collected(const S& s, Shared<A>& shared) {
+  if (!(s.flags & (COLLECT_TOTALS | COLLECT_SIZES))) return;
+  __syncthreads();
+  for (u32 k = threadIdx.x; k < Table<A>::slots; k += THREADS) {
+    const u32 community = shared.keys[k];
+    if (community == EMPTY) continue;
+    const A sum = shared.sums[k];
+    if (sum && k < Table<A>::slots / 2) s.add_total(community, sum);
+    if (sum && k >= Table<A>::slots / 2) s.add_size(community, (u32)sum);
+    shared.keys[k] = EMPTY;
+    shared.sums[k] = 0;
+  }
+  __syncthreads();
+}
+
 // Applies the moves of queue[begin:end), for the threads of the grid, in whole warps.
 template <class S>
-__device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 threads) {
+__device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 threads,
+                            Shared<typename S::Accumulator>& shared) {
   using A = typename S::Accumulator;
   for (i64 k = thread; k < whole_warps(end - begin); k += threads) {
     i64 i = begin + k;
@@ -239,9 +289,12 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
       degree = s.degree(v);
       s.labels[v] = target;
     }
-    put_together(own, degree, [&](u32 c, A sum, u32 vertices) { s.add(c, 0 - sum, 0 - vertices); });
-    put_together(target, degree, [&](u32 c, A sum, u32 vertices) { s.add(c, sum, vertices); });
+    put_together(own, degree,
+                 [&](u32 c, A sum, u32 vertices) { add(s, shared, c, 0 - sum, 0 - vertices); });
+    put_together(target, degree,
+                 [&](u32 c, A sum, u32 vertices) { add(s, shared, c, sum, vertices); });
   }
+  add_collected(s, shared);
 }
 
 // Puts every vertex into its start community, alone where `start` is null, and makes it active, or
@@ -250,7 +303,8 @@ __device__ void apply_moves(const S& s, u32 begin, u32 end, i64 thread, i64 thre
 template <class S>
 __device__ void begin_level(const S& s, i64 n, const u32* start, u32* active, u32* next_active,
                             i64 thread, i64 threads, Barrier* barrier,
-                            const u8* awake = nullptr, bool summed = false) {
+                            Shared<typename S::Accumulator>& shared, const u8* awake = nullptr,
+                            bool summed = false) {
   using A = typename S::Accumulator;
   for (i64 v = thread; v < n; v += threads) {
     s.labels[v] = start ? start[v] : v;
@@ -271,7 +325,8 @@ __device__ void begin_level(const S& s, i64 n, const u32* start, u32* active, u3
   for (i64 v = thread; v < whole_warps(n); v += threads) {
     u32 label = v < n ? start[v] : EMPTY;
     put_together(label, v < n ? s.degree(v) : (A)0,
-                 [&](u32 c, A sum, u32 vertices) { s.add(c, sum, vertices); });
+                 [&](u32 c, A sum, u32 vertices) { add(s, shared, c, sum, vertices); });
   }
+  add_collected(s, shared);
   grid_sync(barrier);
 }

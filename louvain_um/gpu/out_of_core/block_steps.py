@@ -68,7 +68,7 @@ def move_blocks(
     present = memory.empty("present", "scratch", rounds * count, np.uint8)
     hubs = HubTables(memory, level, run.low_scratch)
     control = new_control(memory)
-    rule = move_rule(level, options, run.total, arrays)
+    rule = move_rule(memory, level, options, run.total, arrays)
     shared = Struct(
         VERTEX_BLOCKS,
         n=level.vertices, count=count, begins=blocks.begins, active=active,

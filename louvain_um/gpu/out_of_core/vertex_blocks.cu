@@ -43,8 +43,10 @@ template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
     begin_moving(MoveRule<W, A> s, VertexBlocks blocks, const u32* start) {
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
+  __shared__ Shared<A> shared;
+  clear_table(shared);
   begin_level(s, blocks.n, start, blocks.active, blocks.next_active, thread, threads,
-              &blocks.control->barrier);
+              &blocks.control->barrier, shared);
 }
 
 // Begins a sweep: present[block * sub_rounds + round] becomes 1 where there is an active vertex.
@@ -114,7 +116,10 @@ __global__ void __launch_bounds__(THREADS, 5)
   const i64 thread = blockIdx.x * (i64)THREADS + threadIdx.x, threads = gridDim.x * (i64)THREADS;
   Control* control = blocks.control;
   const u32 begin = *(volatile u32*)&control->round_begin, end = *(volatile u32*)&control->tail;
-  apply_moves(s, begin, end, thread, threads);
+  __shared__ Shared<A> shared;
+  clear_table(shared);
+  __syncthreads();
+  apply_moves(s, begin, end, thread, threads, shared);
   grid_sync(&control->barrier);
   if (thread == 0) control->round_begin = end;
 }

@@ -62,8 +62,10 @@ __device__ void load_starts(const Own& own, u32 round, Shared<A>& shared) {
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
     begin_shared(MoveRule<W, A> s, Own own, const u32* start) {
+  __shared__ Shared<A> shared;
+  clear_table(shared);
   begin_level(s, own.n, start, own.active, own.next_active, grid_thread(), grid_threads(),
-              &own.control->barrier);
+              &own.control->barrier, shared);
 }
 
 // Begins a sweep. No vertex is active for the next one yet.
@@ -109,12 +111,15 @@ __global__ void __launch_bounds__(THREADS, 5)
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
     apply_round(MoveRule<W, A> s, const Shown<A>* shown, u32 devices, u32 round) {
+  __shared__ Shared<A> shared;
+  clear_table(shared);
+  __syncthreads();
   for (u32 k = 0; k < devices; ++k) {
     const u32 d = (blockIdx.x + k) % devices;
     s.queue = (u32*)shown[d].queue;
     s.proposed = (u32*)shown[d].proposed;
     const u32* from = shown[d].starts + round * BINS;
-    apply_moves(s, from[0], from[BINS], grid_thread(), grid_threads());
+    apply_moves(s, from[0], from[BINS], grid_thread(), grid_threads(), shared);
   }
 }
 
@@ -161,6 +166,9 @@ __global__ void __launch_bounds__(THREADS, 5)
 template <class W, class A>
 __global__ void __launch_bounds__(THREADS, 5)
     join_round(RefineRule<W, A> s, const Shown<A>* shown, u32 devices, u32 round) {
+  __shared__ Shared<A> shared;
+  clear_table(shared);
+  __syncthreads();
   for (u32 k = 0; k < devices; ++k) {
     const u32 d = (blockIdx.x + k) % devices;
     s.queue = (u32*)shown[d].queue;

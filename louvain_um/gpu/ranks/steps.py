@@ -108,9 +108,8 @@ def move_shared(
     for share in turns(shares):
         arrays = move_arrays(share.memory, share.level, leiden=options.method == "leiden")
         worker = Worker(share, *names)
-        worker.prepare(
-            move_rule(share.level, options, total, arrays), 0, arrays.active, arrays.next_active
-        )
+        rule = move_rule(share.memory, share.level, options, total, arrays)
+        worker.prepare(rule, 0, arrays.active, arrays.next_active)
         worker.names.extend(MoveArrays._fields)
         worker.run("begin_shared", or_null(share.level.start))
         workers.append(worker)
