@@ -766,7 +766,10 @@ static void at_end(void) {
   if (stopped) return;
   inside = 1;
   flush(1);
-  record((slot){.kind = END});
+  pthread_mutex_lock(&lock);
+  append((slot){.kind = END}, NULL, 0);
+  if (first) ((slot *)first)->g = 1; /* the process's record says that it ended, also where the file is full */
+  pthread_mutex_unlock(&lock);
 }
 
 static void *function_of(void *library, const char *name) { return library ? dlsym(library, name) : NULL; }

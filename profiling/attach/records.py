@@ -102,7 +102,7 @@ class Records:
     @property
     def complete(self) -> bool:
         """Whether the process ended by itself."""
-        return bool(len(self._at(Record.END)))
+        return bool(self.slots["g"][0])
 
     @property
     def process(self) -> int:

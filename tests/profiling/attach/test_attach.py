@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -150,8 +151,8 @@ def test_auto_decides_in_the_run_and_places_later_allocations(stand_in, tmp_path
     assert groups[SCRATCH] == "host_mapped"
     assert groups[KEPT].startswith("split")
     # The table is blocks 0 to 63, scratch of each two launches the next 32.
-    hosted = [call for call in calls if re.fullmatch(r"advise \d+ 3 -1", call)]
-    assert hosted[-8:] == [f"advise {64 + 32 * k} 3 -1" for k in range(2, 10)]
+    on_host = [call for call in calls if re.fullmatch(r"advise \d+ 3 -1", call)]
+    assert on_host[-8:] == [f"advise {64 + 32 * k} 3 -1" for k in range(2, 10)]
     assert "prefetch 96 64 -1" in calls  # that of the third and fourth launch goes home
     assert tmp_path.joinpath("s.c").read_text().count("cudaMemAdviseSetAccessedBy, gpu") >= 2
 
@@ -182,8 +183,12 @@ def test_auto_says_why_nothing_was_placed(stand_in, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
 def test_a_killed_program_leaves_a_session_and_its_signal(stand_in, tmp_path, number):
     path = tmp_path / "s.npz"
-    done = stand_in.attach("-o", path, "--", stand_in.program, "kill", int(number))
-    assert done.returncode == -number
+    variables = stand_in.variables | {"TMPDIR": str(tmp_path)}
+    done = stand_in._replace(variables=variables).attach(
+        "-q", "-o", path, "--", stand_in.program, "kill", int(number)
+    )
+    assert (done.returncode, done.stderr) == (-number, "")
+    assert os.listdir(tmp_path) == ["s.npz"]
     session = load(path)
     assert not session.metadata["complete"]
     assert [life.nbytes for life in session.lifetimes] == [4 * MB]
@@ -251,10 +256,14 @@ def test_threads_lose_no_allocation(stand_in, tmp_path):
         ("{app} none -o x", 7, "used no CUDA"),
         ("{folder}/absent", 2, "there is no program"),
         ("{folder}/plain", 2, "is not executable"),
+        ("{folder}", 2, "there is no program"),
+        ("{folder}/broken", 1, "cannot be run"),
     ],
 )
 def test_bad_programs_are_one_line(stand_in, tmp_path, program, code, words):
     (tmp_path / "plain").write_text("text")
+    (tmp_path / "broken").write_text("text")
+    (tmp_path / "broken").chmod(0o755)
     command = program.format(app=stand_in.program, folder=tmp_path).split()
     done = stand_in.attach("-o", tmp_path / "s.npz", "--", *command)
     assert done.returncode == code
@@ -387,6 +396,20 @@ def test_a_million_allocations_stay_within_bounds(stand_in, tmp_path):
     assert len(session.lifetimes) == 1024
     assert any("998,976 smaller allocations" in note for note in session.notes)
     assert path.stat().st_size < MB
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1 << 20  # KiB
+
+
+@pytest.mark.system
+def test_records_that_find_no_room_are_counted(stand_in, tmp_path):
+    path = tmp_path / "s.npz"
+    variables = stand_in.variables | {"LOUVAIN_UM_ATTACH_LIMIT": str(8 * MB)}
+    arguments = ("-o", path, "--", stand_in.program, "many", 200_000)
+    assert not stand_in._replace(variables=variables).attach(*arguments).returncode
+    session = load(path)
+    assert session.metadata["complete"]
+    dropped = session.metadata["about_sources"]["cupti"]["dropped"]
+    assert 200_000 - 8 * MB // 64 <= dropped < 200_000
+    assert any(note.startswith(f"{dropped:,} records found no room") for note in session.notes)
 
 
 def test_demanglers_say_which_arguments_are_constant():
