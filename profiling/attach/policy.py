@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from louvain_um.core.atomic_files import replacing
 from louvain_um.errors import LouvainUmError, OptionError
 from louvain_um.options import Budget
@@ -26,6 +28,8 @@ from louvain_um.profiling.attach.records import Records
 from louvain_um.profiling.attach.sites import Sites
 from louvain_um.profiling.attach.to_session import session_of
 from louvain_um.profiling.session import SessionData
+from louvain_um.profiling.session.attribution import event_arrays
+from louvain_um.profiling.session.events import Kind as EventKind
 
 CODES: Final[Mapping[Kind, int]] = {
     "managed": 0, "prefetched": 1, "device": 1, "host_mapped": 2, "read_mostly": 3, "split": 4,
@@ -158,10 +162,13 @@ def decide(session: SessionData, machine: Machine, budget: str | None, name: str
         raise LouvainUmError(
             "the recorded run has no managed memory to place; allocate with cudaMallocManaged"
         )
-    program = program_of(of_session(session))
+    program, back = program_of(of_session(session)), _bytes_to_host(session)
+    # The host writes managed memory in place, before the first kernel.
     arrays = [
-        replace(array, on_device=kinds.get(array.name) != "managed") for array in program.arrays
-    ]
+        replace(array, given=False, to_host=min(1.0, back.get(array.name, 0) / array.nbytes))
+        if kinds.get(array.name) == "managed" else replace(array, on_device=True)
+        for array in program.arrays
+    ]  # fmt: skip
     program = replace(program, arrays=arrays)
     free = session.metadata.get("free_bytes") or machine.bytes_for_runs
     allowed = Budget.parse(budget).resolve(program.peak_bytes)
@@ -191,6 +198,16 @@ def decide(session: SessionData, machine: Machine, budget: str | None, name: str
             for array, where in by_site[site].items()
         },
     )
+
+
+def _bytes_to_host(session: SessionData) -> dict[str, int]:
+    """Return the bytes of each array that migrated to the host."""
+    events, found = session.events, dict[str, int]()
+    owners = event_arrays(events, session.lifetimes)
+    for number in np.flatnonzero((events["kind"] == EventKind.DTOH) & (owners >= 0)).tolist():
+        name = session.lifetimes[owners[number]].name
+        found[name] = found.get(name, 0) + int(events["bytes"][number])
+    return found
 
 
 def policy_name(path: Path) -> str:
