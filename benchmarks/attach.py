@@ -4,11 +4,12 @@
 
 `policies` compiles the CUDA programs of `benchmarks/programs` with nvcc and runs each attached,
 without advice, under nine policies written by hand, and under `--policy auto`, decided from the
-attached run and in the run. At 30 to 70 % oversubscription, `louvain-um simulate` replays the
-policies. `overhead` compares programs that run kernels most of the time with themselves attached:
-one of long kernels, one of short ones. `scripts` does so for Python programs. Seconds are those of
-the fastest of `--repeat` runs, of the program (from loading CUDA to its end) and of the whole
-command, which then writes the session. The output has to be the same in all runs.
+attached run and in the run. At 30 to 70 % oversubscription, the policies are replayed, and those
+that `auto` decides for so much memory. `overhead` compares programs that run kernels most of the
+time with themselves attached: one of long kernels, one of short ones. `scripts` does so for Python
+programs. Seconds are those of the fastest of `--repeat` runs, of the program (from loading CUDA to
+its end) and of the whole command, which then writes the session. The output has to be the same in
+all runs.
 """
 
 from __future__ import annotations
@@ -26,9 +27,16 @@ from typing import Any
 
 from common import HERE, machine, save
 
+from louvain_um.placement.machine.profiles import load_machine
+from louvain_um.placement.policy.find import find_policy
+from louvain_um.placement.policy.policy import Policy
 from louvain_um.profiling import load
+from louvain_um.profiling.access.plans import peak_of
+from louvain_um.profiling.access.recordings import of_session
+from louvain_um.profiling.attach.policy import decide
 from louvain_um.profiling.session import SessionData
 from louvain_um.profiling.session.events import Kind
+from louvain_um.profiling.sweep.replay import run
 
 Row = dict[str, Any]
 PROGRAMS = ("stencil", "hash_join", "frontier")
@@ -37,7 +45,7 @@ KERNEL_BOUND = {"long kernels": ("8192", "20000"), "short kernels": ("512", "100
 
 SCRIPTS = ("with_cupy", "with_torch", "with_louvain")
 ATTACH = (sys.executable, "-m", "louvain_um", "attach", "-q", "--force")
-RATES = "30,50,70"
+RATES = (30, 50, 70)
 
 
 def hand_made(sites: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -95,19 +103,17 @@ def compiled(name: str, folder: Path, *options: str) -> str:
     return str(target)
 
 
-def replayed(name: str, session: Path, policies: dict[str, str]) -> list[Row]:
-    """Return the modelled rows of policies with less memory."""
-    command = [sys.executable, "-m", "louvain_um", "simulate", str(session), "--json"]
-    command += ["--policies", ",".join(policies.values()), "--oversubscription", RATES]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    labels = {Path(file).stem: label for label, file in policies.items()}
-    return [
-        {
-            "program": name, "policy": labels[row["policy"]], "seconds": row["seconds"],
-            "oversubscription": row["oversubscription"],
-        }
-        for row in json.loads(done.stdout)["results"]
-    ]  # fmt: skip
+def replayed(name: str, session: SessionData, by_hand: dict[str, Policy]) -> Iterator[Row]:
+    """Yield modelled rows with less memory: of policies, and of what `auto` decides for it."""
+    trace, profile = of_session(session), load_machine("h200")
+    for rate in RATES:
+        capacity = int((1 - rate / 100) * peak_of(trace))
+        chosen = decide(session, profile, str(capacity), "decided")
+        for label, policy in {**by_hand, "auto": chosen}.items():
+            yield {
+                "program": name, "policy": label, "oversubscription": rate,
+                "seconds": run(trace, policy, profile, capacity).seconds,
+            }  # fmt: skip
 
 
 def policies(name: str, folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
@@ -115,17 +121,16 @@ def policies(name: str, folder: Path, repeat: int) -> Iterator[tuple[str, Row]]:
     runs = Runs(name, [compiled(name, folder)], folder, repeat)
     row, session, recorded = runs.attached()
     yield "policies", row
-    files = {}
+    by_hand = dict[str, Policy]()
     arrays = sorted(recorded.lifetimes, key=lambda life: -life.nbytes)
     for number, (label, text) in enumerate(hand_made([life.group for life in arrays])):
         file = folder / f"by_hand_{number}.toml"
         file.write_text(text)
-        files[label] = str(file)
+        by_hand[label] = find_policy(str(file))
         yield "policies", runs.attached(label, "--policy", str(file))[0]
-    files["auto"] = "auto"
     yield "policies", runs.attached("auto", "--policy", "auto", "--from", str(session))[0]
     yield "policies", runs.attached("auto, in the run", "--policy", "auto")[0]
-    for row in replayed(name, session, files):
+    for row in replayed(name, recorded, by_hand):
         yield "replayed", row
 
 
