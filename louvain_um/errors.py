@@ -60,7 +60,7 @@ class OptionError(LouvainUmError, ValueError):
         """Return the message with the option under another name."""
         if self.problem:
             return f"{self.problem}; {self.remedy.replace('{option}', name)}"
-        return f"{name} {self.remedy}, not {_shown(self.value)}" if name else self.remedy
+        return f"{name} {self.remedy}, not {shown(self.value)}" if name else self.remedy
 
     def __str__(self) -> str:
         return self.message(self.option)
@@ -84,13 +84,13 @@ def check_switch(option: str, value: object) -> None:
         raise OptionError(option, value, "must be True or False")
 
 
-def _shown(value: object) -> str:
-    """Return a value for a message, cut where it is endless."""
+def shown(value: object, most: int = MOST_SHOWN) -> str:
+    """Return a value for a message, cut where it is long."""
     if isinstance(value, Number):
         text = str(value)
-        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
-    if isinstance(value, str) and len(value) > MOST_SHOWN:
-        value = f"{value[:MOST_SHOWN]}…"
+        return text if len(text) <= most else f"{text[:most]}…"
+    if isinstance(value, str) and len(value) > most:
+        value = f"{value[:most]}…"
     return repr(value)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from louvain_um.errors import shown
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Network, from_file
 from louvain_um.formats.read_options import ReadOptions
@@ -64,7 +65,7 @@ def _network(file: GraphFile, items: list[tuple[str, Any]]) -> Network:
         ends = data.pop("source", None), data.pop("target", None)
         for end in ends:
             if end not in network.nodes:
-                what = "an edge has no source or target" if end is None else f"no node {end!r}"
+                what = "an edge has no source or target" if end is None else f"no node {shown(end)}"
                 raise file.error(f"{what}, which an edge needs; write the file again")
         network.add_edge(*ends, data)
     return network

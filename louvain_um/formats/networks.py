@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import Doubt, GraphError
+from louvain_um.errors import Doubt, GraphError, shown
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.column_roles import NAMES, choose_weight, is_id
 from louvain_um.formats.ids import ascending, name_array, numbers_or_texts
@@ -170,7 +170,7 @@ def _refuse_repeated(names: Sequence[Any], attribute: str | None) -> None:
     for vertex, name in enumerate(names):
         if (other := first.setdefault(name, vertex)) != vertex:
             raise GraphError(
-                f"vertices {other} and {vertex} both have the name {name!r}; make names different, "
+                f"vertices {other} and {vertex} both have the name {shown(name)}; make names different, "
                 f"or delete them: del graph.vs[{attribute!r}]"
             )
 

@@ -35,8 +35,8 @@ def split(line: bytes, separator: int) -> list[str]:
 
 
 def line_at(data: NDArray[Any], start: int) -> bytes:
-    """Return the line of a block that starts at a byte, or its first 4,000 bytes."""
-    return data[start : start + 4000].tobytes().split(b"\n", 1)[0]
+    """Return the line of a block that starts at a byte, or its first MiB."""
+    return data[start : start + (1 << 20)].tobytes().split(b"\n", 1)[0]
 
 
 def looks_binary(text: bytes) -> bool:

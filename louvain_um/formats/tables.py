@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.plain_data import is_missing, number_array
-from louvain_um.errors import Doubt, GraphError
+from louvain_um.errors import Doubt, GraphError, shown
 from louvain_um.formats.build import make_graph
 from louvain_um.formats.column_roles import (
     ENDS,
@@ -339,7 +339,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
             raise GraphError(f"the weight in row {row} is missing; fill it, or drop the row")
         if isinstance(weight, str):
             raise GraphError(
-                f"the weight in row {row} is text ({weight!r}); convert the column to numbers, as "
+                f"the weight in row {row} is text ({shown(weight)}); convert the column to numbers, as "
                 "pandas.to_numeric does"
             )
     listed = [float(w) if isinstance(w, Decimal | Fraction) else w for w in listed]

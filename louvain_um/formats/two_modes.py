@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, shown
 from louvain_um.formats.column_roles import PAIRS, plain
 from louvain_um.formats.edge_list.number_vertices import number_vertices
 from louvain_um.formats.parse_errors import NUMBER
@@ -111,7 +111,7 @@ def modes_of(
         if both:
             u, v, n, names = split_modes(u, v, names, titles)
             example = str(names[0])
-            note = f"{looks}: equal ids are two vertices, named by their column as in {example!r}"
+            note = f"{looks}: equal ids are two vertices, named by their column as in {shown(example)}"
             return Numbered(u, v, n, names, (f"{note}; bipartite=False reads them as one",))
         note = f"{looks}; {BIPARTITE} names vertices by their column"
         return numbered._replace(notes=(note,))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core import atomic_files
-from louvain_um.errors import GraphFormatError
+from louvain_um.errors import GraphFormatError, shown
 from louvain_um.formats.edge_list.first_lines import is_word
 from louvain_um.formats.file_types import format_of, require
 from louvain_um.formats.labels.columns import integers_or_texts, objects, typed, writable
@@ -116,7 +116,7 @@ def _with_names_of(graph: Graph, kind: str | None, path: str) -> Graph:
     refused = NOT_IN_NAMES[kind].search
     if names.dtype.kind == "O" and (wrong := next(filter(refused, known), None)) is not None:
         raise GraphFormatError(
-            f"a vertex has the name {wrong!r}, which this format cannot hold; rename it, or write "
+            f"a vertex has the name {shown(wrong)}, which this format cannot hold; rename it, or write "
             ".npz or .parquet",
             path,
         )

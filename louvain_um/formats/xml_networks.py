@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from louvain_um.errors import Doubt, GraphFormatError
+from louvain_um.errors import Doubt, GraphFormatError, shown
 from louvain_um.formats.graph_file import GraphFile
 from louvain_um.formats.networks import Attributes, Network, from_file
 from louvain_um.formats.read_options import ReadOptions
@@ -65,7 +65,7 @@ def parsed_graphml(file: GraphFile) -> Network:
     for node in graphs[0].iter("node"):
         name = _required(file, node, "id")
         if name in network.nodes:
-            raise file.error(f"the node id {name!r} is repeated; make ids different")
+            raise file.error(f"the node id {shown(name)} is repeated; make ids different")
         network.nodes[name] = _data(node, keys)
     for edge in graphs[0].iter("edge"):
         ends = _required(file, edge, "source"), _required(file, edge, "target")
@@ -139,7 +139,7 @@ def parsed_gexf(file: GraphFile) -> Network:
     for node in graph.iter("node"):
         name = _required(file, node, "id")
         if name in network.nodes:
-            raise file.error(f"the node id {name!r} is repeated; make ids different")
+            raise file.error(f"the node id {shown(name)} is repeated; make ids different")
         data = _attributes(node, declared["node"])[0]
         network.nodes[name] = data | {"label": node.get("label", data.get("label"))}
     changing = False

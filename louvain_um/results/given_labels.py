@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.core.plain_data import exact_numbers, is_missing, number_array
-from louvain_um.errors import GraphError
+from louvain_um.errors import GraphError, shown
 from louvain_um.formats.ids import order_of
 from louvain_um.graph.graph import Graph
 from louvain_um.results.partition import Partition
@@ -152,16 +152,16 @@ def _in_order(graph: Graph, vertices: list[Any], labels: NDArray[Any]) -> NDArra
         for number, vertex in enumerate(vertices):
             at = place[vertex]
             if found[at] >= 0:
-                raise GraphError(f"vertex {vertex!r} is in two communities; list it once")
+                raise GraphError(f"vertex {shown(vertex)} is in two communities; list it once")
             found[at] = number
     except (KeyError, TypeError):
         named = f"such as {names[0]!r}" if len(names) else "of which there are none"
         raise GraphError(
-            f"{vertex!r} is no vertex of the graph; use its vertices, {named}"
+            f"{shown(vertex)} is no vertex of the graph; use its vertices, {named}"
         ) from None
     if (found < 0).any():
         missing = names[int(np.argmin(found))]
-        raise GraphError(f"vertex {missing!r} has no community; list every vertex")
+        raise GraphError(f"vertex {shown(missing)} has no community; list every vertex")
     return labels[found]
 
 

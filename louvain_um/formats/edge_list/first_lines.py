@@ -27,7 +27,7 @@ from louvain_um.formats.two_modes import different_kinds
 SAMPLE_LINES = 64
 SAMPLE_BYTES = 1 << 16
 MAX_SAMPLE_BYTES = 1 << 24
-"""Bytes searched for the first edge after a long comment."""
+"""Bytes searched for two lines, after a long comment or of long names."""
 
 COMMA_WEIGHT = re.compile(rb"\s*[^\s,]+\s+[^\s,]+\s+\d+,\d+\s*")
 """An edge separated by blanks whose weight has a decimal comma."""
@@ -58,7 +58,8 @@ def sample_of(file: GraphFile) -> Sample:
     while True:
         head = file.peek(size)
         sample = _from_head(file, head, len(head) < size)
-        if sample.text or len(head) < size or size >= MAX_SAMPLE_BYTES:
+        # A first line alone may be a header, and says little about what separates fields.
+        if len(sample.text) > 1 or len(head) < size or size >= MAX_SAMPLE_BYTES:
             return sample
         size *= 8
 

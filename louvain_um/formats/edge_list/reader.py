@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.errors import Doubt, GraphError, GraphFormatError
+from louvain_um.errors import Doubt, GraphError, GraphFormatError, shown
 from louvain_um.formats import notes as column_notes
 from louvain_um.formats.edge_list import scan, sniff
 from louvain_um.formats.edge_list.edges import EdgeList, TextIdError, build_graph, read_numbers
@@ -43,7 +43,7 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         )
     if detected.header is not None:
         notes.append(
-            f"line {detected.lines} ({detected.header!r}) is read as a header; header=False "
+            f"line {detected.lines} ({shown(detected.header, 200)}) is read as a header; header=False "
             "reads it as an edge"
         )
     chosen = options.header is not None or not detected.in_place or options.names_columns
@@ -110,7 +110,7 @@ def _refuse_repeated_header(
         return
     if np.any((edges.u == first) & (edges.v == second)):
         raise file.error(
-            f"the header {detected.header!r} occurs again below; delete all but the first, or, if "
+            f"the header {shown(detected.header, 200)} occurs again below; delete all but the first, or, if "
             "it is an edge there, pass header=True (--header)",
             detected.lines,
         )

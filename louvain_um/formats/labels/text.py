@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.core.numbering import distinct
-from louvain_um.errors import GraphFormatError, GraphWarning
+from louvain_um.errors import GraphFormatError, GraphWarning, shown
 from louvain_um.formats.column_roles import KINDS, plain
 from louvain_um.formats.labels.columns import INTEGER, integers_or_texts, objects
 from louvain_um.formats.two_modes import PEOPLE, THINGS
@@ -78,7 +78,7 @@ def read(path: str | Path, text: str) -> Labels:
     if kind == "doubt":
         warnings.warn(
             GraphWarning(
-                f"{path}: the first line ({line!r}) is read as a vertex and its community; if it "
+                f"{path}: the first line ({shown(line)}) is read as a vertex and its community; if it "
                 "is a header, delete it or start it with #"
             ),
             stacklevel=4,

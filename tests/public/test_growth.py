@@ -1,0 +1,355 @@
+"""Time and memory of every public call grow in proportion to the graph, whatever its shape."""
+
+import functools
+import gc
+import inspect
+import math
+import re
+import time
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import louvain_um as lu
+from louvain_um.algorithms.operators import advance, filter, segmented_intersection
+from louvain_um.distributed.files.writing import write_labels_partitioned
+from louvain_um.drawing.page import page
+from louvain_um.options import Options
+from louvain_um.profiling.access.recorder import record
+from tests.distributed.threads import detect_in_threads
+
+STEEPEST = 1.5
+"""The largest exponent of time and of memory: n log n has 1.1 here, n² has 2.
+
+Caches add up to 0.4 to that of a linear pass. A quadratic part is found once it takes about two
+thirds of the time of the largest graph.
+"""
+
+FEWEST_VERTICES, MOST_VERTICES = 128, 2048
+"""Bounds of the smallest of four graphs; the largest has eight times as many vertices."""
+
+FEWEST_SECONDS = 0.002
+"""A larger smallest graph is taken until a call takes as long."""
+
+FEWEST_BYTES = 1 << 20
+
+UNMEASURED = {
+    "recording": "a block of other calls",
+    "detect_partitioned": "detection by ranks, and their files",
+    "Communities.plot": "as the page",
+    "Communities.require_graph": "an attribute",
+    "DynamicGraph.device_view": "on a device",
+    "DynamicGraph.linked_device_view": "on a device",
+    "DynamicGraph.linked_view": "arrays of the store",
+    "DynamicGraph.restored": "a tracker's load",
+}
+
+
+def path(n):
+    return np.arange(n - 1), np.arange(1, n)
+
+
+def star(n):
+    return np.zeros(n - 1, np.int64), np.arange(1, n)
+
+
+def isolated(n):
+    return np.zeros(1, np.int64), np.ones(1, np.int64)
+
+
+def cliques(n):
+    first, second = np.triu_indices(8, 1)
+    starts = 8 * np.arange(n // 8)[:, None]
+    return (starts + first).ravel(), (starts + second).ravel()
+
+
+def random(n):
+    first, steps = np.random.default_rng(n).integers(0, n - 1, (2, 4 * n))
+    return first, (first + steps + 1) % n
+
+
+def hubs(n):
+    return np.repeat(np.arange(4), n - 4), np.tile(np.arange(4, n), 4)
+
+
+KINDS = {kind.__name__: kind for kind in (path, star, isolated, cliques, random, hubs)}
+
+
+@dataclass
+class Case:
+    """A graph, and what calls need of it."""
+
+    n: int
+    ends: tuple
+    folder: Path
+
+    @functools.cached_property
+    def weights(self):
+        return 1 + np.arange(len(self.ends[0])) % 7
+
+    @functools.cached_property
+    def graph(self):
+        return lu.Graph.from_edges(*self.ends, self.weights, n_vertices=self.n)
+
+    @functools.cached_property
+    def named(self):
+        names = [f"v{i}" for i in range(self.n)]
+        return lu.Graph.from_edges(*self.ends, self.weights, n_vertices=self.n, names=names)
+
+    @functools.cached_property
+    def found(self):
+        return lu.louvain(self.graph, device="cpu")
+
+    @functools.cached_property
+    def order(self):
+        return np.random.default_rng(1).permutation(2 * len(self.ends[0]) + self.n)
+
+    @functools.cached_property
+    def values(self):
+        return np.ones(len(self.order))
+
+    @functools.cached_property
+    def groups(self):
+        return np.arange(self.n) // 10
+
+    def file(self, name):
+        path = self.folder / f"{self.n}_{name}"
+        if not path.exists():
+            lu.write_graph(path, self.graph)
+        return path
+
+    @functools.cached_property
+    def changing(self):
+        return changed(self)
+
+    @functools.cached_property
+    def saved(self):
+        path = self.folder / f"found{self.n}.npz"
+        self.found.save(path, force=True)
+        return path
+
+    def out(self, name):
+        return self.folder / f"out_{name}"
+
+
+def changed(case, **options):
+    """Return a changing graph that had a batch of edges and one of deletions."""
+    changing = lu.DynamicGraph(case.graph, device="cpu", **options)
+    some = np.arange(0, case.n - 1, 2)
+    changing.apply(insert=(some, some + 1))
+    changing.apply(delete=(some, some + 1))
+    return changing
+
+
+def followed(case):
+    changing = lu.DynamicGraph(case.graph, device="cpu")
+    tracker = lu.Tracker(changing)
+    some = np.arange(0, case.n - 1, 100)
+    return tracker.update(changing.apply(insert=(some, some + 1))).ids
+
+
+def saved_and_loaded(case):
+    lu.Tracker(lu.DynamicGraph(case.graph, device="cpu")).save(case.out("t.npz"), force=True)
+    return lu.Tracker.load(case.out("t.npz"))
+
+
+def timed(case):
+    path = case.folder / f"timed{case.n}.csv"
+    if not path.exists():
+        ends = np.column_stack([*case.ends, np.arange(len(case.ends[0]))])
+        np.savetxt(path, ends, "%d", ",")
+    return path
+
+
+def labels_file(case):
+    path = case.folder / f"labels{case.n}.csv"
+    if not path.exists():
+        lu.write_labels(case.groups, path)
+    return path
+
+
+def kept(u, v, w, arc):
+    return u < v
+
+
+def even(v):
+    return v % 2 == 0
+
+
+ALGORITHMS = {
+    "bfs": lambda c: lu.bfs(c.graph, 0, device="cpu"),
+    "sssp": lambda c: lu.sssp(c.graph, 0, device="cpu"),
+    "components": lambda c: lu.connected_components(c.graph, device="cpu"),
+    "forest": lambda c: lu.minimum_spanning_forest(c.graph, device="cpu"),
+    "pagerank": lambda c: lu.pagerank(c.graph, 0.2, device="cpu", tolerance=1e-4),
+    "triangles": lambda c: lu.triangles(c.graph, device="cpu"),
+    "spmv": lambda c: lu.spmv(c.graph, np.ones(c.n), device="cpu"),
+    "advance": lambda c: advance(c.graph, None, kept),
+    "filter": lambda c: filter(c.graph, None, even),
+    "intersection": lambda c: segmented_intersection(c.graph, np.column_stack(c.ends)),
+}
+
+DETECTION = {
+    "louvain": lambda c: lu.louvain(c.graph, device="cpu"),
+    "leiden": lambda c: lu.leiden(c.graph, device="cpu"),
+    "cpm": lambda c: lu.leiden(c.graph, device="cpu", objective="cpm", resolution=0.01),
+    "max_size": lambda c: lu.louvain(c.graph, device="cpu", max_size=20),
+    "initial": lambda c: lu.louvain(c.graph, device="cpu", initial=c.groups, fixed=range(9)),
+    "best": lambda c: lu.leiden(c.graph, device="cpu", effort="best"),
+    "modularity": lambda c: lu.modularity(c.graph, c.groups),
+    "ensemble": lambda c: lu.ensemble(c.graph, runs=2, device="cpu"),
+    "resolutions": lambda c: lu.resolution_profile(c.graph, points=3, runs=1, device="cpu"),
+    "significance": lambda c: lu.significance(c.found, graphs=2, device="cpu"),
+    "describe": lambda c: lu.describe(
+        c.found, pd.DataFrame({"id": np.arange(c.n), "x": np.arange(c.n) % 9})
+    ),
+    "estimator": lambda c: lu.Louvain().fit(c.graph.to_scipy()),
+    "ranks": lambda c: detect_in_threads(c.graph, Options(device="cpu"), ranks=2),
+}
+
+RESULTS = {
+    "of": lambda c: lu.Communities.of(c.graph, c.groups),
+    "hierarchy": lambda c: c.found.hierarchy(),
+    "communities": lambda c: c.found.communities(),
+    "induced_graph": lambda c: c.found.induced_graph(),
+    "subgraph": lambda c: c.found.subgraph(0),
+    "quality": lambda c: c.found.quality(),
+    "memberships": lambda c: c.found.memberships(),
+    "table": lambda c: c.found.table(),
+    "compare": lambda c: c.found.compare(c.groups),
+    "to_frame": lambda c: c.found.to_frame(levels=True),
+    "to_dict": lambda c: c.found.to_dict(),
+    "at_level": lambda c: c.found.at_level(0),
+    "save": lambda c: c.found.save(c.out("found.npz"), force=True),
+    "load": lambda c: lu.Communities.load(c.saved),
+    "write_labels": lambda c: lu.write_labels(c.found, c.out("l.csv"), force=True),
+    "write_json": lambda c: lu.write_labels(c.found, c.out("l.json"), force=True),
+    "read_labels": lambda c: lu.read_labels(labels_file(c)),
+    "write_parts": lambda c: write_labels_partitioned(c.found, c.out("labels"), force=True),
+    "page": lambda c: page(c.found, c.graph, "page", 0),
+    "networkx": lambda c: c.found.to_networkx(),
+}
+
+GRAPHS = {
+    "from_edges": lambda c: lu.Graph.from_edges(*c.ends, n_vertices=c.n),
+    "named": lambda c: lu.Graph.from_edges(*c.ends, n_vertices=c.n, names=[*map(str, range(c.n))]),
+    "as_graph": lambda c: lu.as_graph(np.column_stack(c.ends)),
+    "pairs": lambda c: lu.as_graph(list(zip(*c.ends, strict=True))),
+    "frame": lambda c: lu.as_graph(c.graph.to_pandas()),
+    "scipy": lambda c: lu.as_graph(c.graph.to_scipy()),
+    "igraph": lambda c: lu.as_graph(c.graph.to_igraph()),
+    "validate": lambda c: c.graph.validate(),
+    "partitioned": lambda c: lu.read_partitioned(str(c.file("g.csv"))),
+}
+for suffix in ("csv", "npz", "mtx", "graph", "parquet", "graphml", "gexf", "cyjs", "csv.gz"):
+    GRAPHS[f"write {suffix}"] = functools.partial(
+        lambda s, c: lu.write_graph(c.out(f"g.{s}"), c.graph, force=True), suffix
+    )
+    GRAPHS[f"read {suffix}"] = functools.partial(
+        lambda s, c: lu.read_graph(c.file(f"g.{s}")), suffix
+    )
+
+STORES = ("rows", "csr", "bump", "pages", "vine", "bal", "ouro-s-p")
+CHANGING = {store: functools.partial(lambda s, c: changed(c, store=s), store) for store in STORES}
+CHANGING |= {
+    "tracker": followed,
+    "saved tracker": saved_and_loaded,
+    "stream": lambda c: [*lu.read_stream(timed(c)).steps(every=c.n // 4)],
+    "compact": lambda c: c.changing.compact(),
+    "snapshots": lambda c: (c.changing.snapshot(), c.changing.host_snapshot(), c.changing.view()),
+    "checks": lambda c: (c.changing.digest(), c.changing.check()),
+    "edges": lambda c: (c.changing.has_edges(*c.ends), c.changing.weights_of(*c.ends)),
+    "neighbours": lambda c: c.changing.neighbours(0),
+    "networkx": lambda c: c.changing.to_networkx(),
+    "add": lambda c: lu.DynamicGraph(c.graph, device="cpu").add_vertices(c.n),
+    "remove": lambda c: changed(c).remove_vertices(np.arange(c.n // 2)),
+}
+
+MEMORY = {
+    "plan": lambda c: lu.plan(c.graph, machine="h200", device_budget="60%"),
+    "profile": lambda c: lu.profile(c.graph, device="cpu"),
+    "record": lambda c: record(c.graph),
+    "sweep": lambda c: lu.sweep(c.graph, policies=["base"], budgets=["60%"], machine="h200"),
+}
+
+CALLS = {
+    "algorithms": ALGORITHMS, "detection": DETECTION, "results": RESULTS, "graphs": GRAPHS,
+    "changing": CHANGING, "memory": MEMORY,
+}  # fmt: skip
+
+
+def seconds(call, case):
+    """Return the processor time of a call."""
+    begin = time.process_time()
+    call(case)
+    return max(time.process_time() - begin, FEWEST_SECONDS)
+
+
+def highest_bytes(call, case):
+    """Return the memory of Python and NumPy that a call takes at most."""
+    tracemalloc.start()
+    try:
+        call(case)
+        return max(tracemalloc.get_traced_memory()[1], FEWEST_BYTES)
+    finally:
+        tracemalloc.stop()
+
+
+def exponent(values):
+    """Return the mean exponent of the last two doublings."""
+    return math.log2(values[-1] / values[-3]) / 2
+
+
+def growth(call, make):
+    """Return the exponents of time and memory over the last three of four sizes."""
+    n = FEWEST_VERTICES
+    call(make(n))  # compiles
+    while n < MOST_VERTICES and seconds(call, make(n)) <= FEWEST_SECONDS:
+        n *= 2
+        call(make(n))  # makes what is read
+    cases = [make(n << doubling) for doubling in range(4)]
+    for case in cases[1:]:
+        call(case)
+    held = [highest_bytes(call, case) for case in cases]
+    times = [seconds(call, case) for case in cases]
+    for _ in range(4):  # others may have been at work
+        if exponent(times) <= STEEPEST:
+            break
+        times = [min(least, seconds(call, case)) for least, case in zip(times, cases, strict=True)]
+    return exponent(times), exponent(held)
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("calls", CALLS)
+def test_time_and_memory_grow_with_the_graph(tmp_path, monkeypatch, calls, kind):
+    monkeypatch.setenv("LOUVAIN_UM_THREADS", "1")
+    make = functools.cache(lambda n: Case(n, KINDS[kind](n), tmp_path))
+    gc.collect()
+    exponents = {name: growth(call, make) for name, call in CALLS[calls].items()}
+    assert not {name: each for name, each in exponents.items() if max(each) > STEEPEST}
+
+
+@pytest.mark.deep
+def test_what_grows_too_fast_is_found(tmp_path):
+    make = functools.cache(lambda n: Case(n, path(n), tmp_path))
+    quadratic_memory = growth(lambda c: np.add.outer(c.groups, c.groups), make)
+    assert min(quadratic_memory) > STEEPEST
+    quadratic_time = growth(lambda c: [(c.groups == i).any() for i in range(c.n)], make)
+    assert quadratic_time[0] > STEEPEST >= quadratic_time[1]
+    assert max(growth(lambda c: np.sort(np.tile(c.groups, 100)), make)) <= STEEPEST
+
+
+def test_every_public_call_is_measured():
+    text = Path(__file__).read_text()
+    public = {name for name in lu.__all__ if inspect.isfunction(getattr(lu, name))}
+    for each in (lu.Graph, lu.Communities, lu.DynamicGraph, lu.Tracker):
+        methods = inspect.getmembers(each, inspect.isfunction)
+        public |= {f"{each.__name__}.{name}" for name, _ in methods if name[0] != "_"}
+    missing = {name for name in public if not re.search(rf"\.{name.split('.')[-1]}\b", text)}
+    assert missing == {*UNMEASURED}
