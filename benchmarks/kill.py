@@ -146,7 +146,7 @@ def living(folder: Path) -> list[str]:
 
 def command_line(words: list[str]) -> int:
     """Run a command in this process; return its exit code."""
-    from louvain_um.cli import main
+    from louvain_um.__main__ import main
 
     sys.argv = ["louvain-um", *words]
     try:
@@ -161,7 +161,8 @@ def forked(words: list[str], folder: Path, when: float | None, number: int) -> t
     messages = folder / "stderr"
     child = os.fork()
     if child == 0:
-        code = 255
+        code = 128 + signal.SIGINT  # as the interpreter ends before the command begins
+        begun = False
         try:
             as_from_a_terminal()
             os.chdir(folder)
@@ -171,9 +172,12 @@ def forked(words: list[str], folder: Path, when: float | None, number: int) -> t
             )
             os.dup2(null, 1), os.dup2(err, 2)
             faulthandler.enable()
+            begun = True
             code = command_line(words)
-        except BaseException:
-            traceback.print_exc()
+        except BaseException as error:
+            if begun or not isinstance(error, KeyboardInterrupt):
+                code = 255
+                traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(code)

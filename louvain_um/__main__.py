@@ -14,9 +14,12 @@ def main() -> None:
         signal.signal(signal.SIGINT, end_at_once)
     from louvain_um.cli import main as command_line
 
-    if handled is signal.default_int_handler:
-        signal.signal(signal.SIGINT, handled)
-    command_line()
+    try:
+        if handled is signal.default_int_handler:
+            signal.signal(signal.SIGINT, handled)
+        command_line()
+    except KeyboardInterrupt:  # before the command line's first line
+        end_at_once(signal.SIGINT, None)
 
 
 def end_at_once(number: int, _: FrameType | None) -> None:

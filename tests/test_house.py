@@ -129,14 +129,19 @@ def test_arrows():
 
 
 OUTSIDE_WORLD = (
-    "asyncio", "ctypes", "dask", "distributed", "fcntl", "fsspec", "http", "mpi4py",
-    "multiprocessing", "pickle", "pty", "shelve", "socket", "socketserver", "ssl", "subprocess",
-    "urllib", "webbrowser", "xmlrpc",
+    "_ctypes", "_posixsubprocess", "_socket", "asyncio", "cffi", "cloudpickle", "code", "ctypes",
+    "dask", "dill", "distributed", "fcntl", "fsspec", "ftplib", "http", "joblib", "marshal",
+    "mpi4py", "multiprocessing", "pickle", "pty", "requests", "runpy", "shelve", "socket",
+    "socketserver", "ssl", "subprocess", "urllib", "webbrowser", "xmlrpc",
 )  # fmt: skip
 """Libraries that start processes, open connections, call into other libraries or run what they
 read."""
 
-STARTS = re.compile(r"os\.(system|popen|fork|forkpty|startfile|(posix_)?spawn\w*|exec\w+)\b")
+STARTS = re.compile(
+    r"os\.(system|popen|fork|forkpty|startfile|(posix_)?spawn\w*|exec\w+)\b"
+    r"|\bProcessPoolExecutor\b|\bctypeslib\b|\ballow_pickle=True|\bload_library\b"
+    r"|(?<![\w.])(eval|exec|__import__)\("
+)
 
 IMPORTS_BY_NAME = re.compile(r'(?:import_module|require)\("(\w+)')
 
@@ -155,7 +160,7 @@ GOES_OUTSIDE = {
     "louvain_um.gpu.runtime.device": {"ctypes"},
     "louvain_um.placement.machine.calibrate": {"ctypes"},
     "louvain_um.placement.machine.profiles": {"ctypes"},
-    "louvain_um.placement.memory.host": {"ctypes"},
+    "louvain_um.placement.memory.host": {"ctypes", "ctypeslib"},
     "louvain_um.placement.memory.copies": {"ctypes"},
     "louvain_um.profiling.attach.library": {"ctypes", "subprocess"},
     "louvain_um.profiling.attach.policy": {"socket"},
@@ -163,6 +168,7 @@ GOES_OUTSIDE = {
     "louvain_um.profiling.attach.sites": {"subprocess"},
     "louvain_um.profiling.sources.cupti": {"ctypes"},
     "louvain_um.profiling.sources.cupti_records": {"ctypes"},
+    "louvain_um.profiling.simulator.driver.user_functions": {"runpy"},
     "louvain_um.profiling.sources.uvm_driver": {"ctypes"},
 }
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from sklearn.metrics import normalized_mutual_info_score
 
@@ -190,23 +191,27 @@ def is_well_connected(between, degrees, rate):
     return (1 << many) - 1 in joins
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.mark.parametrize("objective", ["modularity", "cpm"])
+@settings(max_examples=40, deadline=None)
 @given(graph=graphs(), resolution=st.sampled_from([0.3, 1.0, 3.0]), seed=st.integers(0, 99))
-def test_sub_communities_are_well_connected(graph, resolution, seed):
-    found = lu.leiden(graph, device="cpu", resolution=resolution, seed=seed)
+def test_communities_are_connected_and_their_sub_communities_well(objective, graph, resolution, seed):
+    found = lu.leiden(graph, device="cpu", objective=objective, resolution=resolution, seed=seed)
     arcs = np.zeros((graph.n_vertices, graph.n_vertices))
     rows = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))
     arcs[rows, graph.targets] = 1 if graph.weights is None else graph.weights
-    degrees = graph.degrees.astype(float)
+    total = graph.degrees.sum(dtype=float)
+    mass = graph.degrees.astype(float) if objective == "modularity" else np.ones(len(arcs))
+    rate = resolution / max(total, 1) if objective == "modularity" else resolution
+    inside = (arcs > 0) & (found.labels[:, None] == found.labels)
+    assert connected_components(inside, directed=False)[0] == found.n_communities
     finer = np.arange(graph.n_vertices)
     for labels in found.hierarchy()[:-1]:  # the last are communities
         joined = np.zeros((graph.n_vertices, max(finer, default=-1) + 1))
         joined[np.arange(graph.n_vertices), finer] = 1
-        between, masses = joined.T @ arcs @ joined, degrees @ joined
+        between, masses = joined.T @ arcs @ joined, mass @ joined
         np.fill_diagonal(between, 0)
         for community in set(labels.tolist()):
             parts = np.unique(finer[labels == community])
             if 1 < len(parts) < 9:
-                rate = resolution / degrees.sum()
                 assert is_well_connected(between[np.ix_(parts, parts)], masses[parts], rate)
         finer = labels

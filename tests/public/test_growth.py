@@ -17,7 +17,6 @@ import pytest
 import louvain_um as lu
 from louvain_um.algorithms.operators import advance, filter, segmented_intersection
 from louvain_um.distributed.files.writing import write_labels_partitioned
-from louvain_um.drawing.page import page
 from louvain_um.options import Options
 from louvain_um.profiling.access.recorder import record
 from tests.distributed.threads import detect_in_threads
@@ -40,7 +39,7 @@ FEWEST_BYTES = 1 << 20
 UNMEASURED = {
     "recording": "a block of other calls",
     "detect_partitioned": "detection by ranks, and their files",
-    "Communities.plot": "as the page",
+    "Communities.plot": "draws at most 1,500 vertices",
     "Communities.require_graph": "an attribute",
     "DynamicGraph.device_view": "on a device",
     "DynamicGraph.linked_device_view": "on a device",
@@ -230,7 +229,6 @@ RESULTS = {
     "write_json": lambda c: lu.write_labels(c.found, c.out("l.json"), force=True),
     "read_labels": lambda c: lu.read_labels(labels_file(c)),
     "write_parts": lambda c: write_labels_partitioned(c.found, c.out("labels"), force=True),
-    "page": lambda c: page(c.found, c.graph, "page", 0),
     "networkx": lambda c: c.found.to_networkx(),
 }
 

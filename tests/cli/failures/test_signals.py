@@ -214,3 +214,18 @@ def test_an_interrupt_of_imports_is_one_line(module):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "louvain-um: interrupted\n")
+
+
+BEFORE_THE_FIRST_LINE = """
+import os, signal, louvain_um.cli
+louvain_um.cli.main = lambda: os.kill(os.getpid(), signal.SIGINT)
+from louvain_um.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_between_imports_and_the_first_line_is_one_line():
+    done = subprocess.run(
+        [sys.executable, "-c", BEFORE_THE_FIRST_LINE], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (130, "louvain-um: interrupted\n")
