@@ -89,6 +89,8 @@ class ClusterRun:
             raise OptionError(
                 "cluster", self.cluster, "must be 'local:N', a scheduler's address or 'mpi'"
             )
+        if isinstance(self.cluster, str) and self.cluster != "mpi":
+            require("distributed", "Dask", "cluster")
 
     @property
     def folder(self) -> Path | None:
@@ -191,7 +193,6 @@ def started(
         return detect_with_mpi(graph, options, observer, patience=patience(), **run.values)
     if graph is None:
         raise OptionError("graph", None, "must be a graph")
-    require("distributed", "Dask", "cluster")
     from louvain_um.distributed.carriers import dask_session
 
     with dask_session.client_of(run.cluster) as client:

@@ -98,6 +98,8 @@ def writer_for(path: str, kind: str | None, force: bool, attributes: Attributes)
     if name == "parquet" and path.lower().endswith(".gz"):
         raise GraphFormatError("Parquet files are already compressed; drop .gz", path)
     atomic_files.check_output(path, force=force)
+    if name == "parquet":
+        require("pyarrow.parquet", path)
     return writers[name]
 
 

@@ -12,7 +12,7 @@ from louvain_um.cli import common
 from louvain_um.cli.common import option
 from louvain_um.cli.exit_codes import print_note, with_exit_code
 from louvain_um.core.atomic_files import check_output
-from louvain_um.errors import OptionError
+from louvain_um.errors import OptionError, require_packages
 
 if TYPE_CHECKING:
     from louvain_um.profiling import Session
@@ -145,6 +145,8 @@ def _check(
     """Raise for output that cannot be written, before anything is read."""
     if output is not None and output.suffix.lower() not in PAGES:
         raise OptionError("output", output.name, "must end in .html")
+    if output is not None:
+        require_packages("a page", "jinja2")
     if trace is not None:
         from louvain_um.profiling.views.timeline import SUFFIXES
 

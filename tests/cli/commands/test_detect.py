@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 import sys
 
 import networkx as nx
@@ -315,23 +316,37 @@ def test_a_neighbour_is_of_no_use_to_the_cpu(run):
 @pytest.mark.parametrize(
     ("package", "arguments"),
     [
-        ("pyarrow", ("detect", "-o", "labels.parquet")),
-        ("pandas", ("detect", "--nodes", "people.csv")),
-        ("pyarrow", ("detect", "--nodes", "people.parquet")),
-        ("matplotlib", ("draw", "-o", "a.png")),
-        ("networkx", ("draw", "-o", "a.svg")),
-        ("jinja2", ("draw", "-o", "a.html")),
+        ("pyarrow", "detect GRAPH -o labels.parquet"),
+        ("pandas", "detect GRAPH --nodes people.csv"),
+        ("pyarrow", "detect GRAPH --nodes people.parquet"),
+        ("distributed", "detect GRAPH --cluster local:2"),
+        ("mpi4py.MPI", "detect GRAPH --cluster mpi"),
+        ("pyarrow", "ensemble GRAPH --runs 2 -o labels.parquet"),
+        ("pyarrow", "run bfs GRAPH --source 0 -o values.parquet"),
+        ("pyarrow", "convert GRAPH out.parquet"),
+        ("networkx", "convert GRAPH out.graphml"),
+        ("networkx", "convert GRAPH out.gexf"),
+        ("networkx", "convert GRAPH out.cyjs"),
+        ("pyarrow", "generate lfr 10000000000 -o out.parquet"),
+        ("networkx", "generate rmat 40 -o out.graphml"),
+        ("matplotlib", "draw GRAPH -o a.png"),
+        ("networkx", "draw GRAPH -o a.svg"),
+        ("jinja2", "draw GRAPH -o a.html"),
+        ("jinja2", "report GRAPH -o a.html"),
+        ("matplotlib", "report GRAPH --charts charts"),
+        ("pyarrow", "compare GRAPH.parquet GRAPH.parquet"),
     ],
 )
-def test_a_missing_package_is_reported_before_the_graph_is_read(
+def test_a_missing_package_is_reported_before_work_begins(
     run, tmp_path, monkeypatch, package, arguments
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, package, None)
-    command, *options = arguments
-    done = run(command, "there-is-no-such-graph.csv", *options)
+    for module in {package, *(name for name in sys.modules if name.startswith(f"{package}."))}:
+        monkeypatch.setitem(sys.modules, module, None)
+    done = run(*arguments.replace("GRAPH", "there-is-no-such-graph.csv").split())
     assert done.code == 1
-    assert f"needs {package}; install it with pip install {package}" in done.err
+    library = {"distributed": "Dask", "mpi4py.MPI": "mpi4py"}.get(package, package)
+    assert re.search(rf"needs? {library}(; install it with|:) pip install", done.complaint())
     assert list(tmp_path.iterdir()) == []
 
 
