@@ -23,6 +23,7 @@ from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import ObjectiveName, Options
 from louvain_um.placement.policy.find import find_policy
+from louvain_um.progress import observed
 from louvain_um.results.communities import Communities
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def louvain(
     graph: Any,
     *,
     observer: Observer | None = None,
+    progress: bool = False,
     key_added: str | None = None,
     cluster: Any = None,
     checkpoint: str | Path | None = None,
@@ -51,6 +53,8 @@ def louvain(
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
         Called with every phase and iteration (`louvain_um.events.Event`).
+    progress : bool
+        Whether level, iteration and modularity are shown on one line of the terminal or notebook.
     key_added : str, optional
         Where to write the communities of the cells of an AnnData, as scanpy does:
         ``obs[key_added]``, a categorical, and ``uns[key_added]``.
@@ -98,7 +102,8 @@ def louvain(
         cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, exchange=exchange
     )
     given = Options(method="louvain", **options)
-    return _added_to_cells(graph, key_added, given, observer, clustered)
+    with observed(observer, progress) as both:
+        return _added_to_cells(graph, key_added, given, both, clustered)
 
 
 @takes_options()
@@ -106,6 +111,7 @@ def leiden(
     graph: Any,
     *,
     observer: Observer | None = None,
+    progress: bool = False,
     key_added: str | None = None,
     cluster: Any = None,
     checkpoint: str | Path | None = None,
@@ -124,6 +130,8 @@ def leiden(
         The options of a run; see `louvain_um.options.Options`.
     observer : callable, optional
         Called with every phase and iteration (`louvain_um.events.Event`).
+    progress : bool
+        Whether level, iteration and modularity are shown on one line of the terminal or notebook.
     key_added : str, optional
         Where to write the communities of the cells of an AnnData, as scanpy does:
         ``obs[key_added]``, a categorical, and ``uns[key_added]``.
@@ -158,7 +166,8 @@ def leiden(
         cluster=cluster, checkpoint=checkpoint, on_loss=on_loss, exchange=exchange
     )
     given = Options(method="leiden", **options)
-    return _added_to_cells(graph, key_added, given, observer, clustered)
+    with observed(observer, progress) as both:
+        return _added_to_cells(graph, key_added, given, both, clustered)
 
 
 @takes_options()

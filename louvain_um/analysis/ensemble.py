@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from louvain_um.analysis.consensus import certainty, find_consensus
-from louvain_um.analysis.runs import Progress, seeds_of
+from louvain_um.analysis.runs import seeds_of
 from louvain_um.api import run
 from louvain_um.errors import warn
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options
+from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.agreement import adjusted_rand
 from louvain_um.results.communities import Communities
 from louvain_um.results.display import count, require_pandas
@@ -188,13 +189,14 @@ class Ensemble:
         )
 
 
+@counts_progress
 @takes_options("initial", "fixed", "max_size")
 def ensemble(
     graph: Any,
     *,
     runs: int = 20,
     method: Method = "louvain",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     observer: Observer | None = None,
     **options: Unpack[OptionValues],
 ) -> Ensemble:
@@ -210,8 +212,9 @@ def ensemble(
     method : {"louvain", "leiden"}
     **options
         The options of a run; see `louvain_um.options.Options`.
-    progress : callable, optional
-        Called before each run with those done, all runs, and a text.
+    progress : callable or bool, optional
+        True: a line on the terminal or in the notebook. A function is called
+        before each run with those done, all runs, and a text.
     observer : callable, optional
         Called with the events of all runs.
 
@@ -245,7 +248,7 @@ def ensemble(
     seeds = seeds_of(runs, chosen.seed)
     partitions, values = list[NDArray[np.uint32]](), list[float]()
     for done, seed in enumerate(seeds):
-        if progress is not None:
+        if callable(progress):
             progress(done, runs, f"seed {seed}")
         result = run(graph, replace(chosen, seed=seed), observer)
         partitions.append(result.labels)
@@ -256,7 +259,7 @@ def ensemble(
         again = replace(chosen, objective="modularity", resolution=1.0)
 
     def detect(agreed: Graph, number: int) -> Sequence[NDArray[np.uint32]]:
-        if progress is not None:
+        if callable(progress):
             progress(runs, runs, f"consensus, round {number + 1}")
         return [run(agreed, replace(again, seed=seed), observer).labels for seed in seeds]
 

@@ -19,12 +19,13 @@ from louvain_um.analysis.profile import (
     lines_of,
     repeat,
 )
-from louvain_um.analysis.runs import Progress, refuse_count, seeds_of
+from louvain_um.analysis.runs import refuse_count, seeds_of
 from louvain_um.errors import OptionError, check_switch
 from louvain_um.events import Observer
 from louvain_um.graph.graph import Graph
 from louvain_um.option_signatures import OptionValues, takes_options
 from louvain_um.options import Method, Options, is_number
+from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.agreement import mean_agreement
 from louvain_um.results.quality import modularity
 
@@ -42,6 +43,7 @@ LEAST, MOST = 1e-100, 1e100
 MOST_POINTS: Final = 10_000
 
 
+@counts_progress
 @takes_options("resolution", "initial")
 def resolution_profile(
     graph: Any,
@@ -52,7 +54,7 @@ def resolution_profile(
     points: int = 40,
     runs: int = 3,
     warm_starts: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     observer: Observer | None = None,
     known: Mapping[float, ResolutionPoint] | None = None,
     on_point: Callable[[ResolutionPoint], None] | None = None,
@@ -81,8 +83,9 @@ def resolution_profile(
         use the CPU.
     **options
         The options of a run; see `louvain_um.options.Options`.
-    progress : callable, optional
-        Called before each resolution with those done, the maximum, and a text.
+    progress : callable or bool, optional
+        True: a line on the terminal or in the notebook. A function is called
+        before each resolution with those done, the maximum, and a text.
     observer : callable, optional
         Called with the events of all runs.
     known : mapping of float to ResolutionPoint, optional
@@ -128,7 +131,7 @@ def resolution_profile(
         at = _next(found, first, last)
         if at is None:
             break
-        if progress is not None:
+        if callable(progress):
             progress(len(found), points, f"resolution {at:.4g}")
         point = (known or {}).get(at)
         if point is None:

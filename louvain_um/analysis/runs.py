@@ -1,15 +1,11 @@
-"""Many runs of one detection: their seeds and their progress."""
+"""Many runs of one detection: how many, and their seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from louvain_um.errors import OptionError
 from louvain_um.options import is_whole
-
-Progress = Callable[[int, int, str], None]
-"""Called with the steps done, the most there can be, and what is done next."""
 
 MOST_RUNS: Final = 1000
 

@@ -8,12 +8,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from louvain_um.analysis.runs import Progress, seeds_of
+from louvain_um.analysis.runs import seeds_of
 from louvain_um.api import run
 from louvain_um.errors import OptionError
 from louvain_um.graph.export import all_edges
 from louvain_um.graph.graph import Graph
 from louvain_um.options import Options
+from louvain_um.progress import Progress, counts_progress
 from louvain_um.results.communities import Communities
 from louvain_um.results.quality import Quality
 
@@ -86,12 +87,13 @@ class Significance:
         )
 
 
+@counts_progress
 def significance(
     found: Communities,
     *,
     graphs: int = 100,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     device: str = "auto",
 ) -> Significance:
     """Compare communities with those of random graphs of the same degrees.
@@ -103,8 +105,9 @@ def significance(
         Random graphs, of the configuration model; weights are drawn again among the edges.
     seed : int
         Of the first graph; the others follow.
-    progress : callable, optional
-        Called before each graph with those done, all graphs, and a text.
+    progress : callable or bool, optional
+        True: a line on the terminal or in the notebook. A function is called
+        before each graph with those done, all graphs, and a text.
     device : str
         As in `louvain`.
 
@@ -138,7 +141,7 @@ def significance(
     options = Options(method=method, resolution=found.resolution, device=device)
     null, volumes, shares = list[float](), list[Any](), list[Any]()
     for done, each in enumerate(seeds_of(graphs, seed)):
-        if progress is not None:
+        if callable(progress):
             progress(done, graphs, f"random graph {done + 1}")
         result = run(same_degrees(graph, each), replace(options, seed=each))
         null.append(result.modularity)

@@ -10,22 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from louvain_um.cli.terminal import print_line, safe_console
+from louvain_um.progress import COMPILING, describe
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from louvain_um.events import Event
     from louvain_um.profiling.sweep.run import Progress, ProgressCallback
-
-COMPILING = "compiling kernels for the first time …"
-VERBS = {
-    "load": "loading",
-    "move": "moving",
-    "refine": "refining",
-    "aggregate": "aggregating",
-    "fetch": "fetching",
-    "run": "running",
-}
 
 
 class Reporter:
@@ -84,20 +75,6 @@ class Reporter:
             # A level ends when few vertices still move, so the bar shows the share at rest.
             resting = 1 - event.moved / event.vertices
             self.progress.update(self.task, total=1.0, completed=resting)
-
-
-def describe(event: Event, modularity: float) -> str:
-    """Return an event as text: level, phase, iteration, modularity."""
-    parts = [VERBS.get(event.phase, event.phase)]
-    if event.level >= 0:
-        parts.insert(0, f"level {event.level}")
-    if event.iteration >= 0:
-        parts.append(f"iteration {event.iteration}")
-    if not math.isnan(modularity):
-        from louvain_um.results.display import score
-
-        parts.append(f"modularity {score(modularity)}")
-    return " · ".join(parts)
 
 
 @contextmanager

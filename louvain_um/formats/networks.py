@@ -170,8 +170,8 @@ def _refuse_repeated(names: Sequence[Any], attribute: str | None) -> None:
     for vertex, name in enumerate(names):
         if (other := first.setdefault(name, vertex)) != vertex:
             raise GraphError(
-                f"vertices {other} and {vertex} both have the name {shown(name)}; make names different, "
-                f"or delete them: del graph.vs[{attribute!r}]"
+                f"vertices {other} and {vertex} both have the name {shown(name)}; make names "
+                f"different, or delete them: del graph.vs[{attribute!r}]"
             )
 
 

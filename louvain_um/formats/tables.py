@@ -339,8 +339,8 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
             raise GraphError(f"the weight in row {row} is missing; fill it, or drop the row")
         if isinstance(weight, str):
             raise GraphError(
-                f"the weight in row {row} is text ({shown(weight)}); convert the column to numbers, as "
-                "pandas.to_numeric does"
+                f"the weight in row {row} is text ({shown(weight)}); convert the column to "
+                "numbers, as pandas.to_numeric does"
             )
     listed = [float(w) if isinstance(w, Decimal | Fraction) else w for w in listed]
     try:

@@ -110,8 +110,8 @@ def modes_of(
         )
         if both:
             u, v, n, names = split_modes(u, v, names, titles)
-            example = str(names[0])
-            note = f"{looks}: equal ids are two vertices, named by their column as in {shown(example)}"
+            example = shown(str(names[0]))
+            note = f"{looks}: equal ids are two vertices, named by their column as in {example}"
             return Numbered(u, v, n, names, (f"{note}; bipartite=False reads them as one",))
         note = f"{looks}; {BIPARTITE} names vertices by their column"
         return numbered._replace(notes=(note,))

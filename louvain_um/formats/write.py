@@ -118,8 +118,8 @@ def _with_names_of(graph: Graph, kind: str | None, path: str) -> Graph:
     refused = NOT_IN_NAMES[kind].search
     if names.dtype.kind == "O" and (wrong := next(filter(refused, known), None)) is not None:
         raise GraphFormatError(
-            f"a vertex has the name {shown(wrong)}, which this format cannot hold; rename it, or write "
-            ".npz or .parquet",
+            f"a vertex has the name {shown(wrong)}, which this format cannot hold; rename it, or "
+            "write .npz or .parquet",
             path,
         )
     return replace(graph, names=names, check=False)

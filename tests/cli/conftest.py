@@ -10,8 +10,8 @@ import typer.testing
 from typer.testing import CliRunner
 
 from louvain_um.cli import app
-from louvain_um.cli.progress import COMPILING
 from louvain_um.generators import lfr
+from louvain_um.progress import COMPILING
 
 FIELDS = {
     "graph", "policy", "oversubscription", "feasible", "seconds", "bytes_to_device",

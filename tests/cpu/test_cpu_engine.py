@@ -194,7 +194,7 @@ def is_well_connected(between, degrees, rate):
 @pytest.mark.parametrize("objective", ["modularity", "cpm"])
 @settings(max_examples=40, deadline=None)
 @given(graph=graphs(), resolution=st.sampled_from([0.3, 1.0, 3.0]), seed=st.integers(0, 99))
-def test_communities_are_connected_and_their_sub_communities_well(objective, graph, resolution, seed):
+def test_communities_are_connected_and_what_they_join_well(objective, graph, resolution, seed):
     found = lu.leiden(graph, device="cpu", objective=objective, resolution=resolution, seed=seed)
     arcs = np.zeros((graph.n_vertices, graph.n_vertices))
     rows = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets))

@@ -43,8 +43,8 @@ def read(file: GraphFile, options: ReadOptions) -> Graph:
         )
     if detected.header is not None:
         notes.append(
-            f"line {detected.lines} ({shown(detected.header, 200)}) is read as a header; header=False "
-            "reads it as an edge"
+            f"line {detected.lines} ({shown(detected.header, 200)}) is read as a header; "
+            "header=False reads it as an edge"
         )
     chosen = options.header is not None or not detected.in_place or options.names_columns
     counts = None if chosen else sniff.possible_counts(file, detected.separator)
@@ -110,8 +110,8 @@ def _refuse_repeated_header(
         return
     if np.any((edges.u == first) & (edges.v == second)):
         raise file.error(
-            f"the header {shown(detected.header, 200)} occurs again below; delete all but the first, or, if "
-            "it is an edge there, pass header=True (--header)",
+            f"the header {shown(detected.header, 200)} occurs again below; delete all but the "
+            "first, or, if it is an edge there, pass header=True (--header)",
             detected.lines,
         )
 

@@ -78,8 +78,8 @@ def read(path: str | Path, text: str) -> Labels:
     if kind == "doubt":
         warnings.warn(
             GraphWarning(
-                f"{path}: the first line ({shown(line)}) is read as a vertex and its community; if it "
-                "is a header, delete it or start it with #"
+                f"{path}: the first line ({shown(line)}) is read as a vertex and its community; "
+                "if it is a header, delete it or start it with #"
             ),
             stacklevel=4,
         )
