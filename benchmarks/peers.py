@@ -45,7 +45,7 @@ REFERENCE = "NetworKit PLM"
 SLOW = 2.0
 """Seconds of all repetitions after which there are no more."""
 
-CPU_GRAPHS = ("lfr-300k", "rmat17", "web-NotreDame.txt.gz", "cells")
+CPU_GRAPHS = ("lfr-300k", "rmat17", "web-NotreDame.txt.gz", "cells", "knn-100k")
 GPU_GRAPHS = ("lfr22", "rmat22", "stencil150")
 
 Run = Callable[[], Any]
@@ -86,24 +86,37 @@ def networkit(graph: lu.Graph) -> Run:
 
 
 def igraph_graph(graph: lu.Graph) -> Any:
-    """Return a graph of igraph."""
+    """Return a graph of igraph, its weights in the attribute "weight"."""
     import igraph
 
-    return igraph.Graph(n=graph.n_vertices, edges=edges(graph))
+    other = igraph.Graph(n=graph.n_vertices, edges=edges(graph))
+    if graph.weights is not None:
+        half = np.repeat(np.arange(graph.n_vertices), np.diff(graph.offsets)) < graph.targets
+        other.es["weight"] = np.concatenate((graph.weights[half], graph.loops[graph.loops != 0]))
+    return other
+
+
+def weights_of(other: Any) -> str | None:
+    """Return the attribute of weights of a graph of igraph."""
+    return "weight" if other.is_weighted() else None
 
 
 def igraph(graph: lu.Graph) -> Run:
     """Return igraph's sequential Louvain."""
     other = igraph_graph(graph)
-    return lambda: other.community_multilevel().membership
+    return lambda: other.community_multilevel(weights=weights_of(other)).membership
 
 
 def igraph_leiden(iterations: int) -> Callable[[lu.Graph], Run]:
-    """Return what prepares igraph's sequential Leiden."""
+    """Return what prepares igraph's sequential Leiden; scanpy's flavor "igraph" is this call."""
 
     def prepare(graph: lu.Graph) -> Run:
         other = igraph_graph(graph)
-        return lambda: other.community_leiden("modularity", n_iterations=iterations).membership
+        return lambda: (
+            other.community_leiden(
+                "modularity", weights=weights_of(other), n_iterations=iterations
+            ).membership
+        )
 
     return prepare
 
@@ -169,6 +182,7 @@ class Peer(NamedTuple):
     package: str
     module: str
     prepare: Callable[[lu.Graph], Run]
+    takes_weights: bool = False
 
 
 PEERS: dict[str, dict[str, Peer]] = {
@@ -176,14 +190,14 @@ PEERS: dict[str, dict[str, Peer]] = {
         REFERENCE: Peer("networkit", "networkit", networkit),
         **{
             f"louvain-um {method.capitalize()}, {effort}": Peer(
-                "louvain-um", "louvain_um", ours(method, "cpu", effort)
+                "louvain-um", "louvain_um", ours(method, "cpu", effort), True
             )
             for method in ("louvain", "leiden")
             for effort in EFFORTS
         },
-        "igraph multilevel": Peer("igraph", "igraph", igraph),
-        "igraph Leiden, 2 iterations": Peer("igraph", "igraph", igraph_leiden(2)),
-        "igraph Leiden, to convergence": Peer("igraph", "igraph", igraph_leiden(-1)),
+        "igraph multilevel": Peer("igraph", "igraph", igraph, True),
+        "igraph Leiden, 2 iterations": Peer("igraph", "igraph", igraph_leiden(2), True),
+        "igraph Leiden, to convergence": Peer("igraph", "igraph", igraph_leiden(-1), True),
         "scikit-network Louvain": Peer("scikit-network", "sknetwork", sknetwork),
         "leidenalg": Peer("leidenalg", "leidenalg", leidenalg),
     },
@@ -236,6 +250,26 @@ def cells(points: int = 10_000) -> lu.Graph:
     return lu.Graph.from_edges(u[v > u], v[v > u], n_vertices=len(neighbours))
 
 
+def knn(points: int = 100_000, neighbours: int = 15) -> lu.Graph:
+    """Return nearest neighbours of generated cells, of 30 types, weighted as UMAP does.
+
+    A weight falls exponentially with the distance beyond the nearest neighbour's, and those of both
+    directions are united: a + b − ab.
+    """
+    from scipy.sparse import csr_array
+    from scipy.spatial import cKDTree
+
+    rng = np.random.default_rng(0)
+    types = 1.5 * rng.normal(size=(30, 10))
+    places = types[rng.integers(0, 30, points)] + rng.normal(size=(points, 10))
+    distance, other = cKDTree(places).query(places, neighbours + 1, workers=-1)
+    beyond = distance[:, 1:] - distance[:, 1:2]
+    weights = np.exp(-beyond / beyond.mean(axis=1, keepdims=True))
+    starts = np.arange(0, weights.size + 1, neighbours)
+    one = csr_array((weights.ravel(), other[:, 1:].ravel(), starts), shape=(points, points))
+    return lu.as_graph(one + one.T - one * one.T)
+
+
 def graph_of(name: str, data: Path) -> lu.Graph | None:
     """Return a graph by name; None if its file is missing."""
     if name == "lfr-300k":
@@ -245,6 +279,8 @@ def graph_of(name: str, data: Path) -> lu.Graph | None:
         return rmat(17).graph
     if name == "cells":
         return cells()
+    if name == "knn-100k":
+        return knn()
     if name in GENERATED:
         return host_graph(name)
     if not (data / name).exists():
@@ -296,7 +332,12 @@ def main() -> None:
     }
     record: dict[str, Any] = {"machine": machine(), "versions": versions(asked.device)}
     before = saved("peers", asked.device, asked.output)
-    kept = json.loads(before.read_text())["results"] if asked.only and before.exists() else []
+    kept = list[dict[str, Any]]()
+    if asked.only and before.exists():
+        older = json.loads(before.read_text())
+        kept = older["results"]
+        for package, known in record["versions"].items():  # of peers that are kept
+            record["versions"][package] = known or older["versions"].get(package)
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.graphs or (CPU_GRAPHS if asked.device == "cpu" else GPU_GRAPHS):
             graph = graph_of(name, asked.data)
@@ -305,7 +346,9 @@ def main() -> None:
             path = Path(folder) / "graph.npz"
             arrays = {"offsets": graph.offsets, "targets": graph.targets, "loops": graph.loops}
             np.savez(path, **arrays, **({"weights": graph.weights} if graph.weighted else {}))
-            for peer, (_, module, _) in peers.items():
+            for peer, (_, module, _, takes_weights) in peers.items():
+                if graph.weighted and not takes_weights:
+                    continue
                 if importlib.util.find_spec(module) is None:
                     print(f"{peer}: no module {module}, skipped", flush=True)
                     continue
