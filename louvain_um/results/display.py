@@ -70,8 +70,8 @@ def level_rows(result: Outcome) -> Rows:
     ]
 
 
-NOT_SHOWN: Final = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""What XML, fonts or terminals cannot show: control characters, lone surrogates."""
+NOT_SHOWN: Final = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What XML, fonts or terminals cannot show: control characters, surrogates, byte order marks."""
 
 
 def shown(name: Any) -> str:

@@ -20,7 +20,7 @@ HOSTILE = {
     "formula": "=cmd|'/c calc'!A0", "script": "</script><script>alert(1)</script>",
     "entity": "&amp;<!--]]>", "noncharacter": "a\uffff", "right to left": "\u202eabc\u05d0",
     "mathematics": "$\\frac{$", "long": "x" * 100_000, "empty": "", "comma": "a,b;c",
-    "comment": "#a", "number": "007",
+    "comment": "#a", "number": "007", "byte order mark": "\ufeffb",
 }  # fmt: skip
 
 
