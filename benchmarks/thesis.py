@@ -37,8 +37,11 @@ from louvain_um.profiling.thesis.stand_ins import (
     stand_in,
 )
 
-SIZED, SCALES = ("audikw_1", "soc-LiveJournal1"), (1 / 32, 1 / 8, 1 / 2, 1.0)
-"""Graphs that are replayed up to their full size, and their scales."""
+SIZED = {
+    "audikw_1": (1 / 32, 1 / 8, 1 / 2, 1.0),
+    "soc-LiveJournal1": (1 / 32, 1 / 16, 1 / 8, 1 / 4),
+}
+"""Graphs that are replayed at several scales: recordings of full size, where accesses are local."""
 
 
 def study(scale: float) -> dict[str, Any]:
@@ -93,8 +96,8 @@ def sizes() -> list[dict[str, Any]]:
     """Return the gains of graphs at several scales, on the first machine."""
     policies, rows = parse_policies("all"), list[dict[str, Any]]()
     machine = load_machine(MACHINES[0])
-    for name in SIZED:
-        for scale in SCALES:
+    for name, scales in SIZED.items():
+        for scale in scales:
             since, subject = time.perf_counter(), stand_in(name).subject(scale)
             trace = subject.record()
             seconds = {

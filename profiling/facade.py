@@ -58,9 +58,13 @@ class Session(SessionData):
         storage.save(self, path_text(path), force=force)
 
     def report(
-        self, path: str | Path, *, other: SessionData | None = None, force: bool = False
+        self,
+        path: str | Path,
+        *,
+        other: SessionData | Sequence[SessionData] | None = None,
+        force: bool = False,
     ) -> None:
-        """Write the session as one self-contained HTML page, beside another if one is given.
+        """Write the session as one self-contained HTML page, compared with others if given.
 
         Raises
         ------
@@ -69,7 +73,8 @@ class Session(SessionData):
         """
         from louvain_um.profiling.views.html import write
 
-        write(self, path_text(path), other=other, force=force)
+        others = () if other is None else (other,) if isinstance(other, SessionData) else other
+        write((self, *others), path_text(path), force=force)
 
     def timeline(self, path: str | Path, *, force: bool = False) -> None:
         """Write the phases, arrays and events over time, to be opened in Perfetto.

@@ -120,6 +120,15 @@ class Sweep:
             unfinished=unfinished,
         )
 
+    @property
+    def is_study(self) -> bool:
+        """Whether graphs are the thesis's, scaled, with whose figures it is shown."""
+        return any(row.get("scale") is not None for row in self.results)
+
+    def cited(self, title: str, figure: str) -> str:
+        """Return the title of a table or chart, with the thesis's figure if this is its study."""
+        return f"{title} ({figure})" if self.is_study else title
+
     def to_frame(self) -> pd.DataFrame:
         """Return `results` as a pandas frame, one row per run."""
         from louvain_um.results.display import require_pandas

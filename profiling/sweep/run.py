@@ -137,7 +137,7 @@ def render(result: Sweep, folder: Path) -> None:
         return
     from louvain_um.profiling.views.html import write
 
-    write(None, folder / "report.html", sweep=result, force=True)
+    write((), folder / "report.html", sweep=result, force=True)
 
 
 def recording_of(subject: Subject, settings: Settings, folder: Path, *, fresh: bool) -> Trace:

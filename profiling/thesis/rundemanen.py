@@ -73,7 +73,6 @@ class Rundemanen:
         self.level = -1
         self.labels = np.empty(0, np.uint32)
         self.order = np.empty(0, np.uint32)
-        self.chunk_arcs = max(CHUNK_ARCS, graph.n_arcs // 256)
         given = self.program.given
         given("offsets.0", "graph", 8, graph.n_vertices + 1)
         given("targets.0", "graph", 4, graph.n_arcs)
@@ -138,7 +137,7 @@ class Rundemanen:
         widths = Widths(self.weight if level == 0 else 4, 4)
         touched = self._whole(Access.WRITE, "n2c_new", "tot_new", "cardinality_new")
         arcs = arcs_before(rows.offsets, order)
-        for begin, end in cut_ranges(arcs, 0, len(order), self.chunk_arcs):
+        for begin, end in cut_ranges(arcs, 0, len(order), CHUNK_ARCS):
             counting.count_decisions(
                 slots.counters, widths, (318, self.slots), rows, self.labels, order, begin, end
             )
@@ -204,8 +203,8 @@ class Rundemanen:
         touched = self._whole(Access.WRITE, "renumber")
         touched += self._whole(Access.READ, "cardinality", "renumber")
         cursor = starts[:-1].copy()
-        for begin in range(0, n, self.chunk_arcs):
-            end = min(n, begin + self.chunk_arcs)
+        for begin in range(0, n, CHUNK_ARCS):
+            end = min(n, begin + CHUNK_ARCS)
             counting.count_grouping(counts.counters, widths, numbers, cursor, begin, end)
             touched.append(counts.take())
         touched += self._whole(Access.WRITE, "super_node_ptrs", "estimatedSizeOfNeighborhoods")
@@ -216,7 +215,7 @@ class Rundemanen:
             order = np.flatnonzero((sizes >= low) & (sizes <= high))
             workers = WARPS if low < TABLED else BLOCKS
             touched = sum_row_touches(
-                counts, widths, Rows(offsets, targets), groups, order, workers, self.chunk_arcs,
+                counts, widths, Rows(offsets, targets), groups, order, workers, CHUNK_ARCS,
                 (slots, TABLED),
             )  # fmt: skip
             program.launch("aggregate", touched, "aggregate", level)

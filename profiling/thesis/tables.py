@@ -1,7 +1,8 @@
-"""The thesis's tables for a sweep, with the published numbers."""
+"""Tables of a sweep; for the thesis's study, with the published numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -81,7 +82,7 @@ def _grid(graph: str, rows: list[Row], name: str, how: str) -> Table:
 def in_core(sweep: Sweep) -> Table:
     """Return seconds of base without oversubscription beside those in core: Table 2.1."""
     rows: list[dict[str, Any]] = []
-    for row in sweep.results:
+    for row in sweep.results if sweep.is_study else ():
         known = published.published_name(row["graph"])
         whole = row["policy"] == "base" and row["oversubscription"] == 0 and row["feasible"]
         if whole and known in published.IN_CORE_SECONDS and row.get("seconds"):
@@ -122,7 +123,7 @@ def mean_gains(sweep: Sweep) -> Table:
             row |= {_key(rate): gain for rate, gain in by_rate.items()}
             rows.append(row)
     seen = {row["policy"] for row in rows}
-    for policy, values in published.GAINS.items():
+    for policy, values in published.GAINS.items() if sweep.is_study else ():
         if policy in seen:
             row = {"policy": policy, "from": "published (P4000 and RTX 3060 Ti)"}
             row |= {
@@ -134,14 +135,14 @@ def mean_gains(sweep: Sweep) -> Table:
     rows.sort(key=lambda row: (row["policy"], str(row["from"]).startswith("published")))
     return Table(
         name="gains",
-        title="Mean gain over base (the thesis's Table 4.6)",
+        title=sweep.cited("Mean gain over base", "the thesis's Table 4.6"),
         columns=(
             Column("policy", "policy", "text"),
             Column("from", "evidence", "text"),
             *(Column(_key(rate), format_rate(rate), "times") for rate in percents),
         ),
         rows=tuple(rows),
-        evidence=f"{evidence_of(sweep.results)}; published rows as printed in the thesis",
+        evidence=_evidence(sweep, sweep.results),
         about="Seconds of base divided by the policy's, the mean over graphs; above 1 is faster."
         + "".join(f" {sentence}" for sentence in _left_out(sweep)),
     )
@@ -163,7 +164,7 @@ def _left_out(sweep: Sweep) -> list[str]:
 def peaks(sweep: Sweep) -> Table:
     """Return peak bytes by group beside the published ones: Table 4.3."""
     return _groups_table(
-        sweep, "peak_bytes", "peaks", "Peak memory by group (Table 4.3)", "bytes",
+        sweep, "peak_bytes", "peaks", sweep.cited("Peak memory by group", "Table 4.3"), "bytes",
         {name: tuple(mb * 10**6 for mb in row) for name, row in published.PEAK_MB.items()},
     )  # fmt: skip
 
@@ -171,13 +172,17 @@ def peaks(sweep: Sweep) -> Table:
 def accesses(sweep: Sweep) -> Table:
     """Return accesses by group beside the published ones: Table 4.4."""
     table = _groups_table(
-        sweep, "accesses", "accesses", "Memory accesses by group (Table 4.4)", "rate",
+        sweep, "accesses", "accesses", sweep.cited("Memory accesses by group", "Table 4.4"), "rate",
         {name: tuple(m * 10**6 for m in row) for name, row in published.ACCESSES.items()},
     )  # fmt: skip
-    return replace(
-        table,
-        about=f"{table.about} The study's number of passes comes from Table 4.4, which validates "
-        "nothing there.",
+    return (
+        table
+        if not sweep.is_study
+        else replace(
+            table,
+            about="The study's number of passes comes from Table 4.4, which validates "
+            "nothing there.",
+        )
     )
 
 
@@ -200,7 +205,7 @@ def _groups_table(
                 row[each["group"]] = each[key]
         rows.append(row)
         other = published.published_name(graph)
-        if other in published_rows:
+        if sweep.is_study and other in published_rows:
             numbers = zip(published.GROUPS, published_rows[other], strict=True)
             rows.append({"of": graph, "from": f"published ({other})", **dict(numbers)})
     return Table(
@@ -212,15 +217,14 @@ def _groups_table(
             *(Column(group, group, kind) for group in published.GROUPS),
         ),
         rows=tuple(rows),
-        evidence=f"{evidence_of(known)}; published rows as printed in the thesis",
-        about="The engines differ, so sizes do, too: the thesis ran Rundemanen.",
+        evidence=_evidence(sweep, known),
     )
 
 
 def non_fitting(sweep: Sweep) -> Table:
     """Return graphs that do not fit, with peak and oversubscription: Table 4.7."""
     rows: list[dict[str, Any]] = []
-    for row in sweep.results:
+    for row in sweep.results if sweep.is_study else ():
         known = published.published_name(row["graph"])
         if known not in published.NON_FITTING or any(r["graph"] == row["graph"] for r in rows):
             continue
@@ -270,6 +274,11 @@ def all_runs(sweep: Sweep) -> Table:
         ),
         evidence=evidence_of(sweep.results),
     )
+
+
+def _evidence(sweep: Sweep, rows: Sequence[Row]) -> str:
+    published_rows = "; published rows as printed in the thesis" if sweep.is_study else ""
+    return f"{evidence_of(rows)}{published_rows}"
 
 
 def _key(rate: float) -> str:

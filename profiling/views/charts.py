@@ -33,8 +33,8 @@ ROWS, COLUMNS, DOTS = 320, 512, 300
 """Approximate cells of a map, and dots per inch: at least one dot per cell, so that none is lost.
 """
 
-TRUETYPE = 42
-"""How PDF embeds fonts: journals refuse the outlines of Type 3."""
+FONTS = {"pdf.fonttype": 42, "svg.fonttype": "none"}
+"""PDF embeds TrueType fonts, since journals refuse the outlines of Type 3; SVG keeps text."""
 
 MOST_LEVELS = 24
 """Levels drawn of a run."""
@@ -46,9 +46,9 @@ def save(
     *,
     sweep: Sweep | None = None,
     force: bool = False,
-    suffix: str = ".pdf",
+    suffixes: Sequence[str] = (".pdf", ".svg"),
 ) -> list[Path]:
-    """Draw every chart that has data, each into a file of a folder."""
+    """Draw every chart that has data, each into files of a folder."""
     require_matplotlib()
     from matplotlib import rc_context
 
@@ -59,17 +59,18 @@ def save(
     except OSError as error:
         reason = (error.strerror or "cannot be made").lower()
         raise LouvainUmError(f"{folder}: {reason}; name another folder") from None
-    paths = [folder / f"{name}{suffix}" for name in drawn]
-    for path in paths:
+    files = {folder / f"{name}{suffix}": figure
+             for name, figure in drawn.items() for suffix in suffixes}  # fmt: skip
+    for path in files:
         check_output(path, force=force)
-    for path, figure in zip(paths, drawn.values(), strict=True):
+    for path, figure in files.items():
         # In memory first: Matplotlib hides the system's error if the disk is full.
         drawing = io.BytesIO()
-        with rc_context({"pdf.fonttype": TRUETYPE}):
-            figure.savefig(drawing, format=suffix.lstrip("."), bbox_inches="tight", dpi=DOTS)
+        with rc_context(FONTS):
+            figure.savefig(drawing, format=path.suffix[1:], bbox_inches="tight", dpi=DOTS)
         with replacing(path, force=force) as part:
             part.write_bytes(drawing.getbuffer())
-    return paths
+    return [*files]
 
 
 def charts(sessions: Sequence[SessionData], sweep: Sweep | None = None) -> dict[str, Figure]:
@@ -199,7 +200,7 @@ def level_times(sessions: Sequence[SessionData]) -> Figure | None:
                 label = None if phase in named else phase
                 named.add(phase)
                 axes.bar(left, seconds, wide * 0.92, bottom, align="edge", label=label,
-                         color=colour(phase, 0), alpha=_shade(at))  # fmt: skip
+                         color=colour(phase, 0), alpha=_shade(at, len(figures)))  # fmt: skip
                 bottom += seconds
     labels = [label.replace(", ", ",\n") for _, label in places[:MOST_LEVELS]]
     crowded = len(labels) > 8
@@ -209,16 +210,16 @@ def level_times(sessions: Sequence[SessionData]) -> Figure | None:
     handles, _ = axes.get_legend_handles_labels()
     if len(figures) > 1:
         handles += [
-            Patch(facecolor="black", alpha=_shade(at), label=name or "run")
+            Patch(facecolor="black", alpha=_shade(at, len(figures)), label=name or "run")
             for at, name in enumerate(run_labels(sessions))
         ]
     axes.legend(handles=handles, frameon=False, fontsize=8)
     return figure
 
 
-def _shade(at: int) -> float:
+def _shade(at: int, count: int) -> float:
     """Return how opaque the bars of a session are."""
-    return max(1 - 0.35 * at, 0.2)
+    return 1 - at * min(0.35, 0.8 / count)
 
 
 def iteration_times(sessions: Sequence[SessionData]) -> Figure | None:

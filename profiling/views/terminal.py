@@ -46,7 +46,7 @@ def show(
             for note in analysis.session.notes:
                 out.print(f"note: {note}")
     if len(analyses) > 1:
-        for table in comparison_tables(*analyses[:2]):
+        for table in comparison_tables(analyses):
             print_table(table, out)
     if sweep is not None:
         from louvain_um.profiling.thesis import tables as thesis_tables

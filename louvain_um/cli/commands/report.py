@@ -1,7 +1,8 @@
-"""``louvain-um report``: show one session or compare two, as tables or an HTML page."""
+"""``louvain-um report``: show one session or compare several, as tables or an HTML page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,10 +30,10 @@ def report(
             "folder or results of louvain-um sweep.",
         ),
     ],
-    other: Annotated[
-        Path | None,
+    others: Annotated[
+        list[Path] | None,
         typer.Argument(
-            metavar="SESSION2", help="A second one to compare with the first.", show_default=False
+            metavar="SESSION2...", help="Others to compare with the first.", show_default=False
         ),
     ] = None,
     output: Annotated[
@@ -47,7 +48,7 @@ def report(
     ] = None,
     charts: Annotated[
         Path | None,
-        option("FOLDER", "Also write charts as PDF into this folder; needs matplotlib."),
+        option("FOLDER", "Also write charts as PDF and SVG into this folder; needs matplotlib."),
     ] = None,
     json: common.Json = False,
     force: common.Force = False,
@@ -55,7 +56,8 @@ def report(
     verbose: common.Verbose = False,
 ) -> None:
     """Show a recorded run: time, memory traffic, bottleneck and what to try."""
-    result = write_report(session, other, output=output, trace=trace, charts=charts, force=force)
+    paths = [session, *(others or ())]
+    result = write_report(paths, output=output, trace=trace, charts=charts, force=force)
     if json:
         common.print_json(result.summary())
         return
@@ -100,8 +102,7 @@ class Report:
 
 
 def write_report(
-    first: Path,
-    second: Path | None,
+    paths: Sequence[Path],
     *,
     output: Path | None,
     trace: Path | None,
@@ -109,8 +110,8 @@ def write_report(
     force: bool,
 ) -> Report:
     """Read the input and write every file requested."""
-    _check(first, second, output=output, trace=trace, charts=charts, force=force)
-    report = _read(first, second)
+    _check(paths, output=output, trace=trace, charts=charts, force=force)
+    report = _read(paths)
     if report.sweep is not None and trace is not None:
         raise OptionError(remedy="trace needs a session; a sweep has no timeline")
     if charts is not None:
@@ -121,9 +122,7 @@ def write_report(
     if output is not None:
         from louvain_um.profiling.views.html import write
 
-        session = report.sessions[0] if report.sessions else None
-        other = report.sessions[1] if len(report.sessions) > 1 else None
-        write(session, output, other=other, sweep=report.sweep, force=force)
+        write(report.sessions, output, sweep=report.sweep, force=force)
         report.written.append(output)
     if trace is not None:
         from louvain_um.profiling.views import timeline
@@ -134,8 +133,7 @@ def write_report(
 
 
 def _check(
-    first: Path,
-    second: Path | None,
+    paths: Sequence[Path],
     *,
     output: Path | None,
     trace: Path | None,
@@ -154,8 +152,8 @@ def _check(
             raise OptionError("trace", trace.name, f"must end in {', '.join(SUFFIXES)}")
     for path in (output, trace):
         if path is not None:
-            for source in (first, second):
-                if source and source.exists() and path.exists() and path.samefile(source):
+            for source in paths:
+                if source.exists() and path.exists() and path.samefile(source):
                     raise OptionError(remedy=f"{path}: is also the input; choose another name")
             check_output(path, force=force)
     if charts is None:
@@ -167,16 +165,14 @@ def _check(
         raise OptionError(remedy=f"{charts}: is not a folder; --charts writes several files")
 
 
-def _read(first: Path, second: Path | None) -> Report:
+def _read(paths: Sequence[Path]) -> Report:
     """Read sessions or sweeps."""
     from louvain_um.profiling import load
     from louvain_um.profiling.sweep import files
     from louvain_um.profiling.sweep.results import join_sweeps
 
     report = Report()
-    for path in (first, second):
-        if path is None:
-            continue
+    for path in paths:
         if files.is_results(path):
             read = files.read(path)
             report.sweep = read if report.sweep is None else join_sweeps(report.sweep, read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,23 +21,20 @@ if TYPE_CHECKING:
 
 
 def write(
-    session: SessionData | None,
+    sessions: Sequence[SessionData],
     path: str | Path,
     *,
-    other: SessionData | None = None,
     sweep: Sweep | None = None,
     force: bool = False,
 ) -> None:
-    """Write a report on one session, two compared, a sweep, or all of them."""
+    """Write a report on one session, several compared, a sweep, or all of them."""
     check_output(path, force=force)  # before rendering
-    text = render(session, other=other, sweep=sweep)
+    text = render(sessions, sweep=sweep)
     with replacing(path, force=force) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def render(
-    session: SessionData | None, *, other: SessionData | None = None, sweep: Sweep | None = None
-) -> str:
+def render(sessions: Sequence[SessionData], *, sweep: Sweep | None = None) -> str:
     """Return the page that `write` writes."""
     try:
         from louvain_um.profiling.views.html.page import render
@@ -44,7 +42,7 @@ def render(
         if error.name not in ("jinja2", "markupsafe"):
             raise
         raise LouvainUmError("a report needs Jinja: pip install 'louvain-um[report]'") from None
-    return render(session, other=other, sweep=sweep)
+    return render(sessions, sweep)
 
 
 def html(session: SessionData) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -15,39 +16,40 @@ from louvain_um.profiling.views.html.parts import Part, heading
 from louvain_um.profiling.views.html.payload import ROOM
 from louvain_um.profiling.views.html.session_parts import comparison, session_parts
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, overall
-from louvain_um.profiling.views.session.compare import comparison_title
+from louvain_um.profiling.views.session.compare import comparison_title, ordinal
 
 if TYPE_CHECKING:
     from louvain_um.profiling.session import SessionData
     from louvain_um.profiling.sweep.results import Sweep
 
 
-def render(session: SessionData | None, *, other: SessionData | None, sweep: Sweep | None) -> str:
+def render(sessions: Sequence[SessionData], sweep: Sweep | None) -> str:
     """Return the page as text."""
     from louvain_um.version import __version__
 
     parts: list[Part] = []
     data: dict[str, Any] = {}
     title, subtitle, badge = "Policies by oversubscription", "", ""
-    if session is not None:
-        analysis = SessionAnalysis(session)
-        title, subtitle = heading(session)
-        badge = overall(session) if other is None else overall(session, other)
-        room = ROOM if other is None else ROOM // 2
-        own = session_parts(analysis, data, room)
-        if other is not None:
-            # Two sessions are shown to be compared: that comes first.
-            title = comparison_title(session, other)
-            others = heading(other)[1]
-            if others != subtitle:
-                subtitle = f"first: {subtitle}; second: {others}"
-            parts += comparison(analysis, SessionAnalysis(other), data, room)
+    if sessions:
+        analyses = [SessionAnalysis(session) for session in sessions]
+        title, subtitle = heading(sessions[0])
+        badge = overall(*sessions)
+        room = ROOM // len(sessions)
+        own = session_parts(analyses[0], data, room)
+        if len(sessions) > 1:
+            # Several sessions are shown to be compared: that comes first.
+            title = comparison_title(sessions)
+            subtitles = [heading(session)[1] for session in sessions]
+            if len(set(subtitles)) > 1:
+                subtitle = "; ".join(f"{ordinal(number)}: {text}"
+                                     for number, text in enumerate(subtitles, 1))  # fmt: skip
+            parts += comparison(analyses, data, room)
         parts += own
     if sweep is not None:
         from louvain_um.profiling.sweep import results
         from louvain_um.profiling.views.html.sweep_parts import sweep_parts
 
-        if session is None:
+        if not sessions:
             labels = dict.fromkeys(gpu for _, gpu in results.machines(sweep.results) if gpu)
             title = " · ".join([title, *labels])
             kinds = {str(row["evidence"]) for row in sweep.results}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from louvain_um.profiling.views.canvas import colour
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.pages import Axis, Layer, layers
+from louvain_um.profiling.views.session.pages import Axis, Layer, differences, layers
 
 ROOM = 3_600_000
 """Characters that the maps of a page may take, so that it stays below 5 MB."""
@@ -28,14 +28,17 @@ KINDS = {
     "HTOD-EVICTION": "#b58863", "HTOD-ACCESS_COUNTERS": "#4db6ac", "HTOD-UNKNOWN": "#c0c7d0",
     "DTOH-EVICTION": "#ef4b4b", "DTOH-COHERENCE": "#e07be0", "DTOH-USER": "#8f7cf0",
     "DTOH-PREFETCH": "#f49ac1", "DTOH-ACCESS_COUNTERS": "#7cb342", "DTOH-UNKNOWN": "#90a4ae",
+    "MORE": "#ef4b4b", "LESS": "#56b4e9",
 }  # fmt: skip
-"""Colours of migrations by way and cause."""
+"""Colours of migrations by way and cause, and of differences."""
 
 
-def map_payload(analysis: SessionAnalysis, room: int = ROOM) -> dict[str, Any] | None:
-    """Return the maps for the page's script; None if there is nothing to draw."""
+def map_payload(
+    analysis: SessionAnalysis, room: int = ROOM, *, other: SessionAnalysis | None = None
+) -> dict[str, Any] | None:
+    """Return the maps for the page's script, or how another session's differ; None if empty."""
     axis = Axis.of(analysis)
-    drawn = layers(analysis, axis)
+    drawn = layers(analysis, axis) if other is None else differences(analysis, other, axis)
     if not drawn:
         return None
     texts = [encoded(layer) for layer in drawn]

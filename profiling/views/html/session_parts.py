@@ -1,7 +1,8 @@
-"""The parts of a page on one session, and on two compared."""
+"""The parts of a page on one session, and on several compared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from louvain_um.profiling.session import SessionData
@@ -11,7 +12,11 @@ from louvain_um.profiling.views.html.payload import ROOM, map_payload
 from louvain_um.profiling.views.session import over_time, phase_tables, tables, traffic
 from louvain_um.profiling.views.session.analysis import SessionAnalysis, evidence, is_available
 from louvain_um.profiling.views.session.blocks import ping_pong
-from louvain_um.profiling.views.session.compare import comparison_tables, difference
+from louvain_um.profiling.views.session.compare import (
+    comparison_tables,
+    difference,
+    ordinal,
+)
 from louvain_um.profiling.views.session.lines import data_sources
 from louvain_um.profiling.views.session.over_time import overview
 from louvain_um.profiling.views.session.phase_tables import (
@@ -88,37 +93,45 @@ def session_parts(analysis: SessionAnalysis, data: dict[str, Any], room: int = R
     return parts
 
 
-def comparison(
-    first: SessionAnalysis, second: SessionAnalysis, data: dict[str, Any], room: int
-) -> list[Part]:
-    """Return the parts that compare a second session with the first."""
+def comparison(analyses: Sequence[SessionAnalysis], data: dict[str, Any], room: int) -> list[Part]:
+    """Return the parts that compare sessions with the first; `room` is that of a session's maps."""
+    first, others = analyses[0], analyses[1:]
     parts = [
         Part(
             anchor="comparison",
             title="Comparison",
-            verdict=_compared(first, second),
-            items=[*comparison_tables(first, second)],
+            verdict=_compared(first, others),
+            items=[*comparison_tables(analyses)],
         )
     ]
-    maps = map_payload(second, room)
-    if maps is not None:
-        data["second"] = maps
-        parts.append(
-            Part(anchor="second-pages", title="Pages over time, the second session", map="second")
-        )
+    for number, other in enumerate(others, 2):
+        name = ordinal(number)
+        for key, title, texts, maps in (
+            (name, f"Pages over time, the {name} session", (), map_payload(other, room // 2)),
+            (f"{name}-difference", f"Pages over time, {name} less first session",
+             ("Columns are those of the first run; the same step of the other run is below them, "
+              "however long it took.",), map_payload(first, room // 2, other=other)),
+        ):  # fmt: skip
+            if maps is not None:
+                data[key] = maps
+                parts.append(Part(anchor=f"{key}-pages", title=title, texts=texts, map=key))
     return parts
 
 
-def _compared(first: SessionAnalysis, second: SessionAnalysis) -> Verdict:
-    """Return the difference of two sessions, and what held the second one back."""
-    found, text = verdict(second), difference(first, second)
-    if not text:
-        return found
+def _compared(first: SessionAnalysis, others: Sequence[SessionAnalysis]) -> Verdict:
+    """Return how sessions differ from the first, and what held them back."""
+    found = [verdict(other) for other in others]
+    texts = [difference(first, other, number) for number, other in enumerate(others, 2)]
+    if not all(texts):
+        return found[0]
+    names = [f"{ordinal(number)} run: " for number in range(2, len(others) + 2)]
     return Verdict(
-        finding=text,
-        remedy=f"Second run: {found.finding} {found.remedy}",
-        grounds=f"second run: {found.grounds}",
-    )
+        finding=" ".join(texts),
+        remedy=" ".join(f"{name.capitalize()}{each.finding} {each.remedy}"
+                        for name, each in zip(names, found, strict=True)),
+        grounds="; ".join(f"{name}{each.grounds}"
+                          for name, each in zip(names, found, strict=True)),
+    )  # fmt: skip
 
 
 MOST_BARS = 24

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from louvain_um.profiling.views.canvas import POLICIES, colour
+from louvain_um.profiling.views.canvas import colour
 from louvain_um.profiling.views.html import marks
 from louvain_um.profiling.views.html.marks import BAND, LETTER, WIDTH, decades, tick_label, ticks
 from louvain_um.profiling.views.table import ValueFormat, format_short, format_value
@@ -22,9 +22,6 @@ NARROW = 620
 
 LINE = 14
 """Height of a name beside the end of its line."""
-
-DASHES = ("none", "6 3", "2 3")
-"""Dashes of lines that share a colour, such as a policy measured and modelled."""
 
 
 def bars(
@@ -98,19 +95,23 @@ def lines(
     *,
     x_title: str = "",
     logarithmic: bool = False,
-    looks: Mapping[str, tuple[str, str]] | None = None,
+    colours: Mapping[str, str] | None = None,
     labelled: bool = False,
     width: int = WIDTH,
+    limits: Sequence[float] | None = None,
 ) -> Markup:
-    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y."""
-    looks = looks or {
-        name: (_legend_name(name), colour(name, at)) for at, name in enumerate(series)
-    }
+    """Return lines through points, each series `(x, y)`; `logarithmic` applies to y.
+
+    `limits` are the least and the largest y of charts that are compared.
+    """
+    colours = colours or {name: colour(name, at) for at, name in enumerate(series)}
     height, left, bottom = 220, 70, 34
     beside = int(30 + LETTER * max((len(name) for name in series), default=0)) if labelled else 20
     room = width - left - beside
     xs = np.concatenate([np.asarray(x, float) for x, _ in series.values()] or [np.zeros(1)])
-    ys = np.concatenate([np.asarray(y, float) for _, y in series.values()] or [np.ones(1)])
+    ys = np.concatenate(
+        [np.asarray(y, float) for y in (*(y for _, y in series.values()), limits or ())]
+    )
     ys = ys[np.isfinite(ys) & ((ys > 0) | (not logarithmic))]
     low, high = (float(ys.min()), float(ys.max())) if len(ys) else (0.1, 1.0)
     low = low / 1.2 if logarithmic else 0.0
@@ -139,11 +140,8 @@ def lines(
             body.append(marks.text(x, height + 15, f"{tick:g}", "middle"))
         body.append(marks.text(left + room, height + 30, x_title, "end"))
     ends: list[tuple[float, float, str, str]] = []
-    seen: list[str] = []
     for name, (x_values, y_values) in series.items():
-        fill = looks[name][1]
-        dash = DASHES[min(seen.count(fill), len(DASHES) - 1)]
-        seen.append(fill)
+        fill = colours[name]
         points = [
             (
                 left + room * (x - first) / max(last - first, 1e-12),
@@ -156,10 +154,9 @@ def lines(
         ]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b, _, _ in points)
         body.append(
-            Markup(
-                '<polyline points="{}" fill="none" stroke="{}" stroke-width="1.6" '
-                'stroke-dasharray="{}"/>'
-            ).format(path, fill, dash)
+            Markup('<polyline points="{}" fill="none" stroke="{}" stroke-width="1.6"/>').format(
+                path, fill
+            )
         )
         if points:
             ends.append((*points[-1][:2], name, fill))
@@ -171,7 +168,7 @@ def lines(
         body += _end_labels(ends, height, left + room)
         return marks.svg(height + bottom, body, width=width)
     chart = marks.svg(height + bottom, body, width=width)
-    return chart + marks.legend_of(dict(looks[name] for name in series))
+    return chart + marks.legend_of({name: colours[name] for name in series})
 
 
 def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Markup:
@@ -226,12 +223,6 @@ def _end_labels(
             ).format(end, y, x + 14, place, fill, fill, x + 18, place + 4, name)
         )
     return found
-
-
-def _legend_name(name: str) -> str:
-    """Return the name in a legend: a policy once, its lines differ in dashes."""
-    policy = name.split(",")[0]
-    return policy if policy in POLICIES else name
 
 
 def _steps(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[tuple[float, float]]:

@@ -1,14 +1,14 @@
-"""What a page shows of a sweep: the thesis's tables and charts, from a sweep's results."""
+"""What a page shows of a sweep; for the thesis's study, beside what it published."""
 
 from __future__ import annotations
 
 import math
 
 from louvain_um.profiling.sweep import results
-from louvain_um.profiling.sweep.results import Row, Sweep, gains
+from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.sweep.sentences import merge_equal
 from louvain_um.profiling.thesis import published, tables
-from louvain_um.profiling.views.canvas import policy_colours
+from louvain_um.profiling.views.canvas import PALETTE, policy_colours
 from louvain_um.profiling.views.html import svg
 from louvain_um.profiling.views.html.parts import Figure, Part, non_empty
 from louvain_um.profiling.views.sweep import cost_breakdown
@@ -44,7 +44,7 @@ def sweep_parts(sweep: Sweep) -> list[Part]:
             anchor="times",
             multiples=True,
             title="Running times",
-            texts=(published.TIMES_ABOUT,),
+            texts=(published.TIMES_ABOUT,) if sweep.is_study else (),
             items=[*times[:MOST_CHARTS], *tables.grids(sweep)],
         ),
         Part(
@@ -122,13 +122,13 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
                         "times",
                         x_title="oversubscription, %",
                         logarithmic=True,
-                        looks={policy: (policy, colours[policy]) for policy in series},
+                        colours=colours,
                         labelled=True,
                     ),
                     evidence=f"seconds {results.machine_label(machine)}",
                 )
             )
-    if items:
+    if items and sweep.is_study:
         published_values = {name: (published.RATES, row) for name, row in published.GAINS.items()}
         items.append(
             Figure(
@@ -148,53 +148,33 @@ def _gain_charts(sweep: Sweep) -> list[Table | Figure]:
 
 
 def _time_charts(sweep: Sweep) -> list[Table | Figure]:
-    """Return seconds by policy, one chart per graph, measured and modelled."""
+    """Return seconds by policy, one chart per graph and machine."""
     items: list[Table | Figure] = []
-    pairs = results.machines(sweep.results)
     colours = policy_colours(row["policy"] for row in sweep.results)
-    looks = {
-        _name(row, len(pairs) > 1): (row["policy"], colours[row["policy"]]) for row in sweep.results
-    }
     for graph in dict.fromkeys(row["graph"] for row in sweep.results):
-        rows = [row for row in sweep.results if row["graph"] == graph and row["feasible"]]
-        series: dict[str, tuple[list[float], list[float]]] = {}
-        for row in sorted(rows, key=_order):
-            if row["seconds"] is not None:
-                x, y = series.setdefault(_name(row, len(pairs) > 1), ([], []))
+        rows = [row for row in sweep.results
+                if row["graph"] == graph and row["feasible"] and row["seconds"]]  # fmt: skip
+        limits = [pick(row["seconds"] for row in rows) for pick in (min, max)] if rows else None
+        for machine in sorted(results.machines(rows)):
+            series: dict[str, tuple[list[float], list[float]]] = {}
+            for row in sorted(
+                results.runs_on(rows, machine), key=lambda row: row["oversubscription"]
+            ):
+                x, y = series.setdefault(row["policy"], ([], []))
                 x.append(row["oversubscription"])
                 y.append(row["seconds"])
-        if series:
+            title = sweep.cited(f"{graph}: seconds by oversubscription", "Figures 4.20 to 4.23")
             items.append(
                 Figure(
                     name=f"time-chart-{len(items)}",
-                    title=f"{graph}: seconds by oversubscription (Figures 4.20 to 4.23)",
+                    title=title,
                     svg=svg.lines(series, "seconds", x_title="oversubscription, %",
-                                  logarithmic=True, looks=looks, labelled=True,
-                                  width=svg.NARROW),
-                    evidence=f"seconds {_lines(rows)}",
+                                  logarithmic=True, colours=colours, labelled=True,
+                                  width=svg.NARROW, limits=limits),
+                    evidence=f"seconds {results.machine_label(machine)}",
                 )
             )  # fmt: skip
     return items
-
-
-def _order(row: Row) -> tuple[str, str, float]:
-    """Return the sort key of runs: measured first, drawn as solid lines."""
-    return str(row["evidence"]), str(row.get("gpu") or ""), row["oversubscription"]
-
-
-def _lines(rows: list[Row]) -> str:
-    """Return the meaning of solid and dashed lines."""
-    labels = [results.machine_label(machine) for machine in results.machines(rows)]
-    kinds = ("solid", "dashed", *["dotted"] * len(labels))
-    if len(labels) == 1:
-        return labels[0]
-    pairs = zip(labels, kinds, strict=False)
-    return "; ".join(f"{name} ({kind})" for name, kind in pairs)
-
-
-def _name(row: Row, both: bool) -> str:
-    machine = str(row["evidence"]), str(row.get("gpu") or "")
-    return f"{row['policy']}, {results.machine_label(machine)}" if both else str(row["policy"])
 
 
 def _term_charts(sweep: Sweep) -> list[Table | Figure]:
@@ -220,8 +200,8 @@ def _shares(sweep: Sweep) -> list[Table | Figure]:
     """Return shares by group, one bar per graph, the published mean last: Figures 4.1 and 4.10."""
     items: list[Table | Figure] = []
     for key, title, mean in (
-        ("accesses", "Shares of accesses (Figure 4.1)", published.ACCESS_SHARE),
-        ("gpu_faults", "Shares of page faults (Figure 4.10)", published.FAULT_SHARE),
+        ("accesses", sweep.cited("Shares of accesses", "Figure 4.1"), published.ACCESS_SHARE),
+        ("gpu_faults", sweep.cited("Shares of page faults", "Figure 4.10"), published.FAULT_SHARE),
     ):
         rows = [row for row in sweep.groups if row.get(key)]
         bars: dict[str, dict[str, float]] = {}
@@ -232,11 +212,11 @@ def _shares(sweep: Sweep) -> list[Table | Figure]:
             )
             bars.setdefault(text, {}).setdefault(row["group"], float(row[key]))
         if bars:
-            published_values = dict(zip(published.GROUPS, mean, strict=True))
-            chart = svg.bars(
-                [*bars.items(), ("published, mean", published_values)], "rate", share=True
-            )
-            how = f"{results.evidence_of(rows)}; last bar published"
+            how = results.evidence_of(rows)
+            if sweep.is_study:
+                bars["published, mean"] = dict(zip(published.GROUPS, mean, strict=True))
+                how += "; last bar published"
+            chart = svg.bars([*bars.items()], "rate", share=True)
             items.append(Figure(name=f"{key}-shares", title=title, svg=chart, evidence=how))
     return items
 
@@ -248,16 +228,19 @@ def _iteration_chart(sweep: Sweep) -> list[Table | Figure]:
         rows = [row for row in sweep.iterations if row["graph"] == graph]
         series: dict[str, tuple[list[float], list[float]]] = {}
         for row in sorted(rows, key=lambda row: (row["oversubscription"], row["number"])):
-            # The rate comes first: lines are coloured by the start of their name.
-            name = f"{results.format_rate(row['oversubscription'])}, {row.get('policy') or 'base'}"
+            name = (
+                f"{row.get('policy') or 'base'} at {results.format_rate(row['oversubscription'])}"
+            )
             x, y = series.setdefault(name, ([], []))
             x.append(row["number"])
             y.append(row["seconds"])
-        chart = svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True)
+        colours = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(series)}
+        chart = svg.lines(series, "seconds", x_title="iteration of the run", logarithmic=True,
+                          colours=colours, labelled=True)  # fmt: skip
         items.append(
             Figure(
                 name=f"iterations-{len(items)}",
-                title=f"{graph}: iteration times (Figure 4.11)",
+                title=sweep.cited(f"{graph}: iteration times", "Figure 4.11"),
                 svg=chart,
                 evidence=f"seconds {results.evidence_of(rows)}",
             )

@@ -1,4 +1,4 @@
-"""Two sessions side by side: what changed, and by how much."""
+"""Sessions side by side: what changed, and by how much."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ GRAPH: tuple[tuple[str, str, ValueFormat], ...] = (
     ("vertices", "vertices", "count"),
     ("arcs", "arcs", "count"),
 )
-"""Properties shown of both graphs."""
+"""Properties shown of the graphs."""
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 KINDS: dict[str, ValueFormat] = {
     "modularity": "score",
@@ -42,32 +44,30 @@ KINDS: dict[str, ValueFormat] = {
 """Formats of the other metadata shown, where they are not text."""
 
 
-def comparison_tables(first: SessionAnalysis, second: SessionAnalysis) -> tuple[Table, ...]:
-    """Return tables that compare two sessions: as a whole, by group, by phase."""
-    tables = (overall(first, second), groups(first, second), phases(first, second))
+def comparison_tables(analyses: Sequence[SessionAnalysis]) -> tuple[Table, ...]:
+    """Return tables that compare sessions: as a whole, by group, by phase."""
+    tables = (overall(analyses), groups(analyses), phases(analyses))
     return tuple(table for table in tables if table.rows)
 
 
-def overall(first: SessionAnalysis, second: SessionAnalysis) -> Table:
-    """Return the main figures of both sessions."""
-    a, b = summary(first.original), summary(second.original)
-    rows = [_row(name, a.get(key), b.get(key), kind) for key, name, kind in WHOLE]
-    rows.append(_row("read in place", _remote(first), _remote(second), "bytes"))
-    one, other = (analysis.session.metadata.get("graph") or {} for analysis in (first, second))
-    rows += [_row(what, one.get(key), other.get(key), kind) for key, what, kind in GRAPH]
+def overall(analyses: Sequence[SessionAnalysis]) -> Table:
+    """Return the main figures of all sessions."""
+    figures = [summary(analysis.original) for analysis in analyses]
+    rows = [_row(name, [each.get(key) for each in figures], kind) for key, name, kind in WHOLE]
+    rows.append(_row("read in place", [_remote(analysis) for analysis in analyses], "bytes"))
+    about = [analysis.session.metadata for analysis in analyses]
+    graphs = [each.get("graph") or {} for each in about]
+    rows += [_row(what, [each.get(key) for each in graphs], kind) for key, what, kind in GRAPH]
     for key in ("method", "policy", "device", "modularity", "communities", "budget_bytes"):
-        values = [analysis.session.metadata.get(key) for analysis in (first, second)]
-        if any(value is not None for value in values):
-            kind = KINDS.get(key, "text")
-            texts = [format_value(value, kind) for value in values]
-            rows.append({"what": key.replace("_", " "), "first": texts[0], "second": texts[1]})
+        values = [each.get(key) for each in about]
+        rows.append(_row(key.replace("_", " "), values, KINDS.get(key, "text"), ratios=False))
     return Table(
         name="compare-whole",
-        title=" against ".join(_names(first, second)),
-        columns=_columns("what", first, second),
-        rows=tuple(row for row in rows if row["first"] != "–" or row["second"] != "–"),
-        evidence=_evidence(first, second),
-        about="The last column is the second session's figure divided by the first's.",
+        title=" against ".join(_names(analyses)),
+        columns=_columns("what", analyses),
+        rows=tuple(row for row in rows if any(row[key] != "–" for key in _keys(analyses))),
+        evidence=_evidence(analyses),
+        about="The last columns are a session's figures divided by the first's.",
     )
 
 
@@ -78,18 +78,17 @@ def _remote(analysis: SessionAnalysis) -> int | None:
     )
 
 
-def groups(first: SessionAnalysis, second: SessionAnalysis) -> Table:
-    """Return bytes and faults of every group in both."""
-    return _by("group", "compare-groups", "By group", first, second, tables.by_group,
+def groups(analyses: Sequence[SessionAnalysis]) -> Table:
+    """Return bytes and faults of every group in all."""
+    return _by("group", "compare-groups", "By group", analyses, tables.by_group,
                (("bytes_to_device", "to the device", "bytes"),
                 ("bytes_remote", "read in place", "bytes"), ("gpu_faults", "faults", "count"),
                 ("accesses", "accesses", "count")))  # fmt: skip
 
 
-def phases(first: SessionAnalysis, second: SessionAnalysis) -> Table:
-    """Return seconds of every phase and level in both."""
-    table = phase_tables.by_phase
-    return _by("phase", "compare-phases", "By phase and level", first, second, table,
+def phases(analyses: Sequence[SessionAnalysis]) -> Table:
+    """Return seconds of every phase and level in all."""
+    return _by("phase", "compare-phases", "By phase and level", analyses, phase_tables.by_phase,
                (("seconds", "seconds", "seconds"),))  # fmt: skip
 
 
@@ -97,39 +96,41 @@ def _by(
     key: str,
     name: str,
     title: str,
-    first: SessionAnalysis,
-    second: SessionAnalysis,
+    analyses: Sequence[SessionAnalysis],
     maker: Any,
     columns: tuple[tuple[str, str, ValueFormat], ...],
 ) -> Table:
-    a, b = (
-        {(row[key], row.get("level")): row for row in maker(analysis).rows}
-        for analysis in (first, second)
-    )
+    sides = [{(row[key], row.get("level")): row for row in maker(each).rows} for each in analyses]
     rows = []
-    for what, level in dict.fromkeys([*a, *b]):
+    for what, level in dict.fromkeys(place for side in sides for place in side):
         for column, label, kind in columns:
-            left, right = (side.get((what, level), {}).get(column) for side in (a, b))
-            if left or right:
+            values = [side.get((what, level), {}).get(column) for side in sides]
+            if any(values):
                 where = f"{what}, level {level}" if level is not None else f"{what}"
                 text = where if len(columns) == 1 else f"{where}: {label}"
-                rows.append(_row(text, left, right, kind))
+                rows.append(_row(text, values, kind))
     return Table(
         name=name,
         title=title,
-        columns=_columns(key, first, second),
+        columns=_columns(key, analyses),
         rows=tuple(rows),
-        evidence=_evidence(first, second),
+        evidence=_evidence(analyses),
     )
 
 
-def comparison_title(first: SessionData, second: SessionData) -> str:
-    """Return the graph of two sessions, and what tells their runs apart."""
-    runs = [_described(session.metadata) for session in (first, second)]
-    keys = [key for key in runs[0] if runs[0][key] != runs[1][key]]
+def comparison_title(sessions: Sequence[SessionData]) -> str:
+    """Return the graph of several sessions, and what tells their runs apart."""
+    runs = [_described(session.metadata) for session in sessions]
+    keys = [key for key in runs[0] if len({run[key] for run in runs}) > 1]
     shared = [] if "graph" in keys or not runs[0]["graph"] else [runs[0]["graph"]]
     labels = [" ".join(run[key] for key in keys if run[key]) or "the other" for run in runs]
-    return " · ".join([*shared, " against ".join(labels) if keys else "two runs"])
+    same = f"{('two', 'three', 'four')[len(runs) - 2] if len(runs) < 5 else len(runs)} runs"
+    return " · ".join([*shared, " against ".join(labels) if keys else same])
+
+
+def ordinal(number: int) -> str:
+    """Return a session's place in words."""
+    return ORDINALS[number - 1] if number <= len(ORDINALS) else f"{number}th"
 
 
 def _described(about: Mapping[str, Any]) -> dict[str, str]:
@@ -144,9 +145,9 @@ def _described(about: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def difference(first: SessionAnalysis, second: SessionAnalysis) -> str:
-    """Return in one sentence how much longer or shorter the second run took, and what it moved."""
-    a, b = summary(first.original), summary(second.original)
+def difference(first: SessionAnalysis, other: SessionAnalysis, number: int = 2) -> str:
+    """Return in words how much longer or shorter the run of a number took, and what it moved."""
+    a, b = summary(first.original), summary(other.original)
     if not a.get("seconds") or not b.get("seconds"):
         return ""
     ratio = b["seconds"] / a["seconds"]
@@ -154,7 +155,7 @@ def difference(first: SessionAnalysis, second: SessionAnalysis) -> str:
     speed = ("as fast as" if times == "1.00×" else f"{times} slower than" if ratio > 1
              else f"{times} faster than")  # fmt: skip
     seconds = [format_value(each["seconds"], "seconds") for each in (a, b)]
-    text = f"The second run was {speed} the first: {seconds[1]} instead of {seconds[0]}."
+    text = f"The {ordinal(number)} run was {speed} the first: {seconds[1]} instead of {seconds[0]}."
     moved = [each.get("bytes_to_device") for each in (a, b)]
     if moved[0] is not None and moved[1] is not None and moved[0] != moved[1]:
         amounts = [format_value(each, "bytes") for each in moved]
@@ -171,9 +172,9 @@ def run_labels(sessions: Sequence[SessionData]) -> list[str]:
             for graph, session in zip(graphs, sessions, strict=True)]  # fmt: skip
 
 
-def _names(first: SessionAnalysis, second: SessionAnalysis) -> tuple[str, str]:
-    one, other = run_labels([first.session, second.session])
-    return one or "the first", other or "the second"
+def _names(analyses: Sequence[SessionAnalysis]) -> list[str]:
+    labels = run_labels([analysis.session for analysis in analyses])
+    return [label or f"the {ordinal(number)}" for number, label in enumerate(labels, 1)]
 
 
 def run_label(session: SessionData) -> str:
@@ -187,30 +188,37 @@ def run_label(session: SessionData) -> str:
     return ", ".join(filter(None, ("" if method == "louvain" else method, where)))
 
 
-def _columns(key: str, first: SessionAnalysis, second: SessionAnalysis) -> tuple[Column, ...]:
-    one, other = _names(first, second)
+def _keys(analyses: Sequence[SessionAnalysis]) -> list[str]:
+    """Return the keys of the columns of sessions."""
+    return [f"run {number}" for number in range(1, len(analyses) + 1)]
+
+
+def _columns(key: str, analyses: Sequence[SessionAnalysis]) -> tuple[Column, ...]:
+    keys, names = _keys(analyses), _names(analyses)
     return (
         Column("what", key, "text"),
-        Column("first", f"1: {one}", "text"),
-        Column("second", f"2: {other}", "text"),
-        Column("ratio", "2 ÷ 1", "times"),
-    )
+        *(Column(key, f"{number}: {name}", "text")
+          for number, (key, name) in enumerate(zip(keys, names, strict=True), 1)),
+        *(Column(f"ratio {number}", f"{number} ÷ 1", "times")
+          for number in range(2, len(analyses) + 1)),
+    )  # fmt: skip
 
 
-def _row(what: str, left: Any, right: Any, kind: ValueFormat) -> dict[str, Any]:
-    ratio = right / left if left and right is not None and kind != "text" else None
-    return {
-        "what": what,
-        "first": format_value(left, kind),
-        "second": format_value(right, kind),
-        "ratio": ratio,
-    }
+def _row(
+    what: str, values: Sequence[Any], kind: ValueFormat, *, ratios: bool = True
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"what": what}
+    for number, value in enumerate(values, 1):
+        row[f"run {number}"] = format_value(value, kind)
+        if number > 1 and ratios and values[0] and value is not None and kind != "text":
+            row[f"ratio {number}"] = value / values[0]
+    return row
 
 
-def _evidence(first: SessionAnalysis, second: SessionAnalysis) -> str:
+def _evidence(analyses: Sequence[SessionAnalysis]) -> str:
     parts = [
         f"{at}: time {evidence(analysis.session, 'time')}, memory "
         f"{evidence(analysis.session, 'memory')}"
-        for at, analysis in enumerate((first, second), 1)
+        for at, analysis in enumerate(analyses, 1)
     ]
     return "; ".join(parts)

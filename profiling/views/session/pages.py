@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,10 +101,33 @@ class Axis:
 
     def column(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the column of each time; times outside belong to the nearest."""
-        first, end = self.edges[0], self.edges[-1]
-        at = ((times - first) * (self.columns / (end - first))).astype(np.int64)
+        at = np.searchsorted(self.edges, times, side="right") - 1
         clipped: NDArray[np.int64] = np.clip(at, 0, self.columns - 1)
         return clipped
+
+    def followed(self, first: SessionAnalysis, other: SessionAnalysis) -> Axis:
+        """Return the axis of another session: the rows of the first one's arrays, phases aligned.
+
+        A column of it is when the other run was where the first one was.
+        """
+        known = {array.name: self.stripe_of[at] for at, array in enumerate(first.arrays)}
+        outside = self.stripe_of[-1]
+        stripes = [known.get(array.name, outside) for array in other.arrays]
+        ends: list[dict[tuple[str, int, int, int], tuple[int, int]]] = []
+        for analysis in (first, other):
+            found: dict[tuple[str, int, int, int], tuple[int, int]] = {}
+            for span in analysis.phases:
+                at = 0
+                while (key := (span.phase, span.level, span.iteration, at)) in found:
+                    at += 1
+                found[key] = (span.start_ns, span.end_ns)
+            ends.append(found)
+        shared = [key for key in ends[0] if key in ends[1]]
+        knots = {(ends[0][key][i], ends[1][key][i]) for key in shared for i in (0, 1)}
+        knots.update(zip(first.window, other.window, strict=True))
+        x, y = np.array(sorted(knots), np.float64).T
+        edges = np.interp(self.edges, x, np.maximum.accumulate(y))
+        return replace(self, stripe_of=np.array([*stripes, outside], np.int32), edges=edges)
 
 
 def _stripe(before: Sequence[Stripe], name: str, group: str, nbytes: int, rows: int) -> Stripe:
@@ -134,6 +157,25 @@ def layers(analysis: SessionAnalysis, axis: Axis) -> list[Layer]:
     makers = (accesses, faults, migrations, evictions, cpu_faults, remote)
     every = (make(analysis, axis) for make in makers)
     return [layer for layer in every if layer is not None and layer.values.any()]
+
+
+def differences(first: SessionAnalysis, other: SessionAnalysis, axis: Axis) -> list[Layer]:
+    """Return what another session has more and less than the first, on the first one's axis."""
+    both = (first, axis), (other, axis.followed(first, other))
+    sides = [{layer.title: layer for layer in layers(*its)} for its in both]
+    found = []
+    for title in dict.fromkeys([*sides[0], *sides[1]]):
+        one, two = (side.get(title) for side in sides)
+        known = one or two
+        assert known is not None
+        change = (two.values if two else 0.0) - (one.values if one else 0.0)
+        how = dict.fromkeys(layer.evidence for layer in (one, two) if layer)
+        found.append(
+            replace(known, values=np.abs(change), kinds=np.where(change > 0, 1, 2).astype(np.uint8),
+                    evidence="; ".join(how), names=("more than in the first run", "less"),
+                    codes=("MORE", "LESS"))
+        )  # fmt: skip
+    return [layer for layer in found if layer.values.any()]
 
 
 def accesses(analysis: SessionAnalysis, axis: Axis) -> Layer | None:

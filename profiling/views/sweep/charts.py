@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from louvain_um.profiling.sweep import results
 from louvain_um.profiling.sweep.results import Sweep, gains
 from louvain_um.profiling.thesis import published
-from louvain_um.profiling.views.canvas import TALL, WIDE, colour, new_figure, policy_colours
+from louvain_um.profiling.views.canvas import (
+    PALETTE,
+    TALL,
+    WIDE,
+    colour,
+    new_figure,
+    policy_colours,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Lines = dict[str, dict[float, float]]
+"""Values by x, of lines by name."""
+
+LABEL: Final = 9
+"""Points between the names of two lines."""
 
 
 def sweep_charts(sweep: Sweep) -> dict[str, Figure | None]:
@@ -26,66 +42,79 @@ def sweep_charts(sweep: Sweep) -> dict[str, Figure | None]:
 
 
 def time_chart(sweep: Sweep, graph: str) -> Figure | None:
-    """Return seconds by policy and oversubscription as bars (Figures 4.20 to 4.23)."""
+    """Return seconds by policy and oversubscription, a panel per machine (Figures 4.20 to 4.23)."""
     rows = [r for r in sweep.results if r["graph"] == graph and r["feasible"] and r["seconds"]]
     if not rows:
         return None
-    figure, axes = new_figure(WIDE * 1.4, TALL)
-    rates = sorted({row["oversubscription"] for row in rows})
-    machines = results.machines(rows)
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
-    # A policy's measured and modelled bars are neighbours.
-    present = {(row["policy"], m) for m in machines for row in results.runs_on(rows, m)}
-    series = [(policy, m) for policy in policies for m in machines if (policy, m) in present]
-    width = 0.86 / len(series)
-    colours = policy_colours(row["policy"] for row in sweep.results)
-    for at, (policy, machine) in enumerate(series):
-        selected = {r["oversubscription"]: r["seconds"] for r in results.runs_on(rows, machine)
-                if r["policy"] == policy}  # fmt: skip
-        places = [rates.index(rate) + (at - len(series) / 2 + 0.5) * width for rate in selected]
-        label = policy if len(machines) == 1 else f"{policy}, {results.machine_label(machine)}"
-        hatch = None if machine == machines[0] else "///"
-        axes.bar(places, list(selected.values()), width, label=label, color=colours[policy],
-                 hatch=hatch, edgecolor="white", linewidth=0)  # fmt: skip
-    axes.set_yscale("log")
-    axes.set_xticks(range(len(rates)), [results.format_rate(rate) for rate in rates])
-    axes.set_xlabel("oversubscription")
-    axes.set_ylabel(f"seconds, {results.evidence_of(rows)}")
-    axes.set_title(graph, fontsize=10)
-    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    lines: dict[str, Lines] = {}
+    for machine in results.machines(rows):
+        panel = lines.setdefault(results.machine_label(machine), {})
+        for row in sorted(results.runs_on(rows, machine), key=lambda row: row["oversubscription"]):
+            panel.setdefault(row["policy"], {})[row["oversubscription"]] = row["seconds"]
+    figure = _panels(lines, policy_colours(row["policy"] for row in sweep.results))
+    figure.axes[0].set_ylabel("seconds")
+    figure.suptitle(graph, fontsize=10)
     return figure
 
 
 def gain_chart(sweep: Sweep) -> Figure | None:
-    """Return mean gains over base, of the sweep and published (Table 4.6)."""
-    figure, axes = new_figure(WIDE, TALL)
-    colours = policy_colours(row["policy"] for row in sweep.results)
-    drawn: set[str] = set()
-    machines = results.machines(sweep.results)
-    for machine in machines:
-        for policy, by_rate in gains(results.runs_on(sweep.results, machine)).items():
-            drawn.add(policy)
-            style = ".-" if machine == machines[0] else ".--"
-            label = f"{policy}, {results.machine_label(machine)}"
-            axes.plot(
-                list(by_rate),
-                list(by_rate.values()),
-                style,
-                linewidth=1.2,
-                color=colours[policy],
-                label=label,
-            )
-    if not drawn:
+    """Return mean gains over base, a panel per machine, the study's published (Table 4.6) last."""
+    lines: dict[str, Lines] = {}
+    for machine in results.machines(sweep.results):
+        found = {policy: by for policy, by in gains(results.runs_on(sweep.results, machine)).items()
+                 if by}  # fmt: skip
+        if found:
+            lines[results.machine_label(machine)] = found
+    if not lines:
         return None
-    for policy, values in published.GAINS.items():
-        if policy in drawn:
-            axes.plot(published.RATES, values, ":", color=colours[policy], linewidth=1)
-    axes.set_yscale("log")
-    axes.axhline(1.0, color="grey", linewidth=0.6)
-    axes.set_xlabel("oversubscription, %")
-    axes.set_ylabel("gain over base (dotted: published)")
-    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if sweep.is_study:
+        lines["published"] = {policy: dict(zip(published.RATES, values, strict=True))
+                              for policy, values in published.GAINS.items()}  # fmt: skip
+    figure = _panels(
+        lines, policy_colours([*(r["policy"] for r in sweep.results), *published.GAINS])
+    )
+    for axes in figure.axes:
+        axes.axhline(1.0, color="grey", linewidth=0.6)
+    figure.axes[0].set_ylabel("gain over base")
     return figure
+
+
+def _panels(
+    panels: Mapping[str, Lines], colours: Mapping[str, str], x_title: str = "oversubscription, %"
+) -> Figure:
+    """Return lines by name in panels with one scale, each labelled where it ends."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDE * max(1.0, 0.7 * len(panels)), TALL), layout="constrained")
+    every = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (title, lines) in zip(every, panels.items(), strict=True):
+        for name, values in lines.items():
+            axes.plot([*values], [*values.values()], ".-", linewidth=1.2, color=colours[name],
+                      label=name)  # fmt: skip
+        axes.set_yscale("log")
+        axes.set_xlabel(x_title)
+        axes.set_title(title, fontsize=9)
+    for axes in every:  # all limits are known
+        label_ends(axes)
+    return figure
+
+
+def label_ends(axes: Axes) -> None:
+    """Write the name of each line right of its end, apart from the others."""
+    axes.figure.draw_without_rendering()
+    ends = sorted(
+        ((axes.transData.transform((line.get_xdata()[-1], line.get_ydata()[-1])), line)
+         for line in axes.lines if not str(line.get_label()).startswith("_")),
+        key=lambda end: end[0][1],
+    )  # fmt: skip
+    step, low, right = LABEL * axes.figure.dpi / 72, -math.inf, axes.bbox.x1
+    for (x, y), line in ends:
+        low = max(y, low + step)
+        axes.annotate(
+            str(line.get_label()), (x, y), (right + step, low), xycoords="figure pixels",
+            textcoords="figure pixels", fontsize=7, va="center", color=line.get_color(),
+            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.4},
+        )  # fmt: skip
 
 
 def share_chart(sweep: Sweep, key: str, published_shares: tuple[float, ...]) -> Figure | None:
@@ -95,7 +124,8 @@ def share_chart(sweep: Sweep, key: str, published_shares: tuple[float, ...]) -> 
     if not graphs:
         return None
     figure, axes = new_figure(WIDE, TALL)
-    for number, graph in enumerate([*graphs, "published, mean"]):
+    bars = [*graphs, *(["published, mean"] if sweep.is_study else [])]
+    for number, graph in enumerate(bars):
         values: dict[str, float] = dict(zip(published.GROUPS, published_shares, strict=True))
         if number < len(graphs):
             values = {}
@@ -108,8 +138,7 @@ def share_chart(sweep: Sweep, key: str, published_shares: tuple[float, ...]) -> 
             axes.bar([number], [share], 0.7, bottom=bottom, color=colour(group, 0),
                      label=group if number == 0 else None)  # fmt: skip
             bottom += share
-    axes.set_xticks(range(len(graphs) + 1), [*graphs, "published, mean"], rotation=30, ha="right",
-                    fontsize=8)  # fmt: skip
+    axes.set_xticks(range(len(bars)), bars, rotation=30, ha="right", fontsize=8)
     axes.set_ylabel(f"% of {key.replace('gpu_', 'page ')}, {results.evidence_of(rows)}")
     axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
@@ -118,17 +147,13 @@ def share_chart(sweep: Sweep, key: str, published_shares: tuple[float, ...]) -> 
 def iteration_chart(sweep: Sweep, graph: str) -> Figure | None:
     """Return iteration times by oversubscription (Figure 4.11)."""
     rows = [row for row in sweep.iterations if row["graph"] == graph]
-    figure, axes = new_figure(WIDE, TALL)
-    for key in dict.fromkeys((row.get("policy"), row["oversubscription"]) for row in rows):
-        selected = [row for row in rows if (row.get("policy"), row["oversubscription"]) == key]
-        label = f"{key[0] or 'base'} at {results.format_rate(key[1])}"
-        numbers, seconds = ([row[name] for row in selected] for name in ("number", "seconds"))
-        axes.plot(numbers, seconds, ".-", linewidth=1, label=label)
-    axes.set_yscale("log")
-    axes.set_xlabel("iteration of the run")
-    axes.set_ylabel(f"seconds, {results.evidence_of(rows)}")
-    axes.set_title(graph, fontsize=10)
-    axes.legend(frameon=False, fontsize=7)
+    lines: Lines = {}
+    for row in rows:
+        name = f"{row.get('policy') or 'base'} at {results.format_rate(row['oversubscription'])}"
+        lines.setdefault(name, {})[row["number"]] = row["seconds"]
+    colours = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(lines)}
+    figure = _panels({graph: lines}, colours, "iteration of the run")
+    figure.axes[0].set_ylabel(f"seconds, {results.evidence_of(rows)}")
     return figure
 
 

@@ -53,7 +53,7 @@ def test_its_report_says_modelled():
     assert "adv2" in found.remedy
     assert "modelled (simulator)" in found.grounds
     assert "costs modelled" in found.grounds
-    page = render(session)
+    page = render([session])
     assert "measured (" not in page
     assert "modelled (simulator)" in page
     assert "Cost breakdown" in page

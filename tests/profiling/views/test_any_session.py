@@ -105,7 +105,7 @@ def test_every_byte_is_somewhere(session):
 @settings(max_examples=12, deadline=None)
 @given(sessions(), sessions())
 def test_every_session_is_shown(first, second):
-    page = render(first, other=second)
+    page = render([first, second])
     assert page.rstrip().endswith("</html>")
     assert verdict(SessionAnalysis(first)).finding
     events = trace(first)["traceEvents"]

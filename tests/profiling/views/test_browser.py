@@ -26,7 +26,7 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def page(browser, tmp_path):
     path = tmp_path / "report.html"
-    write(paged_run(), path, other=paged_run(times=1, policy="adv2"))
+    write([paged_run(), paged_run(times=1, policy="adv2")], path)
     browser.errors.clear()
     browser.open(path)
     browser.wait(VIEW)

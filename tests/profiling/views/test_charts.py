@@ -62,7 +62,7 @@ def test_a_run_without_a_gpu_has_fewer():
 
 
 def test_files_are_written_whole(tmp_path):
-    paths = save([cpu_run()], tmp_path / "charts", suffix=".svg")
+    paths = save([cpu_run()], tmp_path / "charts", suffixes=[".svg"])
     assert [path.name for path in paths] == [
         "level-times.svg",
         "iteration-times.svg",
@@ -70,7 +70,7 @@ def test_files_are_written_whole(tmp_path):
     ]
     assert all(path.read_text().rstrip().endswith("</svg>") for path in paths)
     with pytest.raises(LouvainUmError, match="exists already"):
-        save([cpu_run()], tmp_path / "charts", suffix=".svg")
+        save([cpu_run()], tmp_path / "charts", suffixes=[".svg"])
 
 
 def test_the_charts_of_a_sweep():
@@ -86,5 +86,21 @@ def test_the_charts_of_a_sweep():
     found = charts([], sweep)
     assert list(found) == ["gains", "times-0-uk-2002-like", "times-1-karate", "access-shares",
                            "fault-shares", "iterations-0-karate"]  # fmt: skip
-    bars = found["times-0-uk-2002-like"].axes[0].patches
-    assert len(bars) == 6  # adv9 was not feasible
+    lines = found["times-0-uk-2002-like"].axes[0].lines
+    assert [line.get_label() for line in lines] == ["base", "adv2", "auto"]  # adv9 was not feasible
+
+
+def test_every_machine_has_a_panel_and_every_line_its_name():
+    policies = [f"adv{i}" for i in range(1, 10)] + ["base", "auto"]
+    rows = [{**sweep_rows()[0], "policy": policy, "oversubscription": rate, "gpu": gpu,
+             "seconds": 1.0 + at / 100}
+            for gpu in ("p4000", "rtx3060ti") for at, policy in enumerate(policies)
+            for rate in (0, 30)]  # fmt: skip
+    figure = charts([], Sweep.of(rows))["times-0-uk-2002-like"]
+    assert [axes.get_title() for axes in figure.axes] == ["modelled, p4000", "modelled, rtx3060ti"]
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    for axes in figure.axes:
+        names = {text.get_text(): text.get_position()[1] for text in axes.texts}
+        assert set(names) == {line.get_label() for line in axes.lines} == set(policies)
+        places = sorted(names.values())
+        assert min(np.diff(places)) > 0

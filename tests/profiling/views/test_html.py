@@ -11,17 +11,18 @@ import louvain_um as lu
 from louvain_um.errors import LouvainUmError
 from louvain_um.profiling import Session
 from louvain_um.profiling.record.profiler import profile
+from louvain_um.profiling.session.events import EventTable
 from louvain_um.profiling.sweep.results import Sweep
 from louvain_um.profiling.views.html import payload, render, write
 from louvain_um.profiling.views.html.page import embedded
 from louvain_um.profiling.views.html.payload import cells, encoded, halved, map_payload
 from louvain_um.profiling.views.session.analysis import SessionAnalysis
-from louvain_um.profiling.views.session.pages import Axis, Layer, migrations, rebin
+from louvain_um.profiling.views.session.pages import Axis, Layer, differences, migrations, rebin
 from tests.profiling.views.made import BLOCK, HOSTILE, MIB, cpu_run, paged_run, sweep_rows
 
 
 def test_the_page_holds_everything_and_asks_for_nothing():
-    page = render(paged_run(), other=cpu_run())
+    page = render([paged_run(), cpu_run()])
     assert not re.search(r'(?:src|href)="(?!#)', page)
     assert "default-src 'none'" in page
     for word in ("Eviction held the run back", "targets.0", "Comparison", "move_tile"):
@@ -29,7 +30,7 @@ def test_the_page_holds_everything_and_asks_for_nothing():
 
 
 def test_hostile_names_stay_text():
-    page = render(paged_run())
+    page = render([paged_run()])
     assert HOSTILE not in page
     assert "<img" not in page
     assert page.count("<script") == page.count("</script>") == 3
@@ -39,7 +40,7 @@ def test_hostile_names_stay_text():
 
 
 def test_every_table_and_figure_says_how_it_knows():
-    page = render(paged_run())
+    page = render([paged_run()])
     for kind in ('section class="table"', "figure"):
         for piece in re.findall(rf"<{kind} id=.*?</{kind.split()[0]}>", page, re.DOTALL):
             assert re.search(r'class="evidence">[^<]*(measured|modelled)', piece), piece[:200]
@@ -57,8 +58,9 @@ def test_the_api_writes_it(tmp_path):
     assert "Where the time went" in path.read_text()
     with pytest.raises(LouvainUmError, match="exists already"):
         session.report(path)
-    session.report(path, other=session, force=True)
-    assert "Comparison" in path.read_text()
+    for other in (session, [session, session]):
+        session.report(path, other=other, force=True)
+        assert "Comparison" in path.read_text()
     assert [each.name for each in tmp_path.iterdir()] == ["out.html"]
     assert "<table>" in session._repr_html_()
     assert HOSTILE not in paged_run()._repr_html_()
@@ -74,7 +76,7 @@ def test_without_jinja_the_remedy_is_named(monkeypatch, tmp_path):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(LouvainUmError, match=r"louvain-um\[report\]"):
-        write(Session(), tmp_path / "x.html")
+        write([Session()], tmp_path / "x.html")
     assert not list(tmp_path.iterdir())
 
 
@@ -94,6 +96,40 @@ def test_rebinning_keeps_the_sum():
     edges = np.array([0.0, 10.0, 20.0, 30.0])
     assert rebin(values, edges, np.array([0.0, 5.0, 15.0, 30.0])).ravel().tolist() == [2, 3, 7]
     assert rebin(values, edges, np.array([-5.0, 40.0])).ravel().tolist() == [12]
+
+
+def slower(session, factor):
+    """Return a run whose steps took longer."""
+    events = EventTable(
+        {**session.events.columns, "time": session.events["time"] * factor},
+        session.events.kernels, session.events.phases,
+    )  # fmt: skip
+    return replace(
+        session, events=events,
+        phases=tuple(replace(span, start_ns=factor * span.start_ns, end_ns=factor * span.end_ns)
+                     for span in session.phases),
+        lifetimes=tuple(replace(life, end_ns=factor * life.end_ns) for life in session.lifetimes),
+        maps=tuple(replace(page, edges=page.edges * factor) for page in session.maps),
+    )  # fmt: skip
+
+
+def test_differences_are_of_the_same_step_whenever_it_ran():
+    first = SessionAnalysis(paged_run())
+    axis = Axis.of(first, rows=84, columns=20)
+    assert differences(first, SessionAnalysis(slower(paged_run(), 3)), axis) == []
+    other = SessionAnalysis(slower(paged_run(times=1), 2))
+    found = {layer.title: layer for layer in differences(first, other, axis)}
+    faults = found["GPU faults"]
+    assert "Accesses" not in found
+    assert faults.values.sum() == 2 * 32 * 12  # of two passes that the other run has not
+    assert set(faults.kinds[faults.values > 0].tolist()) == {2}
+    assert faults.names == ("more than in the first run", "less")
+    page = render([paged_run(), slower(paged_run(times=1), 2), cpu_run()])
+    for name in ("second", "second-difference", "third-difference"):
+        assert f'data-map="{name}"' in page
+    assert "The second run was as fast as the first" in page
+    heads = re.findall(r"<th[^>]*>(?:<[^>]*>)*([^<]* ÷ 1)", page)
+    assert heads[:2] == ["2 ÷ 1", "3 ÷ 1"]
 
 
 def layer(values, kinds=None):
@@ -138,10 +174,10 @@ def badges(page):
 
 
 def test_one_badge_says_how_all_numbers_came_about():
-    assert badges(render(paged_run())) == ["measured"]
-    assert badges(render(modelled(paged_run()))) == ["modelled"]
-    assert badges(render(paged_run(), other=modelled(paged_run()))) == ["mixed"]
+    assert badges(render([paged_run()])) == ["measured"]
+    assert badges(render([modelled(paged_run())])) == ["modelled"]
+    assert badges(render([paged_run(), modelled(paged_run())])) == ["mixed"]
     rows = sweep_rows()
     measured = [{**row, "evidence": "measured", "gpu": "H200"} for row in rows]
-    assert badges(render(None, sweep=Sweep(results=rows))) == ["modelled"]
-    assert badges(render(None, sweep=Sweep(results=[*rows, *measured]))) == ["mixed"]
+    assert badges(render((), sweep=Sweep(results=rows))) == ["modelled"]
+    assert badges(render((), sweep=Sweep(results=[*rows, *measured]))) == ["mixed"]

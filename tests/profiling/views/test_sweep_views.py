@@ -55,15 +55,34 @@ def test_measured_and_modelled_are_never_mixed():
     measured = [{**row, "evidence": "measured", "seconds": row["seconds"] and row["seconds"] / 2,
                  "gpu": "H200"} for row in rows if row["policy"] != "base"]  # fmt: skip
     table = tables.mean_gains(Sweep.of([*rows, *measured]))
-    assert {row["from"].split(",")[0] for row in table.rows} == {
-        "modelled", "published (P4000 and RTX 3060 Ti)",
-    }  # fmt: skip
+    assert {row["from"] for row in table.rows} == {"modelled"}
     grids = tables.grids(Sweep.of([*rows, *measured]))
     assert [grid.evidence for grid in grids if "karate" in grid.title] == [
         "seconds measured, H200", "seconds modelled",
     ]  # fmt: skip
-    page = render(None, sweep=Sweep.of([*rows, *measured]))
-    assert 'stroke-dasharray="6 3"' in page
+    page = render((), sweep=Sweep.of([*rows, *measured]))
+    # A panel for each, with one scale, and every line named at its end.
+    panels = re.findall(r'<figure id="time-chart-.*?</figure>', page, re.DOTALL)
+    assert [re.search(r'evidence">([^<]*)', panel)[1] for panel in panels] == [
+        "seconds measured, H200", "seconds modelled",
+    ] * 2  # fmt: skip
+    assert [[name for _, name in ends(panel)[0]] for panel in panels[2:]] == [
+        ["auto", "adv2"], ["auto", "adv2", "base"],
+    ]  # fmt: skip
+
+
+def test_the_thesis_s_figures_are_shown_on_its_study_alone():
+    rows = [{**row, "graph": row["graph"].replace("-like", "")} for row in sweep_rows()]
+    named = Sweep.of(rows, groups=[{**row, "graph": "uk-2002"} for row in GROUPS])
+    study = Sweep.of([{**row, "scale": 0.125} for row in rows], groups=named.groups)
+    for sweep, shown in ((named, False), (study, True)):
+        assert ("published" in render((), sweep=sweep)) is shown
+        found = {table.name: table for table in tables.tables(sweep)}
+        assert ("in-core" in found) is shown
+        for name, figure in (("gains", "4.6"), ("peaks", "4.3"), ("accesses", "4.4")):
+            froms = {str(row["from"]).split()[0] for row in found[name].rows}
+            assert ("published" in froms) is shown
+            assert (figure in found[name].title) is shown
 
 
 def test_why_a_policy_won():
@@ -80,7 +99,7 @@ def test_why_a_policy_won():
     assert "saved 10.73 s of faults" in second  # of 8 and 16 s by base, 0.5 and 1 by auto
     assert "remote" not in second
     assert cost_breakdown.explanations(Sweep.of(sweep_rows())) == ()
-    page = render(None, sweep=sweep)
+    page = render((), sweep=sweep)
     assert "Cost breakdown at 30 %" in page
     assert "saved 10.73 s of faults" in page
 

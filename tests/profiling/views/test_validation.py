@@ -65,9 +65,9 @@ def test_the_report_says_where_the_model_misses():
     assert "fault groups within 30 % in 7 of 11 runs" in table.title
     assert table.rows[0]["misses"] == "none (not measured: fault groups)"
     assert {row["misses"] for row in table.rows if row["policy"] == "adv2"} == {"fault groups"}
-    assert "Validation" in render(None, sweep=sweep)
+    assert "Validation" in render((), sweep=sweep)
     assert validation(Sweep.of(modelled())).rows == ()
-    assert "limits missed" not in render(None, sweep=Sweep.of(modelled()))
+    assert "limits missed" not in render((), sweep=Sweep.of(modelled()))
 
 
 def test_sweeps_are_joined_run_by_run():
@@ -94,4 +94,4 @@ def test_how_far_the_model_is_off_is_told_by_policy_and_whether_both_had_the_sam
     assert "same bytes of device memory" in validation(sweep).about
     other = Sweep.of([*mine, *({**row, "budget_bytes": 1500} for row in theirs)])
     assert "up to 50.0 % more or less" in validation(other).about
-    assert "Error of the model by policy" in render(None, sweep=sweep)
+    assert "Error of the model by policy" in render((), sweep=sweep)
