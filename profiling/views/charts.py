@@ -33,8 +33,8 @@ ROWS, COLUMNS, DOTS = 320, 512, 300
 """Approximate cells of a map, and dots per inch: at least one dot per cell, so that none is lost.
 """
 
-FONTS = {"pdf.fonttype": 42, "svg.fonttype": "none"}
-"""PDF embeds TrueType fonts, since journals refuse the outlines of Type 3; SVG keeps text."""
+TRUETYPE = 42
+"""How PDF embeds fonts: journals refuse the outlines of Type 3. SVG keeps text."""
 
 MOST_LEVELS = 24
 """Levels drawn of a run."""
@@ -66,7 +66,7 @@ def save(
     for path, figure in files.items():
         # In memory first: Matplotlib hides the system's error if the disk is full.
         drawing = io.BytesIO()
-        with rc_context(FONTS):
+        with rc_context({"pdf.fonttype": TRUETYPE, "svg.fonttype": "none"}):
             figure.savefig(drawing, format=path.suffix[1:], bbox_inches="tight", dpi=DOTS)
         with replacing(path, force=force) as part:
             part.write_bytes(drawing.getbuffer())

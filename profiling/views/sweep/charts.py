@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Lines = dict[str, dict[float, float]]
 """Values by x, of lines by name."""
 
-LABEL: Final = 9
-"""Points between the names of two lines."""
+LABEL: Final = 0.045
+"""Distance between the names of two lines, relative to the height of a panel."""
 
 
 def sweep_charts(sweep: Sweep) -> dict[str, Figure | None]:
@@ -94,26 +94,23 @@ def _panels(
         axes.set_yscale("log")
         axes.set_xlabel(x_title)
         axes.set_title(title, fontsize=9)
-    for axes in every:  # all limits are known
-        label_ends(axes)
+    for axes, lines in zip(every, panels.values(), strict=True):
+        _label_ends(axes, lines, colours)
     return figure
 
 
-def label_ends(axes: Axes) -> None:
+def _label_ends(axes: Axes, lines: Lines, colours: Mapping[str, str]) -> None:
     """Write the name of each line right of its end, apart from the others."""
-    axes.figure.draw_without_rendering()
-    ends = sorted(
-        ((axes.transData.transform((line.get_xdata()[-1], line.get_ydata()[-1])), line)
-         for line in axes.lines if not str(line.get_label()).startswith("_")),
-        key=lambda end: end[0][1],
-    )  # fmt: skip
-    step, low, right = LABEL * axes.figure.dpi / 72, -math.inf, axes.bbox.x1
-    for (x, y), line in ends:
-        low = max(y, low + step)
+    axes.get_ylim()  # of all lines
+    to_axes = axes.transData - axes.transAxes
+    low = -math.inf
+    for name, values in sorted(lines.items(), key=lambda line: [*line[1].values()][-1]):
+        end = [*values.items()][-1]
+        low = max(float(to_axes.transform(end)[1]), low + LABEL)
         axes.annotate(
-            str(line.get_label()), (x, y), (right + step, low), xycoords="figure pixels",
-            textcoords="figure pixels", fontsize=7, va="center", color=line.get_color(),
-            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.4},
+            name, end, (1.08, low), textcoords="axes fraction", fontsize=7, va="center",
+            color=colours[name],
+            arrowprops={"arrowstyle": "-", "color": colours[name], "linewidth": 0.4},
         )  # fmt: skip
 
 

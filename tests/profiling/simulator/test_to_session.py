@@ -87,7 +87,7 @@ def test_an_array_lives_as_often_as_it_is_allocated():
         ("other", ends[3], ends[7]),
     ]
     assert session.metadata["peak_bytes"] == {"graph": 4 * MIB, "scratch": 9 * MIB}
-    assert "9.0 MiB" in render(session)
+    assert "9.0 MiB" in render([session])
     with pytest.raises(OptionError, match=r"must be one of .*evictions"):
         run.total("bytes_to_device")
 

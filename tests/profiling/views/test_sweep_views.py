@@ -67,7 +67,7 @@ def test_measured_and_modelled_are_never_mixed():
         "seconds measured, H200", "seconds modelled",
     ] * 2  # fmt: skip
     assert [[name for _, name in ends(panel)[0]] for panel in panels[2:]] == [
-        ["auto", "adv2"], ["auto", "adv2", "base"],
+        ["adv2", "auto"], ["base", "adv2", "auto"],
     ]  # fmt: skip
 
 
