@@ -13,7 +13,7 @@ import numpy as np
 from louvain_um.cpu.algorithms.functors import inferred
 from louvain_um.errors import OptionError
 
-ITEMS: Final = ("bool", "int32", "int64", "float32", "float64")
+ITEMS: Final = ("bool", "int32", "uint32", "int64", "float32", "float64")
 """Types of the arrays that functors take: those whose arithmetic is the same on both sides."""
 
 

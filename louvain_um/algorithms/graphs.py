@@ -26,8 +26,8 @@ def has_rows(graph: Any) -> bool:
     return hasattr(graph, "view") and hasattr(graph, "snapshot")
 
 
-def rows_of(graph: Any, *, linked: bool = False) -> RowView:
-    """Return the rows of a graph in host memory, in linked blocks if they are."""
+def rows_of(graph: Any, *, linked: bool = True) -> RowView:
+    """Return the rows of a graph in host memory; those in linked blocks, or a compressed copy."""
     graph = converted(graph)
     if isinstance(graph, DeviceGraph):
         graph = graph.to_host()
@@ -38,8 +38,8 @@ def rows_of(graph: Any, *, linked: bool = False) -> RowView:
     return view
 
 
-def rows_there(graph: Any, *, linked: bool = False) -> Any:
-    """Return the rows of a graph where they lie in a device's memory; None if they do not."""
+def rows_there(graph: Any, *, linked: bool = True) -> Any:
+    """Return the rows of a graph that are in a device's memory, as `rows_of`; None if none are."""
     if linked and hasattr(graph, "linked_device_view"):
         return graph.linked_device_view()
     if isinstance(graph, DeviceGraph):
@@ -49,10 +49,10 @@ def rows_there(graph: Any, *, linked: bool = False) -> Any:
     return graph.device_view() if hasattr(graph, "device_view") else None
 
 
-def device_rows_of(graph: Any) -> Any:
+def device_rows_of(graph: Any, *, linked: bool = True) -> Any:
     """Return the rows of a graph in the current device's memory, copied if they are not there."""
     graph = converted(graph)
-    found = rows_there(graph)
+    found = rows_there(graph, linked=linked)
     if found is None:
         graph = graph if isinstance(graph, Graph) else graph.snapshot()
         found = rows_there(

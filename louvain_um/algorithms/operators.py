@@ -2,12 +2,12 @@
 
 They follow Marrow-Graph (das Neves: GPU Accelerated Dynamic Graph Processing, 2024). What is done
 with an arc, a vertex or a common neighbour is a *functor*: a Python function of scalars, to which
-arrays come as further arguments: bool, int32, int64, float32 or float64, of one dimension. Functors
-run side by side, in no order. They change arrays in place; what several may change at once is
-changed by `atomic_add`, `atomic_min` and `atomic_max`, which return the entry as it was. A functor
-returns whether a vertex is kept; one that returns nothing keeps all. Operators run where their
-arrays are: Numba compiles functors for arrays of NumPy; for those of CuPy they are translated to
-CUDA C++, or are CUDA C++ (`Cuda`).
+arrays come as further arguments: bool, int32, uint32, int64, float32 or float64, of one dimension.
+Functors run side by side, in no order. They change arrays in place; what several may change at once
+is changed by `atomic_add`, `atomic_min` and `atomic_max`, which return the entry as it was. A
+functor returns whether a vertex is kept; one that returns nothing keeps all. Operators run where
+their arrays are: Numba compiles functors for arrays of NumPy; for those of CuPy they are translated
+to CUDA C++, or are CUDA C++ (`Cuda`).
 
 **On a device** functors consist of assignments to names and entries (also ``+=`` and the like),
 ``if``, ``while``, ``for`` over ``range(end)`` or ``range(begin, end)``, ``break``, ``continue``,
@@ -15,9 +15,9 @@ CUDA C++, or are CUDA C++ (`Cuda`).
 expressions; ``min``, ``max``, ``abs``, ``int``, ``float``, ``bool``, ``len``, ``math.sqrt``,
 ``math.exp``, ``math.log``, the atomics, and numbers from around them. Their source is in a file.
 
-**Answers.** Integers wrap around at 64 bits. Sums of integers, minima and maxima are the same in
-any order, hence on CPU and device, bit for bit; sums of floats by `atomic_add` depend on the order
-in their last places. With ``balanced=False`` one thread follows a vertex's arcs, in order: what is
+**Answers.** Integers wrap around at 64 bits; what is computed of uint32 alone is unsigned. Sums
+of integers, minima and maxima are the same in any order, hence on CPU and device, bit for bit; sums
+of floats by `atomic_add` depend on the order in their last places. With ``balanced=False`` one thread follows a vertex's arcs, in order: what is
 added to entries of `u` needs no atomics, and is the same everywhere. ``math.exp`` and ``math.log``
 may differ in the last place.
 
@@ -197,14 +197,16 @@ def segmented_intersection(
     >>> segmented_intersection(g, [(0, 2), (1, 3)]).tolist()
     [2, 2]
     """
-    xp, engine, rows = side_of(graph, pairs, arguments, linked=False)
+    graph = converted(graph)
+    xp, engine, rows = side_of(graph, pairs, arguments)
     given = taken(arguments, xp)
     functor = Functor.of("visit", ("a", "b", "c"), count if visit is None else visit, given)
     if pairs is None:
-        after = xp.cumsum(rows.ends - rows.begins)
-        place = xp.arange(rows.n_arcs)
+        listed = side_of(graph, None, arguments, linked=False)[2] if rows.linked else rows
+        after = xp.cumsum(listed.ends - listed.begins)
+        place = xp.arange(listed.n_arcs)
         u = xp.searchsorted(after, place, side="right")
-        v = rows.targets[place + (rows.ends - after)[u]]
+        v = listed.targets[place + (listed.ends - after)[u]]
         once = u < v
         ends = xp.stack([u[once].astype(np.uint32), v[once]], axis=1)
     else:
@@ -224,17 +226,14 @@ def count(a: int, b: int, c: int) -> None:
 def side_of(
     graph: Any, given: Any, arguments: tuple[Any, ...], *, linked: bool = True
 ) -> tuple[Any, Any, Any]:
-    """Return the module of the arrays, what runs functors on them, and the graph's rows there.
-
-    With `linked`, rows in linked blocks are walked on the CPU; else they are a compressed copy.
-    """
+    """Return the module of the arrays, what runs functors on them, and the graph's rows there."""
     graph = converted(graph)
     if any(hasattr(array, "__cuda_array_interface__") for array in (given, *arguments)):
         import cupy
 
         from louvain_um.gpu.algorithms import functors as device
 
-        return cupy, device, device_rows_of(graph)
+        return cupy, device, device_rows_of(graph, linked=linked)
     from louvain_um.cpu.algorithms import functors as host
 
     return np, host, rows_of(graph, linked=linked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 from louvain_um.algorithms.graphs import converted, rows_of, rows_there
 from louvain_um.algorithms.programs import program_of, size_of
@@ -20,9 +20,6 @@ from louvain_um.option_signatures import RunValues
 from louvain_um.options import Budget, Options
 from louvain_um.placement.policy.find import find_policy
 from louvain_um.placement.policy.policy import AUTO, Policy
-
-WALKED: Final = ("bfs", "pagerank", "spmv", "triangles")
-"""Algorithms that walk linked rows on a device, too; others read a compressed copy there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +74,7 @@ def running(
     with announced(observer):
         yield Run(
             graph=graph,
-            rows=rows_of(graph, linked=True),
+            rows=rows_of(graph),
             on_gpu=False,
             threads=options.threads or parallel.default_threads(),
             observer=observer,
@@ -97,7 +94,7 @@ def on_device(
     from louvain_um.gpu.algorithms.workspace import PLAIN, placed
 
     with device_errors(chosen), chosen.current():
-        rows = rows_there(graph, linked=name in WALKED)
+        rows = rows_there(graph)
         if rows is not None and policy.name == AUTO.name and options.budget == Budget():
             yield rows, PLAIN
             return

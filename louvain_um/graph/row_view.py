@@ -65,6 +65,11 @@ class RowView:
     names: NDArray[Any] | None = None
     blocks: Any = None
 
+    @property
+    def linked(self) -> bool:
+        """Whether rows are in linked blocks."""
+        return self.blocks is not None
+
     @classmethod
     def of(cls, graph: Graph) -> Self:
         """Return a view of a graph's compressed rows."""

@@ -220,7 +220,7 @@ BAD = {
     "no function": ("x + w", [], "must be a Python function or Cuda"),
     "builtin": (min, [], "must be a Python function or Cuda"),
     "for a device": (Cuda("return u < v;"), [], "the arrays are NumPy's"),
-    "unsigned": (relax, "u", "argument 1 is an array of uint32"),
+    "unsigned": (relax, "u", "argument 1 is an array of uint16"),
     "two dimensions": (relax, "2", "shape \\(3, 1\\)"),
     "masked": (relax, "m", "argument 1 is MaskedArray"),
     "list": (relax, "l", "argument 1 is list"),
@@ -235,7 +235,7 @@ def test_bad_functors_end_in_one_line(name):
     fixed.setflags(write=False)
     made = {
         "x": np.zeros(3, np.int64), "e": np.zeros(0), "b": np.zeros(3, bool), "r": fixed,
-        "u": np.zeros(3, np.uint32), "2": np.zeros((3, 1)), "l": [0, 0, 0], "9": 2**63,
+        "u": np.zeros(3, np.uint16), "2": np.zeros((3, 1)), "l": [0, 0, 0], "9": 2**63,
         "m": np.ma.masked_array([1, 2, 3], [0, 1, 0]),
     }  # fmt: skip
     with pytest.raises(OptionError, match=message) as refused:

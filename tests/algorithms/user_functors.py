@@ -86,6 +86,14 @@ def short_product(u, v, w, arc, z, out):
     out[u] += z[v] * z[u] + w
 
 
+def named(u, v, w, arc, q, least, most):
+    """Entries of uint32 as places, values and names."""
+    name = q[u]
+    if name < q[v] or q[name] == v:
+        atomic_max(most, v, name)
+    return atomic_min(least, q[name], name) > name and q[u] + w > 3
+
+
 class Case(NamedTuple):
     """A functor of arcs, what its arguments hold, and whether threads may share a vertex's arcs."""
 
@@ -97,11 +105,12 @@ class Case(NamedTuple):
 CASES = [
     Case(shortest, "xL"), Case(gathered, "xS"), Case(highest, "xi"), Case(least_real, "yF"),
     Case(most_short, "zf"), Case(counted, "xS"), Case(widened, "xS2"), Case(chosen, "xyF", False),
-    Case(marked, "xb"), Case(product, "yF", False), Case(short_product, "zf", False),
+    Case(marked, "xb"), Case(named, "qNM"), Case(product, "yF", False),
+    Case(short_product, "zf", False),
 ]  # fmt: skip
 
 
-ORDERED = (shortest, highest)
+ORDERED = (shortest, highest, named)
 """What these answer depends on the order of the arcs; what they leave in arrays does not."""
 
 
@@ -118,6 +127,9 @@ def arguments_of(case, n, xp=np):
         "f": np.zeros(n, np.float32),
         "i": np.full(n, -50, np.int32),
         "b": np.zeros(n, bool),
+        "q": rng.integers(0, n, n).astype(np.uint32),
+        "N": np.full(n, 2**32 - 1, np.uint32),
+        "M": np.zeros(n, np.uint32),
     }
     return [2.5 if name == "2" else xp.asarray(made[name]) for name in case.arguments]
 
@@ -145,6 +157,31 @@ def arithmetic(v, x, y, out):
     out[-1 - (k + 2)] = (a > b) & (b > 0)
     out[k + 18] = True + a
     out[k + 19] = 9223372036854775807 + b
+
+
+def unsigned_arithmetic(v, q, x, out):
+    """Operations on uint32, alone and with integers."""
+    k, a, b = 20 * v, q[v], q[v - 1]
+    out[k] = a + b
+    out[k + 1] = a - b
+    out[k + 2] = a * b
+    out[k + 3] = (a - b) // max(b, 3)
+    out[k + 4] = a % max(b, 5)
+    out[k + 5] = a & b | 5 ^ a
+    out[k + 6] = -a
+    out[k + 7] = a - x[v]
+    out[k + 8] = (a - b) - x[v]
+    out[k + 9] = (a < b) + (a - b > 7) + (a == x[v])
+    out[k + 10] = (a - b) % 7
+    out[k + 11] = int(a) - int(b)
+    out[k + 12] = a / max(b, 1) > 1.5
+    out[k + 13] = a if a > b else x[v]
+    out[k + 14] = True + a
+    out[k + 15] = q[q[v] % len(q)]
+    total = a
+    for i in range(a % 4):
+        total = total + i
+    out[k + 16] = total
 
 
 def real_arithmetic(v, x, y, z, out, short):

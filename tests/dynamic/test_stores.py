@@ -18,6 +18,10 @@ from louvain_um.errors import OptionError
 from louvain_um.generators import planted
 from tests.dynamic.model import Model, operate
 
+VARIANTS = (
+    "bump:page=32", "bump:page=256", "pages:page=32:order=sorted", "pages:page=128",
+    "vine:block=3", "vine:ahead=0", "bal:block=2", "bal:block=128:order=sorted",
+)  # fmt: skip
 BASE = planted(800, blocks=8, seed=1).graph
 
 
@@ -90,10 +94,12 @@ def test_options_that_a_store_lacks_end_in_a_line(store, told):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("store", [*STORES, "pages:page=32:order=sorted", "bal:block=2"])
-def test_operations_of_every_kind(store):
-    model, g = Model(60, True), DynamicGraph(60, weighted=True, store=store)
-    operate(np.random.default_rng(3), g, model, 10, 100)
+@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("store", [*STORES, *VARIANTS])
+def test_operations_of_every_kind(store, weighted, count):
+    model, g = Model(60, weighted), DynamicGraph(60, weighted=weighted, store=store)
+    operate(np.random.default_rng(3), g, model, *((10, 100) if count == 1000 else (100, 1000)))
 
 
 def test_algorithms_walk_linked_rows_where_they_lie():

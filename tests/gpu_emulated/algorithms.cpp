@@ -19,8 +19,12 @@
       fibres::launch(blocks, [&] { kernel(those, __VA_ARGS__); }); \
     }); \
   })
-#define RUN(kernel, ...) \
-  typed(bytes, view, [&](auto rows) { fibres::launch(blocks, [&] { kernel(rows, __VA_ARGS__); }); })
+#define RUN_ANYWHERE(kernel, ...)    \
+  typed(bytes, view, [&](auto rows) { \
+    anywhere(rows, kind, view, [&](auto those) { \
+      fibres::launch(blocks, [&] { kernel(those, __VA_ARGS__); }); \
+    }); \
+  })
 #define RUN_PLAIN(kernel, ...) \
   fibres::launch(blocks, [&] { kernel(*(const RowView<Unweighted>*)view, __VA_ARGS__); })
 
@@ -38,6 +42,12 @@ static void by_kind(RowView<W> rows, int kind, const void* view, F run) {
   if (kind == 2) run(*(const LinkedRows<W>*)view);
 }
 
+template <class W, class F>
+static void anywhere(RowView<W> rows, int kind, const void* view, F run) {
+  if (kind == 0) run(rows);
+  if (kind == 2) run(*(const LinkedRows<W>*)view);
+}
+
 CALL(bfs, i64 arcs, u32 source, int* distances, u32* least, i64* parents, u32* queue, i64* before,
      i64* partials, u32* front, u32* next, SearchState* state) {
   by_kind(*(const RowView<Unweighted>*)view, kind, view, [&](auto rows) {
@@ -49,13 +59,18 @@ CALL(bfs, i64 arcs, u32 source, int* distances, u32* least, i64* parents, u32* q
 }
 CALL(sssp, u32 source, u64 width, u64* distances, i64* parents, u32* near, u32* far, u32* stamps,
      u32* is_far, i64* before, i64* partials, PathState* state) {
-  RUN(sssp, source, width, distances, parents, near, far, stamps, is_far, before, partials, state);
+  RUN_ANYWHERE(sssp, source, width, distances, parents, near, far, stamps, is_far, before, partials,
+               state);
 }
-CALL(components, u32* parents, Barrier* barrier) { RUN_PLAIN(components, parents, barrier); }
+CALL(components, u32* parents, Barrier* barrier) {
+  anywhere(*(const RowView<Unweighted>*)view, kind, view, [&](auto rows) {
+    fibres::launch(blocks, [&] { components(rows, parents, barrier); });
+  });
+}
 CALL(spanning_forest, u32* component, u32* hook, u32* choice, u64* choice_weight, u64* weight,
      u64* pair, u64* edges, u64* edge_weights, ForestState* state) {
-  RUN(spanning_forest, component, hook, choice, choice_weight, weight, pair, edges, edge_weights,
-      state);
+  RUN_ANYWHERE(spanning_forest, component, hook, choice, choice_weight, weight, pair, edges,
+               edge_weights, state);
 }
 CALL(weigh_rows, const u64* loops, i64 start, i64* ranks, double* outs, double* shares, i64* sums) {
   RUN_BY_KIND(weigh_rows, loops, start, ranks, outs, shares, sums);
@@ -72,9 +87,7 @@ CALL(pull_level, const u32* front, u32* next, u32 level, int* distances, u32* pa
   RUN_PLAIN(pull_level, front, next, level, distances, parents, out, state);
 }
 CALL(triangles, i64* begins, u32* upward, i64* partials, u64* counts, u64* state) {
-  const auto run = [&](auto rows) {
+  anywhere(*(const RowView<Unweighted>*)view, kind, view, [&](auto rows) {
     fibres::launch(blocks, [&] { triangles(rows, begins, upward, partials, counts, state); });
-  };
-  if (kind == 2) return run(*(const LinkedRows<Unweighted>*)view);
-  run(*(const RowView<Unweighted>*)view);
+  });
 }

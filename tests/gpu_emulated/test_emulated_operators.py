@@ -71,6 +71,35 @@ class HostCupy(ModuleType):
         return call
 
 
+class Linked:
+    """A changing graph in linked blocks on the emulated device."""
+
+    def __init__(self, graph, store):
+        self.graph = lu.DynamicGraph(graph, store=store)
+        self.links = self.graph._store.linked
+
+    def rows(self, view, linked):
+        there = {
+            name: None if array is None else np.array(array).view(Device)
+            for name in ("begins", "ends", "targets", "weights")
+            for array in [getattr(view, name)]
+        }
+        return DeviceRows(
+            **there, loops=None, n_arcs=view.n_arcs, total_weight=view.total_weight, linked=linked
+        )
+
+    def view(self):
+        raise AssertionError("the rows are on the device")
+
+    snapshot = view
+
+    def device_view(self):
+        return self.rows(self.graph.view(), 0)
+
+    def linked_device_view(self):
+        return self.rows(self.graph.linked_view(), self.links)
+
+
 class There:
     """A store of rows on the emulated device."""
 
@@ -100,6 +129,7 @@ def functors():
     for function in (*PICKED, divides, outside, endless):
         yield function, KEEP, [x]
     yield user_functors.arithmetic, KEEP, [x, x, x]
+    yield user_functors.unsigned_arithmetic, KEEP, [np.zeros(1, np.uint32), x, x]
     reals = [np.zeros(1), np.zeros(1, np.float32)]
     yield user_functors.real_arithmetic, KEEP, [x, *reals, *reals]
     yield counted, PAIR, [x]
@@ -111,16 +141,21 @@ class Kernels:
 
     def __init__(self, folder):
         self.known, text = {}, ['#include "cuda.h"', '#include "launch.h"']
-        text += ['#include "functor.cuh"', '#include "row_view.cuh"']
-        names = []
+        text += ['#include "functor.cuh"', '#include "linked_rows.cuh"']
+        text += ["namespace plain {", '#include "operators.cu"', "}"]
+        names = ['{"list_blocks", launch_of(plain::list_blocks)}']
         for k, (function, leading, arguments) in enumerate(functors()):
             front = written(Functor.of("visit", leading, function, taken(tuple(arguments), np)))
             self.known[front] = k
             text += [f"namespace n{k} {{", front, '#include "operators.cu"', "}"]
             kernels = {
-                VISIT: [f"visit_arcs<{w}, " for w in ("Unweighted", "u32", "u64")],
+                VISIT: [
+                    f"visit_arcs<{weights}, {rows}, "
+                    for weights in ("Unweighted", "u32", "u64")
+                    for rows in ("RowView", "LinkedRows", "ListedRows")
+                ],
                 KEEP: ["keep_items<"],
-                PAIR: ["visit_common<"],
+                PAIR: [f"visit_common<{rows}, " for rows in ("RowView", "LinkedRows")],
             }[leading]
             names += [
                 f'{{"{k} {name}Functor>", launch_of(n{k}::{name}n{k}::Functor>)}}'
@@ -139,9 +174,13 @@ class Kernels:
     def resident_blocks(self, kernel, threads, shared=0):
         return 2
 
-    def written(self, source, expression, front):
-        name = f"{self.known[front]} {expression}"
+    def get(self, source, kernel, types="", observer=None):
+        return self.launching(kernel)
 
+    def written(self, source, expression, front):
+        return self.launching(f"{self.known[front]} {expression}")
+
+    def launching(self, name):
         def launch(grid, block, args, shared=0):
             held = [held_bytes(each) for each in args]
             pointers = (ctypes.c_void_p * len(held))(*(each.ctypes.data for each in held))
@@ -169,11 +208,15 @@ def device(compiled, monkeypatch):
 
 
 @pytest.mark.parametrize("returns", ["all", "unique", None])
-@pytest.mark.parametrize("gapped", [False, True])
+@pytest.mark.parametrize(
+    "form", ["whole", "gapped", "pages:page=32", "vine:block=3", "bal:block=2"]
+)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_advance(device, name, gapped, returns):
-    graph = Gapped(GRAPHS[name]) if gapped else GRAPHS[name]
-    there, n = There(graph), graph.n_vertices
+def test_advance(device, name, form, returns):
+    graph, linked = GRAPHS[name], form not in ("whole", "gapped")
+    graph = Gapped(graph) if form == "gapped" else graph
+    there, n = Linked(graph, form) if linked else There(graph), graph.n_vertices
+    graph = there.graph if linked else graph
     frontier = np.unique(np.random.default_rng(1).integers(0, n, n // 2 + 1))
     for case in user_functors.CASES:
         for balanced in {case.balanced, False}:
@@ -221,6 +264,18 @@ def test_arithmetic_of_integers(device):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_arithmetic_of_unsigned_integers(device):
+    graph, rng = GRAPHS["plain"], np.random.default_rng(7)
+    n = graph.n_vertices
+    q, x = rng.integers(0, 2**32, n).astype(np.uint32), rng.integers(-9, 2**40, n)
+    q[::3], expected = rng.integers(0, 6, len(q[::3])), np.zeros(20 * n, np.int64)
+    found = device.asarray(expected)
+    filter(graph, None, user_functors.unsigned_arithmetic, q, x, expected)
+    given = device.asarray(q), device.asarray(x), found
+    filter(There(graph), None, user_functors.unsigned_arithmetic, *given)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_arithmetic_of_floats(device):
     graph, rng = GRAPHS["plain"], np.random.default_rng(6)
     n = graph.n_vertices
@@ -236,19 +291,20 @@ def test_arithmetic_of_floats(device):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("form", ["whole", "pages:page=32", "vine:block=3", "bal:block=64"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_segmented_intersection(device, name):
+def test_segmented_intersection(device, name, form):
     graph, rng = GRAPHS[name], np.random.default_rng(3)
-    n = graph.n_vertices
+    n, where = graph.n_vertices, There(graph) if form == "whole" else Linked(graph, form)
     for pairs in (rng.integers(0, n, (300, 2)), None):
         each, there = np.zeros(n, np.int64), device.asarray(np.zeros(n, np.int64))
         expected = segmented_intersection(graph, pairs, counted, each)
         given = None if pairs is None else device.asarray(pairs)
-        counts = segmented_intersection(There(graph), given, counted, there)
+        counts = segmented_intersection(where, given, counted, there)
         assert counts.tolist() == expected.tolist()
         assert there.tolist() == each.tolist()
     pairs = device.asarray([[0, 1]])
-    assert segmented_intersection(There(graph), pairs).tolist() == (
+    assert segmented_intersection(where, pairs).tolist() == (
         segmented_intersection(graph, [[0, 1]]).tolist()
     )
 

@@ -67,6 +67,8 @@ STRUCTS = {
     (ALGORITHMS, "RowView<u64>"): algorithms.ROW_VIEW,
     (HOSTED, "HostRows<Unweighted>"): algorithms.HOST_ROWS,
     (HOSTED, "HostRows<u64>"): algorithms.HOST_ROWS,
+    (ALGORITHMS, "LinkedRows<u64>"): algorithms.LINKED_ROWS,
+    (("operators",), "ListedRows<u64>"): algorithms.LISTED_ROWS,
 }
 
 CONSTANTS = {

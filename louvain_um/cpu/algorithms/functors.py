@@ -34,7 +34,7 @@ ANSWERS: Final = types.Boolean, types.Integer, types.Float
 @kernel(**INLINE)
 def place(array, index):
     """Return where an entry is; places below 0 count from the end."""
-    at = index + len(array) if index < 0 else index
+    at = index + (len(array) if index < 0 else 0)  # signed
     if at < 0 or at >= len(array):
         raise IndexError("index is out of bounds")
     return at
@@ -169,7 +169,7 @@ def _kernels(functor):
             call(*(leading + arguments))
             return True
 
-    zero, one = np.uint32(0), np.uint32(1)
+    zero, one, one64 = np.uint32(0), np.uint32(1), np.uint64(1)
 
     @inlined
     def visit(state, u, arc, k):
@@ -216,21 +216,30 @@ def _kernels(functor):
         low, high = claim_rows(counter, len(pairs), STRETCH)
         while low < high:
             for p in range(low, high):
-                begin, end = row(rows, pairs[p, 0])
-                first, stop = row(rows, pairs[p, 1])
+                a, b = pairs[p, 0], pairs[p, 1]
+                (begin, end), (first, stop) = row(rows, a), row(rows, b)
                 if end - begin > stop - first:
-                    begin, end, first, stop = first, stop, begin, end
-                for arc in range(begin, end):
-                    c, last = targets[arc], stop
-                    while first < last:
-                        middle = (first + last) >> np.uint64(1)
-                        if targets[middle] < c:
-                            first = middle + np.uint64(1)
-                        else:
-                            last = middle
-                    if first < stop and targets[first] == c:
-                        counts[p] += 1
-                        kept((np.int64(pairs[p, 0]), np.int64(pairs[p, 1]), np.int64(c)), arguments)
+                    a, b = b, a
+                piece, other = piece_of(rows, a), piece_of(rows, b)
+                first = other.arc
+                while piece.arc < piece.stop and other.arc < other.stop:
+                    for arc in range(piece.arc, piece.stop):
+                        c = targets[arc]
+                        while other.arc < other.stop and targets[other.stop - one64] < c:
+                            other = after(rows, other)
+                            first = other.arc
+                        last = other.stop
+                        while first < last:
+                            middle = (first + last) >> one64
+                            if targets[middle] < c:
+                                first = middle + one64
+                            else:
+                                last = middle
+                        if first < other.stop and targets[first] == c:
+                            counts[p] += 1
+                            ends = np.int64(pairs[p, 0]), np.int64(pairs[p, 1])
+                            kept((*ends, np.int64(c)), arguments)
+                    piece = after(rows, piece)
             low, high = claim_rows(counter, len(pairs), STRETCH)
 
     return {

@@ -1,6 +1,7 @@
 // Breadth-first search (Beamer and others, 2012): pushed from narrow frontiers, pulled into wide
 // ones. Writes distances, −1 where not reached, and the smallest neighbour at the previous distance
 // as parent. Cooperative: one launch is the whole search.
+#include "host_rows.cuh"
 #include "linked_rows.cuh"
 
 #define PULL_SHARE 14  // pull where the frontier has more than this part of the arcs not visited

@@ -1,6 +1,6 @@
 // Connected components by subgraph sampling (Sutton and others, 2018). Writes the smallest member
 // of each vertex's component. Cooperative.
-#include "row_view.cuh"
+#include "linked_rows.cuh"
 #include "union_find.cuh"
 
 #define FIRST_ARCS 2  // arcs of each vertex that are joined before the largest component is guessed
@@ -25,23 +25,11 @@ __device__ u32 guess_largest(i64 n, const u32* parents) {
   return ~(u32)most;
 }
 
-__global__ void BOUNDS components(RowView<Unweighted> rows, u32* parents, Barrier* barrier) {
-  const i64 n = rows.n, thread = grid_thread(), threads = grid_threads();
-  for (i64 v = thread; v < n; v += threads) parents[v] = v;
-  grid_sync(barrier);
-  for (i64 v = thread; v < n; v += threads) {
-    const i64 begin = rows.begins[v], end = min(begin + FIRST_ARCS, rows.ends[v]);
-    for (i64 arc = begin; arc < end; ++arc) join_parts(parents, v, rows.targets[arc]);
-  }
-  grid_sync(barrier);
-  for (i64 v = thread; v < n; v += threads) parents[v] = root_of(parents, v);
-  grid_sync(barrier);
-  // The arcs of the largest component stand in the rows of their other ends, too.
-  const u32 largest = guess_largest(n, parents);
-  grid_sync(barrier);
-  for (i64 v = thread; v - lane_index() < n; v += threads) {
+// Joins the further arcs of all rows that are not in the largest component.
+__device__ void join_others(const RowView<Unweighted>& rows, u32 largest, u32* parents) {
+  for (i64 v = grid_thread(); v - lane_index() < rows.n; v += grid_threads()) {
     i64 begin = 0, end = 0;
-    if (v < n && *(volatile u32*)(parents + v) != largest) {
+    if (v < rows.n && *(volatile u32*)(parents + v) != largest) {
       end = rows.ends[v];
       begin = min(rows.begins[v] + FIRST_ARCS, end);
     }
@@ -55,6 +43,37 @@ __global__ void BOUNDS components(RowView<Unweighted> rows, u32* parents, Barrie
       return true;
     });
   }
+}
+__device__ void join_others(const LinkedRows<Unweighted>& rows, u32 largest, u32* parents) {
+  fold_rows(
+      rows, 0u, [&](i64 v) { return *(volatile u32*)(parents + v) != largest; },
+      [&](i64 v, i64 arc) {
+        join_parts(parents, v, rows.targets[arc]);
+        return 0u;
+      },
+      [](u32, u32) { return 0u; }, [](i64, u32) {});
+}
+
+template <template <class> class Rows>
+__global__ void BOUNDS components(Rows<Unweighted> rows, u32* parents, Barrier* barrier) {
+  const i64 n = rows.n, thread = grid_thread(), threads = grid_threads();
+  for (i64 v = thread; v < n; v += threads) parents[v] = v;
+  grid_sync(barrier);
+  for (i64 v = thread; v < n; v += threads) {
+    const i64 length = min((i64)FIRST_ARCS, rows.length(v));
+    auto row = rows.walk(v);
+    for (i64 k = 0; k < length; ++k) {
+      if (k) row.forward(1);
+      join_parts(parents, v, rows.targets[row.entry()]);
+    }
+  }
+  grid_sync(barrier);
+  for (i64 v = thread; v < n; v += threads) parents[v] = root_of(parents, v);
+  grid_sync(barrier);
+  // The arcs of the largest component stand in the rows of their other ends, too.
+  const u32 largest = guess_largest(n, parents);
+  grid_sync(barrier);
+  join_others(rows, largest, parents);
   grid_sync(barrier);
   for (i64 v = thread; v < n; v += threads) parents[v] = root_of(parents, v);
 }

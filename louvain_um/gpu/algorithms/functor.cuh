@@ -21,11 +21,18 @@ struct Number<i64> {
   static constexpr bool whole = true;
 };
 template <>
+struct Number<u64> : Number<i64> {
+  typedef u64 type;
+};
+template <>
+struct Number<u32> : Number<u64> {};
+template <>
 struct Number<bool> : Number<i64> {};
 template <>
 struct Number<int> : Number<i64> {};
 
-// The type of an operation on two: a truth value gives way to a number, others to doubles.
+// The type of an operation on two: a truth value gives way to a number, an unsigned integer to a signed
+// one, others to doubles.
 template <class A, class B>
 struct Join {
   typedef double type;
@@ -44,12 +51,38 @@ template <>
 struct Join<bool, bool> {
   typedef bool type;
 };
+#define JOIN(A, B, T)                 \
+  template <>                         \
+  struct Join<A, B> {                 \
+    typedef T type;                   \
+  };                                  \
+  template <>                         \
+  struct Join<B, A> : Join<A, B> {};
+JOIN(u32, bool, i64)
+JOIN(u64, bool, i64)
+JOIN(u32, i64, i64)
+JOIN(u64, i64, i64)
+JOIN(u32, u64, u64)
+#undef JOIN
 template <class A, class B>
 using Joined = typename Join<A, B>::type;
+
+// The type of an entry once it is loaded.
+template <class T>
+struct Entry : Join<T, bool> {};
+template <>
+struct Entry<u32> : Join<u32, u32> {};
+template <class T>
+using Loaded = typename Entry<T>::type;
 
 INLINE bool fails(bool wrong, int kind, int& fault) {
   if (wrong && !fault) fault = kind;
   return wrong;
+}
+
+template <class T>
+INLINE bool minus_one(T b) {
+  return T(-1) < T(0) && b == T(-1);
 }
 
 // In `expression`, a and b are the operands in their common type T, N its type in arithmetic.
@@ -70,9 +103,9 @@ OPERATION(subtract, false, N(Bits(a) - Bits(b)))
 OPERATION(times, false, N(Bits(a) * Bits(b)))
 OPERATION(divide, false, fails(b == 0, DIVISOR, fault) ? Real(0) : Real(a) / Real(b))
 // The least integer has no opposite: divided by -1 it is 0, as by Numba.
-OPERATION(floor_divide, true, fails(b == 0, DIVISOR, fault) ? N(0) : i64(b) == -1 ? N(N(0 - Bits(a)) == a ? 0 : 0 - Bits(a))
+OPERATION(floor_divide, true, fails(b == 0, DIVISOR, fault) ? N(0) : minus_one(b) ? N(N(0 - Bits(a)) == a ? 0 : 0 - Bits(a))
                               : N(a / b - (a % b != 0 && (a ^ b) < 0)))
-OPERATION(modulo, true, fails(b == 0, DIVISOR, fault) || i64(b) == -1 ? N(0)
+OPERATION(modulo, true, fails(b == 0, DIVISOR, fault) || minus_one(b) ? N(0)
                         : N(a % b + (a % b != 0 && (a ^ b) < 0 ? b : 0)))
 OPERATION(bit_and, true, T(a & b))
 OPERATION(bit_or, true, T(a | b))
@@ -99,6 +132,12 @@ template <class T>
 INLINE auto real(T a) {
   return typename Number<T>::real(a);
 }
+template <class T>
+INLINE i64 whole(T a) {
+  return i64(a);
+}
+INLINE u32 whole(u32 a) { return a; }
+INLINE u64 whole(u64 a) { return a; }
 INLINE double infinity() {
   const u64 bits = 0x7FF0000000000000ull;
   double value;
@@ -127,7 +166,7 @@ struct Array {
     return !fails(i < 0 || i >= length, OUTSIDE, fault);
   }
   template <class I>
-  INLINE Joined<T, bool> get(I at, int& fault) const {
+  INLINE Loaded<T> get(I at, int& fault) const {
     static_assert(Number<I>::whole, "places in arrays must be integers");
     i64 i = i64(at);
     return holds(i, fault) ? data[i] : T(0);
@@ -178,7 +217,7 @@ typedef Extreme<false> Most;
 
 // Changes an entry atomically; returns what it was, 0 outside the array.
 template <class Way, class T, class I, class V>
-INLINE Joined<T, bool> change(const Array<T>& array, I at, V value, int& fault) {
+INLINE Loaded<T> change(const Array<T>& array, I at, V value, int& fault) {
   static_assert(Number<I>::whole, "places in arrays must be integers");
   static_assert(Number<V>::whole || !Number<T>::whole, "an array of integers takes no float");
   i64 i = i64(at);

@@ -5,12 +5,14 @@ Each function has a counterpart in `cpu.algorithms.functors`. Arrays are CuPy's.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
 from louvain_um.errors import KernelCompileError, OptionError
+from louvain_um.events import announce
 from louvain_um.gpu.algorithms.launch import NULL, DeviceRows
 from louvain_um.gpu.algorithms.translation import Translation, UntranslatableError
 from louvain_um.gpu.runtime.compile import kernels
@@ -18,8 +20,8 @@ from louvain_um.gpu.runtime.launch import THREADS
 from louvain_um.gpu.runtime.structs import address
 
 STORED: Final = {"bool": "bool", "int32": "int", "int64": "i64", "float32": "float",
-                 "float64": "double"}  # fmt: skip
-"""C++ types of what arrays hold."""
+                 "float64": "double", "uint32": "u32", "uint64": "u64"}  # fmt: skip
+"""C++ types of what arrays and names hold."""
 
 KEPT: Final = 64
 """Functors whose C++ is kept."""
@@ -32,11 +34,29 @@ def visit_arcs(
     balanced: bool, out: Any, marks: Any,
 ) -> None:  # fmt: skip
     """Call a functor for the arcs of a frontier; see operators.cu."""
+    if balanced and rows.linked:
+        rows = listed(rows, frontier)
     _launch(
-        functor, f"visit_arcs<{rows.types}, Functor>", rows.argument(), frontier,
+        functor, f"visit_arcs<{rows.types}, {rows.kind}, Functor>", rows.argument(), frontier,
         np.int64(len(frontier)), np.int64(balanced), packed(arguments),
         NULL if out is None else out, NULL if marks is None else marks, before,
     )  # fmt: skip
+
+
+def listed(rows: DeviceRows, frontier: Any) -> DeviceRows:
+    """Return linked rows with the blocks of a frontier listed."""
+    import cupy
+
+    words, links = rows.linked & 0xFFFF, rows.linked >> 16 & 0xF
+    firsts = cupy.zeros(len(frontier) + 1, np.int64)
+    lengths = rows.ends[frontier] - rows.begins[frontier]
+    firsts[1:] = cupy.cumsum(-(-lengths // (words - links)))
+    count = int(firsts[-1])
+    lists = firsts, cupy.empty(count, np.int64), cupy.empty(count, np.uint32)
+    kernel = kernels.get("operators", "list_blocks", "", announce)
+    blocks, items = kernels.resident_blocks(kernel, THREADS), np.int64(len(frontier))
+    kernel((blocks,), (THREADS,), (rows.argument(weighted=False), frontier, items, *lists))
+    return replace(rows, lists=lists)
 
 
 def keep_items(functor: Any, arguments: tuple[Any, ...], frontier: Any) -> Any:
@@ -55,7 +75,15 @@ def visit_common(functor: Any, arguments: tuple[Any, ...], rows: DeviceRows, pai
 
     counts = cupy.zeros(len(pairs), np.int64)
     view, count = rows.argument(weighted=False), np.int64(len(pairs))
-    _launch(functor, "visit_common<Functor>", view, pairs, count, packed(arguments), counts)
+    _launch(
+        functor,
+        f"visit_common<{rows.kind}, Functor>",
+        view,
+        pairs,
+        count,
+        packed(arguments),
+        counts,
+    )
     return counts
 
 
@@ -136,4 +164,8 @@ def joined(kinds: set[str]) -> str:
     if unknown:
         raise UntranslatableError(f"no {min(unknown)} on a device")
     numbers = kinds - {"bool"} or kinds
-    return STORED[min(numbers)] if len(numbers) == 1 else "double"
+    if any(kind.startswith("float") for kind in numbers):
+        return STORED[min(numbers)] if len(numbers) == 1 else "double"
+    if any(kind.startswith("int") for kind in numbers):
+        return "i64"
+    return STORED[max(numbers)]

@@ -35,6 +35,10 @@ HOST_ROWS: Final = layout(**FIELDS, pages=np.uint32, group_bytes=np.uint32)
 LINKED_ROWS: Final = layout(**FIELDS, linked=np.int64)
 """`LinkedRows` of linked_rows.cuh."""
 
+LISTS: Final = "firsts", "places", "owners"
+LISTED_ROWS: Final = layout(**FIELDS, linked=np.int64, **pointers(*LISTS))
+"""`ListedRows` of linked_rows.cuh."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRows:
@@ -51,6 +55,8 @@ class DeviceRows:
     on_demand: bool = False
     linked: int = 0
     """How rows are linked, for kernels that walk them; 0 for contiguous rows."""
+    lists: tuple[Any, ...] = ()
+    """The blocks of a frontier's linked rows, for `ListedRows`."""
     slices: tuple[Slice, ...] = ()
     bring: Callable[[Slice, tuple[str, ...]], int] | None = None
 
@@ -99,30 +105,34 @@ class DeviceRows:
     @property
     def kind(self) -> str:
         """Of rows, as kernels are named by it that are made for rows in host memory, too."""
+        if self.lists:
+            return "ListedRows"
         return "HostRows" if self.pages else "LinkedRows" if self.linked else "RowView"
 
+    @property
+    def anywhere(self) -> DeviceRows:
+        """Return the same rows for kernels that read all memory alike."""
+        return replace(self, pages=0)
+
     def argument(self, *, weighted: bool = True) -> Any:
-        """Return the structure that kernels take of any rows."""
-        return Struct(ROW_VIEW, **self._fields(weighted)).argument
-
-    def argument_by_kind(self, *, weighted: bool = True) -> Any:
         """Return the structure that kernels take of rows of this kind."""
-        if self.linked:
-            return Struct(LINKED_ROWS, **self._fields(weighted), linked=self.linked).argument
-        if not self.pages:
-            return self.argument(weighted=weighted)
-        mean = 4 * 32 * self.n_arcs // max(1, self.n_vertices)
-        blocking = {"pages": self.pages, "group_bytes": min(max(1, mean), PAGE)}
-        return Struct(HOST_ROWS, **self._fields(weighted), **blocking).argument
-
-    def _fields(self, weighted: bool) -> dict[str, Any]:
-        return {
+        fields = {
             "n": self.n_vertices,
             "begins": self.begins,
             "ends": self.ends,
             "targets": self.targets,
             "weights": self.weights if weighted else None,
         }
+        if self.lists:
+            lists = dict(zip(LISTS, self.lists, strict=True))
+            return Struct(LISTED_ROWS, **fields, linked=self.linked, **lists).argument
+        if self.linked:
+            return Struct(LINKED_ROWS, **fields, linked=self.linked).argument
+        if not self.pages:
+            return Struct(ROW_VIEW, **fields).argument
+        mean = 4 * 32 * self.n_arcs // max(1, self.n_vertices)
+        blocking = {"pages": self.pages, "group_bytes": min(max(1, mean), PAGE)}
+        return Struct(HOST_ROWS, **fields, **blocking).argument
 
     @property
     def loops_argument(self) -> Any:

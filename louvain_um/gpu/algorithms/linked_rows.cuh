@@ -1,7 +1,8 @@
-// Rows in linked blocks, walked where they lie: short ones by a thread, others by a warp.
+// Rows in linked blocks, walked where they lie: short ones by a thread, others by a warp. To share
+// hubs, blocks are listed before (`ListedRows`), as faimGraph balances pages.
 #pragma once
-#include "host_rows.cuh"
 #include "linked.cuh"
+#include "row_view.cuh"
 
 // ends[v] − begins[v] is the length of row v, whose arcs ascend; its first block is at begins[v]. The
 // counterpart of RowView, with the same answers.
@@ -37,6 +38,27 @@ __device__ __forceinline__ void advance(const LinkedRows<W>& rows, const u32* fr
       visit(u, arc, k);
       k += WARP;
     });
+  }
+}
+
+// A frontier's rows with their blocks listed: those of item i from firsts[i] on, where each begins, and
+// i. A thread takes an entry, whatever its row.
+template <class W>
+struct ListedRows : LinkedRows<W> {
+  const i64* firsts;
+  const i64* places;
+  const u32* owners;
+};
+
+template <class W, class F>
+__device__ __forceinline__ void advance(const ListedRows<W>& rows, const u32* frontier, i64 items,
+                                        const i64* before, F visit) {
+  const i64 width = Blocks(rows.linked).width, entries = rows.firsts[items] * width;
+  for (i64 e = grid_thread(); e < entries; e += grid_threads()) {
+    const i64 block = e / width, slot = e % width, i = rows.owners[block];
+    const i64 k = (block - rows.firsts[i]) * width + slot;
+    const u32 u = frontier[i];
+    if (k < rows.length(u)) visit(u, rows.places[block] + slot, before[i] + k);
   }
 }
 

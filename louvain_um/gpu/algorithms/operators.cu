@@ -2,7 +2,7 @@
 // written in front of this text. All are launched on whole devices. *fault: 0 before, and after if
 // nothing went wrong.
 #include "functor.cuh"
-#include "row_view.cuh"
+#include "linked_rows.cuh"
 
 #ifndef FUNCTOR
 struct Functor {
@@ -14,8 +14,8 @@ struct Functor {
 // Visits the arcs of a frontier: by ranges of equal arcs, or each row by one thread, in order. out:
 // null, or EMPTY for each arc, in which the k-th arc's target is written if the functor answers yes;
 // with `marks`, n zeros, by one of the arcs of each target. before[i]: arcs of items before the i-th.
-template <class W, class F>
-__global__ void BOUNDS visit_arcs(RowView<W> rows, const u32* frontier, i64 items, i64 balanced,
+template <class W, template <class> class Rows, class F>
+__global__ void BOUNDS visit_arcs(Rows<W> rows, const u32* frontier, i64 items, i64 balanced,
                                   F functor, u32* out, u32* marks, const i64* before,
                                   int* fault) {
   int mine = 0;
@@ -29,11 +29,28 @@ __global__ void BOUNDS visit_arcs(RowView<W> rows, const u32* frontier, i64 item
   } else {
     for (i64 i = grid_thread(); i < items; i += grid_threads()) {
       const u32 u = frontier[i];
-      const i64 first = rows.begins[u];
-      for (i64 arc = first; arc < rows.ends[u]; ++arc) visit(u, arc, before[i] + arc - first);
+      const i64 length = rows.length(u);
+      auto row = rows.walk(u);
+      for (i64 k = 0; k < length; ++k) {
+        if (k) row.forward(1);
+        visit(u, row.entry(), before[i] + k);
+      }
     }
   }
   if (mine) *fault = mine;
+}
+
+// Lists the blocks of a frontier's rows, a thread per row, for `ListedRows`.
+__global__ void BOUNDS list_blocks(LinkedRows<Unweighted> rows, const u32* frontier, i64 items,
+                                   const i64* firsts, i64* places, u32* owners) {
+  for (i64 i = grid_thread(); i < items; i += grid_threads()) {
+    Walk walk = rows.walk(frontier[i]);
+    for (i64 at = firsts[i]; at < firsts[i + 1]; ++at) {
+      if (at > firsts[i]) walk.next();
+      places[at] = walk.block;
+      owners[at] = i;
+    }
+  }
 }
 
 // kept[i]: whether the functor keeps item i.
@@ -45,34 +62,78 @@ __global__ void BOUNDS keep_items(const u32* frontier, i64 items, F functor, boo
   if (mine) *fault = mine;
 }
 
+// Calls visit(c) for the common neighbours c of two vertices, one per lane. Whole warps call.
+template <class W, class F>
+__device__ __forceinline__ void visit_shared(const RowView<W>& rows, u32 a, u32 b, F visit) {
+  const bool swap = rows.length(a) > rows.length(b);
+  const u32 shorter = swap ? b : a, longer = swap ? a : b;
+  const i64 low = rows.begins[longer], high = rows.ends[longer];
+  for (i64 arc = rows.begins[shorter] + lane_index(); arc < rows.ends[shorter]; arc += WARP) {
+    const u32 c = rows.targets[arc];
+    i64 first = low, last = high;
+    while (first < last) {
+      const i64 middle = (first + last) / 2;
+      if (rows.targets[middle] < c)
+        first = middle + 1;
+      else
+        last = middle;
+    }
+    if (first < high && rows.targets[first] == c) visit(c);
+  }
+}
+
+// A lane's entry of a row, of which a warp sees 32 at a time; EMPTY behind the last.
+struct LaneEntry {
+  Walk walk;
+  i64 left;  // entries from this one on
+  u32 target = EMPTY;
+
+  __device__ __forceinline__ LaneEntry(const Walk& begin, i64 length)
+      : walk(begin), left(length - lane_index()) {
+    go(lane_index());
+  }
+  __device__ __forceinline__ void go(u32 by) {
+    if (left > 0) walk.forward(by);
+    target = left > 0 ? walk.targets[walk.entry()] : EMPTY;
+  }
+  __device__ __forceinline__ void next() {
+    left -= WARP;
+    go(WARP);
+  }
+  __device__ __forceinline__ bool more() const { return __any_sync(FULL, left > 0); }
+  __device__ __forceinline__ u32 last() const { return lane_from(target, WARP - 1); }
+};
+
+// The same of rows that can only be walked: of both, 32 entries at a time; those that end first make
+// room for the next.
+template <class W, class F>
+__device__ __forceinline__ void visit_shared(const LinkedRows<W>& rows, u32 a, u32 b, F visit) {
+  LaneEntry one(rows.walk(a), rows.length(a)), other(rows.walk(b), rows.length(b));
+  while (one.more() && other.more()) {
+    bool shared = false;
+    for (int lane = 0; lane < WARP; ++lane)
+      shared |= one.target == lane_from(other.target, lane);
+    if (shared && one.target != EMPTY) visit(one.target);
+    const u32 last = one.last(), end = other.last();
+    if (last <= end) one.next();
+    if (end <= last) other.next();
+  }
+}
+
 // Visits the common neighbours of pairs, a warp per pair, and counts them. pairs: 2 * count vertices.
-template <class F>
-__global__ void BOUNDS visit_common(RowView<Unweighted> rows, const u32* pairs, i64 count,
-                                    F functor, i64* counts, int* fault) {
-  const u32 lane = lane_index();
+template <template <class> class Rows, class F>
+__global__ void BOUNDS visit_common(Rows<Unweighted> rows, const u32* pairs, i64 count, F functor,
+                                    i64* counts, int* fault) {
   int mine = 0;
   for (i64 p = grid_thread() / WARP; p < count; p += grid_threads() / WARP) {
     const u32 a = pairs[2 * p], b = pairs[2 * p + 1];
-    const bool swap = rows.length(a) > rows.length(b);
-    const u32 shorter = swap ? b : a, longer = swap ? a : b;
-    const i64 low = rows.begins[longer], high = rows.ends[longer];
     u64 found = 0;
-    for (i64 arc = rows.begins[shorter] + lane; arc < rows.ends[shorter]; arc += WARP) {
-      const u32 c = rows.targets[arc];
-      i64 first = low, last = high;
-      while (first < last) {
-        const i64 middle = (first + last) / 2;
-        if (rows.targets[middle] < c)
-          first = middle + 1;
-        else
-          last = middle;
-      }
-      if (first == high || rows.targets[first] != c) continue;
+    visit_shared(rows, a, b, [&](u32 c) {
       found += 1;
       functor(mine, a, b, c);
-    }
+    });
     found = warp_sum(found);
-    if (lane == 0) counts[p] = found;
+    if (lane_index() == 0) counts[p] = found;
   }
   if (mine) *fault = mine;
 }

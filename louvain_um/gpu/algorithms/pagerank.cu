@@ -1,5 +1,6 @@
 // PageRank: ranks are integers in units of 2^-60; what an arc carries is the product of two
 // doubles, each rounded once, cut to an integer. The twin of cpu/algorithms/pagerank.py.
+#include "host_rows.cuh"
 #include "linked_rows.cuh"
 
 // What a row passes on along an arc of weight 1. Where all weights are 1 it is cut to an integer for

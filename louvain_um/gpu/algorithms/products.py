@@ -37,7 +37,7 @@ def pagerank(
     with space.phase("weigh"):
         for part, first in rows.parts("weights"):
             mine = (from_row(array, first) for array in (ranks, outs, shares))
-            weigh(part.argument_by_kind(), part.loops_argument, np.int64(start), *mine, sums)
+            weigh(part.argument(), part.loops_argument, np.int64(start), *mine, sums)
     dangling, moved = int(sums[0]), start * n
     with space.phase("iterate"):
         for iteration in range(most):
@@ -45,7 +45,7 @@ def pagerank(
             sums.fill(0)
             for part, first in rows.parts("targets", "weights"):
                 iterate(
-                    part.argument_by_kind(), part.loops_argument, np.float64(damping),
+                    part.argument(), part.loops_argument, np.float64(damping),
                     np.int64(base), from_row(outs, first), shares, from_row(next_shares, first),
                     from_row(ranks, first), sums,
                 )  # fmt: skip
@@ -68,7 +68,7 @@ def spmv(rows: DeviceRows, x: Any, scale: float, space: Workspace = PLAIN) -> An
     with space.phase("run"):
         for part, first in rows.parts("targets", "weights"):
             launch(
-                part.argument_by_kind(), part.loops_argument, vector, from_row(vector, first),
+                part.argument(), part.loops_argument, vector, from_row(vector, first),
                 np.float64(1.0 / scale), from_row(y, first),
             )  # fmt: skip
     return y

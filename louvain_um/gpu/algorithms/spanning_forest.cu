@@ -1,6 +1,6 @@
 // Minimum spanning forest by Borůvka's rounds. Writes edges, smaller end << 32 | larger end, in any
 // order, and their weights. Edges are ordered by (weight, smaller end, larger end). Cooperative.
-#include "row_view.cuh"
+#include "linked_rows.cuh"
 
 #define NONE 0xFFFFFFFFFFFFFFFFull  // no pair of ends, and more than any weight
 
@@ -23,8 +23,8 @@ struct ForestState {
 static_assert(sizeof(ForestState) <= STATE_BYTES, "the control block holds it");
 
 // Arrays have one entry per vertex; those by component are indexed by its root.
-template <class W>
-__global__ void BOUNDS spanning_forest(RowView<W> rows, u32* component, u32* hook, u32* choice,
+template <class W, template <class> class Rows>
+__global__ void BOUNDS spanning_forest(Rows<W> rows, u32* component, u32* hook, u32* choice,
                                        u64* choice_weight, u64* weight, u64* pair, u64* edges,
                                        u64* edge_weights, ForestState* state) {
   const i64 n = rows.n, thread = grid_thread(), threads = grid_threads();

@@ -1,5 +1,6 @@
 // Product of the adjacency matrix and a vector; additions in the order of `fold_rows`, each
 // operation rounded on its own. own: x from the first of these rows on.
+#include "host_rows.cuh"
 #include "linked_rows.cuh"
 
 template <class W, template <class> class Rows>

@@ -1,6 +1,6 @@
 // Shortest paths by a near and a far pile (Davidson and others, 2014). Writes distances, −1 where
 // not reached, and the smallest neighbour on a shortest path as parent. Cooperative.
-#include "row_view.cuh"
+#include "linked_rows.cuh"
 
 #define UNREACHED 0xFFFFFFFFFFFFFFFFull
 
@@ -15,8 +15,8 @@ static_assert(sizeof(PathState) <= STATE_BYTES, "the control block holds it");
 
 // near, far: two piles of n vertices each. stamps: the last round for which a vertex was queued.
 // is_far: whether it is on the far pile.
-template <class W>
-__global__ void BOUNDS sssp(RowView<W> rows, u32 source, u64 width, u64* distances, i64* parents,
+template <class W, template <class> class Rows>
+__global__ void BOUNDS sssp(Rows<W> rows, u32 source, u64 width, u64* distances, i64* parents,
                             u32* near, u32* far, u32* stamps, u32* is_far, i64* before,
                             i64* partials, PathState* state) {
   const i64 n = rows.n, thread = grid_thread(), threads = grid_threads();

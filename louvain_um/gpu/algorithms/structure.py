@@ -12,10 +12,10 @@ from louvain_um.gpu.algorithms.workspace import PLAIN, Workspace
 
 def components(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
     """Return the smallest member of each vertex's component, uint32[n]."""
-    n = rows.n_vertices
+    rows, n = rows.anywhere, rows.n_vertices
     parents, (state, _) = space.empty("components", n, np.uint32), space.control()
     if n:
-        launch = Launch("components", "components")
+        launch = Launch("components", "components", rows.kind)
         with space.phase("run"):
             launch(rows.argument(weighted=False), parents, state)
     return parents
@@ -23,9 +23,9 @@ def components(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
 
 def spanning_forest(rows: DeviceRows, space: Workspace = PLAIN) -> tuple[Any, Any, int]:
     """Return the forest's edges, smaller end << 32 | larger end, their weights, and how many."""
-    n, (state, _) = rows.n_vertices, space.control()
+    rows, n, (state, _) = rows.anywhere, rows.n_vertices, space.control()
     edges, weights = (space.empty(name, n, np.uint64) for name in ("edges", "edge_weights"))
-    launch = Launch("spanning_forest", "spanning_forest", rows.types)
+    launch = Launch("spanning_forest", "spanning_forest", f"{rows.types}, {rows.kind}")
     with space.phase("run"):
         launch(
             rows.argument(),
@@ -47,15 +47,13 @@ def in_order(edges: Any, weights: Any) -> tuple[Any, Any]:
 
 def triangles(rows: DeviceRows, space: Workspace = PLAIN) -> Any:
     """Return the number of triangles of each vertex, int64[n]."""
-    n, (state, partials) = rows.n_vertices, space.control()
+    rows, n, (state, partials) = rows.anywhere, rows.n_vertices, space.control()
     counts = space.empty("counts", n, np.uint64)
     counts.fill(0)
-    walked = bool(rows.linked)
-    launch = Launch("triangles", "triangles", "LinkedRows" if walked else "RowView")
-    view = rows.argument_by_kind(weighted=False) if walked else rows.argument(weighted=False)
+    launch = Launch("triangles", "triangles", rows.kind)
     with space.phase("run"):
         launch(
-            view, space.empty("begins", n + 1, np.int64),
+            rows.argument(weighted=False), space.empty("begins", n + 1, np.int64),
             space.empty("upward", rows.n_arcs // 2 + 1, np.uint32), partials, counts, state,
         )  # fmt: skip
     return counts.view(np.int64)

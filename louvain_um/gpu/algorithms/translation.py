@@ -23,7 +23,7 @@ BINARY: Final[Mapping[type[ast.AST], str]] = {
 JOINING: Final = {ast.And: " && ", ast.Or: " || "}
 EXTREMES: Final[Mapping[Any, str]] = {min: "minimum", max: "maximum"}
 CALLS: Final[Mapping[Any, str]] = {
-    abs: "absolute({})", int: "i64({})", float: "double({})", bool: "bool({})",
+    abs: "absolute({})", int: "whole({})", float: "double({})", bool: "bool({})",
     math.sqrt: "sqrt(real({}))", math.exp: "exp(real({}))", math.log: "log(real({}))",
 }  # fmt: skip
 ATOMICS: Final = {"atomic_add": "Sum", "atomic_min": "Least", "atomic_max": "Most"}

@@ -24,7 +24,7 @@ def bfs(rows: DeviceRows, source: int, space: Workspace = PLAIN) -> tuple[Any, A
     launch = Launch("bfs", "bfs", rows.kind)
     with space.phase("run"):
         launch(
-            rows.argument_by_kind(weighted=False),
+            rows.argument(weighted=False),
             np.int64(rows.n_arcs), np.uint32(source), distances,
             space.empty("least_parents", n, np.uint32), parents,
             space.empty("queue", n, np.uint32), space.empty("arcs_before", n + 1, np.int64),
@@ -54,7 +54,7 @@ def bfs_by_slices(rows: DeviceRows, source: int, space: Workspace) -> tuple[Any,
             array.fill(fill)
             array[at] = value
         while width:
-            for part, first in rows.parts("targets"):
+            for part, first in rows.anywhere.parts("targets"):
                 launch(
                     part.argument(weighted=False), front, from_row(following, first // 32),
                     np.uint32(level), from_row(distances, first), from_row(least, first),
@@ -67,11 +67,11 @@ def bfs_by_slices(rows: DeviceRows, source: int, space: Workspace) -> tuple[Any,
 
 def sssp(rows: DeviceRows, source: int, space: Workspace = PLAIN) -> tuple[Any, Any]:
     """Return distances int64[n] and parents int64[n], −1 for what is not reached."""
-    n, arcs = rows.n_vertices, max(1, rows.n_arcs)
+    rows, n, arcs = rows.anywhere, rows.n_vertices, max(1, rows.n_arcs)
     width = max(1, int(WIDTH * (rows.total_weight / arcs) * n / arcs))
     state, partials = space.control()
     distances, parents = space.empty("distances", n, np.uint64), space.empty("parents", n, np.int64)
-    launch = Launch("sssp", "sssp", rows.types)
+    launch = Launch("sssp", "sssp", f"{rows.types}, {rows.kind}")
     with space.phase("run"):
         launch(
             rows.argument(), np.uint32(source), np.uint64(width), distances, parents,

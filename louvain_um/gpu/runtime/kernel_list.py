@@ -41,6 +41,11 @@ ROWS: Final = ("RowView", "HostRows", "LinkedRows")
 
 WEIGHTS_AND_ROWS: Final = tuple(f"{weights}, {rows}" for weights in ANY_WEIGHTS for rows in ROWS)
 
+ANYWHERE: Final = ("RowView", "LinkedRows")
+"""The same without a kind for host memory."""
+
+WEIGHTS_ANYWHERE: Final = tuple(f"{w}, {rows}" for w in ANY_WEIGHTS for rows in ANYWHERE)
+
 SPANS: Final = tuple(f"Spans<{weights}>, u64" for weights in ANY_WEIGHTS)
 """The same for moving on a graph that changes (`spans.cuh`)."""
 
@@ -119,15 +124,21 @@ CATALOGUE: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType
             ),
         },
         "bfs": {"bfs": ROWS, "pull_level": NO_TEMPLATE},
-        "components": {"components": NO_TEMPLATE},
+        "components": {"components": ANYWHERE},
         "pagerank": {"weigh_rows": WEIGHTS_AND_ROWS, "iterate": WEIGHTS_AND_ROWS},
-        "spanning_forest": {"spanning_forest": ANY_WEIGHTS},
+        "spanning_forest": {"spanning_forest": WEIGHTS_ANYWHERE},
         "spmv": {"multiply": WEIGHTS_AND_ROWS},
-        "sssp": {"sssp": ANY_WEIGHTS},
-        "triangles": {"triangles": ("RowView", "LinkedRows")},
+        "sssp": {"sssp": WEIGHTS_ANYWHERE},
+        "triangles": {"triangles": ANYWHERE},
         "operators": {
-            "visit_arcs": tuple(f"{weights}, Functor" for weights in ANY_WEIGHTS),
-            **dict.fromkeys(("keep_items", "visit_common"), ("Functor",)),
+            "visit_arcs": tuple(
+                f"{weights}, {rows}, Functor"
+                for weights in ANY_WEIGHTS
+                for rows in (*ANYWHERE, "ListedRows")
+            ),
+            "list_blocks": NO_TEMPLATE,
+            "keep_items": ("Functor",),
+            "visit_common": tuple(f"{rows}, Functor" for rows in ANYWHERE),
         },
         "batches": {
             **dict.fromkeys(("key_edges", "sort_keys"), NO_TEMPLATE),

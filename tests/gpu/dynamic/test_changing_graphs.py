@@ -210,6 +210,8 @@ def test_algorithms_walk_linked_rows(place, store, weighted, monkeypatch):
             [
                 *lu.bfs(graph, 0, device=device), lu.pagerank(graph, device=device, **options),
                 lu.spmv(graph, x, device=device), lu.triangles(graph, device=device),
+                *lu.sssp(graph, 0, device=device), lu.connected_components(graph, device=device),
+                *lu.minimum_spanning_forest(graph, device=device),
             ]
             for graph, device in ((host, "cpu"), (there, "cuda"))
         )  # fmt: skip
