@@ -1,0 +1,122 @@
+"""How long does Ouroboros take to give threads memory, and to be written to, on a GPU?
+
+    python benchmarks/allocator.py [--threads 1000000] [--bytes 4,64] [--runs 5] [-o FILE]
+
+The two tests of its paper. Work generation: each thread of a kernel asks for 4 to 64 bytes and
+fills them. The baseline is what programs without an allocator do: sizes are summed (a scan), and a second
+kernel fills the pieces, which then lie side by side. Write access: a kernel writes to all pieces
+again, where they are. Milliseconds, medians after one run that warms up; then all is freed by a
+thread per piece. `share` is what pages can use of the heap's memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from common import machine, save, saved
+
+from louvain_um.dynamic.ouroboros import CHUNK, VARIANTS, Ouroboros
+
+HEAP = 2 << 30
+KERNELS = """
+typedef long long i64;
+#define FOR_EACH(i) \\
+  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (i64)blockDim.x)
+__device__ void fill(unsigned* piece, unsigned words, unsigned value) {
+  for (unsigned k = 0; piece && k < words; ++k) piece[k] = value + k;
+}
+extern "C" __global__ void rewrite(unsigned** pieces, const unsigned* words, i64 count) {
+  FOR_EACH(i) fill(pieces[i], words[i], 1);
+}
+extern "C" __global__ void place(unsigned* memory, const i64* ends, unsigned** pieces,
+                                 const unsigned* words, i64 count) {
+  FOR_EACH(i) fill(pieces[i] = memory + ends[i] - words[i], words[i], i);
+}
+"""
+ALLOCATED = """
+extern "C" __global__ void generate(HEAP heap, unsigned** pieces, const unsigned* words,
+                                    i64 count) {
+  FOR_EACH(i) fill(pieces[i] = (unsigned*)heap.malloc(4 * words[i]), words[i], i);
+}
+extern "C" __global__ void release(HEAP heap, unsigned** pieces, i64 count) {
+  FOR_EACH(i) if (pieces[i]) heap.free(pieces[i]);
+}
+"""
+
+
+def milliseconds(cupy: Any, calls: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
+    """Return medians of the time of each call on the device, one after the other."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(runs + 1):
+        for name, call in calls.items():
+            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+            begin.record()
+            call()
+            end.record()
+            end.synchronize()
+            taken[name].append(float(cupy.cuda.get_elapsed_time(begin, end)))
+    return {f"{name}_ms": median(times[1:]) for name, times in taken.items()}
+
+
+def measured(threads: int, low: int, high: int, runs: int) -> list[dict[str, Any]]:
+    """Return a row for the baseline and for each variant of Ouroboros."""
+    import cupy
+
+    words = cupy.random.default_rng(0).integers(low // 4, high // 4 + 1, threads).astype(np.uint32)
+    pieces, count = cupy.zeros(threads, np.uint64), np.int64(threads)
+    grid = (cupy.cuda.Device().attributes["MultiProcessorCount"] * 8,), (256,)
+    total = int(words.sum())
+
+    def kernel(name: str, heap: Ouroboros | None = None) -> Callable[..., None]:
+        text = KERNELS
+        if heap is not None:
+            text = heap.include + text + ALLOCATED.replace("HEAP", heap.struct)
+        options = ("--std=c++17",) if heap is None else heap.options
+        made = cupy.RawKernel(text, name, options=options)
+        return lambda *args: made(*grid, args)
+
+    memory, place, rewrite = cupy.empty(total, np.uint32), kernel("place"), kernel("rewrite")
+    calls: dict[str, Callable[[], Any]] = {
+        "generate": lambda: place(memory, cupy.cumsum(words, dtype=np.int64), pieces, words, count),
+        "write": lambda: rewrite(pieces, words, count),
+    }
+    rows = [{"variant": "scan", **milliseconds(cupy, calls, runs), "share": 1.0}]
+    for variant in VARIANTS:
+        heap = Ouroboros(HEAP, variant)
+        generate, release = kernel("generate", heap), kernel("release", heap)
+        calls = {
+            "generate": lambda h=heap, go=generate: go(h.argument, pieces, words, count),
+            "write": lambda: rewrite(pieces, words, count),
+            "release": lambda h=heap, go=release: go(h.argument, pieces, count),
+        }
+        row = {"variant": variant, **milliseconds(cupy, calls, runs)}
+        assert bool(pieces.all()), f"{variant}: no memory is left"
+        assert sum(heap.statistics().used_pages) == 0, f"{variant}: pages are lost"
+        rows.append(row | {"share": heap.chunks * CHUNK / heap.nbytes})
+    about = {"threads": threads, "low_bytes": low, "high_bytes": high}
+    return [about | row for row in rows]
+
+
+def main() -> None:
+    """Measure each range of sizes that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1_000_000)
+    parser.add_argument("--bytes", default="4,64", help="least and most of a piece")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("-o", "--output", type=Path)
+    args = parser.parse_args()
+    low, high = map(int, args.bytes.split(","))
+    rows = measured(args.threads, low, high, args.runs)
+    for row in rows:
+        print(row, flush=True)
+    file = saved("allocator", "cuda", args.output)
+    save("allocator", {"machine": machine(), "results": rows}, file)
+
+
+if __name__ == "__main__":
+    main()
