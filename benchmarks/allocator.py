@@ -3,9 +3,9 @@
     python benchmarks/allocator.py [--threads 1000000] [--bytes 4,64] [--runs 5] [-o FILE]
 
 The two tests of its paper. Work generation: each thread of a kernel asks for 4 to 64 bytes and
-fills them. The baseline is what programs without an allocator do: sizes are summed (a scan), and a second
-kernel fills the pieces, which then lie side by side. Write access: a kernel writes to all pieces
-again, where they are. Milliseconds, medians after one run that warms up; then all is freed by a
+fills them. The baseline is what programs without an allocator do: sizes are summed (a scan), and a
+second kernel fills the pieces, which then lie side by side. Write access: a kernel writes to all
+pieces again, where they are. Milliseconds, medians after one run that warms up; then all is freed by a
 thread per piece. `share` is what pages can use of the heap's memory.
 """
 
@@ -25,8 +25,8 @@ from louvain_um.dynamic.ouroboros import CHUNK, VARIANTS, Ouroboros
 HEAP = 2 << 30
 KERNELS = """
 typedef long long i64;
-#define FOR_EACH(i) \\
-  for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (i64)blockDim.x)
+#define FIRST blockIdx.x * (i64)blockDim.x + threadIdx.x
+#define FOR_EACH(i) for (i64 i = FIRST; i < count; i += gridDim.x * (i64)blockDim.x)
 __device__ void fill(unsigned* piece, unsigned words, unsigned value) {
   for (unsigned k = 0; piece && k < words; ++k) piece[k] = value + k;
 }
