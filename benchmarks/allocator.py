@@ -5,8 +5,8 @@
 The two tests of its paper. Work generation: each thread of a kernel asks for 4 to 64 bytes and
 fills them. The baseline is what programs without an allocator do: sizes are summed (a scan), and a
 second kernel fills the pieces, which then lie side by side. Write access: a kernel writes to all
-pieces again, where they are. Milliseconds, medians after one run that warms up; then all is freed by a
-thread per piece. `share` is what pages can use of the heap's memory.
+pieces again, where they are. Then all is freed by a thread per piece. Milliseconds, medians after
+one run that warms up. `share` is what pages can use of the heap's memory.
 """
 
 from __future__ import annotations

@@ -15,16 +15,12 @@ struct LinkedRows : RowView<W> {
   }
 };
 
-// Calls visit(arc) for arcs lane, lane + 32, … of a row. Lanes may call at different times.
+// Calls visit(arc) for arcs lane, lane + 32, … of a row.
 template <class W, class F>
 __device__ __forceinline__ void walk_lane(const LinkedRows<W>& rows, i64 v, F visit) {
-  const i64 length = rows.length(v), lane = lane_index();
-  Walk walk = rows.walk(v);
-  if (lane < length) walk.forward(lane);
-  for (i64 i = lane; i < length; i += WARP) {
-    visit(walk.entry());
-    if (i + WARP < length) walk.forward(WARP);
-  }
+  visit_entries(rows.targets, {rows.begins[v], rows.ends[v]}, rows.linked, [&](i64 place) {
+    if (place >= 0) visit(place);
+  });
 }
 
 // A warp takes the whole row of each item.

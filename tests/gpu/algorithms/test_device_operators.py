@@ -38,12 +38,10 @@ def added(u, v, w, arc, x, y):
 
 
 def forms(graph):
-    """Return a graph on the host, on the device, and as a changing one there."""
-    return [
-        graph,
-        DeviceGraph.from_host(graph),
-        lu.DynamicGraph(graph, store="rows", device="cuda"),
-    ]
+    """Return a graph on the host, on the device, and as changing ones there."""
+    stores = ("rows", "bump:page=32", "pages", "vine:block=3", "bal")
+    changing = (lu.DynamicGraph(graph, store=store, device="cuda") for store in stores)
+    return [graph, DeviceGraph.from_host(graph), *changing]
 
 
 @pytest.mark.parametrize("relax", [by_path.relax, BY_HAND])
