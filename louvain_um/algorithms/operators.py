@@ -17,9 +17,9 @@ expressions; ``min``, ``max``, ``abs``, ``int``, ``float``, ``bool``, ``len``, `
 
 **Answers.** Integers wrap around at 64 bits; what is computed of uint32 alone is unsigned. Sums
 of integers, minima and maxima are the same in any order, hence on CPU and device, bit for bit; sums
-of floats by `atomic_add` depend on the order in their last places. With ``balanced=False`` one thread follows a vertex's arcs, in order: what is
-added to entries of `u` needs no atomics, and is the same everywhere. ``math.exp`` and ``math.log``
-may differ in the last place.
+of floats by `atomic_add` depend on the order in their last places. With ``balanced=False`` one
+thread follows a vertex's arcs, in order: what is added to entries of `u` needs no atomics, and is
+the same everywhere. ``math.exp`` and ``math.log`` may differ in the last place.
 
 **Errors.** A divisor of 0, a place outside an array and, on the CPU, whatever a functor raises end
 in an error. Arrays may have been changed by then.
