@@ -24,7 +24,6 @@ from louvain_um.dynamic.stores.store import (
     given,
     offsets_of,
 )
-from louvain_um.errors import MemoryBudgetError
 
 SMALL = 1 << 11
 """Items below which a second thread costs more than it saves."""
@@ -93,16 +92,6 @@ class ContiguousRows:
             return None
         narrow = self.weights.dtype == np.uint32 and heaviest < NARROW
         return np.empty(0, np.uint32) if narrow else np.empty(0, np.int64)
-
-    def afford(self, arc_bytes: int, row_bytes: int) -> None:
-        """Raise a MemoryBudgetError if so many bytes are beyond the budget."""
-        if self.budget is not None and arc_bytes + row_bytes > self.budget:
-            raise MemoryBudgetError(
-                arc_bytes + row_bytes,
-                self.budget,
-                [("arcs", arc_bytes), ("rows", row_bytes)],
-                "raise device_budget, or delete edges and compact()",
-            )
 
     def item_bytes(self, weights: Weights | None) -> int:
         """Bytes of a target and its weight."""

@@ -7,7 +7,14 @@ from typing import ClassVar, Final
 import numpy as np
 
 from louvain_um.dynamic.stores.contiguous import ContiguousRows
-from louvain_um.dynamic.stores.store import I64, ArcChanges, Compressed, RowLengths, offsets_of
+from louvain_um.dynamic.stores.store import (
+    I64,
+    ArcChanges,
+    Compressed,
+    RowLengths,
+    afford,
+    offsets_of,
+)
 
 
 class CsrStore(ContiguousRows):
@@ -24,7 +31,7 @@ class CsrStore(ContiguousRows):
         self.n_arcs = len(rows.targets)
         self.targets, self.weights = rows.targets, rows.weights
         self.offsets = rows.offsets
-        self.afford(self.live_bytes, self.row_bytes)
+        afford(self.budget, self.live_bytes, self.row_bytes)
 
     @classmethod
     def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
@@ -47,7 +54,7 @@ class CsrStore(ContiguousRows):
             return None
         like = self.wide_enough(changes.heaviest)
         size = self.item_bytes(like) * (self.n_arcs + changes.arcs)
-        self.afford(size + self.live_bytes, self.row_bytes)
+        afford(self.budget, size + self.live_bytes, self.row_bytes)
         return self.copied(changes, offsets_of(self.lengths_after(changes)), None, like)
 
     def commit(self, changes: ArcChanges, reserved: Compressed | None) -> None:

@@ -22,10 +22,10 @@ from louvain_um.dynamic.stores.store import (
     Compressed,
     Growing,
     RowLengths,
+    afford,
     given,
     offsets_of,
 )
-from louvain_um.errors import MemoryBudgetError
 
 SMALL = 1 << 10
 """Rows below which a second thread costs more than it saves."""
@@ -212,13 +212,7 @@ class LinkedStore(Blocks):
     def _afford(self, blocks: int, *, wide: bool = False) -> None:
         """Raise a MemoryBudgetError if so many blocks are beyond the budget."""
         needed = blocks * self.words * self._item_bytes(wide=wide)
-        if self.budget is not None and needed + self.row_bytes > self.budget:
-            raise MemoryBudgetError(
-                needed + self.row_bytes,
-                self.budget,
-                [("blocks", needed), ("rows", self.row_bytes)],
-                "raise device_budget, or delete edges and compact()",
-            )
+        afford(self.budget, needed, self.row_bytes)
 
     def _fill(self, rows: Compressed) -> None:
         """Begin anew with compressed rows."""

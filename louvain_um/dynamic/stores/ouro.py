@@ -22,6 +22,7 @@ from louvain_um.dynamic.stores.store import (
     ArcChanges,
     Compressed,
     RowLengths,
+    afford,
 )
 
 
@@ -45,7 +46,7 @@ class OuroStore(PagedRows):
         self.threads, self.budget = threads, budget
         self.moved_bytes = 0
         self._fill(rows)
-        self.afford(self.held_bytes, self.row_bytes)
+        afford(self.budget, self.held_bytes, self.row_bytes)
 
     @classmethod
     def sizes(cls, rows: RowLengths, item: int) -> tuple[int, int]:
@@ -66,7 +67,7 @@ class OuroStore(PagedRows):
             places.new_begins[rows] = self.allocator.take(size_class, len(rows))
         try:
             like = self.wide_enough(changes.heaviest)
-            self.afford(heap_bytes(self.allocator, self.item_bytes(like)), self.row_bytes)
+            afford(self.budget, heap_bytes(self.allocator, self.item_bytes(like)), self.row_bytes)
             self._grow_pool(wide=changes.heaviest >= NARROW)
         except Exception:
             if before is not None:

@@ -33,6 +33,7 @@ from louvain_um.dynamic.stores.store import (
     Growing,
     RowLengths,
     Weights,
+    afford,
     offsets_of,
 )
 
@@ -101,7 +102,7 @@ class RowsStore(PagedRows):
         self.moved_bytes, self.free_arcs = 0, 0
         self.free = [Growing(EMPTY_I64) for _ in CAPACITIES]
         self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
-        self.afford(self.held_bytes, self.row_bytes)
+        afford(self.budget, self.held_bytes, self.row_bytes)
         self.moved_bytes = 0
 
     @classmethod
@@ -115,7 +116,7 @@ class RowsStore(PagedRows):
         # Both copies are alive for a while.
         twice = self.held_bytes + self._rebuilt_bytes(changes, like)
         if like is not None and self.weights is not None and like.dtype != self.weights.dtype:
-            self.afford(twice, self.row_bytes)
+            afford(self.budget, twice, self.row_bytes)
             return self._rebuilt(changes, like)
         fits = self.budget is None or twice + self.row_bytes <= self.budget
         if fits and len(changes.rows) > REBUILD_SHARE * len(self.begins):
@@ -123,7 +124,7 @@ class RowsStore(PagedRows):
         moves = self._moves(changes)
         if fits and moves.free_arcs > max(MOST_FREE * moves.frontier, LEAST_FREE):
             return self._rebuilt(changes, like)
-        self.afford(self.item_bytes(like) * moves.frontier, self.row_bytes)
+        afford(self.budget, self.item_bytes(like) * moves.frontier, self.row_bytes)
         self._grow_pool(moves.frontier)
         for size_class, begins in moves.given.items():
             self.free[size_class].reserve(len(begins))
@@ -200,7 +201,7 @@ class RowsStore(PagedRows):
     def compact(self) -> None:
         """Rebuild the pool in the order of the vertices, without free pages."""
         twice = self.held_bytes + self._rebuilt_bytes(NO_CHANGES, self.weights)
-        self.afford(twice, self.row_bytes)
+        afford(self.budget, twice, self.row_bytes)
         self._take(self._rebuilt(NO_CHANGES, self.weights), NO_CHANGES)
 
     def check(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from louvain_um.cpu.dynamic.contiguous import RowChanges, Rows
+from louvain_um.errors import MemoryBudgetError
 
 EMPTY_U32 = np.zeros(0, np.uint32)
 EMPTY_I64 = np.zeros(0, np.int64)
@@ -250,6 +251,15 @@ class Store(Protocol):
     @property
     def row_bytes(self) -> int:
         """Bytes of what finds the rows."""
+
+
+def afford(budget: int | None, arc_bytes: int, row_bytes: int) -> None:
+    """Raise a MemoryBudgetError if arcs and rows are beyond a budget."""
+    needed = arc_bytes + row_bytes
+    if budget is not None and needed > budget:
+        parts = [("arcs", arc_bytes), ("rows", row_bytes)]
+        remedy = "raise device_budget, or delete edges and compact()"
+        raise MemoryBudgetError(needed, budget, parts, remedy)
 
 
 def given(weights: Weights | None) -> Weights:

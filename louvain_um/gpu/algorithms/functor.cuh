@@ -31,8 +31,7 @@ struct Number<bool> : Number<i64> {};
 template <>
 struct Number<int> : Number<i64> {};
 
-// The type of an operation on two: a truth value gives way to a number, an unsigned integer to a signed
-// one, others to doubles.
+// The type of one of two numbers: a truth value gives way to a number, others to doubles.
 template <class A, class B>
 struct Join {
   typedef double type;
@@ -51,29 +50,26 @@ template <>
 struct Join<bool, bool> {
   typedef bool type;
 };
-#define JOIN(A, B, T)                 \
-  template <>                         \
-  struct Join<A, B> {                 \
-    typedef T type;                   \
-  };                                  \
-  template <>                         \
-  struct Join<B, A> : Join<A, B> {};
-JOIN(u32, bool, i64)
-JOIN(u64, bool, i64)
-JOIN(u32, i64, i64)
-JOIN(u64, i64, i64)
-JOIN(u32, u64, u64)
-#undef JOIN
+// The same in arithmetic and comparisons, where unsigned integers give way to signed ones and to truth.
+template <class A, class B>
+struct Mix : Join<A, B> {};
+
+#define RULE(Way, A, B, T)          \
+  template <>                       \
+  struct Way<A, B> {                \
+    typedef T type;                 \
+  };                                \
+  template <>                       \
+  struct Way<B, A> : Way<A, B> {};
+RULE(Join, u32, bool, u32)
+RULE(Join, u32, i64, i64)
+RULE(Join, u32, u64, u64)
+RULE(Mix, u32, bool, i64)
+RULE(Mix, u64, bool, i64)
+RULE(Mix, u64, i64, i64)
+#undef RULE
 template <class A, class B>
 using Joined = typename Join<A, B>::type;
-
-// The type of an entry once it is loaded.
-template <class T>
-struct Entry : Join<T, bool> {};
-template <>
-struct Entry<u32> : Join<u32, u32> {};
-template <class T>
-using Loaded = typename Entry<T>::type;
 
 INLINE bool fails(bool wrong, int kind, int& fault) {
   if (wrong && !fault) fault = kind;
@@ -86,10 +82,11 @@ INLINE bool minus_one(T b) {
 }
 
 // In `expression`, a and b are the operands in their common type T, N its type in arithmetic.
-#define OPERATION(name, integers, expression)                                                    \
+#define OPERATION(name, integers, expression) OPERATION_AS(Mix, name, integers, expression)
+#define OPERATION_AS(Way, name, integers, expression)                                            \
   template <class A, class B>                                                                    \
   INLINE auto name(A one, B other, int& fault) {                                                 \
-    typedef Joined<A, B> T;                                                                      \
+    typedef typename Way<A, B>::type T;                                                          \
     typedef typename Number<T>::type N;                                                          \
     typedef typename Number<T>::bits Bits;                                                       \
     typedef typename Number<T>::real Real;                                                       \
@@ -116,9 +113,23 @@ OPERATION(less, false, a < b)
 OPERATION(at_most, false, a <= b)
 OPERATION(more, false, a > b)
 OPERATION(at_least, false, a >= b)
-OPERATION(minimum, false, b < a ? b : a)
-OPERATION(maximum, false, b > a ? b : a)
+OPERATION_AS(Join, minimum, false, b < a ? b : a)
+OPERATION_AS(Join, maximum, false, b > a ? b : a)
 
+// Compares integers whatever their signs: how a is to b, −1, 0 or 1.
+INLINE int order(u64 a, i64 b) { return b < 0 || a > u64(b) ? 1 : a < u64(b) ? -1 : 0; }
+#define COMPARISON(name, sign)                                                     \
+  INLINE bool name(u64 a, i64 b, int&) { return order(a, b) sign 0; }              \
+  INLINE bool name(i64 a, u64 b, int&) { return 0 sign order(b, a); }
+COMPARISON(equal, ==)
+COMPARISON(differs, !=)
+COMPARISON(less, <)
+COMPARISON(at_most, <=)
+COMPARISON(more, >)
+COMPARISON(at_least, >=)
+#undef COMPARISON
+
+INLINE u64 negative(u32 a) { return 0u - a; }
 template <class T>
 INLINE auto negative(T a) {
   return typename Number<T>::type(-typename Number<T>::bits(a));
@@ -166,7 +177,7 @@ struct Array {
     return !fails(i < 0 || i >= length, OUTSIDE, fault);
   }
   template <class I>
-  INLINE Loaded<T> get(I at, int& fault) const {
+  INLINE Joined<T, bool> get(I at, int& fault) const {
     static_assert(Number<I>::whole, "places in arrays must be integers");
     i64 i = i64(at);
     return holds(i, fault) ? data[i] : T(0);
@@ -217,7 +228,7 @@ typedef Extreme<false> Most;
 
 // Changes an entry atomically; returns what it was, 0 outside the array.
 template <class Way, class T, class I, class V>
-INLINE Loaded<T> change(const Array<T>& array, I at, V value, int& fault) {
+INLINE Joined<T, bool> change(const Array<T>& array, I at, V value, int& fault) {
   static_assert(Number<I>::whole, "places in arrays must be integers");
   static_assert(Number<V>::whole || !Number<T>::whole, "an array of integers takes no float");
   i64 i = i64(at);

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
-from louvain_um.dynamic.stores.store import ROW_BYTES
-from louvain_um.errors import MemoryBudgetError
+from louvain_um.dynamic.stores.store import ROW_BYTES, afford
 from louvain_um.gpu.dynamic.pool import Device as PoolDevice
 from louvain_um.gpu.dynamic.pool import Pool
 
@@ -107,16 +106,8 @@ class DevicePools:
 
     def _afford(self, arcs: int, weights: Any) -> None:
         """Raise a MemoryBudgetError if a pool of so many arcs is beyond the budget."""
-        needed = self._bytes(arcs, weights)
-        if self.share is not None:
-            return  # the host takes what is beyond it
-        if self.budget is not None and needed + self.row_bytes > self.budget:
-            raise MemoryBudgetError(
-                needed + self.row_bytes,
-                self.budget,
-                [("arcs", needed), ("rows", self.row_bytes)],
-                "raise device_budget, or delete edges and compact()",
-            )
+        if self.share is None:  # else the host takes what is beyond it
+            afford(self.budget, self._bytes(arcs, weights), self.row_bytes)
 
     def _widen(self, batch: Any) -> None:
         """Make room for weights beyond 32 bits."""
