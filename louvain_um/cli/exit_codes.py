@@ -102,9 +102,14 @@ def going_on(*, force: bool) -> Iterator[None]:
         raise
 
 
+LONGEST_WORD = 500
+"""Characters of a word in a message: above nearly all paths, below names that fill screens."""
+
+
 def one_line(text: str) -> str:
-    """Join the lines of a message."""
-    return " ".join(text.split())
+    """Join the lines of a message, and cut words that are too long."""
+    words = text.split()
+    return " ".join(f"{word[:80]}…" if len(word) > LONGEST_WORD else word for word in words)
 
 
 def message_and_code(error: BaseException, names: Mapping[str, str]) -> tuple[str, int]:

@@ -70,6 +70,7 @@ LONG = {
     "empty id.csv": "a,{0}\n,b\n",
     "not a weight.csv": "source,target,weight\na,b,1\n{0},b,{1}\n",
     "one field.csv": "a,b\n{0}\n",
+    "cross table.csv": ";n{0};{1}\nn{0};0;1\n{1};1;0\n",
     "repeated.graphml": '<graphml><graph><node id="{0}"/><node id="{0}"/></graph></graphml>',
     "missing.gml": 'graph [ node [ id 1 ] edge [ source "{0}" target 1 ] ]',
 }
@@ -85,7 +86,7 @@ def test_long_names_are_read_or_refused_in_one_short_line(run, tmp_path, file):
         assert file.startswith(("empty", "not", "one", "repeated", "missing"))
         assert done.err.count("\n") == 1
     else:
-        assert lu.read_graph(tmp_path / "out.npz").n_vertices == 3
+        assert lu.read_graph(tmp_path / "out.npz").n_vertices >= 2
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "npz", "parquet", "json"])
