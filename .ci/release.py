@@ -98,6 +98,12 @@ def check(archive: Path, python: str) -> list[dict[str, str]]:
     return listed
 
 
+def answers(python: str) -> bool:
+    """Return whether an interpreter is there and runs; a version manager's link may not."""
+    found = shutil.which(python)
+    return bool(found) and not subprocess.run([python, "-c", ""], capture_output=True).returncode
+
+
 def release_problems() -> list[str]:
     """Return what of the project's texts does not fit the version."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -121,7 +127,7 @@ def main() -> None:
     if problems := release_problems():
         raise SystemExit("\n".join(problems))
     archives = build(given.output)
-    for python in given.python or filter(shutil.which, PYTHONS):
+    for python in given.python or filter(answers, PYTHONS):
         for archive in archives:
             listed = check(archive, python)
             print(f"{archive.name} works with {python} and {len(listed)} packages")

@@ -215,13 +215,14 @@ def trial(device: str, peer: str, path: str, repeat: int, least: float) -> None:
     prepare = PEERS[device][peer].prepare
     # Excludes imports and compilation; the graph is large enough to use all threads.
     rng = np.random.default_rng(0)
-    ring = lu.Graph.from_edges(np.arange(300), np.roll(np.arange(300), 1))
-    warm = lu.Graph.from_edges(rng.integers(0, 9000, 60_000), rng.integers(0, 9000, 60_000))
-    prepare(warm)()
-    prepare(ring)()
+    with np.load(path) as file:
+        weights = file["weights"] if "weights" in file.files else None
+    ring, warm = np.arange(300), rng.integers(0, 9000, (2, 60_000))
+    for u, v in (warm, (ring, np.roll(ring, 1))):
+        ones = None if weights is None else np.ones(len(u), np.int64)
+        prepare(lu.Graph.from_edges(u, v, ones))()
     with Peak() as peak:
         with np.load(path) as file:
-            weights = file["weights"] if "weights" in file.files else None
             graph = lu.Graph(file["offsets"], file["targets"], weights, file["loops"])
         run = prepare(graph)
         seconds, cpu_seconds = list[float](), list[float]()
