@@ -94,12 +94,18 @@ def test_options_that_a_store_lacks_end_in_a_line(store, told):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("store", [*STORES, "pages:page=32:order=sorted", "bal:block=2"])
+def test_operations_of_every_kind(store):
+    model, g = Model(60, True), DynamicGraph(60, weighted=True, store=store)
+    operate(np.random.default_rng(3), g, model, 10, 100)
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("store", [*STORES, *VARIANTS])
-def test_operations_of_every_kind(store, weighted, count):
+def test_a_hundred_thousand_operations(store, weighted):
     model, g = Model(60, weighted), DynamicGraph(60, weighted=weighted, store=store)
-    operate(np.random.default_rng(3), g, model, *((10, 100) if count == 1000 else (100, 1000)))
+    operate(np.random.default_rng(3), g, model, 100, 1000)
 
 
 def test_algorithms_walk_linked_rows_where_they_lie():
