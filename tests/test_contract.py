@@ -16,6 +16,7 @@ from tests import oracle
 from tests.backends import BACKENDS, available, on_cpu
 from tests.distributed.runs import assert_equal
 from tests.graphs import KINDS, LARGER, cases, constraints, edge_lists, graphs, of_kind
+from tests.tiers import EXAMPLES
 
 METHODS: Any = ("louvain", "leiden")
 
@@ -121,6 +122,8 @@ def test_options(backend, kinds, method):
         if kind in kinds
         for each in options
     ]
+    if "deep" in backend.marks:  # seconds a run: each option on one of the graphs
+        runs = runs[::2]
     assert not differing(backend, runs)
 
 
@@ -191,7 +194,7 @@ def test_ranks_refuse_other_objectives_and_constraints(name):
             available(name).detect(graph(), Options(**options))
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("times", [1, pytest.param(4 * EXAMPLES, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("method", METHODS)
 def test_random_graphs_and_options(backend, method, times):
     """The CPU's labels and levels are the oracle's, another engine's the CPU's."""

@@ -20,20 +20,15 @@ SECONDS = 240
 """Time limit of a cell, including compiling."""
 
 
-def executed(path, folder=FOLDER, keep=""):
-    """Return a notebook after running its cells in a folder.
-
-    With `keep`, only the first cell of code and those that have this word.
-    """
+def executed(path, folder=FOLDER, cells=None):
+    """Return a notebook after running its cells, or these, in a folder."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as sockets:
         warnings.simplefilter("ignore")
         import nbformat
         from nbclient import NotebookClient
 
         notebook = nbformat.read(path, 4)
-        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-        if keep:
-            notebook.cells = [code[0], *(cell for cell in code[1:] if keep in cell.source)]
+        notebook.cells = cells or notebook.cells
         client = NotebookClient(
             notebook,
             timeout=SECONDS,
@@ -81,16 +76,23 @@ def test_notebook_runs(path):
 
 
 @pytest.mark.site
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_without_the_repository_says_where_results_are(path, tmp_path, monkeypatch):
+def test_notebooks_without_the_repository_say_where_results_are(tmp_path, monkeypatch):
+    """The first cell of each notebook, and those that show results, in one kernel."""
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
+    import nbformat
+
     # The package itself may come from this checkout.
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent), prepend=os.pathsep)
-    cells = executed(path, tmp_path, keep="RESULTS").cells
-    assert len(cells) > 1
-    for cell in cells[1:]:
-        assert "in the repository" in cell.outputs[0].text
+    cells, shown = [], []
+    for path in NOTEBOOKS:
+        first, *others = (c for c in nbformat.read(path, 4).cells if c.cell_type == "code")
+        results = [cell for cell in others if "RESULTS" in cell.source]
+        assert results, path
+        cells += [first, *results]
+        shown += results
+    executed(NOTEBOOKS[0], tmp_path, cells)
+    assert all("in the repository" in cell.outputs[0].text for cell in shown)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

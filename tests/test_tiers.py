@@ -1,5 +1,6 @@
 """A plain run leaves tiers out; an expression, a word, a file's name or ``--all`` takes them."""
 
+import re
 import subprocess
 import sys
 
@@ -24,24 +25,30 @@ def folder(tmp_path_factory):
     return found
 
 
+RUNS = [
+    ((), 2),
+    ((".",), 2),
+    (("-n", "2"), 2),
+    (("-m", ""), 10),
+    (("--all",), 10),
+    (("-m", "site or deep"), 4),
+    (("-k", "records"), 2),
+    (("test_one.py",), 5),
+    (("test_one.py::test_deep", "test_two.py::test_plain"), 2),
+]
+
+EACH = """
+import sys, pytest
+for arguments in {runs}:
+    pytest.main(["-q", "-p", "no:cacheprovider", *arguments])
+"""
+
+
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("arguments", "passed"),
-    [
-        ((), 2),
-        ((".",), 2),
-        (("-n", "2"), 2),
-        (("-m", ""), 10),
-        (("--all",), 10),
-        (("-m", "site or deep"), 4),
-        (("-k", "records"), 2),
-        (("test_one.py",), 5),
-        (("test_one.py::test_deep", "test_two.py::test_plain"), 2),
-    ],
-)
-def test_what_a_run_takes(folder, arguments, passed):
-    if "-n" in arguments:
-        pytest.importorskip("xdist")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+def test_what_a_run_takes(folder):
+    pytest.importorskip("xdist")
+    code = EACH.format(runs=[arguments for arguments, _ in RUNS])
+    command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert f"{passed} passed" in done.stdout, done.stdout + done.stderr
+    passed = [int(number) for number in re.findall(r"(\d+) passed", done.stdout)]
+    assert passed == [number for _, number in RUNS], done.stdout + done.stderr

@@ -4,6 +4,7 @@ Tests marked with the name of another tier run if ``-m`` selects them, with ``--
 arguments name their file. Where processes share a run, the first one decides for all.
 """
 
+import os
 from typing import Final
 
 TIERS: Final = {
@@ -13,6 +14,9 @@ TIERS: Final = {
     "records": "compares pages with recorded measurements",
 }
 """Tiers that a plain run leaves out."""
+
+EXAMPLES: Final = int(os.environ.get("LOUVAIN_UM_TEST_EXAMPLES", "1"))
+"""Random cases of the slowest tests, as a multiple of those that `.ci/run` takes."""
 
 
 def pytest_addoption(parser):

@@ -48,91 +48,32 @@ namespace fibres {
 constexpr int BLOCK_THREADS = 256, LANES = 32, STACK = 256 << 10;
 using Bits = unsigned long long;
 
-// Stacks that no fibre uses. The system takes longer to map and clear them than most launches last.
-struct Stacks {
-  std::mutex taken;
-  std::vector<std::unique_ptr<char[]>> free;
-  std::unique_ptr<char[]> take() {
-    const std::lock_guard<std::mutex> held(taken);
-    if (free.empty()) return std::unique_ptr<char[]>(new char[STACK]);
-    std::unique_ptr<char[]> stack = std::move(free.back());
-    free.pop_back();
-    return stack;
-  }
-  void give_back(std::unique_ptr<char[]> stack) {
-    const std::lock_guard<std::mutex> held(taken);
-    free.push_back(std::move(stack));
-  }
-};
-static Stacks& stacks() {
-  static Stacks* const all = new Stacks;  // outlives every thread
-  return *all;
-}
-
 // A fibre starts in a context of its own; later switches are jumps, which need no system call.
 struct Fibre {
   ucontext_t context;
-  std::unique_ptr<char[]> stack = stacks().take();
-  ~Fibre() { stacks().give_back(std::move(stack)); }
+  std::unique_ptr<char[]> stack{new char[STACK]};
 };
 
 // What switching needs of all fibres, close together. One that has `watched` something waits for
-// another value there than it has `seen`, and its turns are left out until then.
+// another value there than it has `seen`, and its turns are left out until then. Each round takes
+// the fibres in order, from one drawn at random, forwards or backwards.
 struct Turns {
-  Place scheduler, at[BLOCK_THREADS];
-  bool begun[BLOCK_THREADS] = {}, alive[BLOCK_THREADS] = {};
-  const long* watched[BLOCK_THREADS] = {};
-  long seen[BLOCK_THREADS] = {};
+  Place ended, at[BLOCK_THREADS];
+  bool begun[BLOCK_THREADS], alive[BLOCK_THREADS];
+  const long* watched[BLOCK_THREADS];
+  long seen[BLOCK_THREADS];
+  int living, taken, first, step;
+  unsigned random;
+  bool single;  // each turn ends the run
   bool waits(int thread) const { return watched[thread] && *watched[thread] == seen[thread]; }
 };
-static thread_local std::vector<Fibre> all(BLOCK_THREADS);
-static thread_local Turns turns;
-static thread_local int current;
-static std::function<void()> kernel;
-
-static void begin() {
-  kernel();
-  turns.alive[current] = false;
-  JUMP(turns.scheduler);
-}
-
-__attribute__((noinline)) static void yield_turn() {
-  if (!MARK(turns.at[current])) JUMP(turns.scheduler);
-}
-
-// Waits until other fibres of the block have changed a value.
-static void wait_until_changed(const long& value) {
-  turns.watched[current] = &value;
-  turns.seen[current] = value;
-  yield_turn();
-  turns.watched[current] = nullptr;
-}
-
-__attribute__((noinline)) static void resume(int thread) {
-  threadIdx.x = current = thread;
-  if (MARK(turns.scheduler)) return;
-  if (turns.begun[thread]) JUMP(turns.at[thread]);
-  turns.begun[thread] = true;
-  setcontext(&all[thread].context);
-}
-
-// Called again and again by a block that waits for others. More blocks than processors are usual.
-static void wait_for_blocks() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 // A barrier of `count` threads, for any number of rounds.
 struct Rendezvous {
-  int arrived = 0;
-  long round = 0;
+  int arrived;
+  long round;
   template <class F>
-  void wait(int count, F last) {
-    if (++arrived == count) {
-      arrived = 0;
-      last();
-      ++round;
-    } else {
-      wait_until_changed(round);
-    }
-  }
+  void wait(int count, F last);
 };
 
 // The words that the lanes of a warp exchange.
@@ -140,10 +81,94 @@ struct Warp {
   Rendezvous meeting;
   std::array<Bits, LANES> sent, received;
 };
-static thread_local Warp warps[BLOCK_THREADS / LANES];
-static thread_local Rendezvous block;
 
-static int lane() { return current % LANES; }
+struct Block {
+  std::array<Fibre, BLOCK_THREADS> all;
+  Turns turns;
+  Warp warps[BLOCK_THREADS / LANES];
+  Rendezvous meeting;
+};
+// A pointer needs no initialisation, which every access would look for.
+static thread_local Block* here;
+static std::function<void()> kernel;
+
+// Blocks that no launch uses. The system takes longer to map and clear them than most launches last.
+struct Blocks {
+  std::mutex taken;
+  std::vector<std::unique_ptr<Block>> free;
+  std::unique_ptr<Block> take() {
+    const std::lock_guard<std::mutex> held(taken);
+    if (free.empty()) return std::unique_ptr<Block>(new Block);
+    std::unique_ptr<Block> block = std::move(free.back());
+    free.pop_back();
+    return block;
+  }
+  void give_back(std::unique_ptr<Block> block) {
+    const std::lock_guard<std::mutex> held(taken);
+    free.push_back(std::move(block));
+  }
+};
+static Blocks& blocks() {
+  static Blocks* const all = new Blocks;  // outlives every thread
+  return *all;
+}
+
+__attribute__((noinline)) static void resume(int thread) {
+  threadIdx.x = thread;
+  Turns& turns = here->turns;
+  if (turns.begun[thread]) JUMP(turns.at[thread]);
+  turns.begun[thread] = true;
+  setcontext(&here->all[thread].context);
+}
+
+// Lets the next fibre go on that does not wait; never returns.
+__attribute__((noinline)) static void next_turn() {
+  Turns& turns = here->turns;
+  if (turns.living == 0 || turns.single) JUMP(turns.ended);
+  while (true) {
+    if (turns.taken == BLOCK_THREADS) {
+      turns.random = 1664525u * turns.random + 1013904223u;
+      turns.first = turns.random >> 16;
+      turns.step = turns.random >> 31 ? 1 : -1;
+      turns.taken = 0;
+    }
+    const int thread = (turns.first + turns.step * turns.taken++) & (BLOCK_THREADS - 1);
+    if (turns.alive[thread] && !turns.waits(thread)) resume(thread);
+  }
+}
+
+static void begin() {
+  kernel();
+  here->turns.alive[threadIdx.x] = false;
+  --here->turns.living;
+  next_turn();
+}
+
+__attribute__((noinline)) static void yield_turn() {
+  if (!MARK(here->turns.at[threadIdx.x])) next_turn();
+}
+
+// Called again and again by a block that waits for others. More blocks than processors are usual.
+static void wait_for_blocks() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+template <class F>
+void Rendezvous::wait(int count, F last) {
+  if (++arrived == count) {
+    arrived = 0;
+    last();
+    ++round;
+    return;
+  }
+  // Others of the block change the round.
+  Turns& turns = here->turns;
+  const int thread = threadIdx.x;
+  turns.watched[thread] = &round;
+  turns.seen[thread] = round;
+  yield_turn();
+  turns.watched[thread] = nullptr;
+}
+
+static int lane() { return threadIdx.x % LANES; }
 
 template <class T>
 Bits bits_of(T value) {
@@ -162,33 +187,39 @@ T value_of(Bits bits) {
 
 // Sends one word per lane; returns the words of all lanes, which stay until this one sends again.
 static const std::array<Bits, LANES>& exchange(Bits word) {
-  Warp& warp = warps[current / LANES];
+  Warp& warp = here->warps[threadIdx.x / LANES];
   warp.sent[lane()] = word;
   warp.meeting.wait(LANES, [&] { warp.received = warp.sent; });
   return warp.received;
 }
 
+static void prepare(int thread) {
+  Fibre& fibre = here->all[thread];
+  getcontext(&fibre.context);
+  fibre.context.uc_stack.ss_sp = fibre.stack.get();
+  fibre.context.uc_stack.ss_size = STACK;
+  fibre.context.uc_link = nullptr;
+  makecontext(&fibre.context, begin, 0);
+  here->turns.alive[thread] = true;
+  ++here->turns.living;
+}
+
+__attribute__((noinline)) static void take_turns() {
+  if (!MARK(here->turns.ended)) next_turn();
+}
+
 static void run_block(int number) {
+  std::unique_ptr<Block> own = blocks().take();
+  here = own.get();
   blockIdx.x = number;
-  for (Fibre& fibre : all) {
-    getcontext(&fibre.context);
-    fibre.context.uc_stack.ss_sp = fibre.stack.get();
-    fibre.context.uc_stack.ss_size = STACK;
-    fibre.context.uc_link = nullptr;
-    makecontext(&fibre.context, begin, 0);
-  }
-  for (bool& alive : turns.alive) alive = true;
-  unsigned turn = number;
-  for (bool left = true; left;) {
-    left = false;
-    turn = 1664525u * turn + 1013904223u;
-    const int first = turn >> 16, step = turn >> 31 ? 1 : -1;
-    for (int i = 0; i < BLOCK_THREADS; ++i) {
-      const int thread = (first + step * i) & (BLOCK_THREADS - 1);
-      if (turns.alive[thread] && !turns.waits(thread)) resume(thread);
-      left |= turns.alive[thread];
-    }
-  }
+  here->turns = Turns();
+  here->meeting = Rendezvous();
+  for (Warp& warp : here->warps) warp.meeting = Rendezvous();
+  for (int thread = 0; thread < BLOCK_THREADS; ++thread) prepare(thread);
+  here->turns.random = number;
+  here->turns.taken = BLOCK_THREADS;
+  take_turns();
+  blocks().give_back(std::move(own));
 }
 
 // Runs a kernel on this many blocks.
@@ -204,7 +235,7 @@ static void launch(int blocks, std::function<void()> work) {
 }  // namespace fibres
 
 static void __syncthreads() {
-  fibres::block.wait(fibres::BLOCK_THREADS, [] {});
+  fibres::here->meeting.wait(fibres::BLOCK_THREADS, [] {});
 }
 static void __syncwarp() { fibres::exchange(0); }
 static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -62,17 +62,19 @@ static World world;
 static std::vector<std::string> scripts;
 static size_t used;  // bytes of the memory
 
-static char* stack_end(int thread) { return fibres::all[thread].stack.get() + fibres::STACK; }
+static char* stack_end(int thread) {
+  return fibres::here->all[thread].stack.get() + fibres::STACK;
+}
 
 __attribute__((noinline)) static void step() {
   char* here = (char*)__builtin_frame_address(0);
-  world.low[fibres::current] = int(stack_end(fibres::current) - here) + 96;
+  world.low[threadIdx.x] = int(stack_end(threadIdx.x) - here) + 96;
   fibres::yield_turn();
 }
 
 __attribute__((noinline)) static void asleep() {
-  world.asleep[fibres::current] = !world.changed[fibres::current];
-  world.changed[fibres::current] = false;
+  world.asleep[threadIdx.x] = !world.changed[threadIdx.x];
+  world.changed[threadIdx.x] = false;
   step();
 }
 
@@ -176,20 +178,18 @@ static u64 key() {
   return hash;
 }
 
+__attribute__((noinline)) static void take_turn(int thread) {
+  if (!MARK(fibres::here->turns.ended)) fibres::resume(thread);
+}
+
 // Lets a thread make the access it is about to make, and go on to its next one.
 static void advance(int thread) {
-  fibres::Fibre& fibre = fibres::all[thread];
-  fibres::Turns& turns = fibres::turns;
+  fibres::Turns& turns = fibres::here->turns;
   const u64 before = mixed(1, memory, used);
   world.asleep[thread] = false;
   if (!world.begun[thread]) {
-    getcontext(&fibre.context);
-    memset(fibre.stack.get() + fibres::STACK - SAVED, 0, SAVED);
-    fibre.context.uc_stack.ss_sp = fibre.stack.get();
-    fibre.context.uc_stack.ss_size = fibres::STACK;
-    fibre.context.uc_link = nullptr;
-    makecontext(&fibre.context, fibres::begin, 0);
-    turns.alive[thread] = true;
+    memset(stack_end(thread) - SAVED, 0, SAVED);
+    fibres::prepare(thread);
     turns.begun[thread] = false;
     world.begun[thread] = true;
   } else {
@@ -197,7 +197,7 @@ static void advance(int thread) {
     turns.begun[thread] = turns.alive[thread] = true;
   }
   exploring = true;
-  fibres::resume(thread);
+  take_turn(thread);
   exploring = false;
   world.ended[thread] = !turns.alive[thread];
   memcpy(&world.at[thread], &turns.at[thread], sizeof(Place));
@@ -280,9 +280,13 @@ void begin_scripts(Heap heap, const char* texts) {
     scripts.push_back(text.substr(at, end - at));
   }
   memset(&world, 0, sizeof world);
+  static fibres::Block* const block = new fibres::Block;
+  fibres::here = block;
+  block->turns = fibres::Turns();
+  block->turns.single = true;
   world.threads = int(scripts.size()) - 1;
   std::fill_n(world.changed, MOST_THREADS, true);
-  threadIdx.x = fibres::current = 0;
+  threadIdx.x = threadIdx.x = 0;
   for (char letter : scripts[0]) act(heap, 0, letter);
   // Pages are dealt to all threads.
   for (int i = world.count[0] - 1; i > 0; --i) {
@@ -294,7 +298,7 @@ void begin_scripts(Heap heap, const char* texts) {
   }
   world.nulls = 0;
   fibres::kernel = [=] {
-    const int own = fibres::current;
+    const int own = threadIdx.x;
     for (size_t i = 0; i < scripts[own + 1].size(); ++i) act(heap, own, scripts[own + 1][i]);
   };
 }

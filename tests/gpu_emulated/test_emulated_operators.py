@@ -218,7 +218,8 @@ def test_advance(device, name, form, returns):
     there, n = Linked(graph, form) if linked else There(graph), graph.n_vertices
     graph = there.graph if linked else graph
     frontier = np.unique(np.random.default_rng(1).integers(0, n, n // 2 + 1))
-    for case in user_functors.CASES:
+    # Kernels of the CPU are compiled for each type of weights.
+    for case in user_functors.CASES[:: 3 if name == "wide" else 1]:
         for balanced in {case.balanced, False}:
             expected = user_functors.arguments_of(case, n)
             found = user_functors.arguments_of(case, n, device)
